@@ -1,0 +1,153 @@
+"""The teaching set: invented case reports, patient handbooks and questions, with everything that was planted in them.
+
+Invented and marked so; written for this project. It is the content of the demo and the fixture of the tests: for every
+case the gold says diagnosis, decisive step and trap, for every pair of handbooks how they relate on each question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+__all__ = [
+    "CaseChoice",
+    "CaseGold",
+    "CaseQuestion",
+    "PatientGold",
+    "PatientQuestion",
+    "PlantedRelation",
+    "Quote",
+    "cases",
+    "cases_folder",
+    "handbook_files",
+    "patient_gold",
+    "patient_questions",
+    "relations",
+]
+
+T = TypeVar("T")
+
+
+class CaseQuestion(Struct, frozen=True, kw_only=True):
+    """An open question on a case: everything before the decisive step, the question, the gold answer, its evidence."""
+
+    context: str
+    text: str
+    answer: str
+    evidence: tuple[str, ...]
+
+
+class CaseChoice(Struct, frozen=True, kw_only=True):
+    """A multiple-choice question on a case's diagnosis."""
+
+    stem: str
+    options: tuple[str, ...]
+    answer: str
+
+
+class CaseGold(Struct, frozen=True, kw_only=True):
+    """What is planted in one case report."""
+
+    id: str
+    title: str
+    specialty: str
+    diagnosis: str
+    synonyms: tuple[str, ...]
+    abbreviations: tuple[str, ...] = ()
+    icd10: str | None = None
+    rare: bool = False
+    differentials: tuple[str, ...] = ()
+    decisive_step: str = ""
+    limitations: tuple[str, ...] = ()
+    significance: str = ""
+    trap: str | None = None
+    twin: str | None = None
+    question: CaseQuestion | None = None
+    mcq: CaseChoice | None = None
+
+
+class PatientQuestion(Struct, frozen=True, kw_only=True):
+    """A patient's question; `group` is an organ, or general."""
+
+    id: str
+    text: str
+    group: str
+    topics: tuple[str, ...]
+
+
+class Quote(Struct, frozen=True, kw_only=True):
+    """A passage of a handbook under its heading."""
+
+    heading: str
+    quote: str
+
+
+class PatientGold(Struct, frozen=True, kw_only=True):
+    """What one handbook says on one question, or that it is silent."""
+
+    question: str
+    source: str
+    absent: bool
+    answer: str
+    evidence: tuple[Quote, ...]
+
+
+class PlantedRelation(Struct, frozen=True, kw_only=True):
+    """How two handbooks relate on one question."""
+
+    question: str
+    a: str
+    b: str
+    label: str
+    significance: str | None
+    topic: str | None
+    why: str
+
+
+def _root() -> Path:
+    with resources.as_file(resources.files("hoofbeat.teaching")) as path:
+        return Path(path)
+
+
+def _read(name: str, kind: type[T]) -> Iterator[T]:
+    decode = msgspec.json.Decoder(kind).decode
+    for line in (_root() / name).read_bytes().splitlines():
+        if line.strip():
+            yield decode(line)
+
+
+def cases_folder() -> Path:
+    """The folder of the 24 case reports."""
+    return _root() / "cases"
+
+
+def handbook_files() -> list[Path]:
+    """The 8 handbooks: as PDF where there is one, else as Markdown."""
+    folder = _root() / "handbooks"
+    rendered = {path.stem: path for path in sorted((folder / "pdf").glob("*.pdf"))}
+    return [rendered.get(path.stem, path) for path in sorted(folder.glob("*.md"))]
+
+
+def cases() -> list[CaseGold]:
+    """The gold of every case report."""
+    return list(_read("cases/gold.jsonl", CaseGold))
+
+
+def patient_questions() -> list[PatientQuestion]:
+    """The 24 patient questions."""
+    return list(_read("questions/patient_questions.jsonl", PatientQuestion))
+
+
+def patient_gold() -> list[PatientGold]:
+    """What each handbook says on each question."""
+    return list(_read("questions/patient_gold.jsonl", PatientGold))
+
+
+def relations() -> list[PlantedRelation]:
+    """The planted relation of every pair of handbooks on every question."""
+    return list(_read("questions/relations.jsonl", PlantedRelation))
