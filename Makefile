@@ -1,0 +1,51 @@
+# `make demo` and `make test` do all set-up on a fresh machine; nothing else is needed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.stamp
+DEMO   := demo
+
+.PHONY: demo test check format bench weights clean
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Hoofbeat needs Python 3.11 or newer; name one with PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+# What users get: the light core install.
+$(STAMP)-core: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(STAMP)-dev: $(STAMP)-core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(STAMP)-bench: $(STAMP)-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	@touch $@
+
+# The embedded model and encoder (116 MB), hash-checked, kept in the user's cache.
+weights: $(STAMP)-core
+	$(BIN)/hoofbeat weights pull demo
+
+demo: weights
+	$(BIN)/hoofbeat demo -o $(DEMO)
+
+test: $(STAMP)-dev weights
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(STAMP)-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)-bench weights
+	$(BIN)/python -m bench.client
+
+clean:
+	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache build dist

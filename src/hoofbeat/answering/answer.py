@@ -1,0 +1,114 @@
+"""Questions to answers: the plan is made first, so that what is asked, shown and left out is fixed before a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from hoofbeat.models import ChatRequest, Model
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.prompts import load_prompt
+from hoofbeat.records import Answer, Failure, Passage, Question
+
+__all__ = ["Planned", "answer_all", "fit", "plan_answers", "request_for"]
+
+_CHARS_PER_TOKEN = 3.0
+_PROMPT_TOKENS = 400
+_FALLBACK_WINDOW = 8192
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """One answer to be made: the question, how it is asked, and what will be shown."""
+
+    question: Question
+    condition: str
+    sample: int = 0
+    passages: tuple[Passage, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+def plan_answers(
+    questions: Sequence[Question],
+    condition: str,
+    shown: Mapping[str, Sequence[Passage]],
+    *,
+    window: int | None,
+    samples: int = 1,
+) -> list[Planned]:
+    """Plan one condition: what fits the model's window is shown, what does not is recorded as dropped."""
+    planned = []
+    for question in questions:
+        output = load_prompt("answer-evidence").max_tokens
+        kept, dropped = fit(shown.get(question.id, ()), question.full_text, window, output)
+        planned += [
+            Planned(question=question, condition=condition, sample=sample, passages=kept, dropped=dropped)
+            for sample in range(samples)
+        ]
+    return planned
+
+
+def fit(
+    passages: Sequence[Passage], question: str, window: int | None, output_tokens: int
+) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
+    """The leading passages that fit whole into the window, and the ids of the others.
+
+    Where not even the first fits, its beginning is shown, and its id is recorded as cut.
+    """
+    room = int(((window or _FALLBACK_WINDOW) - output_tokens - _PROMPT_TOKENS) * _CHARS_PER_TOKEN) - len(question)
+    kept: list[Passage] = []
+    dropped: list[str] = []
+    for passage in passages:
+        size = len(passage.text) + len(passage.heading) + 60
+        if size <= room and not dropped:
+            kept.append(passage)
+            room -= size
+        elif not kept and not dropped and room > 200:
+            end = passage.start + room - 60
+            kept.append(
+                Passage(
+                    id=passage.id,
+                    document=passage.document,
+                    text=passage.text[: room - 60],
+                    start=passage.start,
+                    end=end,
+                    heading=passage.heading,
+                    page=passage.page,
+                )
+            )
+            dropped.append(f"{passage.id} (cut)")
+        else:
+            dropped.append(passage.id)
+    return tuple(kept), tuple(dropped)
+
+
+def request_for(planned: Planned) -> ChatRequest:
+    """The call a plan leads to."""
+    question = planned.question.full_text
+    if planned.condition == "closed":
+        prompt = load_prompt("answer-closed")
+        return prompt.request({"question": question}, sample=planned.sample)
+    prompt = load_prompt("answer-evidence")
+    return prompt.request({"question": question, "passages": planned.passages}, sample=planned.sample)
+
+
+def answer_all(model: Model, planned: Sequence[Planned], *, progress: Progress = SILENT) -> list[Answer]:
+    """Make every planned answer; a call that fails leaves an answer with its failure."""
+
+    async def work(item: Planned) -> Answer:
+        base = Answer(
+            question=item.question.id,
+            model=model.spec,
+            condition=item.condition,
+            sample=item.sample,
+            evidence=item.passages,
+            dropped=item.dropped,
+        )
+        outcome = await model.chat(request_for(item))
+        if isinstance(outcome, Failure):
+            return msgspec.structs.replace(base, failure=outcome)
+        text, reasoning = outcome.reply.text.strip(), outcome.reply.reasoning
+        return msgspec.structs.replace(base, text=text, reasoning=reasoning, calls=outcome.calls)
+
+    return model.run(planned, work, title="answering", progress=progress)

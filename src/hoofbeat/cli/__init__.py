@@ -1,0 +1,102 @@
+"""The command `hoofbeat`: one thin file per verb, loaded when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+import hoofbeat
+from hoofbeat.errors import HoofbeatError
+
+__all__ = ["cli", "main"]
+
+_VERBS = {
+    "demo": "a tour in under three minutes: the teaching set from documents to a report",
+    "corpus": "bring documents in",
+    "build": "make a benchmark from a corpus",
+    "retrieve": "rank a corpus for a benchmark's questions and measure it",
+    "answer": "let a model answer a benchmark",
+    "judge": "judge a run's answers against the gold answers",
+    "audit": "ask every source the same questions and compare the answers",
+    "report": "put artefacts into one self-contained report",
+    "verify": "check artefact folders against their manifests",
+    "weights": "get, list and check the embedded models' weights",
+    "ledger": "look into, export and prune the ledger of model calls",
+}
+_EPILOG = "Research software. Not for clinical use. Start with: hoofbeat demo"
+
+
+class _Verbs(click.Group):
+    """Verbs are modules of this package; only the one that is called is imported."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _VERBS:
+            return None
+        module = importlib.import_module(f"hoofbeat.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_VERBS.items()))
+
+
+@click.group(cls=_Verbs, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(hoofbeat.__version__, "-V", "--version", prog_name="hoofbeat")
+def cli() -> None:
+    """Build, run, judge and audit clinical question answering."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command and leave with its exit code; errors are said in words, without a traceback."""
+    words = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in words
+    try:
+        code = _run(words, as_json)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except OSError as err:
+        code = _tell(as_json, 1, f"the operating system says: {err.strerror or err}", err.filename, None)
+    sys.exit(code)
+
+
+def _run(words: list[str], as_json: bool) -> int:
+    try:
+        result: Any = cli.main(args=words, prog_name="hoofbeat", standalone_mode=False)
+    except HoofbeatError as err:
+        return _tell(as_json, err.exit_code, err.what, err.where, err.fix)
+    except click.exceptions.NoArgsIsHelpError as err:
+        click.echo(err.format_message(), err=True)
+        return 2
+    except click.UsageError as err:
+        hint = f"see {err.ctx.command_path} --help" if err.ctx else "see hoofbeat --help"
+        return _tell(as_json, 2, err.format_message(), None, hint)
+    except click.ClickException as err:
+        return _tell(as_json, err.exit_code, err.format_message(), None, None)
+    except (KeyboardInterrupt, click.Abort):
+        fix = "run the same command again: calls already answered are in the ledger and are not made again"
+        return _tell(as_json, 130, "stopped by Ctrl-C", None, fix)
+    except MemoryError:
+        return _tell(as_json, 1, "there is not enough memory", None, "work on fewer documents at a time")
+    return result if isinstance(result, int) else 0
+
+
+def _tell(as_json: bool, code: int, what: str, where: str | None, fix: str | None) -> int:
+    if as_json:
+        error = {"error": what, "where": where, "fix": fix, "exit": code}
+        sys.stdout.write(msgspec.json.encode(error).decode() + "\n")
+    lines = [click.style("error: ", fg="red", bold=True) + what]
+    lines += [f"   at: {where}"] if where else []
+    lines += [f"   do: {fix}"] if fix else []
+    click.echo("\n".join(lines), err=True)
+    return code

@@ -1,0 +1,121 @@
+"""`hoofbeat audit`: the same questions, one source at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.session import calling_options, command_words, open_session, output_option
+from hoofbeat.corpus import Corpus
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.judging import AuditPlan, audit_sources
+from hoofbeat.models import load_encoder
+from hoofbeat.progress import Progress
+from hoofbeat.prompts import load_pack
+from hoofbeat.recipes import Benchmark, teaching_patient_questions
+from hoofbeat.records import Document, Passage, Question
+from hoofbeat.retrieval import IndexSet, Retriever, chunk
+
+__all__ = ["command", "plan_audit"]
+
+
+def plan_audit(
+    corpus: Corpus,
+    questions: Sequence[Question],
+    *,
+    sources: Sequence[str] = (),
+    pack: str = "transplant",
+    line: str = "bm25 + dense",
+    passages: int = 5,
+    whole_up_to: int = 80_000,
+    max_tokens: int | None = None,
+    progress: Progress,
+) -> AuditPlan:
+    """Plan an audit of a corpus, or of some of its documents."""
+    documents: list[Document] = [corpus.get(name) for name in sources] if sources else list(corpus.documents())
+    if len({document.id for document in documents}) < 2:
+        raise UsageError("an audit compares sources, so it needs at least two", fix="name more documents with --source")
+    pieces = [piece for document in documents for piece in chunk(document)]
+    indexes = IndexSet(pieces, encoder=load_encoder, progress=progress)
+    retriever = Retriever(indexes, line)
+
+    def search(asked: Sequence[Question], source: str) -> list[list[Passage]]:
+        found = retriever.search_passages([(q.id, q.full_text) for q in asked], passages, [source])
+        return [[indexes.passage(hit.passage) for hit in hits] for hits in found]
+
+    return AuditPlan(
+        questions=questions,
+        documents=documents,
+        pack=load_pack(pack),
+        search=search,
+        whole_up_to=whole_up_to,
+        max_tokens=max_tokens,
+        settings={"line": retriever.line, "passages": passages, "whole_up_to": whole_up_to, "max_tokens": max_tokens},
+    )
+
+
+@click.command("audit")
+@click.argument("corpus", type=click.Path(path_type=Path))
+@click.argument("questions")
+@click.option("--judge", "judge_spec", help="Model that compares the answers [default: the answering model].")
+@click.option("--source", "sources", multiple=True, help="Audit only these documents (ids); several may be given.")
+@click.option("--pack", default="transplant", show_default=True, help="Domain pack.")
+@click.option("--with", "line", default="bm25 + dense", show_default=True, help="Retriever line inside a long source.")
+@click.option("--passages", type=click.IntRange(1, 50), default=5, show_default=True, help="Passages shown of one.")
+@click.option("--whole-up-to", type=click.IntRange(0), default=80_000, show_default=True, metavar="CHARACTERS",
+              help="Sources up to this length are shown whole.")  # fmt: skip
+@click.option("--limit", type=int, help="Only the first so many questions.")
+@output_option("audit")
+@calling_options
+def command(
+    corpus: Path,
+    questions: str,
+    judge_spec: str | None,
+    sources: tuple[str, ...],
+    pack: str,
+    line: str,
+    passages: int,
+    whole_up_to: int,
+    limit: int | None,
+    output: Path,
+    model_spec: str,
+    ledger_path: Path | None,
+    config_path: Path | None,
+    budget: str | None,
+    only_estimate: bool,
+    as_json: bool,
+) -> None:
+    """Ask every source of CORPUS the QUESTIONS (a benchmark folder, or `teaching`) and compare the answers."""
+    screen = Screen(as_json=as_json)
+    opened = Corpus.open(corpus)
+    inputs = [opened.artefact.reference()]
+    if questions == "teaching":
+        asked = teaching_patient_questions()
+    else:
+        bench = Benchmark.open(Path(questions))
+        asked = bench.questions
+        inputs.append(bench.artefact.reference())
+    if limit is not None and limit < 1:
+        raise InputError(f"{limit} questions can't be asked", fix="give --limit 1 or more")
+    plan = plan_audit(
+        opened,
+        asked[:limit],
+        sources=sources,
+        pack=pack,
+        line=line,
+        passages=passages,
+        whole_up_to=whole_up_to,
+        progress=screen,
+    )
+    with open_session(screen, ledger_path=ledger_path, config_path=config_path, budget=budget) as session:
+        model = session.model(model_spec)
+        judge = session.model(judge_spec) if judge_spec and judge_spec != model_spec else model
+        if only_estimate:
+            screen.estimate(plan.estimate(model, judge))
+            return
+        artefact = audit_sources(plan, model, judge, output, inputs=inputs, command=command_words(), progress=screen)
+        screen.calls(model, judge)
+        screen.finish(artefact, next_step=f"hoofbeat report {output} -o report")

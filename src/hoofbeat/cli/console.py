@@ -1,0 +1,154 @@
+"""What a person sees: progress bars with the time left, tables and next steps, all on standard error.
+
+Standard output is for results: with `--json` one object, otherwise the few lines that say where the results are.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+import msgspec
+import rich.progress
+from rich.console import Console
+from rich.table import Table
+
+from hoofbeat.models import Estimate, Model
+from hoofbeat.progress import Task
+from hoofbeat.store import Artefact, Cost
+
+__all__ = ["Screen"]
+
+
+class _Bar:
+    def __init__(self, progress: rich.progress.Progress, task: rich.progress.TaskID) -> None:
+        self._progress = progress
+        self._task = task
+
+    def advance(self, steps: int = 1) -> None:
+        self._progress.advance(self._task, steps)
+
+    def note(self, text: str) -> None:
+        self._progress.update(self._task, note=text)
+
+
+class _Line:
+    """Progress where nobody watches a terminal: a line now and then, not a bar."""
+
+    _EVERY = 15.0
+
+    def __init__(self, title: str, total: int | None) -> None:
+        self._title, self._total = title, total
+        self._done = 0
+        self._began = self._told = time.monotonic()
+
+    def advance(self, steps: int = 1) -> None:
+        self._done += steps
+        now = time.monotonic()
+        if now - self._told >= self._EVERY:
+            self._told = now
+            left = ""
+            if self._total and self._done:
+                left = f", about {(now - self._began) * (self._total - self._done) / self._done:.0f} s left"
+            click.echo(f"  {self._title}: {self._done} of {self._total or '?'}{left}", err=True)
+
+    def note(self, text: str) -> None:
+        pass
+
+
+class Screen:
+    """One command's conversation with its user."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self._console = Console(stderr=True, highlight=False)
+        self._began = time.monotonic()
+
+    @contextmanager
+    def task(self, title: str, total: int | None) -> Iterator[Task]:
+        """A progress bar with the time left (a line now and then where standard error is no terminal)."""
+        if not self._console.is_terminal:
+            yield _Line(title, total)
+            return
+        columns = (
+            rich.progress.TextColumn("[bold]{task.description}"),
+            rich.progress.BarColumn(bar_width=28),
+            rich.progress.MofNCompleteColumn(),
+            rich.progress.TimeElapsedColumn(),
+            rich.progress.TextColumn("left"),
+            rich.progress.TimeRemainingColumn(),
+            rich.progress.TextColumn("{task.fields[note]}"),
+        )
+        with rich.progress.Progress(*columns, console=self._console) as progress:
+            yield _Bar(progress, progress.add_task(title, total=total, note=""))
+
+    def say(self, text: str) -> None:
+        """A line for the person at the terminal."""
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def title(self, text: str) -> None:
+        """A heading."""
+        self._console.print(f"\n[bold]{text}[/bold]")
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """A small table; all columns but the first are numbers."""
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for place, name in enumerate(header):
+            table.add_column(name, justify="left" if place == 0 else "right")
+        for row in rows:
+            table.add_row(*row)
+        self._console.print(table)
+
+    def finish(self, artefact: Artefact, *, next_step: str = "", cost: Cost | None = None, **more: object) -> None:
+        """Say where the result is and what to run next; with `--json`, print the one object."""
+        manifest = artefact.manifest
+        counts = manifest.counts
+        if self.as_json:
+            self.emit(
+                {
+                    "artefact": str(artefact.path),
+                    "kind": manifest.kind,
+                    "counts": msgspec.to_builtins(counts),
+                    "metrics": manifest.metrics,
+                    "cost": msgspec.to_builtins(cost or manifest.cost),
+                    "seconds": round(time.monotonic() - self._began, 3),
+                    **more,
+                }
+            )
+            return
+        parts = [f"{counts.kept} kept"]
+        parts += [f"{counts.rejected} rejected"] if counts.rejected else []
+        parts += [f"{counts.failed} failed ({_listed(counts.failures)})"] if counts.failed else []
+        click.echo(f"{manifest.kind}: {artefact.path} ({', '.join(parts)})")
+        if next_step:
+            self.say(f"next: {next_step}")
+
+    def emit(self, value: object) -> None:
+        """Print one JSON object on standard output."""
+        sys.stdout.write(msgspec.json.encode(value, enc_hook=str).decode() + "\n")
+
+    def calls(self, *models: Model) -> None:
+        """Say what was called and what went wrong on the way."""
+        for model in dict.fromkeys(models):
+            line = f"{model.spec}: {model.made} calls made, {model.cached} taken from the ledger"
+            if model.troubles:
+                line += f"; overcome or counted: {_listed(dict(model.troubles))}"
+            self.say(line)
+
+    def estimate(self, estimate: Estimate) -> None:
+        """Say what the command would spend."""
+        if self.as_json:
+            self.emit({"estimate": msgspec.to_builtins(estimate)})
+            return
+        money = "no price known" if estimate.money_most is None else f"at most {estimate.money_most:.4f} in money"
+        click.echo(
+            f"would make at most {estimate.calls} calls ({estimate.cached} more are in the ledger): about "
+            f"{estimate.tokens_in} tokens in, at most {estimate.tokens_out_most} out, {money}"
+        )
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))

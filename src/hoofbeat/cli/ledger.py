@@ -1,0 +1,95 @@
+"""`hoofbeat ledger`: look into, export and prune the record of model calls."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+
+import click
+
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.session import json_option
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.store import Ledger
+from hoofbeat.store.tables import write_jsonl
+
+__all__ = ["command"]
+
+_path_option = click.option("--ledger", "path", type=click.Path(path_type=Path), help="Ledger file.")
+
+
+def _open(path: Path | None) -> Ledger:
+    place = path or Path(os.environ.get("HOOFBEAT_LEDGER") or Path(".hoofbeat") / "ledger.sqlite")
+    if not place.is_file():
+        raise InputError("there is no ledger", where=str(place), fix="name it with --ledger")
+    return Ledger(place)
+
+
+@click.group("ledger")
+def command() -> None:
+    """Look into, export and prune the ledger of model calls."""
+
+
+@command.command("stats")
+@_path_option
+@json_option
+def stats_command(path: Path | None, as_json: bool) -> None:
+    """Calls, tokens and seconds by model, and what went wrong on the way."""
+    screen = Screen(as_json=as_json)
+    with _open(path) as ledger:
+        stats = ledger.stats()
+    if as_json:
+        screen.emit(stats)
+        return
+    click.echo(f"{stats.calls} calls, {stats.bytes / 1e6:.1f} MB")
+    for row in stats.by_model:
+        click.echo(
+            f"{row['model']}: {row['operation']}, {row['calls']} calls, {row['tokens_in']} tokens in, "
+            f"{row['tokens_out']} out, {float(row['seconds']):.1f} s"
+        )
+    for model, kinds in stats.troubles.items():
+        click.echo(f"{model}: attempts without a reply: {', '.join(f'{n} {kind}' for kind, n in kinds.items())}")
+
+
+@command.command("export")
+@click.argument("target", type=click.Path(path_type=Path))
+@_path_option
+@click.option("--model", "model", help="Only calls of this model (its identity, as stats shows it).")
+@json_option
+def export_command(target: Path, path: Path | None, model: str | None, as_json: bool) -> None:
+    """Write calls as JSON lines to TARGET; `replay:TARGET` answers from it."""
+    screen = Screen(as_json=as_json)
+    with _open(path) as ledger:
+        count = write_jsonl(target, ledger.entries(model=model))
+    if as_json:
+        screen.emit({"file": str(target), "counts": {"kept": count}})
+    else:
+        click.echo(f"{count} calls written to {target}")
+
+
+@command.command("prune")
+@_path_option
+@click.option("--model", "model", help="Calls of this model.")
+@click.option("--older-than", help="Calls older than this: 90d, 12h.")
+@json_option
+def prune_command(path: Path | None, model: str | None, older_than: str | None, as_json: bool) -> None:
+    """Remove calls, by model and age, and give the space back. What is removed would be called (and paid) again."""
+    screen = Screen(as_json=as_json)
+    if model is None and older_than is None:
+        raise UsageError("nothing to prune by", fix="give --model, --older-than, or both")
+    before = None if older_than is None else int(time.time() - _age(older_than))
+    with _open(path) as ledger:
+        removed = ledger.prune(model=model, before=before)
+    if as_json:
+        screen.emit({"removed": removed})
+    else:
+        click.echo(f"{removed} calls removed")
+
+
+def _age(text: str) -> float:
+    match = re.fullmatch(r"(\d+)\s*([dh])", text.strip())
+    if not match:
+        raise UsageError(f"an age is days or hours like 90d or 12h, not {text!r}")
+    return int(match[1]) * (86400.0 if match[2] == "d" else 3600.0)

@@ -1,0 +1,96 @@
+"""What the verbs that call models share: options, the ledger, configuration, budget, and the words of the command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import click
+from msgspec import Struct
+
+from hoofbeat.cli.console import Screen
+from hoofbeat.corpus import Corpus
+from hoofbeat.errors import UsageError
+from hoofbeat.models import SPEC_HELP, Budget, Config, Model, load_config, load_model
+from hoofbeat.store import Artefact, Ledger
+from hoofbeat.store.files import file_sha256
+
+__all__ = ["Session", "calling_options", "command_words", "find_corpus", "json_option", "open_session", "output_option"]
+
+F = TypeVar("F", bound=Callable[..., object])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+
+
+def output_option(default: str) -> Callable[[F], F]:
+    """`-o FOLDER`."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        default=Path(default),
+        show_default=True,
+        help="Folder for the result.",
+    )
+
+
+def calling_options(function: F) -> F:
+    """Options of every verb that calls a model."""
+    for option in (
+        click.option("--model", "model_spec", default="embedded", show_default=True, help=f"Model: {SPEC_HELP}."),
+        click.option("--ledger", "ledger_path", type=click.Path(path_type=Path), help="Ledger file."),
+        click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file."),
+        click.option("--budget", help="Hard limit: money (2.50) or calls (200calls)."),
+        click.option("--estimate", "only_estimate", is_flag=True, help="Say what would be spent, and stop."),
+        json_option,
+    ):
+        function = option(function)
+    return function
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """An open ledger with what is needed to load models."""
+
+    ledger: Ledger
+    config: Config
+    budget: Budget
+    screen: Screen
+
+    def model(self, spec: str) -> Model:
+        """The model of this name, on this session's ledger and budget."""
+        return load_model(spec, ledger=self.ledger, config=self.config, budget=self.budget)
+
+
+@contextmanager
+def open_session(
+    screen: Screen, *, ledger_path: Path | None = None, config_path: Path | None = None, budget: str | None = None
+) -> Iterator[Session]:
+    """Open the ledger (`--ledger`, `HOOFBEAT_LEDGER`, else `.hoofbeat/ledger.sqlite` here) and the configuration."""
+    config = load_config(config_path)
+    limits = Budget.parse(budget)
+    place = ledger_path or Path(os.environ.get("HOOFBEAT_LEDGER") or Path(".hoofbeat") / "ledger.sqlite")
+    with Ledger(place) as ledger:
+        yield Session(ledger=ledger, config=config, budget=limits, screen=screen)
+
+
+def command_words() -> list[str]:
+    """The command as it was typed, for manifests."""
+    return ["hoofbeat", *sys.argv[1:]]
+
+
+def find_corpus(given: Path | None, artefact: Artefact) -> Corpus:
+    """The corpus named by `--corpus`, else the one the artefact was made from if it still lies beside it."""
+    if given is not None:
+        return Corpus.open(given)
+    for reference in artefact.manifest.inputs:
+        beside = artefact.path.resolve().parent / reference.name
+        manifest = beside / "manifest.json"
+        if reference.kind == "corpus" and manifest.is_file() and file_sha256(manifest) == reference.sha256:
+            return Corpus.open(beside)
+    raise UsageError(
+        "the corpus is needed and does not lie beside the benchmark", where=str(artefact.path), fix="name it: --corpus"
+    )

@@ -1,0 +1,35 @@
+"""`hoofbeat verify`: artefact folders against their manifests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.session import json_option
+from hoofbeat.errors import ArtefactError
+from hoofbeat.store import open_artefact
+
+__all__ = ["command"]
+
+
+@click.command("verify")
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
+@json_option
+def command(folders: tuple[Path, ...], as_json: bool) -> None:
+    """Check that every file of each artefact folder is there and unchanged."""
+    screen = Screen(as_json=as_json)
+    problems = {str(folder): open_artefact(folder).verify() for folder in folders}
+    if as_json:
+        screen.emit({"problems": problems})
+    else:
+        for folder, found in problems.items():
+            click.echo(f"{folder}: {'as written' if not found else '; '.join(found)}")
+    damaged = [folder for folder, found in problems.items() if found]
+    if damaged:
+        raise ArtefactError(
+            f"{len(damaged)} of {len(folders)} folders are not as they were written",
+            where=", ".join(damaged),
+            fix="restore them from a copy, or make them again",
+        )

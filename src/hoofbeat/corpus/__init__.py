@@ -1,0 +1,14 @@
+"""Corpora: published and institutional documents as one kind of record, whatever file they came from.
+
+`read_file` reads one file, `import_corpus` many into an artefact folder, and `Corpus` reads that folder. Readers keep
+the text whole and in order and lay sections, figures and tables over it with offsets, so that every later stage can
+say exactly where a statement stands.
+"""
+
+from __future__ import annotations
+
+from hoofbeat.corpus.corpus import Corpus
+from hoofbeat.corpus.importing import Rejection, import_corpus
+from hoofbeat.corpus.readers import SUFFIXES, read_file
+
+__all__ = ["SUFFIXES", "Corpus", "Rejection", "import_corpus", "read_file"]

@@ -1,0 +1,105 @@
+"""A corpus on disk, read one document at a time: a million documents need no more memory than their ids."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Self, TypeVar
+
+import msgspec
+
+from hoofbeat.corpus.importing import DOCUMENTS
+from hoofbeat.errors import ArtefactError, InputError
+from hoofbeat.records import Document
+from hoofbeat.store import Artefact, open_artefact
+from hoofbeat.store.tables import read_jsonl
+
+__all__ = ["Corpus"]
+
+
+T = TypeVar("T")
+
+
+class _Id(msgspec.Struct):
+    id: str
+
+
+class Corpus:
+    """The documents of an artefact of kind corpus."""
+
+    def __init__(self, artefact: Artefact) -> None:
+        self.artefact = artefact
+        self.path = artefact.path
+        self._table = artefact.file(DOCUMENTS)
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open a corpus folder."""
+        return cls(open_artefact(path, "corpus"))
+
+    def documents(self) -> Iterator[Document]:
+        """Every document, in the order of the import."""
+        return read_jsonl(self._table, Document)
+
+    def get(self, id: str) -> Document:
+        """The document with this id; an unknown one is an `InputError` that names the closest."""
+        if id not in self._places:
+            close = difflib.get_close_matches(id, self._places, n=3, cutoff=0.0)
+            raise InputError(
+                f"no document {id} in this corpus",
+                where=str(self.path),
+                fix=f"the closest ids are {', '.join(close)}" if close else "the corpus is empty",
+            )
+        with self._table.open("rb") as stream:
+            stream.seek(self._places[id])
+            return self._decoded(stream.readline(), Document)
+
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all documents, in the order of the import."""
+        return tuple(self._places)
+
+    def select(self, **facets: str | Sequence[str]) -> list[Document]:
+        """Documents whose facets have these values; a list means any of them, and a facet that is a list any of its."""
+        wanted = {name: {value} if isinstance(value, str) else set(value) for name, value in facets.items()}
+        return [document for document in self.documents() if _matches(document, wanted)]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[Document]:
+        return self.documents()
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._places
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """Where each document's line begins."""
+        places: dict[str, int] = {}
+        offset = 0
+        with self._table.open("rb") as stream:
+            for line in stream:
+                if not line.isspace():
+                    places[self._decoded(line, _Id).id] = offset
+                offset += len(line)
+        return places
+
+    def _decoded(self, line: bytes, kind: type[T]) -> T:
+        try:
+            return msgspec.json.decode(line, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as err:
+            raise ArtefactError(
+                f"a line of {DOCUMENTS} is damaged: {err}",
+                where=str(self.path),
+                fix="restore or import the corpus again",
+            ) from err
+
+
+def _matches(document: Document, wanted: dict[str, set[str]]) -> bool:
+    for name, values in wanted.items():
+        found = document.facets.get(name, [])
+        if values.isdisjoint([found] if isinstance(found, str) else found):
+            return False
+    return True

@@ -1,0 +1,81 @@
+"""Figure images on their way into a corpus: only image files that lie beside their document are taken.
+
+A reference in a document is a stranger's word. Only its last part is used, only in the document's folder and its
+`figures` folder, and only for regular image files that really lie there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from hoofbeat.corpus.readers.building import safe_id
+from hoofbeat.errors import InputError
+from hoofbeat.records import Document
+from hoofbeat.store.files import read_bytes, write_bytes
+
+__all__ = ["IMAGE_SUFFIXES", "ImageStore"]
+
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".tif", ".tiff", ".bmp")
+LARGEST_IMAGE = 50_000_000
+
+
+class ImageStore:
+    """The images of a corpus being written, and how many that documents name were not to be had."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.copied = 0
+        self.missing = 0
+
+    def keep(self, document: Document, folder: Path) -> Document:
+        """Copy the document's images from its folder; its figures then name the copies, and only those."""
+        if not any(figure.files for figure in document.figures):
+            return document
+        names: dict[str, str] = {}
+        figures = []
+        for figure in document.figures:
+            copies = (self._copy(reference, document.id, folder, names) for reference in figure.files)
+            figures.append(msgspec.structs.replace(figure, files=tuple(filter(None, copies))))
+        return msgspec.structs.replace(document, figures=tuple(figures))
+
+    def _copy(self, reference: str, document: str, folder: Path, names: dict[str, str]) -> str:
+        """The copy's path in the corpus, or nothing; `names` are those the document's images have, with their hash."""
+        found = _beside(reference, folder)
+        data = _image_bytes(found) if found else None
+        if found is None or data is None:
+            self.missing += 1
+            return ""
+        digest = hashlib.sha256(data).hexdigest()
+        name = safe_id(found.stem) + found.suffix.lower()
+        if names.get(name, digest) != digest:
+            name = f"{safe_id(found.stem)}-{digest[:8]}{found.suffix.lower()}"
+        relative = f"images/{document}/{name}"
+        if name not in names:
+            names[name] = digest
+            write_bytes(self.target / relative, data)
+            self.copied += 1
+        return relative
+
+
+def _beside(reference: str, folder: Path) -> Path | None:
+    name = PurePosixPath(reference.replace("\\", "/")).name
+    if not name or name.startswith(".") or "\0" in name or len(name.encode("utf-8", "replace")) > 200:
+        return None
+    endings = ("",) if PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES else IMAGE_SUFFIXES
+    root = folder.resolve()
+    for place in (folder, folder / "figures"):
+        for ending in endings:
+            path = place / f"{name}{ending}"
+            if path.is_file() and path.resolve().is_relative_to(root):
+                return path
+    return None
+
+
+def _image_bytes(path: Path) -> bytes | None:
+    try:
+        return read_bytes(path) if path.stat().st_size <= LARGEST_IMAGE else None
+    except (InputError, OSError):
+        return None

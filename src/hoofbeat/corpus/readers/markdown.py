@@ -1,0 +1,245 @@
+"""Markdown and plain text: what institutions' handbooks and leaflets are usually kept in.
+
+Markdown is read for its structure (headings, lists, tables, images) and its text without markup. Plain text has only
+blank lines and short lines to go by.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+
+from hoofbeat.corpus.readers.building import TextBuilder, role_of, safe_id, squeeze
+from hoofbeat.corpus.readers.front_matter import About, split_front_matter
+from hoofbeat.records import Document
+
+__all__ = ["MARKDOWN_READER", "TEXT_READER", "assemble", "read_markdown", "read_text"]
+
+MARKDOWN_READER = "markdown/1"
+TEXT_READER = "text/1"
+LONGEST_HEADING = 80
+WRAPPED_WIDTH = 100
+
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
+_UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
+_RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_ITEM = re.compile(r"(\s*)([-*+]|\d{1,9}[.)])[ \t]+(.*)$")
+_QUOTE = re.compile(r" {0,3}>[ \t]?")
+_IMAGE = re.compile(r"!\[([^\]\[]{0,2000})\]\(\s*<?([^()\s<>]{1,2000})>?(?:\s+\"[^\"]{0,500}\")?\s*\)")
+_LABEL = re.compile(r"((?:Figure|Fig\.?|Table|Box)\s*\w{1,6})\s*[.:]\s+", re.IGNORECASE)
+_INLINE = (
+    (re.compile(r"\[([^\]\[]{0,2000})\]\([^()]{0,2000}\)"), r"\1"),
+    (re.compile(r"\[([^\]\[]{1,2000})\]\[[^\]\[]{0,200}\]"), r"\1"),
+    (re.compile(r"<((?:https?://|mailto:)[^<>\s]{1,2000})>"), r"\1"),
+    (re.compile(r"</?(?:br|div|p)(?:\s[^<>]{0,1000})?/?>", re.IGNORECASE), " "),
+    (re.compile(r"</?(?:a|b|em|i|span|strong|sub|sup|u)(?:\s[^<>]{0,1000})?/?>", re.IGNORECASE), ""),
+    (re.compile(r"(?<![\\*])\*(?=[^\s*])([^*]+?)(?<=[^\s\\])\*(?!\*)"), r"\1"),
+    (re.compile(r"\*\*(?=\S)([^*]+?)(?<=\S)\*\*"), r"\1"),
+    (re.compile(r"(?<![\w\\])(_{1,3})(?=[^\s_])([^_]+?)(?<=[^\s\\])\1(?!\w)"), r"\2"),
+    (re.compile(r"~~(?=\S)([^~]+?)(?<=\S)~~"), r"\1"),
+    (re.compile(r"\\([!-/:-@\[-`{-~])"), r"\1"),
+)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_REFERENCE = re.compile(r" {0,3}\[[^\]\[]{1,200}\]:\s+\S")
+
+
+def read_markdown(text: str, stem: str) -> Iterator[Document]:
+    """The one document of a Markdown file."""
+    about, rest = split_front_matter(text)
+    reader = _Markdown()
+    reader.read(_COMMENT.sub("", rest).expandtabs(4).split("\n"))
+    yield assemble(about, reader.builder, stem)
+
+
+def read_text(text: str, stem: str) -> Iterator[Document]:
+    """The one document of a plain text file."""
+    about, rest = split_front_matter(text)
+    builder = TextBuilder()
+    widths = sorted(len(line) for line in rest.split("\n") if line.strip())
+    wrapped = not widths or widths[len(widths) * 95 // 100] <= WRAPPED_WIDTH
+    for block in re.split(r"\n[ \t]*(?:\n[ \t]*)+", rest.strip("\n")):
+        lines = [line for line in block.split("\n") if line.strip()]
+        if len(lines) == 1 and _looks_like_heading(lines[0]):
+            heading = squeeze(lines[0])
+            builder.heading(heading, 1, role=role_of(heading))
+        elif any(_ITEM.match(line) for line in lines):
+            builder.paragraph("\n".join(_items(lines, plain=True)))
+        else:
+            for paragraph in [" ".join(lines)] if wrapped else lines:
+                builder.paragraph(squeeze(paragraph))
+    yield assemble(about, builder, stem)
+
+
+def assemble(about: About, builder: TextBuilder, stem: str) -> Document:
+    """A document from what was said about it and its text; the first heading is the title where none is stated."""
+    sections = builder.sections()
+    first = next((section.heading for section in sections if section.heading), "")
+    return Document(
+        id=about.id or safe_id(stem),
+        title=about.title or first or stem,
+        text=builder.text,
+        kind=about.kind,
+        sections=sections,
+        figures=tuple(builder.figures),
+        tables=tuple(builder.tables),
+        facets=about.facets,
+        licence=about.licence,
+        notices=about.notices,
+    )
+
+
+def _looks_like_heading(line: str) -> bool:
+    text = line.strip()
+    return (
+        len(text) <= LONGEST_HEADING
+        and text[-1] not in ".,;!…"
+        and any(character.isalpha() for character in text)
+        and not _ITEM.match(line)
+    )
+
+
+def _plain(text: str) -> str:
+    """Text without inline markup; what stands in backquotes is kept as it is."""
+    parts = re.split(r"(`+)(.+?)(?<!`)\1(?!`)", text) if "`" in text else [text]
+    for place in range(0, len(parts), 3):
+        for pattern, replacement in _INLINE:
+            parts[place] = pattern.sub(replacement, parts[place])
+        parts[place] = html.unescape(parts[place])
+    return squeeze("".join(part for place, part in enumerate(parts) if place % 3 != 1))
+
+
+def _items(lines: list[str], *, plain: bool = False) -> Iterator[str]:
+    """List lines with `- ` or their number; a line that begins no item belongs to the one before."""
+    indents: list[int] = []
+    item = ""
+    for line in lines:
+        match = _ITEM.match(line)
+        if match is None:
+            item = f"{item} {line.strip()}".strip()
+            continue
+        if item:
+            yield _finished(item, plain)
+        width = len(match.group(1))
+        while indents and indents[-1] >= width:
+            indents.pop()
+        indents.append(width)
+        mark = "-" if match.group(2) in "-*+" else match.group(2)
+        item = "\0" * (len(indents) - 1) + f"{mark} {match.group(3).strip()}"
+    if item:
+        yield _finished(item, plain)
+
+
+def _finished(item: str, plain: bool) -> str:
+    depth = len(item) - len(item.lstrip("\0"))
+    text = item[depth:]
+    mark, space, rest = text.partition(" ")
+    if not _ITEM.match(text):
+        return squeeze(text) if plain else _plain(text)
+    return "  " * depth + mark + space + (squeeze(rest) if plain else _plain(rest))
+
+
+class _Markdown:
+    """Reads lines into blocks."""
+
+    def __init__(self) -> None:
+        self.builder = TextBuilder()
+        self._run: list[str] = []
+        self._roles: list[tuple[int, str]] = []
+
+    def read(self, lines: list[str]) -> None:
+        """Read all lines."""
+        place = 0
+        while place < len(lines):
+            place = self._step(lines, place)
+        self._flush()
+
+    def _step(self, lines: list[str], place: int) -> int:
+        """Take the line at `place` (or the whole block that begins there) and return where to go on."""
+        line = _QUOTE.sub("", lines[place]) if _QUOTE.match(lines[place]) else lines[place]
+        heading = _HEADING.match(line.rstrip())
+        fence = _FENCE.match(line)
+        if heading or fence or not line.strip():
+            self._flush()
+        if heading:
+            self._heading(_plain((heading.group(2) or "").rstrip(" #")), len(heading.group(1)))
+        elif fence:
+            return self._code(lines, place, fence.group(1))
+        elif "|" in line:
+            return self._table(lines, place)
+        elif len(self._run) == 1 and (underline := _UNDERLINE.match(line)) and _is_words(self._run[0]):
+            text = _plain(self._run.pop())
+            self._heading(text, 1 if underline.group(1)[0] == "=" else 2)
+        elif _RULE.match(line) or _REFERENCE.match(line):
+            self._flush()
+        elif line.strip():
+            if _ITEM.match(line) and self._run and not _ITEM.match(self._run[0]):
+                self._flush()
+            self._run.append(line)
+        return place + 1
+
+    def _heading(self, text: str, level: int) -> None:
+        if not text:
+            return
+        while self._roles and self._roles[-1][0] >= level:
+            self._roles.pop()
+        role = role_of(text, self._roles[-1][1] if self._roles else "")
+        self._roles.append((level, role))
+        self.builder.heading(text, level, role=role)
+
+    def _code(self, lines: list[str], place: int, fence: str) -> int:
+        end = place + 1
+        while end < len(lines) and not lines[end].strip().startswith(fence):
+            end += 1
+        kept = [line.rstrip() for line in lines[place + 1 : end] if line.strip()]
+        self.builder.paragraph("\n".join(kept))
+        return end + 1
+
+    def _table(self, lines: list[str], place: int) -> int:
+        rule = set(lines[place + 1].strip()) if place + 1 < len(lines) else set()
+        if not {"|", "-"} <= rule <= set("|:- "):
+            self._run.append(lines[place])
+            return place + 1
+        caption = _plain(" ".join(self._run)) if len(self._run) == 1 and _LABEL.match(self._run[0]) else ""
+        self._run = [] if caption else self._run
+        self._flush()
+        end = place + 2
+        while end < len(lines) and "|" in lines[end]:
+            end += 1
+        rows = [_cells(line) for line in (lines[place], *lines[place + 2 : end])]
+        label, words = _labelled(caption)
+        self.builder.table((row for row in rows if any(row)), label=label, caption=words)
+        return end
+
+    def _flush(self) -> None:
+        """End the paragraph or list under way; images in it follow it as figures."""
+        lines, self._run = self._run, []
+        if not lines:
+            return
+        images = _IMAGE.findall("\n".join(lines))
+        if images:
+            lines = [line for line in _IMAGE.sub("", "\n".join(lines)).split("\n") if line.strip()]
+        if any(_ITEM.match(line) for line in lines):
+            self.builder.paragraph("\n".join(_items(lines)))
+        else:
+            self.builder.paragraph(_plain(" ".join(lines)))
+        for caption, file in images:
+            label, words = _labelled(_plain(caption))
+            self.builder.figure(label=label, caption=words, files=[html.unescape(file)])
+
+
+def _is_words(line: str) -> bool:
+    return not _ITEM.match(line) and not _IMAGE.search(line)
+
+
+def _labelled(caption: str) -> tuple[str, str]:
+    match = _LABEL.match(caption)
+    return (match.group(1), caption[match.end() :]) if match else ("", caption)
+
+
+def _cells(line: str) -> tuple[str, ...]:
+    text = line.strip().removeprefix("|")
+    if text.endswith("|") and not text.endswith("\\|"):
+        text = text[:-1]
+    return tuple(_plain(cell.replace("\\|", "|")) for cell in re.split(r"(?<!\\)\|", text))

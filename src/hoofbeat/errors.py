@@ -1,0 +1,95 @@
+"""Every error Hoofbeat raises on purpose.
+
+Each says what was wrong, where, and what to do; the command line prints the three and exits with the error's code,
+without a traceback. Anything else that escapes is a bug.
+
+    HoofbeatError                 exit 1
+    ├── UsageError                exit 2   a wrong option, spec, retriever line or configuration
+    ├── InputError                exit 1   a file or folder that can't be read as what it should be
+    │   ├── ArtefactError                  missing, foreign, newer-schema or damaged artefact folder
+    │   └── HostileInputError              refused on purpose: entity bombs, path tricks, absurd sizes
+    ├── OutputError               exit 1   results can't be written: full disk, read-only folder, folder in use
+    ├── WeightsError              exit 1   model weights missing, damaged or not to be had
+    ├── ModelError                exit 1   a model can't be used at all: unknown, no key, endpoint out of reach
+    ├── BudgetSpent               exit 3   the hard budget stopped the command; nothing is lost
+    └── BatchPending              exit 4   requests were written to a batch folder; run again when answered
+
+A single call that fails is not an exception: it becomes a `records.Failure` and is counted.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArtefactError",
+    "BatchPending",
+    "BudgetSpent",
+    "HoofbeatError",
+    "HostileInputError",
+    "InputError",
+    "ModelError",
+    "OutputError",
+    "UsageError",
+    "WeightsError",
+]
+
+
+class HoofbeatError(Exception):
+    """Base of all deliberate errors: what was wrong, where (if anywhere), and what to do."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: str | None = None, fix: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.fix = fix
+
+    def __str__(self) -> str:
+        parts = [self.what]
+        if self.where:
+            parts.append(f"at: {self.where}")
+        if self.fix:
+            parts.append(f"do: {self.fix}")
+        return "\n".join(parts)
+
+
+class UsageError(HoofbeatError):
+    """The command, a spec, a retriever line or the configuration is wrong."""
+
+    exit_code = 2
+
+
+class InputError(HoofbeatError):
+    """A file or folder can't be read as what it should be."""
+
+
+class ArtefactError(InputError):
+    """An artefact folder is missing, foreign, of a newer schema, or damaged."""
+
+
+class HostileInputError(InputError):
+    """Input refused on purpose because reading it could do harm."""
+
+
+class OutputError(HoofbeatError):
+    """Results can't be written where they were asked for."""
+
+
+class WeightsError(HoofbeatError):
+    """Model weights are missing, damaged, or not to be had."""
+
+
+class ModelError(HoofbeatError):
+    """A model can't be used at all: unknown name, no key, endpoint out of reach."""
+
+
+class BudgetSpent(HoofbeatError):
+    """The hard budget stopped the command; every call made so far is in the ledger."""
+
+    exit_code = 3
+
+
+class BatchPending(HoofbeatError):
+    """Requests wait in a batch folder; the same command goes on when the answers are there."""
+
+    exit_code = 4

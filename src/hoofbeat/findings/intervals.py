@@ -1,0 +1,155 @@
+"""How sure a figure is: intervals, paired differences, and tests corrected for their number.
+
+Every resampling takes a seed and gives the same interval again. Where items share an origin (questions made from one
+document, samples of one question), whole clusters are resampled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from statistics import NormalDist
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import ArrayLike, NDArray
+
+from hoofbeat.errors import UsageError
+
+__all__ = [
+    "Difference",
+    "Interval",
+    "bootstrap_mean",
+    "holm",
+    "mcnemar_exact",
+    "paired_difference",
+    "percentiles",
+    "wilson",
+]
+
+SAMPLES = 1000
+_CELLS = 1 << 22
+
+
+class Interval(Struct, frozen=True, kw_only=True):
+    """An interval for a figure: its bounds, its confidence level, and how it was found."""
+
+    low: float
+    high: float
+    level: float
+    method: str
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """The mean of `a − b` over `n` pairs with its bootstrap interval."""
+
+    n: int
+    difference: float
+    interval: Interval
+
+
+def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
+    """Wilson's score interval for a share; everything from 0 to 1 where nothing was seen."""
+    if not 0 <= successes <= n:
+        raise UsageError(f"{successes} of {n} is no share")
+    _check_level(level)
+    if n == 0:
+        return Interval(low=0.0, high=1.0, level=level, method="wilson")
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    share = successes / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    low = 0.0 if successes == 0 else max(0.0, centre - half)
+    high = 1.0 if successes == n else min(1.0, centre + half)
+    return Interval(low=low, high=high, level=level, method="wilson")
+
+
+def bootstrap_mean(
+    values: ArrayLike,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    samples: int = SAMPLES,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Interval:
+    """Percentile bootstrap interval of the mean; with `clusters` (one label a value) whole clusters are resampled."""
+    _check_level(level)
+    array = np.asarray(values, np.float64)
+    if not len(array):
+        raise UsageError("there is nothing to resample")
+    sums, sizes = _cluster_sums(array, clusters)
+    rng = np.random.default_rng(seed)
+    means = np.empty(samples)
+    step = max(1, _CELLS // len(sums))
+    for first in range(0, samples, step):
+        drawn = rng.integers(len(sums), size=(min(step, samples - first), len(sums)))
+        means[first : first + step] = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    return percentiles(means, level, "bootstrap" if clusters is None else "cluster bootstrap")
+
+
+def paired_difference(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    samples: int = SAMPLES,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Difference:
+    """The mean of `a − b`, value by value, with the bootstrap interval of the pairs."""
+    first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if first.shape != second.shape:
+        raise UsageError(f"{len(first)} and {len(second)} values can't be paired")
+    delta = first - second
+    interval = bootstrap_mean(delta, clusters=clusters, samples=samples, level=level, seed=seed)
+    return Difference(n=len(delta), difference=float(delta.mean()), interval=interval)
+
+
+def mcnemar_exact(only_a: int, only_b: int) -> float:
+    """Exact two-sided p of McNemar's test, from the pairs that only one of the two got right."""
+    n, fewer = only_a + only_b, min(only_a, only_b)
+    if fewer < 0:
+        raise UsageError("counts of pairs can't be negative")
+    if only_a == only_b:
+        return 1.0
+    logs = [math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) for i in range(fewer + 1)]
+    largest = max(logs)
+    tail = math.fsum(math.exp(value - largest) for value in logs)
+    return min(1.0, math.exp(largest + math.log(tail) - (n - 1) * math.log(2)))
+
+
+def holm(p_values: Iterable[float]) -> list[float]:
+    """Holm's adjusted p values, in the order given."""
+    values = list(p_values)
+    adjusted = [0.0] * len(values)
+    reached = 0.0
+    for place, index in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        reached = max(reached, min(1.0, (len(values) - place) * values[index]))
+        adjusted[index] = reached
+    return adjusted
+
+
+def percentiles(replicates: NDArray[np.float64], level: float, method: str) -> Interval:
+    """The central interval of bootstrap replicates."""
+    low, high = np.quantile(replicates, [0.5 - level / 2, 0.5 + level / 2])
+    return Interval(low=float(low), high=float(high), level=level, method=method)
+
+
+def _cluster_sums(
+    values: NDArray[np.float64], clusters: Sequence[Hashable] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sum and size of each cluster, in order of first appearance."""
+    if clusters is None:
+        return values, np.ones(len(values))
+    if len(clusters) != len(values):
+        raise UsageError(f"{len(values)} values and {len(clusters)} cluster labels")
+    numbers: dict[Hashable, int] = {}
+    places = np.array([numbers.setdefault(label, len(numbers)) for label in clusters])
+    sums: NDArray[np.float64] = np.zeros(len(numbers))
+    np.add.at(sums, places, values)
+    return sums, np.bincount(places).astype(np.float64)
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise UsageError(f"{level} is no confidence level", fix="give a number between 0 and 1, for example 0.95")

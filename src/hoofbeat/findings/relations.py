@@ -1,0 +1,280 @@
+"""What the comparisons of an audit add up to: how often sources are silent, agree and disagree.
+
+A pair is absent when either source does not address the question; the rates of disagreement are over the other,
+judged pairs. Comparisons that failed have no label: they are counted apart, and where they exceed 1% each rate has a
+range for what they could have been.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from hoofbeat.errors import InputError
+from hoofbeat.findings.accuracy import SENSITIVITY_THRESHOLD
+from hoofbeat.findings.agreement import Agreement, agreement
+from hoofbeat.records import Answer, Comparison, Question
+
+__all__ = [
+    "FIVE_RELATIONS",
+    "NO_GROUP",
+    "Coverage",
+    "Rate",
+    "RelationLabels",
+    "RelationMatrix",
+    "Relations",
+    "coverage",
+    "judge_agreement",
+    "matrices",
+    "relations",
+    "relations_by_group",
+]
+
+NO_GROUP = "(none)"
+"""The group of questions that do not have the facet."""
+
+
+class RelationLabels(Struct, frozen=True, kw_only=True):
+    """The labels of a domain in order, and what they mean for the rates."""
+
+    order: tuple[str, ...]
+    absent: str
+    consistent: str
+    diverging: tuple[str, ...]
+
+
+FIVE_RELATIONS = RelationLabels(
+    order=("Absent", "Consistent", "Complementary", "Divergent", "Contradictory"),
+    absent="Absent",
+    consistent="Consistent",
+    diverging=("Divergent", "Contradictory"),
+)
+"""The five labels of TransplantQA."""
+
+
+class Rate(Struct, frozen=True, kw_only=True):
+    """A share, `count` of `of`; `value` is None for 0 of 0.
+
+    `sensitivity` is the lowest and highest it could be whatever the failed comparisons had been, where those exceed 1%.
+    """
+
+    count: int
+    of: int
+    value: float | None
+    sensitivity: tuple[float, float] | None = None
+
+
+class Relations(Struct, frozen=True, kw_only=True):
+    """The relations of all pairs of some questions.
+
+    `pairs` are all that were planned; `failed` those without a label, by kind of failure; `judged` those with a label
+    other than absent. `labels` counts every label, `share_of_pairs` and `share_of_judged` are its two distributions.
+    `r_abs` = absent / pairs, `r_div` = diverging / judged, `r_con` = consistent / judged, `any_div` = questions with
+    at least one diverging pair / questions.
+    """
+
+    questions: int
+    pairs: int
+    judged: int
+    failed: dict[str, int]
+    labels: dict[str, int]
+    share_of_pairs: dict[str, float]
+    share_of_judged: dict[str, float]
+    r_abs: Rate
+    r_div: Rate
+    r_con: Rate
+    any_div: Rate
+
+
+class Coverage(Struct, frozen=True, kw_only=True):
+    """How many of the questions put to a source it addresses: `answered` of `planned` is `coverage`.
+
+    `absent` are those it does not address, `unscored` those whose answer failed or whose absence is unknown.
+    """
+
+    source: str
+    group: str
+    planned: int
+    answered: int
+    absent: int
+    unscored: int
+    coverage: float
+
+
+class RelationMatrix(Struct, frozen=True, kw_only=True):
+    """The labels between all sources of one question; the diagonal is consistent, a pair without a label is empty."""
+
+    question: str
+    sources: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+
+
+def relations(
+    comparisons: Iterable[Comparison],
+    questions: Iterable[str] = (),
+    domain: RelationLabels = FIVE_RELATIONS,
+) -> Relations:
+    """Count the relations; `questions` adds planned questions that have no pair at all to the denominator."""
+    tally = _Tally(questions)
+    for comparison in comparisons:
+        tally.add(comparison, domain)
+    return tally.close(domain)
+
+
+def relations_by_group(
+    comparisons: Iterable[Comparison],
+    questions: Sequence[Question],
+    facet: str,
+    domain: RelationLabels = FIVE_RELATIONS,
+) -> dict[str, Relations]:
+    """Relations for each value of a facet of the questions, sorted; a question with several values counts in each."""
+    groups = {question.id: _groups(question, facet) for question in questions}
+    tallies: dict[str, _Tally] = {}
+    for question, names in groups.items():
+        for name in names:
+            tallies.setdefault(name, _Tally()).questions.add(question)
+    for comparison in comparisons:
+        for name in _known(groups, comparison.question):
+            tallies[name].add(comparison, domain)
+    return {name: tallies[name].close(domain) for name in sorted(tallies)}
+
+
+def coverage(answers: Iterable[Answer], questions: Sequence[Question] = (), facet: str = "") -> list[Coverage]:
+    """Coverage of each source, sorted; with a `facet` of the questions, of each source in each of its groups."""
+    groups = {question.id: _groups(question, facet) for question in questions}
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for answer in answers:
+        absent = None if answer.failure else answer.absent
+        state = "unscored" if absent is None else "absent" if absent else "answered"
+        for group in _known(groups, answer.question) if facet else ("",):
+            counts.setdefault((answer.source, group), Counter())[state] += 1
+    return [
+        Coverage(
+            source=source,
+            group=group,
+            planned=count.total(),
+            answered=count["answered"],
+            absent=count["absent"],
+            unscored=count["unscored"],
+            coverage=count["answered"] / count.total(),
+        )
+        for (source, group), count in sorted(counts.items())
+    ]
+
+
+def matrices(comparisons: Iterable[Comparison], domain: RelationLabels = FIVE_RELATIONS) -> list[RelationMatrix]:
+    """The matrix of each question, in the order questions first appear; sources are sorted."""
+    by_question: dict[str, dict[tuple[str, str], str]] = {}
+    for comparison in comparisons:
+        cells = by_question.setdefault(comparison.question, {})
+        if (comparison.a, comparison.b) in cells:
+            raise InputError(
+                f"{comparison.a!r} and {comparison.b!r} are compared twice on question {comparison.question!r}",
+                fix="each pair stands once: check that two runs were not joined",
+            )
+        label = "" if comparison.failure else _label(comparison, domain)
+        cells[comparison.a, comparison.b] = cells[comparison.b, comparison.a] = label
+    found = []
+    for question, cells in by_question.items():
+        sources = sorted({source for pair in cells for source in pair})
+        labels = tuple(tuple(domain.consistent if a == b else cells.get((a, b), "") for b in sources) for a in sources)
+        found.append(RelationMatrix(question=question, sources=tuple(sources), labels=labels))
+    return found
+
+
+def judge_agreement(
+    comparisons: Iterable[Comparison],
+    reference: Iterable[Comparison],
+    domain: RelationLabels = FIVE_RELATIONS,
+    *,
+    seed: int = 0,
+) -> Agreement:
+    """Agreement of comparisons with planted or human labels of the same pairs.
+
+    Every reference pair counts: one that was not compared, or whose comparison failed, is unscored.
+    """
+    given = {
+        (comparison.question, comparison.a, comparison.b): None if comparison.failure else comparison.label
+        for comparison in comparisons
+    }
+    pairs = [(given.get((known.question, known.a, known.b)), known.label) for known in reference]
+    return agreement(pairs, domain.order, seed=seed)
+
+
+class _Tally:
+    """Counts of one group while its comparisons go by."""
+
+    def __init__(self, questions: Iterable[str] = ()) -> None:
+        self.questions = set(questions)
+        self.labels: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+        self.diverging: set[str] = set()
+        self.doubtful: set[str] = set()
+
+    def add(self, comparison: Comparison, domain: RelationLabels) -> None:
+        self.questions.add(comparison.question)
+        if comparison.failure:
+            self.failed[comparison.failure.kind] += 1
+            self.doubtful.add(comparison.question)
+            return
+        label = _label(comparison, domain)
+        self.labels[label] += 1
+        if label in domain.diverging:
+            self.diverging.add(comparison.question)
+
+    def close(self, domain: RelationLabels) -> Relations:
+        labelled, failed = self.labels.total(), self.failed.total()
+        pairs, absent = labelled + failed, self.labels[domain.absent]
+        judged = labelled - absent
+        unsure = failed > SENSITIVITY_THRESHOLD * pairs
+
+        def of_judged(count: int) -> Rate:
+            spread = (count / (judged + failed), (count + failed) / (judged + failed)) if unsure else None
+            return _rate(count, judged, spread)
+
+        any_div, could = len(self.diverging), len(self.diverging | self.doubtful)
+        asked = len(self.questions)
+        return Relations(
+            questions=asked,
+            pairs=pairs,
+            judged=judged,
+            failed=dict(sorted(self.failed.items())),
+            labels={label: self.labels[label] for label in domain.order},
+            share_of_pairs={label: self.labels[label] / pairs if pairs else 0.0 for label in domain.order},
+            share_of_judged={
+                label: self.labels[label] / judged if judged else 0.0
+                for label in domain.order
+                if label != domain.absent
+            },
+            r_abs=_rate(absent, pairs, (absent / pairs, (absent + failed) / pairs) if unsure else None),
+            r_div=of_judged(sum(self.labels[label] for label in domain.diverging)),
+            r_con=of_judged(self.labels[domain.consistent]),
+            any_div=_rate(any_div, asked, (any_div / asked, could / asked) if unsure else None),
+        )
+
+
+def _rate(count: int, of: int, sensitivity: tuple[float, float] | None) -> Rate:
+    return Rate(count=count, of=of, value=count / of if of else None, sensitivity=sensitivity)
+
+
+def _label(comparison: Comparison, domain: RelationLabels) -> str:
+    if comparison.label not in domain.order:
+        raise InputError(
+            f"unknown label {comparison.label!r} between {comparison.a!r} and {comparison.b!r} "
+            f"on question {comparison.question!r}",
+            fix=f"the labels are {', '.join(domain.order)}",
+        )
+    return comparison.label
+
+
+def _groups(question: Question, facet: str) -> tuple[str, ...]:
+    value = question.facets.get(facet, NO_GROUP)
+    return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value)) or (NO_GROUP,)
+
+
+def _known(groups: dict[str, tuple[str, ...]], question: str) -> tuple[str, ...]:
+    if question not in groups:
+        raise InputError(f"the question {question!r} is not in the benchmark", fix="give the questions of this run")
+    return groups[question]

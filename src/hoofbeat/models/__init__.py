@@ -1,0 +1,31 @@
+"""The one seam to language models and encoders: a model is named by one string and used through `Model`."""
+
+from __future__ import annotations
+
+from hoofbeat.models.budget import Budget, Estimate, Price
+from hoofbeat.models.config import Config, ModelSettings, load_config
+from hoofbeat.models.encoder import Encoder, load_encoder
+from hoofbeat.models.model import Model, Outcome, Structured
+from hoofbeat.models.registry import SPEC_HELP, load_model
+from hoofbeat.models.requests import ChatRequest, Image, Likelihood, Message, Reply
+
+__all__ = [
+    "SPEC_HELP",
+    "Budget",
+    "ChatRequest",
+    "Config",
+    "Encoder",
+    "Estimate",
+    "Image",
+    "Likelihood",
+    "Message",
+    "Model",
+    "ModelSettings",
+    "Outcome",
+    "Price",
+    "Reply",
+    "Structured",
+    "load_config",
+    "load_encoder",
+    "load_model",
+]

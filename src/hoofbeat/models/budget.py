@@ -1,0 +1,120 @@
+"""What calls cost, and the hard limit on it.
+
+A price is money per million tokens, in the currency of the price table. The budget is checked before each call with
+what the call may cost at worst, so it is never exceeded; calls taken from the ledger cost nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from hoofbeat.errors import BudgetSpent, UsageError
+from hoofbeat.models.requests import ChatRequest
+
+__all__ = ["Budget", "Estimate", "Price", "about_tokens"]
+
+_CHARS_PER_TOKEN = 3.6
+_TOKENS_AN_IMAGE = 1500
+_ROUNDING = 1e-9
+
+
+class Price(Struct, frozen=True, kw_only=True):
+    """Money per million tokens in and out."""
+
+    tokens_in: float
+    tokens_out: float
+
+    def of(self, tokens_in: int, tokens_out: int) -> float:
+        """What so many tokens cost."""
+        return (tokens_in * self.tokens_in + tokens_out * self.tokens_out) / 1e6
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """What a command would do: calls it would make, calls the ledger has already, tokens, money (None: no price)."""
+
+    calls: int = 0
+    cached: int = 0
+    tokens_in: int = 0
+    tokens_out_most: int = 0
+    money_most: float | None = None
+
+    def __add__(self, other: Estimate) -> Estimate:
+        """Both estimates together; a missing price makes the sum's money unknown, unless there is nothing to call."""
+        moneys = [part.money_most for part in (self, other) if part.calls]
+        return Estimate(
+            calls=self.calls + other.calls,
+            cached=self.cached + other.cached,
+            tokens_in=self.tokens_in + other.tokens_in,
+            tokens_out_most=self.tokens_out_most + other.tokens_out_most,
+            money_most=None if None in moneys else sum(money for money in moneys if money is not None),
+        )
+
+
+def about_tokens(request: ChatRequest) -> int:
+    """How many tokens a request's messages are, rather more than less, for estimates, the budget and pacing."""
+    tokens = 0.0
+    for message in request.messages:
+        text = message.content
+        tokens += 8 + len(text) / _CHARS_PER_TOKEN + _TOKENS_AN_IMAGE * len(message.images)
+        if not text.isascii():
+            tokens += len(text.encode("utf-8", "replace")) - len(text)
+    return int(tokens)
+
+
+class Budget:
+    """A hard limit in money or calls, shared by all models of a command."""
+
+    def __init__(self, *, money: float | None = None, calls: int | None = None) -> None:
+        self.money = money
+        self.calls = calls
+        self.spent_money = 0.0
+        self.spent_calls = 0
+        self._reserved = 0.0
+
+    @staticmethod
+    def parse(text: str | None) -> Budget:
+        """`2.50` is money in the price table's currency, `200calls` a number of calls; None is no limit."""
+        if text is None:
+            return Budget()
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(calls?)?\s*", text)
+        if not match or (match.group(2) and "." in match.group(1)):
+            raise UsageError(f"a budget is money like 2.50 or a number of calls like 200calls, not {text!r}")
+        if match.group(2):
+            return Budget(calls=int(match.group(1)))
+        return Budget(money=float(match.group(1)))
+
+    def reserve(self, model: str, price: Price | None, tokens_in: int, tokens_out_most: int) -> float:
+        """Set aside what the next call may cost at worst; raises `BudgetSpent` where the budget would not cover it."""
+        if self.calls is not None and self.spent_calls >= self.calls:
+            raise BudgetSpent(
+                f"the budget of {self.calls} calls is spent",
+                fix="run the same command with a larger --budget: the calls made so far are kept and not made again",
+            )
+        worst = price.of(tokens_in, tokens_out_most) if price else 0.0
+        if self.money is not None:
+            if price is None:
+                raise UsageError(
+                    f"a budget in money needs a price for {model}",
+                    fix="give price_in and price_out for it in hoofbeat.toml, or a budget in calls (--budget 200calls)",
+                )
+            if self.spent_money + self._reserved + worst > self.money + _ROUNDING:
+                raise BudgetSpent(
+                    f"the budget of {self.money:.2f} would be exceeded: {self.spent_money:.4f} is spent and the next "
+                    f"call may cost {worst:.4f}",
+                    fix="run the same command with a larger --budget: the calls made so far are kept",
+                )
+        self.spent_calls += 1
+        self._reserved += worst
+        return worst
+
+    def settle(self, reserved: float, cost: float) -> None:
+        """A call is done: what it really cost replaces what was set aside."""
+        self._reserved -= reserved
+        self.spent_money += cost
+
+    def release(self, reserved: float) -> None:
+        """A call brought no reply: give back what was set aside."""
+        self._reserved -= reserved
+        self.spent_calls -= 1

@@ -1,0 +1,148 @@
+"""The HTTP backend: any OpenAI-compatible endpoint, over one thin aiohttp client."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import aiohttp
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from hoofbeat.errors import ModelError
+from hoofbeat.models import likelihood
+from hoofbeat.models.requests import ChatRequest, Likelihood, Reply
+from hoofbeat.models.wire import Trouble, chat_body, classify, full_identity, read_chat
+
+__all__ = ["HttpBackend"]
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _WireEmbedding(msgspec.Struct):
+    embedding: list[float]
+    index: int = 0
+
+
+class _WireEmbeddings(msgspec.Struct):
+    data: list[_WireEmbedding]
+
+
+class HttpBackend:
+    """`url` ends in `/v1` (or what the endpoint uses in its place); `key_variable` names the environment variable."""
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        name: str,
+        identity: str,
+        key_variable: str = "",
+        key_required: bool = False,
+        timeout: float = 180.0,
+        most_in_flight: int = 128,
+        extra: dict[str, object] | None = None,
+    ) -> None:
+        self.identity = full_identity(identity, extra or {})
+        self.most_in_flight = most_in_flight
+        self._url = url.rstrip("/")
+        self._name = name
+        self._key_variable = key_variable
+        self._key_required = key_required
+        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 30.0))
+        self._seconds = timeout
+        self._extra = extra or {}
+        self._session: aiohttp.ClientSession | None = None
+        self._scoring = ""
+
+    def _key(self) -> str:
+        return os.environ.get(self._key_variable, "") if self._key_variable else ""
+
+    async def open(self) -> None:
+        """Open the client; a missing key is said before anything is sent."""
+        key = self._key()
+        if self._key_required and not key:
+            raise ModelError(
+                f"no key for {self.identity}",
+                fix=f"set the environment variable {self._key_variable} (keys are never read from files)",
+            )
+        headers = {"Content-Type": "application/json"}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
+        self._session = aiohttp.ClientSession(
+            connector=connector, timeout=self._timeout, headers=headers, skip_auto_headers=("User-Agent",)
+        )
+
+    async def close(self) -> None:
+        """Close the client."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def abandon(self) -> None:
+        """Close the client."""
+        await self.close()
+
+    async def post(self, url: str, body: object) -> bytes | Trouble:
+        """One POST: the answer's bytes, or what went wrong."""
+        assert self._session is not None, "the backend is not open"
+        try:
+            async with self._session.post(url, data=_encode(body), allow_redirects=False) as response:
+                data = await response.read()
+                if response.status == 200:
+                    return data
+                return classify(response.status, {k.lower(): v for k, v in response.headers.items()}, data)
+        except aiohttp.ConnectionTimeoutError as err:
+            return Trouble(kind="connection", message=f"can't connect: {err}", retryable=True)
+        except TimeoutError:
+            message = f"no complete answer within {self._seconds:g} s"
+            return Trouble(kind="timeout", message=message, retryable=True, sent=True)
+        except (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError) as err:
+            return Trouble(kind="bad-request", message=str(err), fatal="model")
+        except aiohttp.ClientConnectorError as err:
+            return Trouble(kind="connection", message=f"can't connect: {err.os_error}", retryable=True)
+        except (aiohttp.ClientError, ConnectionError) as err:
+            reason = str(err) or type(err).__name__
+            return Trouble(kind="connection", message=f"the connection broke: {reason}", retryable=True, sent=True)
+        except ValueError as err:  # a broken header
+            return Trouble(kind="bad-request", message=str(err), fatal="model")
+
+    async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:  # noqa: ARG002 - the seam's signature
+        """Continue a conversation."""
+        data = await self.post(f"{self._url}/chat/completions", chat_body(self._name, request, self._extra))
+        return data if isinstance(data, Trouble) else read_chat(data)
+
+    async def loglikelihood(self, context: str, continuation: str) -> Likelihood | Trouble:
+        """Score a continuation, by whichever way the endpoint offers; found out once."""
+        if not self._scoring:
+            native = self._url.removesuffix("/v1")
+            probe = await self.post(f"{native}/tokenize", {"content": "probe"})
+            if isinstance(probe, Trouble) and probe.retryable:
+                return probe
+            self._scoring = "forced" if likelihood.has_tokens(probe) else "echo"
+        if self._scoring == "forced":
+            return await likelihood.forced(self.post, self._url.removesuffix("/v1"), context, continuation)
+        return await likelihood.echoed(self.post, self._url, self._name, context, continuation)
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:
+        """Embed texts by the endpoint's `/embeddings`."""
+        body = {"model": self._name, "input": list(texts), "encoding_format": "float"}
+        data = await self.post(f"{self._url}/embeddings", body)
+        if isinstance(data, Trouble):
+            return data
+        try:
+            rows = msgspec.json.decode(data, type=_WireEmbeddings).data
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
+            return _garbled(f"the answer holds no embeddings: {err}")
+        if sorted(row.index for row in rows) != list(range(len(texts))):
+            return _garbled("the endpoint embedded another number of texts")
+        ordered = sorted(rows, key=lambda row: row.index)
+        if len({len(row.embedding) for row in ordered}) > 1:
+            return _garbled("the embeddings are of different lengths")
+        return np.array([row.embedding for row in ordered], dtype=np.float32)
+
+
+def _garbled(message: str) -> Trouble:
+    return Trouble(kind="garbled", message=message, retryable=True, sent=True)

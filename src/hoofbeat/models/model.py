@@ -1,0 +1,382 @@
+"""A model ready for use: a backend with the ledger, retries, pacing and the budget around it.
+
+`Model.run` works a list of items with as many in flight as helps, in order, and survives what endpoints do: what can't
+be had becomes a `Failure` beside the others, and what was answered is in the ledger before it is used. Repeating a
+command asks only for what is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from hoofbeat.errors import ModelError
+from hoofbeat.models.backend import Backend, Pending
+from hoofbeat.models.budget import Budget, Estimate, Price, about_tokens
+from hoofbeat.models.pacing import Pacer, backoff_seconds
+from hoofbeat.models.refusals import is_refusal
+from hoofbeat.models.requests import ChatRequest, Likelihood, Reply, decode_reply, request_key
+from hoofbeat.models.structured import Unreadable, read_object, repair_request
+from hoofbeat.models.wire import Trouble
+from hoofbeat.progress import SILENT, Progress, Task
+from hoofbeat.records import Failure, Usage
+from hoofbeat.store.ledger import Entry, Ledger
+from hoofbeat.store.manifest import Cost
+
+__all__ = ["Model", "Outcome", "Structured"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_encode = msgspec.json.Encoder().encode
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """A reply with the ledger keys of the calls that made it."""
+
+    reply: Reply
+    calls: tuple[str, ...]
+
+
+class Structured(Struct, frozen=True, kw_only=True):
+    """A JSON object that fits the schema asked for, with the ledger keys of the calls that made it."""
+
+    value: dict[str, Any]
+    reply: Reply
+    calls: tuple[str, ...]
+
+
+class Model:
+    """One model, named by its spec. Make it with `load_model`."""
+
+    def __init__(
+        self,
+        *,
+        spec: str,
+        backend: Backend,
+        ledger: Ledger,
+        budget: Budget | None = None,
+        price: Price | None = None,
+        pacer: Pacer | None = None,
+        attempts: int = 6,
+        context: int | None = None,
+    ) -> None:
+        self.spec = spec
+        self.backend = backend
+        self.ledger = ledger
+        self.budget = budget or Budget()
+        self.price = price
+        self.pacer = pacer or Pacer(most=backend.most_in_flight)
+        self.attempts = attempts
+        self.context = context
+        self.troubles: Counter[str] = Counter()
+        self.made = 0
+        self.cached = 0
+        self.cost = Cost()
+        self._used: set[str] = set()
+        self._in_flight: dict[str, asyncio.Future[Reply | Trouble]] = {}
+        self._jitter = random.Random()  # noqa: S311 - only spreads retries; no result depends on it
+
+    @property
+    def identity(self) -> str:
+        """Everything about the model that can change its answers, as one string."""
+        return self.backend.identity
+
+    # One call
+
+    async def chat(self, request: ChatRequest) -> Outcome | Failure:
+        """Continue a conversation: from the ledger, or by a call that is kept there."""
+        key, body = request_key(self.identity, "chat", request.content())
+        result: Reply | Trouble
+        kept = self.ledger.get(key)
+        if kept is not None:
+            self.cached += 1
+            result = decode_reply(kept)
+            self._account(key, result.usage)
+        elif (waiting := self._in_flight.get(key)) is not None:
+            result = await asyncio.shield(waiting)
+        else:
+            result = await self._ask(request, key, body)
+        if isinstance(result, Trouble):
+            return _failure(result)
+        if result.finish == "refusal" or is_refusal(result.text):
+            return Failure(kind="refusal", message=result.text[:300] or "declined by the endpoint's filter")
+        return Outcome(reply=result, calls=(key,))
+
+    async def chat_json(self, request: ChatRequest) -> Structured | Failure:
+        """Ask for a JSON object of the request's schema; output that does not fit gets one repair."""
+        assert request.schema is not None, "chat_json needs a schema"
+        first = await self.chat(request)
+        if isinstance(first, Failure):
+            return first
+        value = read_object(first.reply, request.schema)
+        if not isinstance(value, Unreadable):
+            return Structured(value=value, reply=first.reply, calls=first.calls)
+        second = await self.chat(repair_request(request, first.reply, value))
+        if isinstance(second, Failure):
+            return msgspec.structs.replace(second, attempts=second.attempts + 1)
+        calls = first.calls + second.calls
+        repaired = read_object(second.reply, request.schema)
+        if isinstance(repaired, Unreadable):
+            return Failure(kind=repaired.kind, message=repaired.message, attempts=2)
+        return Structured(value=repaired, reply=second.reply, calls=calls)
+
+    async def loglikelihood(self, context: str, continuation: str) -> Likelihood | Failure:
+        """The log-probability of a continuation given its context."""
+        content = {"context": context, "continuation": continuation}
+        key, body = request_key(self.identity, "loglikelihood", content)
+        usage = Usage(tokens_in=(len(context) + len(continuation)) // 4)
+        kept = self.ledger.get(key)
+        if kept is None:
+            started = time.monotonic()
+            result = await self._attempt(lambda: self.backend.loglikelihood(context, continuation), usage.tokens_in, 1)
+            if isinstance(result, Trouble):
+                return _failure(result)
+            kept = await self._keep(key, "loglikelihood", "", body, _encode(result), usage, started)
+        else:
+            self.cached += 1
+        self._account(key, usage)
+        return msgspec.json.decode(kept, type=Likelihood)
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Failure:
+        """Embeddings of the texts, a row each, each kept in the ledger by its text."""
+        keyed = {text: request_key(self.identity, "embed", text) for text in texts}
+        kept = {text: self.ledger.get(key) for text, (key, _) in keyed.items()}
+        missing = [text for text, row in kept.items() if row is None]
+        self.cached += len(kept) - len(missing)
+        if missing:
+            tokens = sum(len(text) for text in missing) // 4
+            started = time.monotonic()
+            result = await self._attempt(lambda: self.backend.embed(missing), tokens, 0)
+            if isinstance(result, Trouble):
+                return _failure(result)
+            rows = [_encode([float(number) for number in row]) for row in result]
+            keeping = [
+                self._keep(keyed[text][0], "embed", "", keyed[text][1], row, _embedded(text), started)
+                for text, row in zip(missing, rows, strict=True)
+            ]
+            kept.update(zip(missing, await asyncio.gather(*keeping), strict=True))
+        for text, (key, _) in keyed.items():
+            self._account(key, _embedded(text))
+        vectors = {text: msgspec.json.decode(row, type=list[float]) for text, row in kept.items() if row is not None}
+        return np.array([vectors[text] for text in texts], np.float32) if texts else np.zeros((0, 0), np.float32)
+
+    async def _ask(self, request: ChatRequest, key: str, body: bytes) -> Reply | Trouble:
+        """Make a call and keep it; whoever asks the same meanwhile waits for this one."""
+        started = time.monotonic()
+        tokens = about_tokens(request)
+        future: asyncio.Future[Reply | Trouble] = asyncio.get_running_loop().create_future()
+        self._in_flight[key] = future
+        try:
+            result = await self._attempt(lambda: self.backend.chat(request, key), tokens, request.max_tokens)
+            if isinstance(result, Reply):
+                encoded = _encode(result)
+                kept = await self._keep(key, "chat", request.prompt, body, encoded, result.usage, started)
+                if kept is not encoded:  # another process was quicker: what is used is what is kept
+                    result = decode_reply(kept)
+                self._account(key, result.usage)
+        except BaseException as err:
+            future.set_exception(err if isinstance(err, Exception) else asyncio.CancelledError())
+            future.exception()  # seen: nobody need wait for it
+            raise
+        finally:
+            del self._in_flight[key]
+        future.set_result(result)
+        return result
+
+    async def _attempt(
+        self, call: Callable[[], Awaitable[Result | Trouble]], tokens_in: int, tokens_out: int
+    ) -> Result | Trouble:
+        """Make a call, again where that makes sense, within pace and budget."""
+        made_before = self.made
+        for attempt in range(1, self.attempts + 1):
+            reserved = self.budget.reserve(self.spec, self.price, tokens_in, tokens_out)
+            try:
+                started = await self.pacer.admit(tokens_in + tokens_out)
+                result = await call()
+            except Pending:
+                self.budget.settle(reserved, reserved)  # it will be paid when it is answered
+                raise
+            except BaseException:
+                self.budget.release(reserved)
+                raise
+            if not isinstance(result, Trouble):
+                self.made += 1
+                usage = result.usage if isinstance(result, Reply) else Usage(tokens_in=tokens_in)
+                # An endpoint that does not say what it used is taken to have used the most it could.
+                self.budget.settle(reserved, self._money(usage) if usage.tokens_in else reserved)
+                self.pacer.succeeded()
+                return result
+            if result.sent:
+                self.budget.settle(reserved, reserved)  # the endpoint may have charged for it
+            else:
+                self.budget.release(reserved)
+            self._note_trouble(result, started)
+            if not result.retryable or attempt == self.attempts:
+                if result.kind == "connection" and not result.sent and self.made == made_before:
+                    raise ModelError(
+                        f"{self.spec} can't be reached ({result.message})",
+                        fix="check the address and that the server runs, then run the same command again",
+                    )
+                return msgspec.structs.replace(result, attempts=attempt)
+            await asyncio.sleep(backoff_seconds(attempt, result.retry_after, self._jitter))
+        raise AssertionError("attempts must be at least 1")
+
+    def _note_trouble(self, trouble: Trouble, started: float) -> None:
+        self.troubles[trouble.kind] += 1
+        self.ledger.trouble(self.identity, trouble.kind)
+        if trouble.kind == "rate-limited":
+            self.pacer.overloaded(started, trouble.retry_after)
+        if trouble.fatal == "key":
+            raise ModelError(
+                f"{self.spec} refuses the key ({trouble.message})", fix="check the key in the environment variable"
+            )
+        if trouble.fatal == "model":
+            raise ModelError(
+                f"{self.spec} is not to be had there ({trouble.message})", fix="check the model's name and the address"
+            )
+
+    async def _keep(
+        self, key: str, operation: str, prompt: str, body: bytes, reply: bytes, usage: Usage, started: float
+    ) -> bytes:
+        """Keep a reply; returns the reply that is in the ledger once it is safe there."""
+        entry = Entry(
+            key=key,
+            model=self.identity,
+            operation=operation,
+            prompt=prompt,
+            request=msgspec.Raw(body),
+            reply=msgspec.Raw(reply),
+            tokens_in=usage.tokens_in,
+            tokens_out=usage.tokens_out,
+            seconds=time.monotonic() - started,
+            made=int(time.time()),
+        )
+        return await self.ledger.put(entry) or reply
+
+    def _money(self, usage: Usage) -> float:
+        return self.price.of(usage.tokens_in, usage.tokens_out) if self.price else 0.0
+
+    def _account(self, key: str, usage: Usage) -> None:
+        if key not in self._used:
+            self._used.add(key)
+            self.cost += Cost(calls=1, tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, money=self._money(usage))
+
+    # Many calls
+
+    def run(
+        self,
+        items: Sequence[Item],
+        work: Callable[[Item], Awaitable[Result]],
+        *,
+        title: str = "",
+        progress: Progress = SILENT,
+    ) -> list[Result]:
+        """Do `work` on every item, several at once; results in the items' order.
+
+        `work` awaits this model's calls one after another. The first error that stops the command (budget, key, disk)
+        is raised after the calls in flight have come back and been kept.
+        """
+        with progress.task(title or self.spec, len(items)) as task:
+            return asyncio.run(_Crew(self, items, work, task).run())
+
+    def estimate(self, requests: Sequence[ChatRequest]) -> Estimate:
+        """What these requests would cost, without making a call."""
+        keys = [request_key(self.identity, "chat", request.content())[0] for request in requests]
+        known = self.ledger.known(keys)
+        new = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}
+        tokens_in = sum(about_tokens(request) for request in new.values())
+        tokens_out = sum(request.max_tokens for request in new.values())
+        return Estimate(
+            calls=len(new),
+            cached=len(set(keys) & known),
+            tokens_in=tokens_in,
+            tokens_out_most=tokens_out,
+            money_most=self.price.of(tokens_in, tokens_out) if self.price else None,
+        )
+
+
+def _failure(trouble: Trouble) -> Failure:
+    return Failure(kind=trouble.kind, message=trouble.message, attempts=trouble.attempts)
+
+
+def _embedded(text: str) -> Usage:
+    return Usage(tokens_in=len(text) // 4)
+
+
+class _Crew:
+    """Workers on one list of items; their number follows the pacer."""
+
+    def __init__(self, model: Model, items: Sequence[Any], work: Callable[[Any], Awaitable[Any]], task: Task) -> None:
+        self._model = model
+        self._items = items
+        self._work = work
+        self._task = task
+        self._results: list[Any] = [None] * len(items)
+        self._next = 0
+        self._workers: set[asyncio.Task[None]] = set()
+        self._error: BaseException | None = None
+        self._all_done = asyncio.Event()
+
+    async def run(self) -> list[Any]:
+        await self._model.backend.open()
+        self._model.pacer.begin()
+        finished = False
+        try:
+            self._hire()
+            if self._workers:
+                await self._all_done.wait()
+            finished = True
+        finally:
+            stopped = list(self._workers)
+            for worker in stopped:
+                worker.cancel()
+            await asyncio.gather(*stopped, return_exceptions=True)
+            self._model.ledger.flush()
+            if not finished or self._error is not None:
+                await self._model.backend.abandon()
+        if self._error is not None:
+            raise self._error
+        await self._model.backend.close()
+        return self._results
+
+    def _hire(self) -> None:
+        wanted = min(self._model.pacer.limit, len(self._items) - self._next + len(self._workers))
+        while len(self._workers) < wanted and self._next < len(self._items) and self._error is None:
+            self._workers.add(asyncio.ensure_future(self._shift()))
+
+    async def _shift(self) -> None:
+        """One worker from start to end; it leaves the crew before another can look at the crew's size."""
+        try:
+            await self._labour()
+        finally:
+            worker = asyncio.current_task()
+            assert worker is not None
+            self._workers.discard(worker)
+            if not self._workers:
+                self._all_done.set()
+
+    async def _labour(self) -> None:
+        while self._next < len(self._items) and self._error is None:
+            if len(self._workers) > self._model.pacer.limit:
+                return
+            index = self._next
+            self._next += 1
+            try:
+                self._results[index] = await self._work(self._items[index])
+            except Pending:
+                pass
+            except Exception as err:
+                self._error = self._error or err
+                return
+            self._task.advance()
+            if len(self._workers) < self._model.pacer.limit:
+                self._hire()

@@ -1,0 +1,113 @@
+"""The replay backend: answers from a file, for tests and for showing a run again without its model.
+
+Each line is either an entry of `hoofbeat ledger export`, matched by what was asked, whichever model was, or a rule
+`{"contains": "...", "text": "..."}`, whose text is given to every request that contains those words; the first rule
+that fits is taken. `finish` may be given too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from hoofbeat.errors import InputError
+from hoofbeat.models.requests import ChatRequest, Finish, Likelihood, Reply
+from hoofbeat.models.wire import Trouble
+from hoofbeat.records import Usage
+from hoofbeat.store.files import file_sha256
+from hoofbeat.store.tables import canonical_json, read_jsonl
+
+__all__ = ["ReplayBackend"]
+
+T = TypeVar("T")
+
+_REPLIES: dict[str, Any] = {"chat": Reply, "loglikelihood": Likelihood, "embed": list[float]}
+
+
+class _Asked(msgspec.Struct):
+    operation: str
+    request: msgspec.Raw
+
+
+class _Line(msgspec.Struct):
+    request: _Asked | None = None
+    reply: msgspec.Raw | None = None
+    contains: str | None = None
+    text: str = ""
+    finish: Finish = "stop"
+
+
+class ReplayBackend:
+    """Answers recorded in one JSONL file."""
+
+    def __init__(self, path: Path) -> None:
+        self.identity = f"replay:{file_sha256(path)[:12]}"
+        self.most_in_flight = 16
+        self._kept: dict[tuple[str, bytes], object] = {}
+        self._rules: list[tuple[str, Reply]] = []
+        for number, line in enumerate(read_jsonl(path, _Line), start=1):
+            if line.request is not None and line.reply is not None and line.request.operation in _REPLIES:
+                operation = line.request.operation
+                try:
+                    reply = msgspec.json.decode(line.reply, type=_REPLIES[operation])
+                except msgspec.DecodeError as err:
+                    raise InputError(
+                        f"record {number} holds no {operation} reply: {err}", where=str(path), fix="export it again"
+                    ) from err
+                content = canonical_json(msgspec.json.decode(line.request.request))
+                self._kept.setdefault((operation, _hash(content)), reply)
+            elif line.contains is not None:
+                usage = Usage(tokens_out=len(line.text.split()))
+                self._rules.append((line.contains, Reply(text=line.text, finish=line.finish, usage=usage)))
+            else:
+                raise InputError(
+                    f"record {number} is neither a ledger entry nor a rule",
+                    where=str(path),
+                    fix='give {"contains": "...", "text": "..."} or a line of hoofbeat ledger export',
+                )
+
+    def _find(self, operation: str, content: object, kind: type[T]) -> T | None:
+        kept = self._kept.get((operation, _hash(canonical_json(content))))
+        return kept if isinstance(kept, kind) else None
+
+    async def open(self) -> None:
+        """Nothing to open."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    async def abandon(self) -> None:
+        """Nothing to let go of."""
+
+    async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:  # noqa: ARG002 - the seam's signature
+        """The recorded reply."""
+        kept = self._find("chat", request.content(), Reply)
+        if kept is not None:
+            return kept
+        whole = "\n".join(message.content for message in request.messages)
+        for words, reply in self._rules:
+            if words in whole:
+                return reply
+        return Trouble(kind="bad-request", message="the replay file has no answer to this request")
+
+    async def loglikelihood(self, context: str, continuation: str) -> Likelihood | Trouble:
+        """The recorded log-likelihood."""
+        kept = self._find("loglikelihood", {"context": context, "continuation": continuation}, Likelihood)
+        return kept or Trouble(kind="unsupported", message="the replay file has no such log-likelihood")
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:
+        """The recorded embeddings."""
+        rows = [self._find("embed", text, list) for text in texts]
+        if any(row is None for row in rows):
+            return Trouble(kind="unsupported", message="the replay file lacks embeddings of these texts")
+        return np.array(rows, dtype=np.float32)
+
+
+def _hash(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()

@@ -1,0 +1,135 @@
+"""What a model is asked and what it answers, independent of any provider, and the key that identifies a request.
+
+The key is the hash of everything that can change the answer: the model's identity, the operation, messages, parameters,
+output schema, sample number. Images count by their content hash, so the ledger does not hold them again.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from hoofbeat.records import Usage
+from hoofbeat.store.tables import canonical_json
+
+__all__ = ["ChatRequest", "Image", "Likelihood", "Message", "Reply", "TokenLogprob", "request_key"]
+
+Role = Literal["system", "user", "assistant"]
+Finish = Literal["stop", "length", "refusal"]
+
+
+class Image(Struct, frozen=True, kw_only=True):
+    """An image shown to a model: its media type, content hash, and bytes as base64."""
+
+    media_type: str
+    sha256: str
+    data: str
+
+    @staticmethod
+    def of(content: bytes, media_type: str) -> Image:
+        """An image from its file's bytes."""
+        return Image(
+            media_type=media_type,
+            sha256=hashlib.sha256(content).hexdigest(),
+            data=base64.b64encode(content).decode("ascii"),
+        )
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """One message of a conversation."""
+
+    role: Role
+    content: str
+    images: tuple[Image, ...] = ()
+
+
+class ChatRequest(Struct, frozen=True, kw_only=True):
+    """A conversation to be continued. `prompt` names the prompt file's fingerprint and is no part of the key."""
+
+    messages: tuple[Message, ...]
+    max_tokens: int = 512
+    temperature: float = 0.0
+    top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    schema: dict[str, object] | None = None
+    top_logprobs: int = 0
+    sample: int = 0
+    prompt: str = ""
+
+    def content(self) -> dict[str, object]:
+        """The request as plain data without image bytes: what is hashed, kept in the ledger and shown to people."""
+        messages: list[dict[str, object]] = []
+        for message in self.messages:
+            entry: dict[str, object] = {"role": message.role, "content": message.content}
+            if message.images:
+                entry["images"] = [f"{image.media_type};sha256={image.sha256}" for image in message.images]
+            messages.append(entry)
+        content: dict[str, object] = {
+            "messages": messages,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "sample": self.sample,
+        }
+        if self.top_p is not None:
+            content["top_p"] = self.top_p
+        if self.seed is not None:
+            content["seed"] = self.seed
+        if self.stop:
+            content["stop"] = self.stop
+        if self.schema is not None:
+            content["schema"] = self.schema
+        if self.top_logprobs:
+            content["top_logprobs"] = self.top_logprobs
+        return content
+
+    def characters(self) -> int:
+        """Length of all messages, for estimates."""
+        return sum(len(message.content) for message in self.messages)
+
+
+class TokenLogprob(Struct, frozen=True, kw_only=True):
+    """One generated token with its log-probability and the most likely alternatives."""
+
+    token: str
+    logprob: float
+    top: dict[str, float] = field(default_factory=dict)
+
+
+class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a model said. `reasoning` is what it said in a thinking block or field; `text` is without it."""
+
+    text: str
+    finish: Finish = "stop"
+    reasoning: str = ""
+    usage: Usage = Usage()
+    logprobs: tuple[TokenLogprob, ...] = ()
+    model: str = ""
+
+
+class Likelihood(Struct, frozen=True, kw_only=True):
+    """The log-probability of a continuation given its context: the sum, and each token's part."""
+
+    total: float
+    tokens: tuple[str, ...]
+    logprobs: tuple[float, ...]
+
+    @property
+    def per_token(self) -> float:
+        """The length-normalised log-likelihood."""
+        return self.total / max(1, len(self.logprobs))
+
+
+def request_key(identity: str, operation: str, content: object) -> tuple[str, bytes]:
+    """The key of a request and the canonical JSON it was made from."""
+    body = canonical_json({"model": identity, "operation": operation, "request": content})
+    return hashlib.sha256(body).hexdigest(), body
+
+
+def decode_reply(data: bytes) -> Reply:
+    """A reply as the ledger keeps it."""
+    return msgspec.json.decode(data, type=Reply)

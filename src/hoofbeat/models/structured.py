@@ -1,0 +1,85 @@
+"""Reading JSON that a model wrote, against the schema it was asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import fastjsonschema
+import msgspec
+
+from hoofbeat.models.requests import ChatRequest, Message, Reply
+from hoofbeat.records import FailureKind
+from hoofbeat.store.tables import canonical_json
+
+__all__ = ["Unreadable", "read_object", "repair_request", "without_limits"]
+
+_FENCE = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL)
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """Why an output is not the object that was asked for."""
+
+    kind: FailureKind
+    message: str
+
+
+def without_limits(schema: Any) -> Any:
+    """The schema without string lengths: they guide small models, but a long answer is no broken one."""
+    if isinstance(schema, dict):
+        return {key: without_limits(value) for key, value in schema.items() if key not in ("minLength", "maxLength")}
+    if isinstance(schema, list):
+        return [without_limits(value) for value in schema]
+    return schema
+
+
+@lru_cache(maxsize=256)
+def _validator(schema: bytes) -> Callable[[object], object]:
+    compiled: Callable[[object], object] = fastjsonschema.compile(without_limits(msgspec.json.decode(schema)))
+    return compiled
+
+
+def read_object(reply: Reply, schema: dict[str, object]) -> dict[str, Any] | Unreadable:
+    """The JSON object in a reply: plain, in a code fence, or after other words; checked against its schema."""
+    value = _find_object(reply.text)
+    if value is None:
+        if reply.finish == "length":
+            return Unreadable("truncated", "the output limit cut the JSON off")
+        return Unreadable("unreadable", f"no JSON object in: {reply.text[:120]!r}")
+    try:
+        _validator(canonical_json(schema))(value)
+    except fastjsonschema.JsonSchemaValueException as err:
+        return Unreadable("schema", str(err.message))
+    return value
+
+
+def _find_object(text: str) -> dict[str, Any] | None:
+    candidates = [text, *_FENCE.findall(text)]
+    begin, end = text.find("{"), text.rfind("}")
+    if 0 <= begin < end:
+        candidates.append(text[begin : end + 1])
+    for candidate in candidates:
+        try:
+            value = msgspec.json.decode(candidate)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            return value
+    return None
+
+
+def repair_request(request: ChatRequest, reply: Reply, problem: Unreadable) -> ChatRequest:
+    """The one repair: the conversation so far, what was wrong, and the contract again."""
+    schema = canonical_json(request.schema).decode()
+    ask = (
+        f"That output can't be used: {problem.message}. Write the same answer again as one JSON object that fits this "
+        f"schema, and nothing else: {schema}"
+    )
+    messages = (
+        *request.messages,
+        Message(role="assistant", content=reply.text[:4000] or "(nothing)"),
+        Message(role="user", content=ask),
+    )
+    return msgspec.structs.replace(request, messages=messages)

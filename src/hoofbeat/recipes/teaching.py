@@ -1,0 +1,68 @@
+"""The teaching benchmark: the questions planted in the teaching set, tied to an imported corpus of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from hoofbeat import teaching
+from hoofbeat.corpus import Corpus
+from hoofbeat.recipes.benchmark import write_benchmark
+from hoofbeat.recipes.evidence import locate
+from hoofbeat.records import Question, Step
+from hoofbeat.store import Artefact, Counts
+
+__all__ = ["build_teaching", "teaching_patient_questions"]
+
+_LINEAGE = (Step(name="teaching set", note="invented question, written with its case"),)
+
+
+def build_teaching(corpus: Corpus, target: Path, *, command: Sequence[str] = ()) -> Artefact:
+    """Questions of the teaching cases that the corpus holds; each rejection says why."""
+    held = set(corpus.ids())
+    questions: list[Question] = []
+    reasons: Counter[str] = Counter()
+    for case in teaching.cases():
+        if case.id not in held:
+            reasons["the corpus does not hold the case"] += 1
+        elif case.trap in ("promotional", "retracted", "near-duplicate", "standard-procedure"):
+            reasons[f"trap: {case.trap}"] += 1
+        elif case.question is None:
+            reasons["the case has no question"] += 1
+        else:
+            document = corpus.get(case.id)
+            spans = [locate(document, quote) for quote in case.question.evidence]
+            if None in spans or not spans:
+                reasons["the evidence is not found in the source"] += 1
+                continue
+            questions.append(
+                Question(
+                    id=f"q-{case.id}",
+                    text=case.question.text,
+                    context=case.question.context,
+                    answer=case.question.answer,
+                    documents=(case.id,),
+                    evidence=tuple(span for span in spans if span is not None),
+                    facets={"specialty": case.specialty, "rare": "yes" if case.rare else "no"},
+                    lineage=_LINEAGE,
+                )
+            )
+    rejected = sum(reasons.values())
+    return write_benchmark(
+        target,
+        questions,
+        title="teaching cases (invented)",
+        inputs=[corpus.artefact.reference()],
+        counts=Counts(kept=len(questions), rejected=rejected, reasons=dict(sorted(reasons.items()))),
+        command=command,
+        settings={"recipe": "teaching"},
+    )
+
+
+def teaching_patient_questions() -> list[Question]:
+    """The 24 patient questions as records; `group` says which sources are asked."""
+    return [
+        Question(id=item.id, text=item.text, facets={"group": item.group, "topics": list(item.topics)})
+        for item in teaching.patient_questions()
+    ]

@@ -1,0 +1,251 @@
+"""What the stages exchange: one page of frozen records, and nothing else crosses a border between stages.
+
+Characters are counted in Python code points. A `Document` holds one `text`; sections, tables, figures and evidence
+point into it with half-open offsets, so that any claim can be traced to the exact characters it came from.
+
+A failure is a record, never a score: an `Answer`, `Judgment` or `Comparison` whose call failed carries a `Failure`
+and no content, stays in its table, and is counted as unscored.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+__all__ = [
+    "Answer",
+    "Comparison",
+    "Document",
+    "Failure",
+    "FailureKind",
+    "Figure",
+    "Hit",
+    "Judgment",
+    "Passage",
+    "Provenance",
+    "Question",
+    "Section",
+    "Span",
+    "Step",
+    "Table",
+    "Usage",
+]
+
+Facets = dict[str, str | list[str]]
+
+FailureKind = Literal[
+    "bad-request",  # the endpoint says the request itself is wrong
+    "connection",  # connection refused, cut or broken off
+    "context-overflow",  # the prompt does not fit the model's window
+    "garbled",  # an answer came that is not the protocol's JSON
+    "rate-limited",  # still 429 after all retries
+    "refusal",  # the model or its content filter declined
+    "schema",  # readable JSON that breaks the output contract, after one repair
+    "server-error",  # 5xx after all retries
+    "timeout",  # no complete answer in time
+    "truncated",  # the output limit cut the answer off
+    "unreadable",  # output that can't be read as what was asked for, after one repair
+    "unsupported",  # the model can't do this (images, log-probabilities, ...)
+    "input",  # nothing to call the model with: the stage before failed
+]
+
+
+class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why there is no result. `attempts` counts the calls made for it."""
+
+    kind: FailureKind
+    message: str
+    attempts: int = 1
+
+
+class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one call used, as the endpoint reported it."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class Provenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a document came from: file name (never a machine's path), content hash, and the reader that read it."""
+
+    source: str
+    sha256: str
+    reader: str
+    member: str = ""
+
+
+class Section(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One section of a document.
+
+    `start` is where the heading begins, `body` where its own text begins, `end` where that ends: subsections follow
+    it as sections of their own with a higher `level`. `role` says what the section is for (case, discussion, ...).
+    """
+
+    heading: str
+    level: int
+    start: int
+    body: int
+    end: int
+    role: str = ""
+    page: int | None = None
+
+
+class Figure(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A figure: label, caption, image files relative to the corpus folder, and where its caption stands in the text."""
+
+    id: str
+    label: str = ""
+    caption: str = ""
+    files: tuple[str, ...] = ()
+    start: int = 0
+    end: int = 0
+    page: int | None = None
+
+
+class Table(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A table: label, caption, cells row by row, and where its text stands in the document."""
+
+    id: str
+    label: str = ""
+    caption: str = ""
+    rows: tuple[tuple[str, ...], ...] = ()
+    start: int = 0
+    end: int = 0
+    page: int | None = None
+
+
+class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A published or institutional document as one text with structure laid over it."""
+
+    id: str
+    title: str
+    text: str
+    kind: str = ""
+    sections: tuple[Section, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    tables: tuple[Table, ...] = ()
+    facets: Facets = field(default_factory=dict)
+    licence: str = ""
+    notices: tuple[str, ...] = ()
+    provenance: Provenance | None = None
+
+    def section_text(self, section: Section) -> str:
+        """The section's own text, without heading and subsections."""
+        return self.text[section.body : section.end]
+
+
+class Passage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A piece of a document that is retrieved or shown to a model; `start`/`end` point into the document's text."""
+
+    id: str
+    document: str
+    text: str
+    start: int = 0
+    end: int = 0
+    heading: str = ""
+    page: int | None = None
+
+
+class Span(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Evidence: these characters of that document."""
+
+    document: str
+    start: int
+    end: int
+    quote: str
+
+
+class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One step of a question's lineage: what was done, with which prompt (fingerprint), model and ledger entry."""
+
+    name: str
+    prompt: str = ""
+    model: str = ""
+    call: str = ""
+    note: str = ""
+
+
+class Question(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One benchmark item. `documents` are the sources that answer it; `options` make it multiple choice."""
+
+    id: str
+    text: str
+    context: str = ""
+    answer: str = ""
+    options: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    evidence: tuple[Span, ...] = ()
+    facets: Facets = field(default_factory=dict)
+    lineage: tuple[Step, ...] = ()
+
+    @property
+    def full_text(self) -> str:
+        """Context and question as one text: what a retriever and a model are given."""
+        return f"{self.context}\n\n{self.text}" if self.context else self.text
+
+
+class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One retrieved document for one question. `via` explains it: stage name to rank and score there."""
+
+    question: str
+    document: str
+    rank: int
+    score: float
+    passage: str = ""
+    via: dict[str, tuple[int, float]] = field(default_factory=dict)
+
+
+class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One planned answer. `condition` is how it was asked (closed-book, a retriever line with top k, oracle, source).
+
+    `choice` is the option read from the text (multiple choice only; None when no option could be read for sure),
+    `absent` whether the source does not address the question (per-source answers only), `evidence` the passages that
+    were shown, `dropped` the documents that did not fit, `calls` the ledger entries behind the answer.
+    """
+
+    question: str
+    model: str
+    condition: str
+    sample: int = 0
+    source: str = ""
+    text: str = ""
+    reasoning: str = ""
+    choice: str | None = None
+    absent: bool | None = None
+    citations: tuple[str, ...] = ()
+    evidence: tuple[Passage, ...] = ()
+    dropped: tuple[str, ...] = ()
+    failure: Failure | None = None
+    calls: tuple[str, ...] = ()
+
+
+class Judgment(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One judge's label on one answer; identifies the answer by question, model, condition, sample."""
+
+    question: str
+    model: str
+    condition: str
+    sample: int = 0
+    judge: str
+    aspect: str = "equivalence"
+    label: str = ""
+    reasoning: str = ""
+    failure: Failure | None = None
+    calls: tuple[str, ...] = ()
+
+
+class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the answers of two sources to one question relate; `a` < `b`, each pair stands once."""
+
+    question: str
+    a: str
+    b: str
+    label: str = ""
+    reasoning: str = ""
+    topic: str | None = None
+    significance: str | None = None
+    judge: str = ""
+    failure: Failure | None = None
+    calls: tuple[str, ...] = ()

@@ -1,0 +1,11 @@
+"""Retrieval: documents into passages, passages into indexes, and a retriever line that searches them."""
+
+from __future__ import annotations
+
+from hoofbeat.retrieval.analysis import ENGLISH, Analyzer
+from hoofbeat.retrieval.chunking import chunk, indexed_text, whole
+from hoofbeat.retrieval.indexes import IndexSet
+from hoofbeat.retrieval.line import parse
+from hoofbeat.retrieval.retriever import Retriever
+
+__all__ = ["ENGLISH", "Analyzer", "IndexSet", "Retriever", "chunk", "indexed_text", "parse", "whole"]

@@ -1,0 +1,45 @@
+"""The best k of many scores, the same way everywhere: highest first, equal scores in the order of the collection."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hoofbeat.errors import UsageError
+
+__all__ = ["Floats", "Indices", "Ranking", "check_k", "top_k"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+class Ranking(NamedTuple):
+    """Positions in a collection, best first, with their scores."""
+
+    indices: Indices
+    scores: Floats
+
+    @classmethod
+    def empty(cls) -> Ranking:
+        """A ranking of nothing."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.float64))
+
+
+def top_k(indices: Indices, scores: Floats, k: int) -> Ranking:
+    """The `k` best of `indices` (ascending) by `scores`; ties at the border go to the earlier ones."""
+    if len(scores) > k:
+        border = np.partition(scores, len(scores) - k)[len(scores) - k]
+        above = np.flatnonzero(scores > border)
+        level = np.flatnonzero(scores == border)[: k - len(above)]
+        chosen = np.sort(np.concatenate([above, level]))
+        indices, scores = indices[chosen], scores[chosen]
+    order = np.argsort(-scores, kind="stable")
+    return Ranking(indices[order], scores[order])
+
+
+def check_k(k: int) -> None:
+    """Refuse a number of results that can't be meant."""
+    if k < 1:
+        raise UsageError(f"can't return {k} results", fix="ask for at least one: k ≥ 1")

@@ -1,0 +1,9 @@
+"""Artefact folders, their tables, and the ledger of model calls: everything Hoofbeat keeps on disk."""
+
+from __future__ import annotations
+
+from hoofbeat.store.artefact import Artefact, Draft, Stamp, create, open_artefact
+from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.manifest import Cost, Counts, InputRef, Manifest
+
+__all__ = ["Artefact", "Cost", "Counts", "Draft", "InputRef", "Ledger", "Manifest", "Stamp", "create", "open_artefact"]

@@ -1,0 +1,242 @@
+"""Artefact folders: a corpus, a benchmark, a run, an audit, a report; each can be copied, diffed, zipped and shared.
+
+An artefact is drafted in a hidden folder beside its place and renamed into it when its manifest is written, so a
+folder with a manifest is always whole. Opening checks that it is there, is Hoofbeat's, is of the expected kind and of
+a schema this version reads; `Artefact.verify` compares every file with the manifest's hashes.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+import hoofbeat
+from hoofbeat.errors import ArtefactError, OutputError
+from hoofbeat.store.files import file_sha256, output_errors, sync_folder, write_bytes
+from hoofbeat.store.manifest import SCHEMA_VERSION, InputRef, Manifest
+
+__all__ = ["Artefact", "Draft", "Stamp", "create", "open_artefact"]
+
+MANIFEST = "manifest.json"
+
+
+class Stamp(msgspec.Struct, frozen=True, kw_only=True):
+    """What every manifest of one command shares: the command's words, package version, git revision."""
+
+    command: tuple[str, ...] = ()
+
+
+class Artefact:
+    """A finished artefact folder."""
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
+
+    def file(self, name: str) -> Path:
+        """The path of one of the artefact's files, which must be listed in its manifest."""
+        if name not in self.manifest.files:
+            raise ArtefactError(
+                f"this {self.manifest.kind} has no {name}",
+                where=str(self.path),
+                fix="check that it is the artefact you meant",
+            )
+        return self.path / name
+
+    def has(self, name: str) -> bool:
+        """Whether the manifest lists this file."""
+        return name in self.manifest.files
+
+    def reference(self) -> InputRef:
+        """How a manifest names this artefact as an input."""
+        return InputRef(name=self.path.name, sha256=file_sha256(self.path / MANIFEST), kind=self.manifest.kind)
+
+    def verify(self) -> list[str]:
+        """What differs from the manifest: missing and changed files, as readable lines; empty when all is well."""
+        problems = []
+        for name, expected in sorted(self.manifest.files.items()):
+            path = self.path / name
+            if not path.is_file():
+                problems.append(f"{name} is missing")
+            elif file_sha256(path) != expected:
+                problems.append(f"{name} has changed since it was written")
+        return problems
+
+
+class Draft:
+    """An artefact being written: files go into `path`, `finish` makes it the real thing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.manifest: Manifest | None = None
+
+    def finish(self, manifest: Manifest) -> None:
+        """Hash what was written and write the manifest; the folder moves into place when the draft closes."""
+        files = {
+            path.relative_to(self.path).as_posix(): file_sha256(path)
+            for path in sorted(self.path.rglob("*"))
+            if path.is_file()
+        }
+        self.manifest = msgspec.structs.replace(
+            manifest, files=files, version=hoofbeat.__version__, revision=_git_revision()
+        )
+        encoded = msgspec.json.format(msgspec.json.encode(self.manifest), indent=1)
+        write_bytes(self.path / MANIFEST, encoded + b"\n")
+
+
+@contextmanager
+def create(target: Path, *, replace_kind: str | None = None) -> Iterator[Draft]:
+    """Draft an artefact for `target`. An earlier artefact there is replaced when it is of `replace_kind`.
+
+    Anything else that stands there is left alone and refused: Hoofbeat deletes only what it has made.
+    """
+    target = target.resolve()
+    _refuse_foreign(target, replace_kind)
+    draft_path = target.with_name(f".{target.name}.{os.getpid()}.draft")
+    with output_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _clear_abandoned(target)
+        draft_path.mkdir()
+    draft = Draft(draft_path)
+    try:
+        with output_errors(target):
+            yield draft
+        if draft.manifest is None:
+            raise AssertionError("a draft was closed without a manifest")
+        with output_errors(target):
+            _swap(draft_path, target)
+    except BaseException:
+        shutil.rmtree(draft_path, ignore_errors=True)
+        raise
+
+
+def open_artefact(path: Path, kind: str | tuple[str, ...] | None = None) -> Artefact:
+    """Open an artefact folder, or say readably why it can't be."""
+    if not path.exists():
+        raise ArtefactError("there is no such folder", where=str(path), fix="check the path")
+    file = path / MANIFEST
+    if not path.is_dir() or not file.is_file():
+        raise ArtefactError(
+            "this is not a Hoofbeat artefact: it has no manifest.json",
+            where=str(path),
+            fix="name a folder that a hoofbeat command wrote (or import documents first: hoofbeat corpus import)",
+        )
+    try:
+        raw = file.read_bytes()
+        header = msgspec.json.decode(raw)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
+        raise ArtefactError(
+            f"the manifest can't be read: {err}", where=str(file), fix="restore the folder, or make it again"
+        ) from err
+    if not isinstance(header, dict) or "kind" not in header or "schema" not in header:
+        raise ArtefactError(
+            "manifest.json is not one of Hoofbeat's", where=str(file), fix="name a folder that a hoofbeat command wrote"
+        )
+    if isinstance(header["schema"], int) and header["schema"] > SCHEMA_VERSION:
+        raise ArtefactError(
+            f"the folder was written by a newer Hoofbeat (schema {header['schema']}, this version reads up to "
+            f"{SCHEMA_VERSION})",
+            where=str(path),
+            fix="upgrade Hoofbeat, or make the artefact again with this version",
+        )
+    try:
+        manifest = msgspec.json.decode(raw, type=Manifest)
+    except msgspec.ValidationError as err:
+        raise ArtefactError(
+            f"the manifest is damaged: {err}", where=str(file), fix="restore the folder, or make it again"
+        ) from err
+    kinds = (kind,) if isinstance(kind, str) else kind
+    if kinds and manifest.kind not in kinds:
+        raise ArtefactError(
+            f"this is a {manifest.kind}, and a {' or '.join(kinds)} is needed here",
+            where=str(path),
+            fix="name another folder",
+        )
+    missing = [name for name in manifest.files if not (path / name).is_file()]
+    if missing:
+        raise ArtefactError(
+            f"the {manifest.kind} is damaged: {', '.join(missing[:5])} {'is' if len(missing) == 1 else 'are'} missing",
+            where=str(path),
+            fix="restore the folder from a copy, or make it again",
+        )
+    return Artefact(path, manifest)
+
+
+def _refuse_foreign(target: Path, replace_kind: str | None) -> None:
+    if not target.exists():
+        return
+    if target.is_dir() and not any(target.iterdir()):
+        return
+    try:
+        found = open_artefact(target)
+    except ArtefactError as err:
+        raise OutputError(
+            "something stands there that Hoofbeat did not make, and it is left alone",
+            where=str(target),
+            fix="choose another folder with -o, or move it away",
+        ) from err
+    if found.manifest.kind != replace_kind:
+        raise OutputError(
+            f"a {found.manifest.kind} stands there already", where=str(target), fix="choose another folder with -o"
+        )
+
+
+def _swap(draft: Path, target: Path) -> None:
+    """Put the draft in the target's place; an earlier folder is moved aside first, then removed."""
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    if target.exists():
+        target.rename(old)
+    try:
+        draft.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
+    sync_folder(target.parent)
+    if old.exists():
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _clear_abandoned(target: Path) -> None:
+    """Remove drafts of commands that were killed; drafts of commands that still run are theirs."""
+    for path in target.parent.glob(f".{glob.escape(target.name)}.*"):
+        name, _, suffix = path.name.rpartition(".")
+        pid = name.rpartition(".")[2]
+        if suffix not in {"draft", "old"} or not pid.isdigit():
+            continue
+        if int(pid) != os.getpid() and _alive(int(pid)):  # our own number was a killed process's before (containers)
+            continue
+        if suffix == "old" and not target.exists():
+            path.rename(target)
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+@cache
+def _git_revision() -> str:
+    """The git revision of the running source tree, with `+` when it has changes; empty for an installed package."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return ""
+    with suppress(OSError, subprocess.SubprocessError):
+        command = ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()  # noqa: S603
+    return ""
