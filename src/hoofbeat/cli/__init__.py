@@ -63,11 +63,17 @@ def main(arguments: list[str] | None = None) -> None:
         code = _run(words, as_json)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_output()
         code = 1
     except OSError as err:
-        code = _tell(as_json, 1, f"the operating system says: {err.strerror or err}", err.filename, None)
+        code = _tell(False, 1, f"the operating system says: {err.strerror or err}", err.filename, None)
+        _silence_output()
     sys.exit(code)
+
+
+def _silence_output() -> None:
+    """Standard output can't take more: leave quietly instead of failing once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str], as_json: bool) -> int:

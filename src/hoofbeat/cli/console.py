@@ -97,7 +97,7 @@ class Screen:
         """A small table; all columns but the first are numbers."""
         table = Table(box=None, pad_edge=False, header_style="dim")
         for place, name in enumerate(header):
-            table.add_column(name, justify="left" if place == 0 else "right")
+            table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
         for row in rows:
             table.add_row(*row)
         self._console.print(table)

@@ -53,6 +53,7 @@ def command(spec: str, questions: int, config_path: Path | None, output: Path, a
     screen.say("Hoofbeat demo: invented cases and handbooks. Research software, not for clinical use.")
     tour = _Tour(screen, output, spec)
     with open_session(screen, ledger_path=output / "ledger.sqlite", config_path=config_path) as session:
+        session.model(spec)  # a wrong name is said before any work is done
         tour.documents()
         tour.rankings()
         tour.answers(session, questions)
@@ -117,7 +118,7 @@ class _Tour:
 
     def rankings(self) -> None:
         """Index once, rank with three lines."""
-        indexes = index_corpus(self._corpus, self._screen)
+        indexes = self._indexes = index_corpus(self._corpus, self._screen)
         made: list[Artefact] = []
         bench = str(self._at("benchmark"))
         shown = ["hoofbeat", "retrieve", bench, "--with", LINES[-1], "-o", str(self._at("rankings-3"))]
@@ -143,7 +144,12 @@ class _Tour:
         command = self._step(4, f"Answers of {self._spec}, closed book and with retrieval", [*words, "-o", str(run)])
         questions = self._bench.first(count)
         planned = plan_conditions(
-            questions, [parse_condition(c) for c in CONDITIONS], self._corpus, model, progress=self._screen
+            questions,
+            [parse_condition(c) for c in CONDITIONS],
+            self._corpus,
+            model,
+            indexes=self._indexes,
+            progress=self._screen,
         )
         answers = answer_all(model, planned, progress=self._screen)
         write_run(

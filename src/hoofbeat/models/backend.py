@@ -37,7 +37,7 @@ class Backend(Protocol):
         """Continue a conversation."""
         ...
 
-    async def loglikelihood(self, context: str, continuation: str) -> Likelihood | Trouble:
+    async def loglikelihood(self, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Trouble:
         """The log-probability of a continuation."""
         ...
 

@@ -146,7 +146,7 @@ class BatchBackend:
         """Forget the requests that were set down: the next run sets them down again."""
         self._outbox = {}
 
-    async def loglikelihood(self, context: str, continuation: str) -> Likelihood | Trouble:  # noqa: ARG002
+    async def loglikelihood(self, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Trouble:  # noqa: ARG002
         """Batch endpoints don't score continuations."""
         return Trouble(kind="unsupported", message="a batch folder can't give log-likelihoods")
 

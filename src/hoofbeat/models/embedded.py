@@ -92,7 +92,7 @@ class EmbeddedServer:
         """Give the server back; it stops when everyone who started it has done so."""
         with _LOCK:
             self._references -= 1
-            if self._references <= 0:
+            if self._references == 0:
                 _RUNNING.pop(self._settings, None)
                 self._server = None
 

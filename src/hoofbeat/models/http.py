@@ -114,7 +114,7 @@ class HttpBackend:
         data = await self.post(f"{self._url}/chat/completions", chat_body(self._name, request, self._extra))
         return data if isinstance(data, Trouble) else read_chat(data)
 
-    async def loglikelihood(self, context: str, continuation: str) -> Likelihood | Trouble:
+    async def loglikelihood(self, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Trouble:
         """Score a continuation, by whichever way the endpoint offers; found out once."""
         if not self._scoring:
             native = self._url.removesuffix("/v1")
@@ -123,7 +123,9 @@ class HttpBackend:
                 return probe
             self._scoring = "forced" if likelihood.has_tokens(probe) else "echo"
         if self._scoring == "forced":
-            return await likelihood.forced(self.post, self._url.removesuffix("/v1"), context, continuation)
+            return await likelihood.forced(
+                self.post, self._url.removesuffix("/v1"), context, continuation, exact=exact
+            )
         return await likelihood.echoed(self.post, self._url, self._name, context, continuation)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:

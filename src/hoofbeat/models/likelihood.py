@@ -2,7 +2,9 @@
 
 `forced`: llama.cpp servers. One call a token: the known token is forced by a logit bias, and the log-probability the
 server reports for it is computed from the model's own logits, before the bias. The first call starts from an empty
-cache, the next reuse it, so the value does not depend on what was asked before.
+cache, the next reuse it, so the value does not depend on what was asked before. llama.cpp adds its softmax up in 32
+bits and loses the tail, some 1e-4 a token; `exact` asks for the whole vocabulary and normalises again, which takes some
+tenths of a second a token.
 
 `echoed`: vLLM and others whose `/completions` repeats the prompt with its log-probabilities.
 
@@ -12,6 +14,7 @@ context belongs to the continuation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -24,20 +27,25 @@ __all__ = ["echoed", "forced", "has_tokens"]
 Post = Callable[[str, object], Awaitable[bytes | Trouble]]
 
 _FORCE = 1000.0
+_VOCABULARY = 1 << 20
 
 
 class _Tokens(msgspec.Struct):
     tokens: list[int]
 
 
-class _Forced(msgspec.Struct):
+class _Top(msgspec.Struct):
     id: int
     token: str
     logprob: float
 
 
+class _Forced(_Top):
+    top_logprobs: list[_Top] = msgspec.field(default_factory=list)
+
+
 class _Completion(msgspec.Struct):
-    completion_probabilities: list[_Forced]
+    completion_probabilities: list[_Forced] = msgspec.field(default_factory=list)
 
 
 class _EchoLogprobs(msgspec.Struct):
@@ -71,44 +79,56 @@ def _tokens(data: bytes) -> list[int] | None:
         return None
 
 
-async def forced(post: Post, url: str, context: str, continuation: str) -> Likelihood | Trouble:
+async def forced(post: Post, url: str, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Trouble:
     """Score by forcing each token (llama.cpp's own `/tokenize` and `/completion`)."""
     context, continuation = _split(context, continuation)
     encoded = []
-    for text in (context, context + continuation):
+    for text in (context, context + continuation, "a"):
         data = await post(f"{url}/tokenize", {"content": text, "add_special": True})
         if isinstance(data, Trouble):
             return data
         tokens_of_text = _tokens(data)
-        if tokens_of_text is None:
+        if not tokens_of_text:
             return Trouble(kind="garbled", message="no tokens came back", retryable=True, sent=True)
         encoded.append(tokens_of_text)
-    begin = min(len(encoded[0]), len(encoded[1]) - 1)
+    before, whole, letter = encoded
+    begin = min(len(before), len(whole) - 1)
     if begin < 1 or not continuation:
         return Trouble(kind="bad-request", message="a log-likelihood needs a context and a continuation")
-    whole = encoded[1]
-    tokens, logprobs = [], []
+    steps = []
     for position in range(begin, len(whole)):
-        body = {
-            "prompt": whole[:position],
-            "n_predict": 1,
-            "n_probs": 1,
-            "temperature": 0.0,
-            "logit_bias": [[whole[position], _FORCE]],
-            "cache_prompt": position > begin,
-        }
-        data = await post(f"{url}/completion", body)
+        body = {"prompt": whole[:position], "n_predict": 1, "temperature": 0.0, "cache_prompt": position > begin}
+        step = await _force(post, url, body, whole[position], letter[-1], exact=exact)
+        if isinstance(step, Trouble):
+            return step
+        steps.append(step)
+    logprobs = tuple(step.logprob for step in steps)
+    return Likelihood(total=sum(logprobs), tokens=tuple(step.token for step in steps), logprobs=logprobs)
+
+
+async def _force(
+    post: Post, url: str, body: dict[str, object], token: int, letter: int, *, exact: bool
+) -> _Forced | Trouble:
+    """One token's log-probability. A token that ends inside a character is held back by the server, log-probability
+    and all: then a plain letter is forced instead, and the token found among the whole vocabulary."""
+    for pushed, width in ((token, _VOCABULARY if exact else 1), (letter, _VOCABULARY)):
+        data = await post(f"{url}/completion", {**body, "n_probs": width, "logit_bias": [[pushed, _FORCE]]})
         if isinstance(data, Trouble):
             return data
         try:
-            step = msgspec.json.decode(data, type=_Completion).completion_probabilities[0]
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, IndexError) as err:
+            steps = msgspec.json.decode(data, type=_Completion).completion_probabilities
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
             return Trouble(kind="garbled", message=f"no log-probability came back: {err}", retryable=True, sent=True)
-        if step.id != whole[position]:
+        if not steps:
+            continue
+        found = next((each for each in (steps[0], *steps[0].top_logprobs) if each.id == token), None)
+        if found is None:
             return Trouble(kind="unsupported", message="the endpoint did not take the forced token")
-        tokens.append(step.token)
-        logprobs.append(step.logprob)
-    return Likelihood(total=sum(logprobs), tokens=tuple(tokens), logprobs=tuple(logprobs))
+        if not exact:
+            return _Forced(id=token, token=found.token, logprob=found.logprob)
+        total = math.log(math.fsum(math.exp(each.logprob) for each in steps[0].top_logprobs))
+        return _Forced(id=token, token=found.token, logprob=found.logprob - total)
+    return Trouble(kind="unsupported", message="the endpoint gives no log-probability of this token")
 
 
 async def echoed(post: Post, url: str, name: str, context: str, continuation: str) -> Likelihood | Trouble:

@@ -24,7 +24,7 @@ from hoofbeat.models.backend import Backend, Pending
 from hoofbeat.models.budget import Budget, Estimate, Price, about_tokens
 from hoofbeat.models.pacing import Pacer, backoff_seconds
 from hoofbeat.models.refusals import is_refusal
-from hoofbeat.models.requests import ChatRequest, Likelihood, Reply, decode_reply, request_key
+from hoofbeat.models.requests import ChatRequest, Likelihood, Reply, decode_reply, likelihood_content, request_key
 from hoofbeat.models.structured import Unreadable, read_object, repair_request
 from hoofbeat.models.wire import Trouble
 from hoofbeat.progress import SILENT, Progress, Task
@@ -129,15 +129,20 @@ class Model:
             return Failure(kind=repaired.kind, message=repaired.message, attempts=2)
         return Structured(value=repaired, reply=second.reply, calls=calls)
 
-    async def loglikelihood(self, context: str, continuation: str) -> Likelihood | Failure:
-        """The log-probability of a continuation given its context."""
-        content = {"context": context, "continuation": continuation}
+    async def loglikelihood(self, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Failure:
+        """The log-probability of a continuation given its context.
+
+        `exact` sums the whole vocabulary in double precision where the endpoint lets us; it takes much longer.
+        """
+        content = likelihood_content(context, continuation, exact=exact)
         key, body = request_key(self.identity, "loglikelihood", content)
         usage = Usage(tokens_in=(len(context) + len(continuation)) // 4)
         kept = self.ledger.get(key)
         if kept is None:
             started = time.monotonic()
-            result = await self._attempt(lambda: self.backend.loglikelihood(context, continuation), usage.tokens_in, 1)
+            result = await self._attempt(
+                lambda: self.backend.loglikelihood(context, continuation, exact=exact), usage.tokens_in, 1
+            )
             if isinstance(result, Trouble):
                 return _failure(result)
             kept = await self._keep(key, "loglikelihood", "", body, _encode(result), usage, started)

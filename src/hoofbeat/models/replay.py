@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError
-from hoofbeat.models.requests import ChatRequest, Finish, Likelihood, Reply
+from hoofbeat.models.requests import ChatRequest, Finish, Likelihood, Reply, likelihood_content
 from hoofbeat.models.wire import Trouble
 from hoofbeat.records import Usage
 from hoofbeat.store.files import file_sha256
@@ -37,7 +37,7 @@ class _Asked(msgspec.Struct):
 
 class _Line(msgspec.Struct):
     request: _Asked | None = None
-    reply: msgspec.Raw | None = None
+    reply: msgspec.Raw = msgspec.Raw()
     contains: str | None = None
     text: str = ""
     finish: Finish = "stop"
@@ -52,7 +52,7 @@ class ReplayBackend:
         self._kept: dict[tuple[str, bytes], object] = {}
         self._rules: list[tuple[str, Reply]] = []
         for number, line in enumerate(read_jsonl(path, _Line), start=1):
-            if line.request is not None and line.reply is not None and line.request.operation in _REPLIES:
+            if line.request is not None and line.request.operation in _REPLIES and bytes(line.reply):
                 operation = line.request.operation
                 try:
                     reply = msgspec.json.decode(line.reply, type=_REPLIES[operation])
@@ -96,9 +96,9 @@ class ReplayBackend:
                 return reply
         return Trouble(kind="bad-request", message="the replay file has no answer to this request")
 
-    async def loglikelihood(self, context: str, continuation: str) -> Likelihood | Trouble:
+    async def loglikelihood(self, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Trouble:
         """The recorded log-likelihood."""
-        kept = self._find("loglikelihood", {"context": context, "continuation": continuation}, Likelihood)
+        kept = self._find("loglikelihood", likelihood_content(context, continuation, exact=exact), Likelihood)
         return kept or Trouble(kind="unsupported", message="the replay file has no such log-likelihood")
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:

@@ -124,6 +124,12 @@ class Likelihood(Struct, frozen=True, kw_only=True):
         return self.total / max(1, len(self.logprobs))
 
 
+def likelihood_content(context: str, continuation: str, *, exact: bool) -> dict[str, object]:
+    """A request for a log-likelihood as plain data."""
+    content: dict[str, object] = {"context": context, "continuation": continuation}
+    return {**content, "exact": True} if exact else content
+
+
 def request_key(identity: str, operation: str, content: object) -> tuple[str, bytes]:
     """The key of a request and the canonical JSON it was made from."""
     body = canonical_json({"model": identity, "operation": operation, "request": content})

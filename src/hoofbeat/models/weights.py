@@ -42,7 +42,6 @@ State = Literal["present", "missing", "damaged"]
 _MEMORY = ".verified.json"
 _PARTS_PER_CALL = 4
 _BLOCK = 1 << 20
-_DAY = 86_400.0
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -279,7 +278,7 @@ def _workspace(name: str, spec: WeightFile) -> Iterator[Path]:
         (root / name).mkdir(parents=True, exist_ok=True)
         for stale in root.glob(".pull-*"):
             with suppress(FileNotFoundError):  # another process has just finished
-                if time.time() - stale.stat().st_mtime > _DAY:
+                if time.time() - stale.stat().st_mtime > 86_400:
                     shutil.rmtree(stale, ignore_errors=True)
         needed = spec.size + 2 * spec.size * min(_PARTS_PER_CALL, len(spec.parts)) // len(spec.parts)
         if shutil.disk_usage(root).free < needed:

@@ -39,9 +39,13 @@ __all__ = ["READER", "read_pdf"]
 READER = "pdf/1"
 MOST_PAGES = 5_000
 LONGEST_HEADING = 200
+LONGEST_WORD = 60
 NEW_PARAGRAPH = 1.2
 
 _BULLET = re.compile(r"[•◦▪●○■‣∙·–*-]\s+(?=\S)|(\d{1,3}[.)])\s+(?=\S)")
+_HYPHENS = f"-‐{HYPHEN}"
+_LAST_WORD = re.compile(r"[^\W\d_]+$")
+_FIRST_WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE_END = re.compile(r"[.!?:;]['\"”’)\]]*$")
 _FIGURE = re.compile(r"(Fig(?:ure|\.)?\s*\d+[A-Za-z]?)\s*[.:]\s*", re.IGNORECASE)
 _UNTITLED = re.compile(r"(untitled|microsoft word\b.*|.*\.(docx?|indd|pdf|qxd|pptx?))", re.IGNORECASE)
@@ -229,16 +233,20 @@ def _goes_on(part: Paragraph, line: Line, leading: float) -> bool:
 
 def _joined(lines: list[Line], words: set[str]) -> str:
     """The text of lines as one; a word parted at a line's end loses its hyphen unless it is written with one."""
-    text = lines[0].text
-    for line in lines[1:]:
-        head = re.search(r"([^\W\d_]+)[-‐\u00ad]$", text)
-        tail = re.match(r"[^\W\d_]+", line.text)
-        if head and tail and tail.group()[0].islower():
-            first, second = head.group(1).lower(), tail.group().lower()
-            compound = f"{first}-{second}" in words and first + second not in words
-            text = text[:-1] + ("-" if compound else "") + line.text
-        elif text.endswith(("-", HYPHEN)):
-            text = text[:-1] + "-" + line.text
-        else:
-            text = f"{text} {line.text}"
-    return text.replace(HYPHEN, "-") if text.endswith(HYPHEN) else text.replace(HYPHEN, "")
+    pieces: list[str] = []
+    for line, following in pairwise(lines):
+        if line.text[-1] not in _HYPHENS:
+            pieces += [line.text, " "]
+            continue
+        pieces.append(line.text[:-1])
+        head = _LAST_WORD.search(line.text[-LONGEST_WORD:-1])
+        tail = _FIRST_WORD.match(following.text)
+        if not (head and tail and tail.group()[0].islower()):
+            pieces.append("-")
+            continue
+        first, second = head.group().lower(), tail.group().lower()
+        if f"{first}-{second}" in words and first + second not in words:
+            pieces.append("-")
+    last = lines[-1].text
+    pieces.append(last[:-1] + "-" if last.endswith(HYPHEN) else last)
+    return "".join(pieces).replace(HYPHEN, "")

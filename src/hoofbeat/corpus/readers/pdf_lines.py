@@ -167,7 +167,8 @@ def without_running_heads(pieces: list[Piece], pages: list[PageBox]) -> list[Pie
         box = pages[piece.page - 1]
         margin = MARGIN_ZONE * (box.top - box.bottom)
         if piece.y > box.top - margin or piece.y < box.bottom + margin:
-            groups[piece.y > box.top - margin, re.sub(r"\d+", "#", piece.text)].append(piece)
+            text = piece.text if piece.size > body * LARGER else re.sub(r"\d+", "#", piece.text)
+            groups[piece.y > box.top - margin, text].append(piece)
     enough = 2 if len(pages) < 3 else 3
     removed: set[Piece] = set()
     for (_, text), group in groups.items():

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
+
+from hoofbeat.errors import UsageError
+from hoofbeat.findings import intervals
+from hoofbeat.findings.intervals import bootstrap_mean, holm, mcnemar_exact, paired_difference, wilson
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+@pytest.mark.parametrize(("successes", "n"), [(0, 10), (10, 10), (3, 7), (640, 1000), (1, 1)])
+def test_wilson_agrees_with_statsmodels(successes: int, n: int, level: float) -> None:
+    low, high = proportion_confint(successes, n, alpha=1 - level, method="wilson")
+    found = wilson(successes, n, level)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-12)
+
+
+def test_wilson_of_nothing() -> None:
+    assert (wilson(0, 0).low, wilson(0, 0).high) == (0, 1)
+    with pytest.raises(UsageError, match="5 of 3"):
+        wilson(5, 3)
+    with pytest.raises(UsageError, match="level"):
+        wilson(1, 3, level=95)
+
+
+def test_bootstrap_agrees_with_scipy() -> None:
+    values = np.random.default_rng(1).gamma(2.0, size=300)
+    found = bootstrap_mean(values, samples=20_000, seed=3)
+    theirs = stats.bootstrap((values,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(5))
+    assert (found.low, found.high) == pytest.approx(tuple(theirs.confidence_interval), abs=0.01)
+    assert found.low < values.mean() < found.high
+
+
+def test_bootstrap_repeats_with_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [0, 1, 1, 0, 1, 1, 1]
+    first = bootstrap_mean(values, seed=11)
+    assert first == bootstrap_mean(values, seed=11)
+    assert first.method == "bootstrap"
+    monkeypatch.setattr(intervals, "_CELLS", 1)
+    assert first == bootstrap_mean(values, seed=11)
+
+
+def test_clusters_are_resampled_whole() -> None:
+    values = np.repeat([0.0, 1.0] * 10, 10)
+    labels = np.repeat(np.arange(20), 10).tolist()
+    clustered = bootstrap_mean(values, clusters=labels, samples=5000)
+    by_cluster = bootstrap_mean([0.0, 1.0] * 10, samples=5000)
+    alone = bootstrap_mean(values, samples=5000)
+    assert (clustered.low, clustered.high) == (by_cluster.low, by_cluster.high)
+    assert clustered.high - clustered.low > 2 * (alone.high - alone.low)
+    single = bootstrap_mean([1, 2, 9], clusters=["x", "x", "x"])
+    assert (single.low, single.high) == (4, 4)
+
+
+def test_clusters_of_unequal_size_weigh_by_size() -> None:
+    found = bootstrap_mean([1.0] * 30 + [0.0] * 10, clusters=["a"] * 30 + ["b"] * 10, samples=400)
+    assert (found.low, found.high) == (0, 1)
+    values, labels = [1.0, 1.0, 0.0], ["a", "a", "b"]
+    replicates = {0.0, 2 / 3, 1.0}
+    middle = bootstrap_mean(values, clusters=labels, samples=999, level=0.2)
+    assert {middle.low, middle.high} <= replicates
+    assert middle.low == pytest.approx(2 / 3)
+
+
+def test_bootstrap_refuses_what_it_cannot_resample() -> None:
+    with pytest.raises(UsageError, match="nothing"):
+        bootstrap_mean([])
+    with pytest.raises(UsageError, match="labels"):
+        bootstrap_mean([1, 2], clusters=["x"])
+
+
+def test_paired_difference_uses_the_pairs() -> None:
+    rng = np.random.default_rng(2)
+    hard = rng.normal(size=200)
+    a, b = hard + 0.1, hard + rng.normal(scale=0.01, size=200)
+    found = paired_difference(a, b)
+    assert found.difference == pytest.approx((a - b).mean())
+    assert found.interval.low > 0.09
+    assert found.interval.high < 0.11
+    with pytest.raises(UsageError, match="paired"):
+        paired_difference([1, 2], [1])
+
+
+@pytest.mark.parametrize(
+    ("only_a", "only_b"), [(0, 0), (0, 5), (3, 9), (9, 3), (50, 51), (7, 7), (400, 520), (3000, 1)]
+)
+def test_mcnemar_agrees_with_statsmodels(only_a: int, only_b: int) -> None:
+    theirs = mcnemar([[10, only_a], [only_b, 10]], exact=True).pvalue
+    assert mcnemar_exact(only_a, only_b) == pytest.approx(min(1.0, theirs), rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize("p_values", [[], [0.04], [0.01, 0.04, 0.03, 0.005], [0.5, 0.9, 0.5], [0.001] * 4])
+def test_holm_agrees_with_statsmodels(p_values: list[float]) -> None:
+    theirs = multipletests(p_values, method="holm")[1].tolist() if p_values else []
+    assert holm(p_values) == pytest.approx(theirs)

@@ -1,0 +1,52 @@
+"""What the tests of the model seam share: short ways to a model, a request, and many requests at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hoofbeat.models import Budget, ChatRequest, Config, Message, Model, ModelSettings, Outcome, load_model
+from hoofbeat.models.pacing import Pacer
+from hoofbeat.records import Failure
+from hoofbeat.store.ledger import Ledger
+
+SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {"label": {"type": "string", "enum": ["equivalent", "mismatch"]}},
+    "required": ["label"],
+    "additionalProperties": False,
+}
+
+
+def ask(text: str, **more: Any) -> ChatRequest:
+    return ChatRequest(messages=(Message(role="user", content=text),), **more)
+
+
+def ledger_in(folder: Path, name: str = "ledger.db") -> Ledger:
+    return Ledger(folder / name)
+
+
+def a_model(spec: str, ledger: Ledger, *, budget: Budget | None = None, start: int = 8, **settings: Any) -> Model:
+    """The model a user would get for this spec with these settings; impatient unless told otherwise."""
+    chosen = msgspec.convert({"timeout": 5.0, "attempts": 2, **settings}, ModelSettings)
+    model = load_model(spec, ledger=ledger, config=Config(models={spec: chosen}), budget=budget)
+    if start != 8:
+        model.pacer = Pacer(start=start, most=model.pacer.most)
+    return model
+
+
+def chats(model: Model, texts: Sequence[str], **more: Any) -> list[Outcome | Failure]:
+    return model.run([ask(text, **more) for text in texts], model.chat)
+
+
+def reply_text(result: object) -> str:
+    assert isinstance(result, Outcome), result
+    return result.reply.text
+
+
+def failure(result: object) -> Failure:
+    assert isinstance(result, Failure), result
+    return result

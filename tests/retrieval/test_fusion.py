@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hoofbeat.errors import UsageError
+from hoofbeat.retrieval.fusion import reciprocal_rank_fusion
+from hoofbeat.retrieval.topk import Ranking
+
+
+def ranking(*indices: int) -> Ranking:
+    return Ranking(np.array(indices, np.int64), np.linspace(9, 1, len(indices)))
+
+
+def test_sum_of_weighted_reciprocal_ranks() -> None:
+    fused = reciprocal_rank_fusion([ranking(4, 2, 9), ranking(2, 7)], 10, weights=[1, 2])
+    scores = dict(zip(fused.indices.tolist(), fused.scores.tolist(), strict=True))
+    assert scores == pytest.approx({2: 1 / 62 + 2 / 61, 7: 2 / 62, 4: 1 / 61, 9: 1 / 63})
+    assert fused.indices.tolist() == [2, 7, 4, 9]
+
+
+def test_ties_keep_the_order_of_the_collection_and_k_cuts() -> None:
+    fused = reciprocal_rank_fusion([ranking(8, 3), ranking(3, 8)], 1)
+    assert fused.indices.tolist() == [3]
+
+
+def test_nothing_to_fuse() -> None:
+    assert len(reciprocal_rank_fusion([], 5).indices) == 0
+    assert len(reciprocal_rank_fusion([ranking(), ranking()], 5).indices) == 0
+    with pytest.raises(UsageError, match="weights"):
+        reciprocal_rank_fusion([ranking(1)], 5, weights=[1, 2])

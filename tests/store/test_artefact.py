@@ -1,0 +1,275 @@
+"""Artefact folders: whole or not there, replaced only by their own kind, and readable errors for everything else."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hoofbeat.errors import ArtefactError, InputError, OutputError
+from hoofbeat.store import Counts, Manifest, create, open_artefact
+from hoofbeat.store.tables import write_jsonl
+
+
+def make(target: Path, kind: str = "run", text: str = "hello", replace_kind: str | None = "run") -> None:
+    with create(target, replace_kind=replace_kind) as draft:
+        write_jsonl(draft.path / "answers.jsonl", [{"text": text}])
+        (draft.path / "sub").mkdir()
+        (draft.path / "sub" / "note.txt").write_text("note")
+        draft.finish(Manifest(kind=kind, counts=Counts(kept=1), seeds={"split": 3}))
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def change_manifest(folder: Path, **fields: object) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def test_what_was_made_is_opened_and_verified(tmp_path: Path) -> None:
+    make(tmp_path / "deep" / "run")
+    artefact = open_artefact(tmp_path / "deep" / "run", "run")
+    assert set(artefact.manifest.files) == {"answers.jsonl", "sub/note.txt"}
+    assert artefact.file("sub/note.txt").read_text() == "note"
+    assert artefact.has("answers.jsonl")
+    assert not artefact.has("other")
+    assert artefact.verify() == []
+    assert artefact.manifest.counts.kept == 1
+    assert artefact.reference().kind == "run"
+    assert names(tmp_path / "deep") == ["run"], "no draft is left"
+    with pytest.raises(ArtefactError, match="has no other"):
+        artefact.file("other")
+
+
+def test_the_same_inputs_give_the_same_bytes(tmp_path: Path) -> None:
+    make(tmp_path / "one")
+    make(tmp_path / "two")
+    make(tmp_path / "other", text="bye")
+    read = {name: (tmp_path / name / "manifest.json").read_bytes() for name in ("one", "two", "other")}
+    assert read["one"] == read["two"] != read["other"]
+    one, two = (open_artefact(tmp_path / name).reference() for name in ("one", "two"))
+    assert one.sha256 == two.sha256
+
+
+def test_the_manifest_holds_no_place_of_this_machine(tmp_path: Path) -> None:
+    make(tmp_path / "run")
+    assert str(tmp_path) not in (tmp_path / "run" / "manifest.json").read_text()
+
+
+def test_changed_and_missing_files_are_found(tmp_path: Path) -> None:
+    make(tmp_path / "run")
+    artefact = open_artefact(tmp_path / "run")
+    (tmp_path / "run" / "answers.jsonl").write_text('{"text":"hellO"}\n')
+    (tmp_path / "run" / "sub" / "note.txt").unlink()
+    assert artefact.verify() == ["answers.jsonl has changed since it was written", "sub/note.txt is missing"]
+    with pytest.raises(ArtefactError, match=r"damaged: sub/note.txt is missing"):
+        open_artefact(tmp_path / "run")
+
+
+def test_a_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(ArtefactError, match="no such folder"):
+        open_artefact(tmp_path / "none")
+
+
+def test_a_foreign_folder_and_a_file(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_bytes(b"x")
+    for path in (tmp_path / "photos", tmp_path / "photos" / "cat.jpg"):
+        with pytest.raises(ArtefactError, match="not a Hoofbeat artefact"):
+            open_artefact(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "can't be read"),
+        (b"{", "can't be read"),
+        (b"\xff\xfe", "can't be read"),
+        (b"[" * 100_000, "can't be read"),
+        (b"[]", "not one of Hoofbeat's"),
+        (b'{"name": "chrome-extension"}', "not one of Hoofbeat's"),
+        (b'{"kind": "run", "schema": 99}', "newer Hoofbeat"),
+        (b'{"kind": "run", "schema": "one"}', "damaged"),
+        (b'{"kind": "run", "schema": 1, "files": []}', "damaged"),
+    ],
+)
+def test_manifests_that_are_not_ours(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "manifest.json").write_bytes(content)
+    with pytest.raises(ArtefactError, match=words) as caught:
+        open_artefact(tmp_path)
+    assert caught.value.fix
+    assert caught.value.where
+
+
+def test_the_wrong_kind_is_said(tmp_path: Path) -> None:
+    make(tmp_path / "run")
+    with pytest.raises(ArtefactError, match="this is a run, and a corpus or benchmark is needed"):
+        open_artefact(tmp_path / "run", ("corpus", "benchmark"))
+
+
+def test_only_the_same_kind_is_replaced(tmp_path: Path) -> None:
+    make(tmp_path / "run", text="old")
+    make(tmp_path / "run", text="new")
+    assert b"new" in (tmp_path / "run" / "answers.jsonl").read_bytes()
+    for kind in ("corpus", None):
+        with pytest.raises(OutputError, match="a run stands there already"):
+            make(tmp_path / "run", replace_kind=kind)
+    assert b"new" in (tmp_path / "run" / "answers.jsonl").read_bytes()
+    assert names(tmp_path) == ["run"]
+
+
+def test_what_hoofbeat_did_not_make_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("x")
+    (tmp_path / "letter").write_text("x")
+    for name in ("thesis", "letter"):
+        with pytest.raises(OutputError, match="left alone"):
+            make(tmp_path / name)
+    assert (tmp_path / "thesis" / "chapter.tex").read_text() == "x"
+    assert names(tmp_path) == ["letter", "thesis"]
+
+
+def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    make(tmp_path / "run")
+    assert open_artefact(tmp_path / "run").manifest.kind == "run"
+    assert names(tmp_path) == ["run"]
+
+
+def test_an_error_while_drafting_leaves_the_earlier_artefact(tmp_path: Path) -> None:
+    make(tmp_path / "run", text="old")
+    with pytest.raises(ZeroDivisionError), create(tmp_path / "run", replace_kind="run") as draft:
+        (draft.path / "half.txt").write_text(str(1 // 0))
+    assert b"old" in (tmp_path / "run" / "answers.jsonl").read_bytes()
+    assert names(tmp_path) == ["run"]
+
+
+def test_a_rename_that_fails_leaves_the_earlier_artefact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path / "run", text="old")
+    rename = Path.rename
+
+    def full(self: Path, target: Path) -> Path:
+        if self.suffix == ".draft":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(OutputError, match="No space left") as caught:
+        make(tmp_path / "run", text="new")
+    assert "free some space" in str(caught.value)
+    assert b"old" in (tmp_path / "run" / "answers.jsonl").read_bytes()
+    assert names(tmp_path) == ["run"]
+
+
+def test_a_disk_that_fills_up_while_a_file_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError, match="No space left"):
+        make(tmp_path / "run")
+    assert names(tmp_path) == []
+
+
+DEAD = """
+import os, sys
+from pathlib import Path
+from hoofbeat.store import create
+with create(Path(sys.argv[1]), replace_kind="run") as draft:
+    (draft.path / "half.txt").write_text("half")
+    print(draft.path.name, flush=True)
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_killed_draft_is_cleared_by_the_next_command(tmp_path: Path) -> None:
+    make(tmp_path / "run", text="old")
+    target = str(tmp_path / "run")
+    dead = subprocess.run([sys.executable, "-c", DEAD, target], capture_output=True, text=True, check=False)
+    assert names(tmp_path) == sorted(["run", dead.stdout.strip()])
+    assert b"old" in (open_artefact(tmp_path / "run").path / "answers.jsonl").read_bytes()
+    make(tmp_path / "run", text="new")
+    assert names(tmp_path) == ["run"]
+
+
+def test_a_draft_of_a_command_that_runs_is_left(tmp_path: Path) -> None:
+    theirs = tmp_path / f".run.{os.getppid()}.draft"
+    theirs.mkdir()
+    make(tmp_path / "run")
+    assert names(tmp_path) == sorted([theirs.name, "run"])
+
+
+def test_a_killed_draft_that_had_our_process_number_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / f".run.{os.getpid()}.draft").mkdir()
+    make(tmp_path / "run")
+    assert names(tmp_path) == ["run"]
+
+
+def test_a_kill_between_the_two_renames_is_mended(tmp_path: Path) -> None:
+    make(tmp_path / "run", text="old")
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    (tmp_path / "run").rename(tmp_path / f".run.{dead.pid}.old")
+    with pytest.raises(ZeroDivisionError), create(tmp_path / "run", replace_kind="run"):
+        raise ZeroDivisionError
+    assert b"old" in (tmp_path / "run" / "answers.jsonl").read_bytes()
+
+
+def test_odd_names_work(tmp_path: Path) -> None:
+    for name in ("run[1]", "läuft *", "a.b"):
+        make(tmp_path / name)
+        make(tmp_path / name)
+        assert open_artefact(tmp_path / name).verify() == []
+    assert len(names(tmp_path)) == 3
+
+
+def test_a_file_in_the_way_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OutputError, match="can't write") as caught:
+        make(tmp_path / "file" / "run")
+    assert "-o" in str(caught.value)
+
+
+def test_a_read_only_file_system(tmp_path: Path) -> None:
+    with pytest.raises(OutputError):
+        make(Path("/proc/hoofbeat-test/run"))
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from hoofbeat.errors import OutputError
+from hoofbeat.store import Manifest, create
+from hoofbeat.store.tables import write_jsonl
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+try:
+    with create(Path(sys.argv[1])) as draft:
+        write_jsonl(draft.path / "big.jsonl", ({"number": number} for number in range(10_000)))
+        draft.finish(Manifest(kind="run"))
+except OutputError as err:
+    print(err.what)
+"""
+
+
+def test_a_file_that_cannot_grow(tmp_path: Path) -> None:
+    target = str(tmp_path / "run")
+    run = subprocess.run([sys.executable, "-c", LIMITED, target], capture_output=True, text=True, check=False)
+    assert "can't write" in run.stdout, run.stderr
+    assert names(tmp_path) == []
+
+
+def test_a_copied_folder_is_still_whole(tmp_path: Path) -> None:
+    make(tmp_path / "run")
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    assert open_artefact(tmp_path / "copy").verify() == []
+    (tmp_path / "copy" / "manifest.json").unlink()
+    with pytest.raises(InputError):
+        open_artefact(tmp_path / "copy")

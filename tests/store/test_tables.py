@@ -1,0 +1,151 @@
+"""Tables: the same records give the same bytes, bad lines are named, spreadsheets run nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import polars
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hoofbeat.errors import InputError, OutputError
+from hoofbeat.records import Failure, Hit
+from hoofbeat.store.files import output_errors, read_bytes, write_bytes
+from hoofbeat.store.tables import (
+    canonical_json,
+    plain_cell,
+    read_jsonl,
+    read_parquet,
+    read_tsv,
+    write_jsonl,
+    write_parquet,
+    write_tsv,
+)
+
+HITS = [Hit(question="q", document="d", rank=rank, score=1 / rank) for rank in (1, 2, 3)]
+
+
+def test_records_come_back_from_jsonl(tmp_path: Path) -> None:
+    path = tmp_path / "hits.jsonl"
+    assert write_jsonl(path, iter(HITS)) == 3
+    assert list(read_jsonl(path, Hit)) == HITS
+    first = path.read_bytes()
+    write_jsonl(path, HITS)
+    assert path.read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    "line", [b"{", b'{"question": 5}', b'{"kind": "no such kind", "message": ""}', b"\xff", b"[" * 99999]
+)
+def test_a_bad_line_is_named_by_its_number(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "failures.jsonl"
+    path.write_bytes(b'{"kind":"timeout","message":"x"}\n\n' + line + b"\n")
+    records = read_jsonl(path, Failure)
+    assert next(records).kind == "timeout"
+    with pytest.raises(InputError, match="line 3") as caught:
+        next(records)
+    assert "failures.jsonl" in str(caught.value)
+
+
+def test_a_missing_table_is_said(tmp_path: Path) -> None:
+    for read in (lambda path: list(read_jsonl(path, Hit)), lambda path: list(read_tsv(path)), read_parquet, read_bytes):
+        with pytest.raises(InputError):
+            read(tmp_path / "none")
+
+
+def test_a_writer_that_breaks_leaves_the_earlier_file(tmp_path: Path) -> None:
+    path = tmp_path / "hits.jsonl"
+    write_jsonl(path, HITS)
+    with pytest.raises(ZeroDivisionError):
+        write_jsonl(path, (1 // 0 for _ in range(2)))
+    assert list(read_jsonl(path, Hit)) == HITS
+    assert [entry.name for entry in tmp_path.iterdir()] == ["hits.jsonl"]
+
+
+def test_a_full_disk_leaves_the_earlier_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    write_bytes(tmp_path / "file", b"old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError, match="No space left"):
+        write_bytes(tmp_path / "file", b"new")
+    assert [entry.read_bytes() for entry in tmp_path.iterdir()] == [b"old"]
+
+
+def test_a_device_that_takes_nothing_is_said(tmp_path: Path) -> None:
+    (tmp_path / ".x.part").symlink_to("/dev/full")
+    with pytest.raises(OutputError, match="No space left"), output_errors(tmp_path):
+        (tmp_path / ".x.part").write_bytes(b"x")
+
+
+@pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1", "-2", "@x", "=1+1", "'=x"])
+def test_formulas_are_neutralised(text: str) -> None:
+    assert plain_cell(text) == "'" + text
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        (-2, "-2"),
+        (-0.5, "-0.5"),
+        (np.float64(-1.5), "-1.5"),
+        (None, ""),
+        ("a-b", "a-b"),
+        ("a\tb\r\nc", "a b  c"),
+        ("", ""),
+    ],
+)
+def test_numbers_and_plain_words_stay(value: object, cell: str) -> None:
+    assert plain_cell(value) == cell
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(st.lists(st.tuples(st.text(), st.text()), max_size=5))
+def test_tsv_comes_back_but_for_tabs_and_line_ends(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
+    path = tmp_path / "table.tsv"
+    write_tsv(path, ["id", "text"], rows)
+    flat = str.maketrans("\t\r\n", "   ")
+    assert [tuple(row.values()) for row in read_tsv(path)] == [(a.translate(flat), b.translate(flat)) for a, b in rows]
+    for line in path.read_text(encoding="utf-8").split("\n")[1:-1]:
+        assert not any(cell[:1] and cell[0] in "=+-@" for cell in line.split("\t"))
+
+
+def test_a_row_of_another_length_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("a\tb\n1\t2\n1\t2\t3\n")
+    with pytest.raises(InputError, match="line 3 has 3 cells"):
+        list(read_tsv(tmp_path / "t.tsv"))
+
+
+def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_bytes(b"\xef\xbb\xbfid\ttext\n1\tx\n")
+    assert list(read_tsv(tmp_path / "t.tsv")) == [{"id": "1", "text": "x"}]
+
+
+def test_a_table_that_is_no_text_is_said(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_bytes(b"id\n\xff\n")
+    with pytest.raises(InputError):
+        list(read_tsv(tmp_path / "t.tsv"))
+
+
+def test_parquet_comes_back_with_the_same_bytes(tmp_path: Path) -> None:
+    frame = polars.DataFrame({"id": ["a", "b"], "score": [0.5, -1.0]})
+    assert write_parquet(tmp_path / "one.parquet", frame) == 2
+    write_parquet(tmp_path / "two.parquet", frame)
+    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
+    assert read_parquet(tmp_path / "one.parquet").equals(frame)
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 or not")
+    with pytest.raises(InputError, match="Parquet"):
+        read_parquet(tmp_path / "bad.parquet")
+
+
+@given(st.dictionaries(st.text(), st.none() | st.integers(-5, 5) | st.text(), max_size=6))
+def test_one_json_form_for_one_content(value: dict[str, object]) -> None:
+    turned = dict(reversed(value.items()))
+    assert canonical_json(value) == canonical_json(turned)
+    assert msgspec.json.decode(canonical_json(value)) == value
