@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["shared_data"]
+from hoofbeat.errors import WeightsError
+from hoofbeat.models import weights
+
+__all__ = ["needs_weights", "shared_data"]
 
 _DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -17,3 +20,12 @@ def shared_data(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"needs ../shared/data/{name}, which is not here")
     return path
+
+
+def needs_weights(name: str) -> None:
+    """Skip the test where weights (or a group of them) are not on this machine."""
+    try:
+        for each in weights.names(name):
+            weights.find(each)
+    except WeightsError as err:
+        pytest.skip(f"needs the weights {name}: {err.fix}")

@@ -130,14 +130,15 @@ def command(
 
 
 def show_measures(screen: Screen, artefacts: Sequence[Artefact]) -> None:
-    """A table of rankings, a row each, with 95% intervals."""
+    """A table of rankings, a row each; the first measure with its 95% interval, all others' are in the manifest."""
     names = list(artefacts[0].manifest.metrics)
     rows = []
     for artefact in artefacts:
         cells = [str(artefact.manifest.settings["line"])]
-        for name in names:
+        for place, name in enumerate(names):
             metric = artefact.manifest.metrics[name]
             assert isinstance(metric, dict)
-            cells.append(f"{metric['value']:.3f} [{metric['low']:.2f}, {metric['high']:.2f}]")
+            interval = f" [{metric['low']:.2f}, {metric['high']:.2f}]" if place == 0 else ""
+            cells.append(f"{metric['value']:.3f}{interval}")
         rows.append(cells)
     screen.table(["retriever", *names], rows)
