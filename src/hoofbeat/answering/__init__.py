@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoofbeat.answering.answer import Planned, answer_all, plan_answers, request_for
+from hoofbeat.answering.answer import Planned, Sampling, answer_all, plan_answers, request_for
 from hoofbeat.answering.conditions import Condition, parse_condition
 from hoofbeat.answering.run import Run, write_run
 from hoofbeat.answering.source import answer_from_sources, plan_sources, source_request
@@ -11,6 +11,7 @@ __all__ = [
     "Condition",
     "Planned",
     "Run",
+    "Sampling",
     "answer_all",
     "answer_from_sources",
     "parse_condition",

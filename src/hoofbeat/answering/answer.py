@@ -12,11 +12,21 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Answer, Failure, Passage, Question
 
-__all__ = ["Planned", "answer_all", "fit", "plan_answers", "request_for"]
+__all__ = ["GREEDY", "Planned", "Sampling", "answer_all", "fit", "plan_answers", "request_for"]
 
 _CHARS_PER_TOKEN = 3.0
 _PROMPT_TOKENS = 400
 _FALLBACK_WINDOW = 8192
+
+
+class Sampling(Struct, frozen=True, kw_only=True):
+    """How answers are drawn. Sample number n is drawn with the seed plus n; at temperature 0 all would be the same."""
+
+    temperature: float = 0.0
+    seed: int = 0
+
+
+GREEDY = Sampling()
 
 
 class Planned(Struct, frozen=True, kw_only=True):
@@ -83,17 +93,21 @@ def fit(
     return tuple(kept), tuple(dropped)
 
 
-def request_for(planned: Planned) -> ChatRequest:
+def request_for(planned: Planned, sampling: Sampling = GREEDY) -> ChatRequest:
     """The call a plan leads to."""
-    question = planned.question.full_text
+    values: dict[str, object] = {"question": planned.question.full_text}
     if planned.condition == "closed":
         prompt = load_prompt("answer-closed")
-        return prompt.request({"question": question}, sample=planned.sample)
-    prompt = load_prompt("answer-evidence")
-    return prompt.request({"question": question, "passages": planned.passages}, sample=planned.sample)
+    else:
+        prompt = load_prompt("answer-evidence")
+        values["passages"] = planned.passages
+    seed = sampling.seed if sampling.temperature else None
+    return prompt.request(values, temperature=sampling.temperature, seed=seed, sample=planned.sample)
 
 
-def answer_all(model: Model, planned: Sequence[Planned], *, progress: Progress = SILENT) -> list[Answer]:
+def answer_all(
+    model: Model, planned: Sequence[Planned], *, sampling: Sampling = GREEDY, progress: Progress = SILENT
+) -> list[Answer]:
     """Make every planned answer; a call that fails leaves an answer with its failure."""
 
     async def work(item: Planned) -> Answer:
@@ -105,7 +119,7 @@ def answer_all(model: Model, planned: Sequence[Planned], *, progress: Progress =
             evidence=item.passages,
             dropped=item.dropped,
         )
-        outcome = await model.chat(request_for(item))
+        outcome = await model.chat(request_for(item, sampling))
         if isinstance(outcome, Failure):
             return msgspec.structs.replace(base, failure=outcome)
         text, reasoning = outcome.reply.text.strip(), outcome.reply.reasoning

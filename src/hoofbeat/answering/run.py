@@ -47,6 +47,7 @@ def write_run(
     inputs: Iterable[InputRef],
     prompts: dict[str, str],
     settings: dict[str, object],
+    seeds: dict[str, int] | None = None,
     command: Sequence[str] = (),
 ) -> Artefact:
     """Write a run folder."""
@@ -60,6 +61,7 @@ def write_run(
                 command=list(command),
                 inputs=list(inputs),
                 settings=settings,
+                seeds=seeds or {},
                 models={"answer": model.identity},
                 prompts=prompts,
                 counts=count_outcomes(answer.failure.kind if answer.failure else None for answer in answers),

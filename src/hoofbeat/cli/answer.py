@@ -7,11 +7,20 @@ from pathlib import Path
 
 import click
 
-from hoofbeat.answering import Condition, Planned, answer_all, parse_condition, plan_answers, request_for, write_run
-from hoofbeat.cli.console import Screen
+from hoofbeat.answering import (
+    Condition,
+    Planned,
+    Sampling,
+    answer_all,
+    parse_condition,
+    plan_answers,
+    request_for,
+    write_run,
+)
 from hoofbeat.cli.retrieve import index_corpus
-from hoofbeat.cli.session import calling_options, command_words, find_corpus, open_session, output_option
+from hoofbeat.cli.session import Calling, calling_options, command_words, find_corpus, output_option
 from hoofbeat.corpus import Corpus
+from hoofbeat.errors import UsageError
 from hoofbeat.models import Model
 from hoofbeat.progress import Progress
 from hoofbeat.prompts import load_prompt
@@ -61,6 +70,8 @@ def plan_conditions(
 )  # fmt: skip
 @click.option("--limit", type=int, help="Only the first so many questions.")
 @click.option("--samples", type=click.IntRange(1, 64), default=1, show_default=True, help="Answers a question.")
+@click.option("--temperature", type=click.FloatRange(0.0, 2.0), default=0.0, show_default=True, help="Of the answers.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of sampling; sample n uses seed + n.")
 @output_option("run")
 @calling_options
 def command(
@@ -69,27 +80,29 @@ def command(
     conditions: tuple[str, ...],
     limit: int | None,
     samples: int,
+    temperature: float,
+    seed: int,
     output: Path,
-    model_spec: str,
-    ledger_path: Path | None,
-    config_path: Path | None,
-    budget: str | None,
-    only_estimate: bool,
-    as_json: bool,
+    calling: Calling,
 ) -> None:
     """Let a model answer the questions of BENCHMARK."""
-    screen = Screen(as_json=as_json)
+    screen = calling.screen()
+    sampling = Sampling(temperature=temperature, seed=seed)
+    if samples > 1 and not temperature:
+        raise UsageError(
+            f"{samples} samples at temperature 0 would all be the same", fix="give --temperature 0.6, or one sample"
+        )
     parsed = [parse_condition(text) for text in dict.fromkeys(conditions)]
     bench = Benchmark.open(benchmark)
     corpus = find_corpus(corpus_path, bench.artefact) if any(c.needs_corpus for c in parsed) else None
     questions = bench.first(limit)
-    with open_session(screen, ledger_path=ledger_path, config_path=config_path, budget=budget) as session:
-        model = session.model(model_spec)
+    with calling.open(screen) as session:
+        model = session.model(calling.model_spec)
         planned = plan_conditions(questions, parsed, corpus, model, samples=samples, progress=screen)
-        if only_estimate:
-            screen.estimate(model.estimate([request_for(item) for item in planned]))
+        if calling.only_estimate:
+            screen.estimate(model.estimate([request_for(item, sampling) for item in planned]))
             return
-        answers = answer_all(model, planned, progress=screen)
+        answers = answer_all(model, planned, sampling=sampling, progress=screen)
         inputs = [bench.artefact.reference()] + ([corpus.artefact.reference()] if corpus else [])
         artefact = write_run(
             output,
@@ -98,8 +111,14 @@ def command(
             model=model,
             inputs=inputs,
             prompts={name: load_prompt(name).label for name in ("answer-closed", "answer-evidence")},
-            settings={"conditions": [c.name for c in parsed], "samples": samples, "limit": limit},
+            settings={
+                "conditions": [c.name for c in parsed],
+                "samples": samples,
+                "temperature": temperature,
+                "limit": limit,
+            },
+            seeds={"sampling": seed} if temperature else {},
             command=command_words(),
         )
         screen.calls(model)
-        screen.finish(artefact, next_step=f"hoofbeat judge {output} --model {model_spec}")
+        screen.finish(artefact, next_step=f"hoofbeat judge {output} --model {calling.model_spec}")

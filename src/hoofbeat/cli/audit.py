@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import calling_options, command_words, open_session, output_option
+from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.judging import AuditPlan, audit_sources
@@ -81,15 +80,10 @@ def command(
     whole_up_to: int,
     limit: int | None,
     output: Path,
-    model_spec: str,
-    ledger_path: Path | None,
-    config_path: Path | None,
-    budget: str | None,
-    only_estimate: bool,
-    as_json: bool,
+    calling: Calling,
 ) -> None:
     """Ask every source of CORPUS the QUESTIONS (a benchmark folder, or `teaching`) and compare the answers."""
-    screen = Screen(as_json=as_json)
+    screen = calling.screen()
     opened = Corpus.open(corpus)
     inputs = [opened.artefact.reference()]
     if questions == "teaching":
@@ -110,10 +104,10 @@ def command(
         whole_up_to=whole_up_to,
         progress=screen,
     )
-    with open_session(screen, ledger_path=ledger_path, config_path=config_path, budget=budget) as session:
-        model = session.model(model_spec)
-        judge = session.model(judge_spec) if judge_spec and judge_spec != model_spec else model
-        if only_estimate:
+    with calling.open(screen) as session:
+        model = session.model(calling.model_spec)
+        judge = session.model(judge_spec) if judge_spec and judge_spec != calling.model_spec else model
+        if calling.only_estimate:
             screen.estimate(plan.estimate(model, judge))
             return
         artefact = audit_sources(plan, model, judge, output, inputs=inputs, command=command_words(), progress=screen)

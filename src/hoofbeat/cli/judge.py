@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from hoofbeat.answering import Run
-from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import calling_options, command_words, open_session, output_option
+from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.judging import equivalence_request, judge_equivalence, write_judgments
 
 __all__ = ["command"]
@@ -21,21 +20,16 @@ __all__ = ["command"]
 def command(
     run: Path,
     output: Path,
-    model_spec: str,
-    ledger_path: Path | None,
-    config_path: Path | None,
-    budget: str | None,
-    only_estimate: bool,
-    as_json: bool,
+    calling: Calling,
 ) -> None:
     """Judge the answers of RUN against the gold answers: equivalent or mismatch."""
-    screen = Screen(as_json=as_json)
+    screen = calling.screen()
     opened = Run.open(run)
-    with open_session(screen, ledger_path=ledger_path, config_path=config_path, budget=budget) as session:
-        judge = session.model(model_spec)
+    with calling.open(screen) as session:
+        judge = session.model(calling.model_spec)
         if judge.identity in opened.artefact.manifest.models.values():
             screen.say("note: the judge is the model that answered; a model tends to agree with itself")
-        if only_estimate:
+        if calling.only_estimate:
             gold = {question.id: question for question in opened.questions}
             asked = [a for a in opened.answers if a.failure is None and gold[a.question].answer]
             screen.estimate(judge.estimate([equivalence_request(gold[a.question], a) for a in asked]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import click
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import json_option
+from hoofbeat.cli.session import json_option, ledger_file
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.store import Ledger
 from hoofbeat.store.tables import write_jsonl
@@ -21,7 +20,7 @@ _path_option = click.option("--ledger", "path", type=click.Path(path_type=Path),
 
 
 def _open(path: Path | None) -> Ledger:
-    place = path or Path(os.environ.get("HOOFBEAT_LEDGER") or Path(".hoofbeat") / "ledger.sqlite")
+    place = ledger_file(path)
     if not place.is_file():
         raise InputError("there is no ledger", where=str(place), fix="name it with --ledger")
     return Ledger(place)

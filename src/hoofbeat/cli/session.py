@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 from msgspec import Struct
@@ -19,7 +20,17 @@ from hoofbeat.models import SPEC_HELP, Budget, Config, Model, load_config, load_
 from hoofbeat.store import Artefact, Ledger
 from hoofbeat.store.files import file_sha256
 
-__all__ = ["Session", "calling_options", "command_words", "find_corpus", "json_option", "open_session", "output_option"]
+__all__ = [
+    "Calling",
+    "Session",
+    "calling_options",
+    "command_words",
+    "find_corpus",
+    "json_option",
+    "ledger_file",
+    "open_session",
+    "output_option",
+]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -38,8 +49,33 @@ def output_option(default: str) -> Callable[[F], F]:
     )
 
 
-def calling_options(function: F) -> F:
-    """Options of every verb that calls a model."""
+class Calling(Struct, frozen=True, kw_only=True):
+    """The options of every verb that calls a model, as given."""
+
+    model_spec: str
+    ledger_path: Path | None
+    config_path: Path | None
+    budget: str | None
+    only_estimate: bool
+    as_json: bool
+
+    def screen(self) -> Screen:
+        """The screen these options ask for."""
+        return Screen(as_json=self.as_json)
+
+    def open(self, screen: Screen) -> AbstractContextManager[Session]:
+        """The session these options ask for."""
+        return open_session(screen, ledger_path=self.ledger_path, config_path=self.config_path, budget=self.budget)
+
+
+def calling_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the options of `Calling`; it takes them as one argument, `calling`."""
+
+    @functools.wraps(function)
+    def wrapped(**options: Any) -> None:
+        given = {name: options.pop(name) for name in Calling.__struct_fields__}
+        function(calling=Calling(**given), **options)
+
     for option in (
         click.option("--model", "model_spec", default="embedded", show_default=True, help=f"Model: {SPEC_HELP}."),
         click.option("--ledger", "ledger_path", type=click.Path(path_type=Path), help="Ledger file."),
@@ -48,8 +84,8 @@ def calling_options(function: F) -> F:
         click.option("--estimate", "only_estimate", is_flag=True, help="Say what would be spent, and stop."),
         json_option,
     ):
-        function = option(function)
-    return function
+        wrapped = option(wrapped)
+    return wrapped
 
 
 class Session(Struct, frozen=True, kw_only=True):
@@ -69,12 +105,16 @@ class Session(Struct, frozen=True, kw_only=True):
 def open_session(
     screen: Screen, *, ledger_path: Path | None = None, config_path: Path | None = None, budget: str | None = None
 ) -> Iterator[Session]:
-    """Open the ledger (`--ledger`, `HOOFBEAT_LEDGER`, else `.hoofbeat/ledger.sqlite` here) and the configuration."""
+    """Open the ledger and the configuration."""
     config = load_config(config_path)
     limits = Budget.parse(budget)
-    place = ledger_path or Path(os.environ.get("HOOFBEAT_LEDGER") or Path(".hoofbeat") / "ledger.sqlite")
-    with Ledger(place) as ledger:
+    with Ledger(ledger_file(ledger_path)) as ledger:
         yield Session(ledger=ledger, config=config, budget=limits, screen=screen)
+
+
+def ledger_file(given: Path | None) -> Path:
+    """Where the ledger is: `--ledger`, `HOOFBEAT_LEDGER`, else `.hoofbeat/ledger.sqlite` where the command runs."""
+    return given or Path(os.environ.get("HOOFBEAT_LEDGER") or Path(".hoofbeat") / "ledger.sqlite")
 
 
 def command_words() -> list[str]:
