@@ -98,7 +98,7 @@ def answer_from_sources(
         return msgspec.structs.replace(
             base,
             text=text,
-            absent=check.value["unaddressed"] == "yes",
+            absent=check.value["addressed"] == "no",
             citations=_citations(text, item.passages),
             calls=outcome.calls + check.calls,
         )

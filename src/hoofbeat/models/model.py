@@ -19,12 +19,12 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.errors import ModelError
+from hoofbeat.errors import InputError, ModelError
 from hoofbeat.models.backend import Backend, Pending
 from hoofbeat.models.budget import Budget, Estimate, Price, about_tokens
 from hoofbeat.models.pacing import Pacer, backoff_seconds
 from hoofbeat.models.refusals import is_refusal
-from hoofbeat.models.requests import ChatRequest, Likelihood, Reply, decode_reply, likelihood_content, request_key
+from hoofbeat.models.requests import ChatRequest, Likelihood, Reply, likelihood_content, request_key
 from hoofbeat.models.structured import Unreadable, read_object, repair_request
 from hoofbeat.models.wire import Trouble
 from hoofbeat.progress import SILENT, Progress, Task
@@ -37,6 +37,9 @@ __all__ = ["Model", "Outcome", "Structured"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _encode = msgspec.json.Encoder().encode
+_DECODE: dict[Any, Callable[[bytes], Any]] = {
+    kind: msgspec.json.Decoder(kind).decode for kind in (Reply, Likelihood, list[float])
+}
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -80,8 +83,9 @@ class Model:
         self.troubles: Counter[str] = Counter()
         self.made = 0
         self.cached = 0
-        self.cost = Cost()
         self._used: set[str] = set()
+        self._tokens_in = 0
+        self._tokens_out = 0
         self._in_flight: dict[str, asyncio.Future[Reply | Trouble]] = {}
         self._jitter = random.Random()  # noqa: S311 - only spreads retries; no result depends on it
 
@@ -89,6 +93,14 @@ class Model:
     def identity(self) -> str:
         """Everything about the model that can change its answers, as one string."""
         return self.backend.identity
+
+    @property
+    def cost(self) -> Cost:
+        """What the calls used so far cost, made now or taken from the ledger; the same in whatever order they came."""
+        usage = Usage(tokens_in=self._tokens_in, tokens_out=self._tokens_out)
+        return Cost(
+            calls=len(self._used), tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, money=self._money(usage)
+        )
 
     # One call
 
@@ -99,7 +111,7 @@ class Model:
         kept = self.ledger.get(key)
         if kept is not None:
             self.cached += 1
-            result = decode_reply(kept)
+            result = self._read(kept, Reply)
             self._account(key, result.usage)
         elif (waiting := self._in_flight.get(key)) is not None:
             result = await asyncio.shield(waiting)
@@ -149,7 +161,7 @@ class Model:
         else:
             self.cached += 1
         self._account(key, usage)
-        return msgspec.json.decode(kept, type=Likelihood)
+        return self._read(kept, Likelihood)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Failure:
         """Embeddings of the texts, a row each, each kept in the ledger by its text."""
@@ -171,7 +183,7 @@ class Model:
             kept.update(zip(missing, await asyncio.gather(*keeping), strict=True))
         for text, (key, _) in keyed.items():
             self._account(key, _embedded(text))
-        vectors = {text: msgspec.json.decode(row, type=list[float]) for text, row in kept.items() if row is not None}
+        vectors = {text: self._read(row, list[float]) for text, row in kept.items() if row is not None}
         return np.array([vectors[text] for text in texts], np.float32) if texts else np.zeros((0, 0), np.float32)
 
     async def _ask(self, request: ChatRequest, key: str, body: bytes) -> Reply | Trouble:
@@ -186,7 +198,7 @@ class Model:
                 encoded = _encode(result)
                 kept = await self._keep(key, "chat", request.prompt, body, encoded, result.usage, started)
                 if kept is not encoded:  # another process was quicker: what is used is what is kept
-                    result = decode_reply(kept)
+                    result = self._read(kept, Reply)
                 self._account(key, result.usage)
         except BaseException as err:
             future.set_exception(err if isinstance(err, Exception) else asyncio.CancelledError())
@@ -267,13 +279,25 @@ class Model:
         )
         return await self.ledger.put(entry) or reply
 
+    def _read(self, kept: bytes, kind: type[Result]) -> Result:
+        try:
+            result: Result = _DECODE[kind](kept)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
+            raise InputError(
+                f"the ledger holds a reply that can't be read: {err}",
+                where=str(self.ledger.path),
+                fix="move the file away (calls in it will be made again), or restore it from a copy",
+            ) from err
+        return result
+
     def _money(self, usage: Usage) -> float:
         return self.price.of(usage.tokens_in, usage.tokens_out) if self.price else 0.0
 
     def _account(self, key: str, usage: Usage) -> None:
         if key not in self._used:
             self._used.add(key)
-            self.cost += Cost(calls=1, tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, money=self._money(usage))
+            self._tokens_in += usage.tokens_in
+            self._tokens_out += usage.tokens_out
 
     # Many calls
 

@@ -36,8 +36,12 @@ def material(text: str, name: str = "text") -> str:
     text = text.replace("\r\n", "\n")
     shown = "".join(c if c in "\n\t\u00a0" or c.isprintable() else " " if c.isspace() else "" for c in text)
     safe = _FENCE.sub("‹", _CONTROL.sub(lambda found: _HARMLESS[found.group()], shown))
-    label = re.sub(r"[^\w .,:;()/-]", "", name)[:120]
-    return f'<material name="{label}">\n{safe.strip()}\n</material>'
+    return f'<material name="{label(name)}">\n{safe.strip()}\n</material>'
+
+
+def label(name: str) -> str:
+    """A document's or passage's name as one short line of plain words: it may stand outside a fence."""
+    return " ".join(re.sub(r"[^\w .,:;()/-]", " ", name).split())[:120]
 
 
 class _Head(Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,6 +112,7 @@ def _template(source: str) -> jinja2.Template:
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True)  # noqa: S701
     environment.filters["material"] = material
+    environment.filters["label"] = label
     return environment
 
 

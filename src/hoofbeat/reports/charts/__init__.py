@@ -1,0 +1,25 @@
+"""Small charts as SVG, of our own: data in, text out, and nothing else needed to draw or to see them."""
+
+from __future__ import annotations
+
+from hoofbeat.reports.charts.bars import Bar, grouped_bars, interval_bars, stacked_bars
+from hoofbeat.reports.charts.grids import label_matrix, number_matrix
+from hoofbeat.reports.charts.plots import Curve, Dots, curves, scatter
+from hoofbeat.reports.charts.svg import NARROW, WIDE, chart_css, standalone
+
+__all__ = [
+    "NARROW",
+    "WIDE",
+    "Bar",
+    "Curve",
+    "Dots",
+    "chart_css",
+    "curves",
+    "grouped_bars",
+    "interval_bars",
+    "label_matrix",
+    "number_matrix",
+    "scatter",
+    "stacked_bars",
+    "standalone",
+]

@@ -1,0 +1,145 @@
+"""Plots over two axes: curves with bands for their intervals, and points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from hoofbeat.reports.charts.bars import legend
+from hoofbeat.reports.charts.svg import NARROW, SERIES, SMALL, WIDE, Drawing, num, text_width, ticks
+from hoofbeat.reports.words import Form, written
+
+__all__ = ["Curve", "Dots", "curves", "scatter"]
+
+
+class Curve(Struct, frozen=True, kw_only=True):
+    """Points from left to right: (x, y), and for each the interval of y where there is one."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+    band: tuple[tuple[float, float], ...] = ()
+
+
+class Dots(Struct, frozen=True, kw_only=True):
+    """Named points: (x, y, what it is)."""
+
+    name: str
+    points: tuple[tuple[float, float, str], ...]
+
+
+class _Frame:
+    """Axes with their grid, and the way from values to places."""
+
+    def __init__(
+        self,
+        drawing: Drawing,
+        xs: Sequence[float],
+        ys: Sequence[float],
+        *,
+        top: float,
+        height: float,
+        names: tuple[str, str],
+        forms: tuple[Form, Form],
+        log: bool = False,
+    ) -> None:
+        self.log = log and min(xs, default=0) > 0
+        about = 4 if drawing.width <= NARROW else 7
+        self.x_marks = ticks(min(xs, default=0), max(xs, default=1), about)
+        if self.log:
+            self.x_marks = sorted(set(xs)) if len(set(xs)) > 1 else [xs[0] / 2, xs[0] * 2]
+        self.y_marks = ticks(min(ys, default=0), max(ys, default=1), 5)
+        labels = [_mark(mark, forms[1]) for mark in self.y_marks]
+        self.left = max(text_width(label, SMALL) for label in labels) + 10
+        self.right, self.top, self.bottom = drawing.width - 14, top + 22, top + height
+        drawing.text(0, top + 10, names[1], "m")
+        for mark, label in zip(self.y_marks, labels, strict=True):
+            drawing.line(self.left, self.y(mark), self.right, self.y(mark), "g")
+            drawing.text(self.left - 8, self.y(mark) + 4, label, "m", anchor="end")
+        for mark in self.x_marks:
+            drawing.line(self.x(mark), self.bottom, self.x(mark), self.bottom + 4, "ax")
+            drawing.text(self.x(mark), self.bottom + 18, _mark(mark, forms[0]), "m", anchor="middle")
+        drawing.line(self.left, self.bottom, self.right, self.bottom, "ax")
+        drawing.text(self.right, self.bottom + 36, names[0], "m", anchor="end")
+
+    def x(self, value: float) -> float:
+        """The place of a value from left to right."""
+        first, last = self.x_marks[0], self.x_marks[-1]
+        if self.log:
+            first, last, value = math.log(first), math.log(last), math.log(value)
+        return self.left + (value - first) / (last - first) * (self.right - self.left)
+
+    def y(self, value: float) -> float:
+        """The place of a value from bottom to top."""
+        first, last = self.y_marks[0], self.y_marks[-1]
+        return self.bottom - (value - first) / (last - first) * (self.bottom - self.top)
+
+
+def curves(
+    series: Sequence[Curve],
+    *,
+    title: str,
+    x: str,
+    y: str,
+    forms: tuple[Form, Form] = ("text", "share"),
+    log: bool = False,
+    width: int = WIDE,
+) -> str:
+    """Lines over a common axis (logarithmic if asked), each with a band for its interval."""
+    drawing = Drawing(width)
+    top = legend(drawing, [curve.name for curve in series], [f"s{_tone(n)}" for n in range(len(series))], width)
+    xs = [point[0] for curve in series for point in curve.points]
+    ys = [0.0, *(value for curve in series for pair in (*curve.points, *curve.band) for value in pair[-1:])]
+    ys += [low for curve in series for low, _ in curve.band]
+    frame = _Frame(drawing, xs, ys, top=top, height=min(300.0, 0.62 * width), names=(x, y), forms=forms, log=log)
+    told = []
+    for number, curve in enumerate(series):
+        if curve.band:
+            upper = [
+                (frame.x(point[0]), frame.y(high)) for point, (_, high) in zip(curve.points, curve.band, strict=True)
+            ]
+            lower = [
+                (frame.x(point[0]), frame.y(low)) for point, (low, _) in zip(curve.points, curve.band, strict=True)
+            ]
+            drawing.path([*upper, *reversed(lower)], f"s{_tone(number)} band", closed=True)
+    for number, curve in enumerate(series):
+        drawing.path([(frame.x(a), frame.y(b)) for a, b in curve.points], f"k{_tone(number)}")
+        for a, b in curve.points:
+            told.append(f"{curve.name} at {written(a)}: {written(b, forms[1])}")
+            drawing.dot(frame.x(a), frame.y(b), 3.5, f"s{_tone(number)}", tip=told[-1])
+    return drawing.svg(frame.bottom + 44, title=title, description="; ".join(told) or "nothing to show")
+
+
+def scatter(
+    series: Sequence[Dots],
+    *,
+    title: str,
+    x: str,
+    y: str,
+    forms: tuple[Form, Form] = ("number", "number"),
+    width: int = WIDE,
+) -> str:
+    """Points over two axes; each says what it is when pointed at."""
+    drawing = Drawing(width)
+    shown = list(series) if len(series) > 1 else []
+    top = legend(drawing, [dots.name for dots in shown], [f"s{_tone(n)}" for n in range(len(shown))], width)
+    xs = [point[0] for dots in series for point in dots.points]
+    ys = [point[1] for dots in series for point in dots.points]
+    frame = _Frame(drawing, xs, ys, top=top, height=min(340.0, 0.75 * width), names=(x, y), forms=forms)
+    for number, dots in enumerate(series):
+        for a, b, what in dots.points:
+            tip = f"{what}: {written(a, forms[0])}, {written(b, forms[1])}"
+            drawing.dot(frame.x(a), frame.y(b), 4, f"s{_tone(number)}", tip=tip)
+    total = sum(len(dots.points) for dots in series)
+    return drawing.svg(frame.bottom + 44, title=title, description=f"{total} points; {x} across, {y} up")
+
+
+def _tone(place: int) -> int:
+    return place % SERIES + 1
+
+
+def _mark(mark: float, form: Form) -> str:
+    if form == "share":
+        return f"{num(100 * mark)}%"
+    return f"{mark:,.0f}" if mark == int(mark) else f"{mark:g}"

@@ -1,0 +1,172 @@
+"""What the sections of a report share: their shape, charts drawn for page and phone, and how questions are shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Protocol
+
+from msgspec import Struct
+
+from hoofbeat.records import Answer, Facets, Failure, Passage, Question
+from hoofbeat.reports.charts import NARROW, WIDE, Bar, interval_bars
+from hoofbeat.reports.model import Block, Card, Chart, Column, Details, Heading, PassageView, QuestionView, Table
+from hoofbeat.reports.words import Form, cut, written
+
+__all__ = [
+    "PAGE_CHARACTERS",
+    "FacetTally",
+    "Part",
+    "counted",
+    "facet_blocks",
+    "facet_names",
+    "facet_values",
+    "failure_text",
+    "figure",
+    "passage_views",
+    "question_view",
+    "sized",
+    "spread",
+]
+
+PAGE_CHARACTERS = 3_000_000
+"""About how much text of questions and answers one page holds; more makes browsers slow, and nobody reads it."""
+
+_PASSAGE = 900
+_VALUES = 40
+_CHARTED = 12
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """One chapter of a report: its title and anchor, its blocks, and its key figures for the first screen."""
+
+    title: str
+    id: str
+    blocks: tuple[Block, ...]
+    cards: tuple[Card, ...] = ()
+
+    def all_blocks(self) -> tuple[Block, ...]:
+        """The heading and what follows it."""
+        return Heading(self.title, self.id), *self.blocks
+
+
+class Draw(Protocol):
+    """A chart that can be drawn at any width."""
+
+    def __call__(self, *, width: int) -> str:
+        """Draw it."""
+        ...
+
+
+def figure(name: str, caption: str, draw: Draw) -> Chart:
+    """A chart for the page and for the phone."""
+    return Chart(name=name, caption=caption, wide=draw(width=WIDE), narrow=draw(width=NARROW))
+
+
+def spread(interval: tuple[float, float] | None, form: Form, n: str) -> str:
+    """The small print of a key figure: its interval and n."""
+    return f"95% interval {written(interval, form)}, n\u00a0=\u00a0{n}" if interval else f"n\u00a0=\u00a0{n}"
+
+
+def counted(
+    name: str, caption: str, head: str, counts: Iterable[tuple[str, int]], total: int, unit: str, note: str = ""
+) -> Table:
+    """How often each thing was seen, with its share of the total."""
+    rows = tuple((label, count, count / total if total else None) for label, count in counts)
+    columns = (Column(head), Column("count", "count"), Column("share", "share"))
+    return Table(name=name, caption=caption, n=total, unit=unit, columns=columns, rows=rows, note=note)
+
+
+def facet_values(facets: Facets, name: str) -> list[str]:
+    """The values of one facet; none where it is missing."""
+    value = facets.get(name, [])
+    return [value] if isinstance(value, str) else list(dict.fromkeys(value))
+
+
+class FacetTally:
+    """Values of facets counted one item at a time; a facet of too many values is let go."""
+
+    def __init__(self, items: Iterable[Facets] = ()) -> None:
+        self.total = 0
+        self._counts: dict[str, Counter[str] | None] = {}
+        for facets in items:
+            self.add(facets)
+
+    def add(self, facets: Facets) -> None:
+        """Count one item."""
+        self.total += 1
+        for name in facets:
+            counter = self._counts.setdefault(name, Counter())
+            if counter is not None:
+                counter.update(facet_values(facets, name))
+                if len(counter) > _VALUES:
+                    self._counts[name] = None
+
+    def counts(self) -> dict[str, list[tuple[str, int]]]:
+        """The counts of each facet that tells items apart, largest first; the specialty comes first."""
+        useful = {name: counter for name, counter in self._counts.items() if counter and len(counter) > 1}
+        return {
+            name: sorted(useful[name].items(), key=lambda pair: (-pair[1], pair[0]))
+            for name in sorted(useful, key=lambda name: (name != "specialty", name))
+        }
+
+
+def facet_names(items: Iterable[Facets]) -> list[str]:
+    """Facets by which items fall into at least two and not too many groups; the specialty comes first."""
+    return list(FacetTally(items).counts())
+
+
+def facet_blocks(tally: FacetTally, prefix: str, unit: str) -> list[Block]:
+    """How items spread over their facets: the first as a chart, the rest behind a line."""
+    blocks: list[Block] = []
+    for place, (name, ordered) in enumerate(tally.counts().items()):
+        table = counted(f"{prefix}-{name}", f"{unit.capitalize()} by {name}", name, ordered, tally.total, unit)
+        if place or len(ordered) > _CHARTED:
+            blocks.append(Details(f"{table.caption} ({len(ordered)})", (table,)))
+            continue
+        bars = [Bar(label=label, value=count) for label, count in ordered]
+        draw = partial(interval_bars, bars, title=table.caption, form="count")
+        chart = figure(f"{prefix}-{name}", f"{table.caption}.", draw)
+        blocks += [chart, Details(f"{table.caption} as a table", (table,))]
+    return blocks
+
+
+def failure_text(failure: Failure) -> str:
+    """A failure in one line."""
+    return f"{failure.kind}: {failure.message}"
+
+
+def passage_views(passages: Sequence[Passage]) -> tuple[PassageView, ...]:
+    """Passages as they were shown, long ones cut."""
+    return tuple(
+        PassageView(
+            source=" · ".join(part for part in (passage.document, passage.heading, _length(passage.text)) if part),
+            text=cut(passage.text, _PASSAGE),
+        )
+        for passage in passages
+    )
+
+
+def _length(text: str) -> str:
+    return f"the first {_PASSAGE} of {len(text):,} characters" if len(text) > _PASSAGE else ""
+
+
+def question_view(question: Question) -> QuestionView:
+    """A question with everything the benchmark knows of it."""
+    return QuestionView(
+        text=question.text,
+        context=question.context,
+        options=question.options,
+        gold=question.answer,
+        evidence=tuple(
+            PassageView(source=f"{span.document}, characters {span.start:,}–{span.end:,}", text=span.quote)
+            for span in question.evidence
+        ),
+    )
+
+
+def sized(question: Question, answers: Sequence[Answer]) -> int:
+    """About how many characters a question and its answers take on the page."""
+    shown = sum(len(a.text) + len(a.reasoning) + sum(min(_PASSAGE, len(p.text)) for p in a.evidence) for a in answers)
+    return 600 + len(question.full_text) + len(question.answer) + shown + 400 * len(answers)

@@ -1,0 +1,93 @@
+"""A corpus in a report: how many documents, of which kinds, under which licences, and what was not taken and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hoofbeat.corpus.importing import REJECTED, Rejection
+from hoofbeat.records import Document
+from hoofbeat.reports.model import Block, Card, Column, Details, Notice, Table, Text
+from hoofbeat.reports.sections.common import FacetTally, Part, counted, facet_blocks
+from hoofbeat.reports.words import count_of
+from hoofbeat.store import Artefact
+from hoofbeat.store.tables import read_jsonl
+
+__all__ = ["corpus_part"]
+
+_LISTED = 200
+
+
+def corpus_part(artefact: Artefact, prefix: str) -> Part:
+    """The chapter on one corpus."""
+    facets = FacetTally()
+    rows: list[tuple[str, str, int, int, int]] = []
+    licences: Counter[str] = Counter()
+    characters = figures = documents = 0
+    for document in read_jsonl(artefact.file("documents.jsonl"), Document):
+        documents += 1
+        facets.add(document.facets)
+        licences[document.licence or "not stated"] += 1
+        characters += len(document.text)
+        figures += len(document.figures)
+        if len(rows) < _LISTED:
+            size = len(document.text)
+            rows.append((document.id, document.title, len(document.sections), len(document.figures), size))
+    counts = artefact.manifest.counts
+    words = (
+        f"{count_of(documents, 'document')} with {count_of(characters, 'character')} of text and "
+        f"{count_of(figures, 'figure')}" + (f"; {counts.rejected:,} were not taken." if counts.rejected else ".")
+    )
+    blocks: list[Block] = [Text(words)]
+    if not documents:
+        blocks.append(Notice("This corpus holds no documents."))
+    blocks += facet_blocks(facets, f"{prefix}-documents", "documents")
+    if documents:
+        ordered = sorted(licences.items(), key=lambda pair: (-pair[1], pair[0]))
+        table = counted(f"{prefix}-licences", "Documents by licence", "licence", ordered, documents, "documents")
+        blocks += [Details("Licences", (table,)), Details("Documents", (_documents(prefix, rows, documents),))]
+    blocks += _rejected(artefact, prefix, counts.rejected)
+    title = artefact.manifest.title
+    name = title if title and title != "corpus" else artefact.path.name
+    card = Card(label=f"Documents: {name}", value=f"{documents:,}", detail=f"{counts.rejected:,} not taken")
+    return Part(title=f"Corpus: {name}", id=prefix, blocks=tuple(blocks), cards=(card,))
+
+
+def _documents(prefix: str, rows: list[tuple[str, str, int, int, int]], total: int) -> Table:
+    columns = (
+        Column("document"),
+        Column("title"),
+        Column("sections", "count"),
+        Column("figures", "count"),
+        Column("characters", "count"),
+    )
+    note = f"The first {_LISTED} of {total:,}." if total > _LISTED else ""
+    return Table(
+        name=f"{prefix}-list",
+        caption="Documents",
+        n=total,
+        unit="documents",
+        columns=columns,
+        rows=tuple(rows),
+        note=note,
+    )
+
+
+def _rejected(artefact: Artefact, prefix: str, total: int) -> list[Block]:
+    reasons = sorted(artefact.manifest.counts.reasons.items(), key=lambda pair: (-pair[1], pair[0]))
+    if not reasons:
+        return []
+    table = counted(f"{prefix}-rejected", "Not taken, by reason", "reason", reasons, total, "files or documents")
+    blocks: list[Block] = [table]
+    if artefact.has(REJECTED):
+        found = [(item.source, item.reason) for item in read_jsonl(artefact.file(REJECTED), Rejection)]
+        listed = Table(
+            name=f"{prefix}-rejected-list",
+            caption="What was not taken",
+            n=len(found),
+            unit="files or documents",
+            columns=(Column("file"), Column("reason")),
+            rows=tuple(found[:_LISTED]),
+            note=f"The first {_LISTED} of {len(found):,}." if len(found) > _LISTED else "",
+        )
+        blocks.append(Details("Each file and its reason", (listed,)))
+    return blocks

@@ -1,0 +1,77 @@
+"""A run in a report: answers that nobody has judged yet, so what was asked and what came back."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hoofbeat.answering.run import Run
+from hoofbeat.reports.charts import stacked_bars
+from hoofbeat.reports.model import Block, Card, Cell, Column, Heading, Notice, Table, Text
+from hoofbeat.reports.sections.answers import answers_viewer, system_name
+from hoofbeat.reports.sections.common import Part, figure
+from hoofbeat.reports.words import count_of
+from hoofbeat.store import Artefact
+
+__all__ = ["run_part"]
+
+
+def run_part(artefact: Artefact, prefix: str, judged: bool) -> Part:
+    """The chapter on one run; where its judgments are in the report too, they show its answers."""
+    run = Run(artefact)
+    title = f"Answers: {artefact.path.name}"
+    words = f"{count_of(len(run.questions), 'question')}, {count_of(len(run.answers), 'planned answer')}"
+    if judged:
+        return Part(title=title, id=prefix, blocks=(Text(f"{words}, shown with their judgments in this report."),))
+    blocks: list[Block] = [Text(f"{words}; none has been judged.")]
+    if not run.answers:
+        return Part(title=title, id=prefix, blocks=(*blocks, Notice("This run holds no answers.")))
+    models = len({answer.model for answer in run.answers})
+    states: dict[tuple[str, str], Counter[str]] = {}
+    for answer in run.answers:
+        kind = answer.failure.kind if answer.failure else ""
+        states.setdefault((answer.model, answer.condition), Counter())[kind] += 1
+    if all(answer.failure for answer in run.answers):
+        blocks.append(Notice("Every call failed: there is no answer in this run."))
+    parts = [
+        (system_name(*system, models), {"answered": count[""], "failed": count.total() - count[""]})
+        for system, count in states.items()
+    ]
+    tones = {"answered": 1, "failed": 0}
+    blocks += [
+        figure(
+            f"{prefix}-answered",
+            "Planned answers that came, and calls that failed.",
+            lambda width: stacked_bars(parts, ("answered", "failed"), title="Answers", tones=tones, width=width),
+        ),
+        _table(states, prefix),
+        Heading("Question by question", f"{prefix}-questions", 3),
+        answers_viewer(prefix, run.questions, run.answers, {}, {}),
+    ]
+    failed = sum(count.total() - count[""] for count in states.values())
+    card = Card(
+        label="Answers, not judged", value=f"{len(run.answers) - failed:,}", detail=f"of {len(run.answers):,} planned"
+    )
+    return Part(title=title, id=prefix, blocks=tuple(blocks), cards=(card,))
+
+
+def _table(states: dict[tuple[str, str], Counter[str]], prefix: str) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for (model, condition), count in states.items():
+        why = ", ".join(f"{kind} {times}" for kind, times in sorted(count.items()) if kind)
+        rows.append((model, condition, count.total(), count[""], count.total() - count[""], why))
+    columns = (
+        Column("model"),
+        Column("condition"),
+        Column("planned", "count"),
+        Column("answered", "count"),
+        Column("failed", "count"),
+        Column("failures by kind"),
+    )
+    return Table(
+        name=f"{prefix}-answered",
+        caption="Answers of each model and condition",
+        n=sum(count.total() for count in states.values()),
+        unit="planned answers",
+        columns=columns,
+        rows=tuple(rows),
+    )
