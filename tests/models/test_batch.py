@@ -79,7 +79,7 @@ def test_the_requests_file_is_what_providers_take(folder: Path, ledger: Ledger) 
         assert set(request) == {"custom_id", "method", "url", "body"}
         assert (request["method"], request["url"]) == ("POST", "/v1/chat/completions")
         assert request["body"]["model"] == "gpt-x"
-        assert request["body"]["max_tokens"] == 512
+        assert request["body"]["max_completion_tokens"] == 512
         assert [set(message) for message in request["body"]["messages"]] == [{"role", "content"}]
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
+import json
 import sqlite3
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from hoofbeat.errors import InputError
 from hoofbeat.models import Image, Message, Outcome, Structured
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.store.ledger import Ledger
 from tests.models.fault_server import FaultServer
 from tests.models.support import SCHEMA, a_model, ask, chats, ledger_in, reply_text
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -192,21 +197,33 @@ def test_an_openai_name_at_another_address_is_another_model(
     assert isinstance(chats(model, ["hello"])[0], Outcome)
 
 
-def run_apart(spec: str, path: str, texts: list[str]) -> list[str]:
-    """A process of its own on a shared ledger."""
-    with Ledger(Path(path)) as ledger:
-        return [reply_text(result) for result in chats(a_model(spec, ledger, timeout=60.0), texts)]
+RUN_APART = """
+import json, sys
+from pathlib import Path
+from hoofbeat.store.ledger import Ledger
+from tests.models.support import a_model, chats, reply_text
+
+spec, path, *texts = sys.argv[1:]
+with Ledger(Path(path)) as ledger:
+    results = chats(a_model(spec, ledger, timeout=60.0), texts)
+print(json.dumps([reply_text(result) for result in results]))
+"""
 
 
 def test_two_processes_share_a_ledger(tmp_path: Path) -> None:
     shared = [f"shared {number}" for number in range(60)]
     mine, yours = [f"mine {number}" for number in range(60)], [f"yours {number}" for number in range(60)]
-    path = str(tmp_path / "ledger.db")
-    with FaultServer(delay=0.005) as server, multiprocessing.get_context("spawn").Pool(2) as pool:
-        calls = [(server.spec(), path, shared + mine), (server.spec(), path, shared + yours)]
-        first, second = pool.starmap(run_apart, calls)
+    path = tmp_path / "ledger.db"
+    with FaultServer(delay=0.01) as server:
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", RUN_APART, server.spec(), str(path), *texts], cwd=ROOT, stdout=subprocess.PIPE
+            )
+            for texts in (shared + mine, shared + yours)
+        ]
+        first, second = (json.loads(process.communicate(timeout=60)[0]) for process in processes)
         assert first[:60] == second[:60]
-        with Ledger(tmp_path / "ledger.db") as ledger:
+        with Ledger(path) as ledger:
             assert ledger.stats().calls == 180
             asked = len(server.seen)
             model = a_model(server.spec(), ledger)
@@ -261,3 +278,21 @@ def test_a_model_without_a_price_has_no_estimate_of_money(server: FaultServer, l
     estimate = a_model(server.spec(), ledger).estimate([ask("free?")])
     assert estimate.calls == 1
     assert estimate.money_most is None
+
+
+@pytest.mark.parametrize("damaged", [b"", b"{", b"[1]", b"\xff", b"xx"])
+def test_a_damaged_reply_in_the_ledger_is_said(server: FaultServer, ledger: Ledger, damaged: bytes) -> None:
+    model = a_model(server.spec(), ledger)
+    chats(model, ["damaged"])
+    ledger._db.execute("UPDATE calls SET reply=?", (damaged,))
+    with pytest.raises(InputError, match="ledger") as caught:
+        chats(model, ["damaged"])
+    assert str(ledger.path) in str(caught.value)
+
+
+def test_long_replies_come_back_as_they_were(server: FaultServer, ledger: Ledger) -> None:
+    text = "long " + "fever and cough " * 500
+    [first] = chats(a_model(server.spec(), ledger), [text])
+    assert chats(a_model(server.spec(), ledger), [text]) == [first]
+    [kept] = ledger.entries()
+    assert text in bytes(kept.request).decode()

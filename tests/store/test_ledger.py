@@ -40,7 +40,7 @@ def entry(name: str, *, model: str = "m", operation: str = "chat", made: int = 1
 
 def put(ledger: Ledger, *entries: Entry) -> list[bytes | None]:
     async def all_of_them() -> list[bytes | None]:
-        return await asyncio.gather(*(ledger.put(one) for one in entries))
+        return await asyncio.wait_for(asyncio.gather(*(ledger.put(one) for one in entries)), 30)
 
     return asyncio.run(all_of_them())
 
@@ -72,12 +72,9 @@ def test_what_was_not_awaited_is_written_when_the_ledger_closes(tmp_path: Path) 
 
 
 def test_a_loop_that_died_does_not_keep_the_next_one_waiting(tmp_path: Path) -> None:
-    async def put_and_wait() -> None:
-        await asyncio.wait_for(ledger.put(entry("b")), 5)
-
     with Ledger(tmp_path / "l.db", gather_seconds=0.05) as ledger:
         asyncio.run(put_only(ledger, "a"))
-        asyncio.run(put_and_wait())
+        put(ledger, entry("b"))
         assert ledger.known([key_of("a"), key_of("b")]) == {key_of("a"), key_of("b")}
 
 
@@ -191,7 +188,7 @@ def test_a_ledger_damaged_inside_is_said(tmp_path: Path) -> None:
 
 def test_a_reply_damaged_inside_is_said(ledger: Ledger) -> None:
     put(ledger, entry("a"))
-    ledger._db.execute("UPDATE calls SET reply=x'00ff'")
+    ledger._db.execute("UPDATE calls SET reply=x'78ff'")
     with pytest.raises(InputError, match="can't be read"):
         ledger.get(key_of("a"))
 

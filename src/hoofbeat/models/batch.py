@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import BatchPending
 from hoofbeat.models.backend import Pending
 from hoofbeat.models.requests import ChatRequest, Likelihood, Reply
-from hoofbeat.models.wire import Trouble, chat_body, classify, full_identity, read_chat
+from hoofbeat.models.wire import PLAIN, Dialect, Trouble, chat_body, classify, read_chat
 from hoofbeat.store.files import output_errors
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
@@ -57,12 +57,12 @@ class _Answer(msgspec.Struct):
 class BatchBackend:
     """Requests to and answers from one folder."""
 
-    def __init__(self, folder: Path, name: str, *, identity: str = "", extra: dict[str, object] | None = None) -> None:
-        self.identity = full_identity(identity or f"batch#{name}", extra or {})
+    def __init__(self, folder: Path, name: str, *, identity: str = "", dialect: Dialect = PLAIN) -> None:
+        self.identity = dialect.identity(identity or f"batch#{name}")
         self.most_in_flight = 1024
         self._folder = folder
         self._name = name
-        self._extra = extra or {}
+        self._dialect = dialect
         self._answers: dict[str, Reply | Trouble] = {}
         self._waiting: set[str] = set()
         self._outbox: dict[str, dict[str, object]] = {}
@@ -113,7 +113,7 @@ class BatchBackend:
         if short in self._waiting:
             self._still_waiting += 1
         else:
-            self._outbox[short] = chat_body(self._name, request, self._extra)
+            self._outbox[short] = chat_body(self._name, request, self._dialect)
         raise Pending
 
     async def close(self) -> None:

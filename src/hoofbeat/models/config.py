@@ -49,6 +49,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     key: str = ""
     identity: str = ""
     extra: dict[str, object] = field(default_factory=dict)
+    omit: list[str] = field(default_factory=list)
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

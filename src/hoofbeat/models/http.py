@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import ModelError
 from hoofbeat.models import likelihood
 from hoofbeat.models.requests import ChatRequest, Likelihood, Reply
-from hoofbeat.models.wire import Trouble, chat_body, classify, full_identity, read_chat
+from hoofbeat.models.wire import PLAIN, Dialect, Trouble, chat_body, classify, read_chat
 
 __all__ = ["HttpBackend"]
 
@@ -42,9 +42,9 @@ class HttpBackend:
         key_required: bool = False,
         timeout: float = 180.0,
         most_in_flight: int = 128,
-        extra: dict[str, object] | None = None,
+        dialect: Dialect = PLAIN,
     ) -> None:
-        self.identity = full_identity(identity, extra or {})
+        self.identity = dialect.identity(identity)
         self.most_in_flight = most_in_flight
         self._url = url.rstrip("/")
         self._name = name
@@ -52,7 +52,7 @@ class HttpBackend:
         self._key_required = key_required
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 30.0))
         self._seconds = timeout
-        self._extra = extra or {}
+        self._dialect = dialect
         self._session: aiohttp.ClientSession | None = None
         self._scoring = ""
 
@@ -111,7 +111,7 @@ class HttpBackend:
 
     async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:  # noqa: ARG002 - the seam's signature
         """Continue a conversation."""
-        data = await self.post(f"{self._url}/chat/completions", chat_body(self._name, request, self._extra))
+        data = await self.post(f"{self._url}/chat/completions", chat_body(self._name, request, self._dialect))
         return data if isinstance(data, Trouble) else read_chat(data)
 
     async def loglikelihood(self, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Trouble:
@@ -123,9 +123,7 @@ class HttpBackend:
                 return probe
             self._scoring = "forced" if likelihood.has_tokens(probe) else "echo"
         if self._scoring == "forced":
-            return await likelihood.forced(
-                self.post, self._url.removesuffix("/v1"), context, continuation, exact=exact
-            )
+            return await likelihood.forced(self.post, self._url.removesuffix("/v1"), context, continuation, exact=exact)
         return await likelihood.echoed(self.post, self._url, self._name, context, continuation)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:

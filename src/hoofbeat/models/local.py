@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hoofbeat.models.embedded import start
 from hoofbeat.models.http import HttpBackend
+from hoofbeat.models.wire import PLAIN, Dialect
 
 __all__ = ["EmbeddedBackend"]
 
@@ -13,7 +14,7 @@ _TIMEOUT = 900.0
 class EmbeddedBackend(HttpBackend):
     """A local model. One call at a time: answers must not depend on what else is being asked."""
 
-    def __init__(self, name: str, *, context: int | None = None, extra: dict[str, object] | None = None) -> None:
+    def __init__(self, name: str, *, context: int | None = None, dialect: Dialect = PLAIN) -> None:
         server = start(name, context=context)
         self.context = server.context
         self._server = server
@@ -23,7 +24,7 @@ class EmbeddedBackend(HttpBackend):
             identity=server.identity,
             timeout=_TIMEOUT,
             most_in_flight=1,
-            extra=extra,
+            dialect=dialect,
         )
 
     def _key(self) -> str:

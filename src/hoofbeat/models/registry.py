@@ -18,6 +18,7 @@ from hoofbeat.models.http import HttpBackend
 from hoofbeat.models.model import Model
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.models.replay import ReplayBackend
+from hoofbeat.models.wire import Dialect
 from hoofbeat.store.ledger import Ledger
 
 __all__ = ["SPEC_HELP", "load_model"]
@@ -70,7 +71,7 @@ def _backend(spec: str, settings: ModelSettings, *, known: Sequence[str]) -> Bac
     if kind == "embedded":
         from hoofbeat.models.local import EmbeddedBackend  # noqa: PLC0415 - loads the runtime
 
-        return EmbeddedBackend(rest, context=settings.context, extra=settings.extra)
+        return EmbeddedBackend(rest, context=settings.context, dialect=_dialect(settings))
     if kind in ("http", "https"):
         return _http(spec, settings)
     if kind == "openai" and rest:
@@ -79,13 +80,17 @@ def _backend(spec: str, settings: ModelSettings, *, known: Sequence[str]) -> Bac
         return _http(f"{url}#{rest}", settings, identity=identity, key_variable="OPENAI_API_KEY", key_required=True)
     folder, _, name = rest.rpartition("#")
     if kind == "batch" and folder and name:
-        return BatchBackend(Path(folder), name, identity=settings.identity, extra=settings.extra)
+        return BatchBackend(Path(folder), name, identity=settings.identity, dialect=_dialect(settings, openai=True))
     if kind == "replay" and rest:
         path = Path(rest)
         if not path.is_file():
             raise InputError("there is no such replay file", where=rest, fix="check the path after replay:")
         return ReplayBackend(path)
     raise _unknown(spec, known)
+
+
+def _dialect(settings: ModelSettings, *, openai: bool = False) -> Dialect:
+    return Dialect(extra=settings.extra, omit=tuple(settings.omit), openai=openai)
 
 
 def _http(
@@ -121,7 +126,7 @@ def _http(
         key_required=key_required or bool(settings.key),
         timeout=settings.timeout,
         most_in_flight=settings.most_in_flight or _MOST_IN_FLIGHT,
-        extra=settings.extra,
+        dialect=_dialect(settings, openai=urlsplit(address).hostname == urlsplit(_OPENAI).hostname),
     )
 
 

@@ -10,7 +10,6 @@ import base64
 import hashlib
 from typing import Literal
 
-import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.records import Usage
@@ -134,8 +133,3 @@ def request_key(identity: str, operation: str, content: object) -> tuple[str, by
     """The key of a request and the canonical JSON it was made from."""
     body = canonical_json({"model": identity, "operation": operation, "request": content})
     return hashlib.sha256(body).hexdigest(), body
-
-
-def decode_reply(data: bytes) -> Reply:
-    """A reply as the ledger keeps it."""
-    return msgspec.json.decode(data, type=Reply)

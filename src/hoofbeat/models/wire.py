@@ -15,10 +15,11 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.models.requests import ChatRequest, Message, Reply, TokenLogprob
+from hoofbeat.models.structured import without_limits
 from hoofbeat.records import FailureKind, Usage
 from hoofbeat.store.tables import canonical_json
 
-__all__ = ["Trouble", "chat_body", "classify", "full_identity", "read_chat", "retry_after_seconds"]
+__all__ = ["PLAIN", "Dialect", "Trouble", "chat_body", "classify", "read_chat", "retry_after_seconds"]
 
 
 class Trouble(Struct, frozen=True, kw_only=True):
@@ -36,19 +37,33 @@ class Trouble(Struct, frozen=True, kw_only=True):
     attempts: int = 1
 
 
-def full_identity(identity: str, extra: dict[str, object]) -> str:
-    """The model's identity with the extra fields every request to it carries: they can change its answers."""
-    if not extra:
-        return identity
-    return f"{identity};extra={hashlib.sha256(canonical_json(extra)).hexdigest()[:12]}"
+class Dialect(Struct, frozen=True, kw_only=True):
+    """How an endpoint wants its requests: fields to add, fields to leave out, and whether it is OpenAI's own.
+
+    OpenAI names the output limit otherwise and refuses string lengths in schemas.
+    """
+
+    extra: dict[str, object] = field(default_factory=dict)
+    omit: tuple[str, ...] = ()
+    openai: bool = False
+
+    def identity(self, model: str) -> str:
+        """The model's identity with what every request to it adds or leaves out: it can change the answers."""
+        if not self.extra and not self.omit:
+            return model
+        changes = {"extra": self.extra, "omit": sorted(self.omit)}
+        return f"{model};extra={hashlib.sha256(canonical_json(changes)).hexdigest()[:12]}"
 
 
-def chat_body(name: str, request: ChatRequest, extra: dict[str, object]) -> dict[str, object]:
+PLAIN = Dialect()
+
+
+def chat_body(name: str, request: ChatRequest, dialect: Dialect = PLAIN) -> dict[str, object]:
     """The body of a chat completion request."""
     body: dict[str, object] = {
         "model": name,
         "messages": [_message(message) for message in request.messages],
-        "max_tokens": request.max_tokens,
+        "max_completion_tokens" if dialect.openai else "max_tokens": request.max_tokens,
         "temperature": request.temperature,
     }
     if request.top_p is not None:
@@ -58,13 +73,15 @@ def chat_body(name: str, request: ChatRequest, extra: dict[str, object]) -> dict
     if request.stop:
         body["stop"] = request.stop
     if request.schema is not None:
-        schema = {"name": "output", "strict": True, "schema": request.schema}
+        wanted = without_limits(request.schema) if dialect.openai else request.schema
+        schema = {"name": "output", "strict": True, "schema": wanted}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     if request.top_logprobs:
         body["logprobs"] = True
         body["top_logprobs"] = request.top_logprobs
-    body.update(extra)
-    return body
+    if not dialect.extra and not dialect.omit:
+        return body
+    return {name: value for name, value in {**body, **dialect.extra}.items() if name not in dialect.omit}
 
 
 def _message(message: Message) -> dict[str, object]:
@@ -163,9 +180,10 @@ def _logprobs(wire: _WireLogprobs | None) -> tuple[TokenLogprob, ...]:
 
 _OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|maximum context length|context (size|window|length)"
-    r"|prompt is too long|too many tokens|input length .* exceeds",
+    r"|prompt is too long|too many tokens|too large to process|input length .* exceeds",
     re.IGNORECASE,
 )
+_UNSUPPORTED = re.compile(r"not_supported|(?:is|are) not supported|does not support", re.IGNORECASE)
 _FILTERED = re.compile(r"content_filter|content_policy|safety system|flagged", re.IGNORECASE)
 _QUOTA = re.compile(r"insufficient_quota|billing|exceeded your current quota", re.IGNORECASE)
 
@@ -190,6 +208,8 @@ def classify(status: int, headers: dict[str, str], data: bytes) -> Trouble:
         return Trouble(kind="timeout", message=message, retryable=True, retry_after=wait)
     if status in (400, 413, 422, 500) and _OVERFLOW.search(raw):
         return Trouble(kind="context-overflow", message=message)
+    if status in (400, 500, 501) and _UNSUPPORTED.search(raw):
+        return Trouble(kind="unsupported", message=message)
     if status >= 500 or status == 409:
         return Trouble(kind="server-error", message=message, retryable=status != 501, retry_after=wait)
     if status == 400 and _FILTERED.search(raw):

@@ -1,8 +1,9 @@
 """The ledger: every model call, keyed by the content of its request, written before its result is used.
 
-It is the only durable mutable state. One SQLite file in WAL mode, safe for several processes at once; request and
-reply are kept compressed. Replies that arrive together are committed together: `put` returns a future that is done
-when its transaction is, so a caller that awaits it uses nothing that kill -9 could take back.
+It is the only durable mutable state. One SQLite file in WAL mode, safe for several processes at once. Rows are kept in
+the order they came, not of their keys: a commit then writes few pages. Long requests and replies are compressed.
+Replies that arrive together are committed together: `put` returns a future that is done when its transaction is, so a
+caller that awaits it uses nothing that kill -9 could take back.
 
 Writes happen on the event loop's own thread on purpose: a commit of some dozen rows costs less than handing rows to
 another thread under the interpreter lock.
@@ -38,8 +39,7 @@ CREATE TABLE IF NOT EXISTS calls (
     tokens_out INTEGER NOT NULL,
     seconds REAL NOT NULL,
     made INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS calls_made ON calls (made);
+);
 CREATE TABLE IF NOT EXISTS troubles (
     model TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -52,6 +52,7 @@ _SELECT = "SELECT reply FROM calls WHERE key=?"
 _INSERT = "INSERT OR IGNORE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?)"
 _COUNT_TROUBLE = "INSERT INTO troubles VALUES (?,?,?) ON CONFLICT DO UPDATE SET count=count+excluded.count"
 _LOOKUP_CHUNK = 500
+_COMPRESS_OVER = 1000
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +80,12 @@ class LedgerStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _pack(data: bytes) -> bytes:
-    return zlib.compress(data, 1)
+    """Compressed where that is worth the time; JSON never begins with the `x` that zlib's output begins with."""
+    return zlib.compress(data, 1) if len(data) > _COMPRESS_OVER else data
+
+
+def _unpack(data: bytes) -> bytes:
+    return zlib.decompress(data) if data[:1] == b"x" else data
 
 
 class Ledger:
@@ -138,9 +144,11 @@ class Ledger:
 
     def get(self, key: str) -> bytes | None:
         """The reply kept for this key, as JSON bytes, or None."""
-        with _readable_errors(self.path):
+        try:
             row = self._db.execute(_SELECT, (bytes.fromhex(key),)).fetchone()
-            return zlib.decompress(row[0]) if row else None
+            return _unpack(row[0]) if row else None
+        except (sqlite3.Error, zlib.error) as err:
+            raise _trouble(err, self.path) from err
 
     def known(self, keys: Sequence[str]) -> set[str]:
         """Which of these keys are in the ledger."""
@@ -207,7 +215,7 @@ class Ledger:
     def _kept_otherwise(self, rows: list[tuple[object, ...]]) -> dict[object, bytes]:
         """The replies in the ledger for those of the rows that it has with another reply."""
         found = {row[0]: self._db.execute(_SELECT, (row[0],)).fetchone()[0] for row in rows}
-        return {row[0]: zlib.decompress(found[row[0]]) for row in rows if found[row[0]] != row[5]}
+        return {row[0]: _unpack(found[row[0]]) for row in rows if found[row[0]] != row[5]}
 
     def entries(self, *, model: str | None = None, operation: str | None = None) -> Iterator[Entry]:
         """All calls, or those of one model or operation, in the order of their keys."""
@@ -220,8 +228,8 @@ class Ledger:
                     model=of_model,
                     operation=of_operation,
                     prompt=prompt,
-                    request=msgspec.Raw(zlib.decompress(request)),
-                    reply=msgspec.Raw(zlib.decompress(reply)),
+                    request=msgspec.Raw(_unpack(request)),
+                    reply=msgspec.Raw(_unpack(reply)),
                     tokens_in=tokens_in,
                     tokens_out=tokens_out,
                     seconds=seconds,
