@@ -89,6 +89,16 @@ def test_the_estimate_is_a_budget_that_suffices(server: FaultServer, ledger: Led
     assert model.budget.spent_money <= most
 
 
+def test_many_small_sums_are_no_more_than_their_sum() -> None:
+    price = Price(tokens_in=0.1, tokens_out=0.7)
+    number = 16  # so many additions round upwards
+    budget = Budget(money=price.of(3 * number, 7 * number))
+    for _ in range(number):
+        budget.reserve("m", price, 3, 7)
+    with pytest.raises(BudgetSpent):
+        budget.reserve("m", price, 3000, 7000)
+
+
 def test_an_endpoint_that_does_not_say_what_it_used_is_charged_the_most(server: FaultServer, ledger: Ledger) -> None:
     model = a_model(server.spec(), ledger, budget=Budget(money=1.0), price_in=1000.0, price_out=1000.0, start=1)
     with pytest.raises(BudgetSpent):

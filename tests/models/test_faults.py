@@ -69,7 +69,6 @@ def test_a_lasting_fault_becomes_a_failure_of_its_kind(server: FaultServer, ledg
 
 
 FINAL = {
-    "quota": "rate-limited",
     "400": "bad-request",
     "501": "server-error",
     "policy": "refusal",
@@ -99,7 +98,7 @@ def test_a_refusal_is_a_failure_that_was_paid_and_is_kept(server: FaultServer, l
     assert (model.made, model.cached, ledger.stats().calls) == (1, 1, 1)
 
 
-@pytest.mark.parametrize("fault", ["401", "404", "no-model", "redirect"])
+@pytest.mark.parametrize("fault", ["401", "404", "no-model", "redirect", "quota"])
 def test_an_unusable_model_stops_the_run_at_once(server: FaultServer, ledger: Ledger, fault: str) -> None:
     model = a_model(server.spec(), ledger, start=1)
     texts = [f"{number} unusable fault={fault}" for number in range(20)]

@@ -9,7 +9,7 @@ import click
 
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
-from hoofbeat.errors import InputError, UsageError
+from hoofbeat.errors import UsageError
 from hoofbeat.judging import AuditPlan, audit_sources
 from hoofbeat.models import load_encoder
 from hoofbeat.progress import Progress
@@ -66,7 +66,9 @@ def plan_audit(
 @click.option("--passages", type=click.IntRange(1, 50), default=5, show_default=True, help="Passages shown of one.")
 @click.option("--whole-up-to", type=click.IntRange(0), default=80_000, show_default=True, metavar="CHARACTERS",
               help="Sources up to this length are shown whole.")  # fmt: skip
+@click.option("--question", "ids", multiple=True, help="Ask only these questions (ids); several may be given.")
 @click.option("--limit", type=int, help="Only the first so many questions.")
+@click.option("--max-tokens", type=click.IntRange(1), help="Length limit of an answer [default: the prompt's].")
 @output_option("audit")
 @calling_options
 def command(
@@ -78,7 +80,9 @@ def command(
     line: str,
     passages: int,
     whole_up_to: int,
+    ids: tuple[str, ...],
     limit: int | None,
+    max_tokens: int | None,
     output: Path,
     calling: Calling,
 ) -> None:
@@ -92,16 +96,16 @@ def command(
         bench = Benchmark.open(Path(questions))
         asked = bench.questions
         inputs.append(bench.artefact.reference())
-    if limit is not None and limit < 1:
-        raise InputError(f"{limit} questions can't be asked", fix="give --limit 1 or more")
+    asked = _chosen(asked, ids, limit)
     plan = plan_audit(
         opened,
-        asked[:limit],
+        asked,
         sources=sources,
         pack=pack,
         line=line,
         passages=passages,
         whole_up_to=whole_up_to,
+        max_tokens=max_tokens,
         progress=screen,
     )
     with calling.open(screen) as session:
@@ -113,3 +117,12 @@ def command(
         artefact = audit_sources(plan, model, judge, output, inputs=inputs, command=command_words(), progress=screen)
         screen.calls(model, judge)
         screen.finish(artefact, next_step=f"hoofbeat report {output} -o report")
+
+
+def _chosen(questions: Sequence[Question], ids: Sequence[str], limit: int | None) -> list[Question]:
+    unknown = set(ids) - {question.id for question in questions}
+    if unknown:
+        raise UsageError(f"there is no question {', '.join(sorted(unknown))}", fix="check --question")
+    if limit is not None and limit < 1:
+        raise UsageError(f"{limit} questions can't be asked", fix="give --limit 1 or more")
+    return [question for question in questions if not ids or question.id in ids][:limit]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -27,6 +28,11 @@ class _WireEmbedding(msgspec.Struct):
 
 class _WireEmbeddings(msgspec.Struct):
     data: list[_WireEmbedding]
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    return host == "localhost" or host.startswith("127.") or host == "::1"
 
 
 class HttpBackend:
@@ -72,7 +78,11 @@ class HttpBackend:
             headers["Authorization"] = f"Bearer {key}"
         connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
         self._session = aiohttp.ClientSession(
-            connector=connector, timeout=self._timeout, headers=headers, skip_auto_headers=("User-Agent",)
+            connector=connector,
+            timeout=self._timeout,
+            headers=headers,
+            skip_auto_headers=("User-Agent",),
+            trust_env=not _is_loopback(self._url),  # hospital networks reach the outside through a proxy
         )
 
     async def close(self) -> None:

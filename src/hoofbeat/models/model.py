@@ -256,6 +256,11 @@ class Model:
             raise ModelError(
                 f"{self.spec} refuses the key ({trouble.message})", fix="check the key in the environment variable"
             )
+        if trouble.fatal == "quota":
+            raise ModelError(
+                f"{self.spec} says that your quota there is used up ({trouble.message})",
+                fix="raise it with the provider, then run the same command again: calls already answered are kept",
+            )
         if trouble.fatal == "model":
             raise ModelError(
                 f"{self.spec} is not to be had there ({trouble.message})", fix="check the model's name and the address"
@@ -369,7 +374,7 @@ class _Crew:
             for worker in stopped:
                 worker.cancel()
             await asyncio.gather(*stopped, return_exceptions=True)
-            self._model.ledger.flush()
+            self._model.ledger.sync()
             if not finished or self._error is not None:
                 await self._model.backend.abandon()
         if self._error is not None:

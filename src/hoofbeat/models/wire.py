@@ -32,7 +32,7 @@ class Trouble(Struct, frozen=True, kw_only=True):
     message: str
     retryable: bool = False
     retry_after: float | None = None
-    fatal: Literal["", "key", "model"] = ""
+    fatal: Literal["", "key", "model", "quota"] = ""
     sent: bool = False
     attempts: int = 1
 
@@ -196,7 +196,8 @@ def classify(status: int, headers: dict[str, str], data: bytes) -> Trouble:
     wait = retry_after_seconds(headers.get("retry-after"))
     if status == 429:
         spent = wait is None and bool(_QUOTA.search(raw))  # some endpoints call a limit per minute a quota, too
-        return Trouble(kind="rate-limited", message=message, retryable=not spent, retry_after=wait)
+        fatal: Literal["", "quota"] = "quota" if spent else ""
+        return Trouble(kind="rate-limited", message=message, retryable=not spent, retry_after=wait, fatal=fatal)
     if 300 <= status < 400:  # following it could turn the POST into a GET, and would carry the text elsewhere
         place = headers.get("location", "another address")
         return Trouble(kind="bad-request", message=f"HTTP {status}: moved to {place}", fatal="model")

@@ -1,0 +1,1 @@
+"""Measured comparisons. Each module is a command of its own: `python -m bench.client`."""
