@@ -10,11 +10,13 @@ import msgspec
 from hoofbeat.answering.answer import Planned, fit
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.prompts import Pack, load_prompt
+from hoofbeat.prompts import Pack, label, load_prompt
 from hoofbeat.records import Answer, Document, Failure, Passage, Question
+from hoofbeat.retrieval import sections
 
 __all__ = ["answer_from_sources", "asked_of", "plan_sources", "source_request"]
 
+NO_SECTION = "none"
 _CITATION = re.compile(r"\[([^\[\]]{2,120})\]")
 
 Search = Callable[[Sequence[Question], str], Sequence[Sequence[Passage]]]
@@ -40,10 +42,7 @@ def plan_sources(
     for document in documents:
         mine = [question for question in questions if asked_of(question, document, pack)]
         if len(document.text) <= whole_up_to:
-            whole = Passage(
-                id=document.id, document=document.id, text=document.text, end=len(document.text), heading=document.title
-            )
-            shown: Sequence[Sequence[Passage]] = [[whole]] * len(mine)
+            shown: Sequence[Sequence[Passage]] = [sections(document)] * len(mine)
         else:
             shown = search(mine, document.id)
         for question, passages in zip(mine, shown, strict=True):
@@ -53,17 +52,24 @@ def plan_sources(
 
 
 def source_request(planned: Planned, pack: Pack, max_tokens: int | None = None) -> ChatRequest:
-    """The call for one question and one source."""
-    return load_prompt("answer-source").request(
-        {
-            "question": planned.question.full_text,
-            "passages": planned.passages,
-            "source_word": pack.source_word,
-            "reader": pack.reader,
-            "not_addressed": pack.not_addressed,
-        },
-        max_tokens=max_tokens,
-    )
+    """The call for one question and one source; its output contract names the sections that are shown."""
+    prompt = load_prompt("answer-source")
+    limit = max_tokens or prompt.max_tokens
+    values = {
+        "question": planned.question.full_text,
+        "passages": planned.passages,
+        "source_word": pack.source_word,
+        "reader": pack.reader,
+    }
+    schema = msgspec.json.decode(msgspec.json.encode(prompt.schema))
+    schema["properties"]["passage"]["enum"] = [*_sections(planned.passages), NO_SECTION]
+    schema["properties"]["answer"]["maxLength"] = max(60, 3 * limit - 100)  # the rest of the object needs room too
+    return prompt.request(values, schema=schema, max_tokens=limit)
+
+
+def _sections(passages: Sequence[Passage]) -> dict[str, str]:
+    """The sections shown: the name a model sees, and the heading it stands for."""
+    return {label(passage.heading) or "untitled": passage.heading for passage in passages}
 
 
 def answer_from_sources(
@@ -71,8 +77,8 @@ def answer_from_sources(
 ) -> list[Answer]:
     """Answer every planned (question, source) and decide whether the source is silent on it.
 
-    The sentence of absence decides at once; any other answer is put to a yes/no call. Citations count only where the
-    heading was among the passages shown.
+    A model that chooses no section, or writes the sentence of absence, decides it at once; any other answer is put to a
+    yes/no call. Citations count only where the heading was among the passages shown.
     """
     absence = load_prompt("absence")
     marker = _normal(pack.not_addressed.partition(":")[0])
@@ -86,12 +92,13 @@ def answer_from_sources(
             evidence=item.passages,
             dropped=item.dropped,
         )
-        outcome = await model.chat(source_request(item, pack, max_tokens))
+        outcome = await model.chat_json(source_request(item, pack, max_tokens))
         if isinstance(outcome, Failure):
             return msgspec.structs.replace(base, failure=outcome)
-        text = outcome.reply.text.strip()
-        if not text or _normal(text).startswith(marker):
-            return msgspec.structs.replace(base, text=text, absent=True, calls=outcome.calls)
+        section, text = str(outcome.value["passage"]), str(outcome.value["answer"]).strip()
+        if section == NO_SECTION or not text or _normal(text).startswith(marker):
+            return msgspec.structs.replace(base, text=pack.not_addressed, absent=True, calls=outcome.calls)
+        heading = _sections(item.passages).get(section, section)
         check = await model.chat_json(absence.request({"question": item.question.full_text, "answer": text}))
         if isinstance(check, Failure):
             return msgspec.structs.replace(base, text=text, calls=outcome.calls, failure=check)
@@ -99,7 +106,7 @@ def answer_from_sources(
             base,
             text=text,
             absent=check.value["addressed"] == "no",
-            citations=_citations(text, item.passages),
+            citations=_citations(f"[{heading}] {text}", item.passages),
             calls=outcome.calls + check.calls,
         )
 

@@ -178,7 +178,7 @@ class _Tour:
             words += ["--source", source]
         for question in AUDIT_QUESTIONS:
             words += ["--question", question]
-        words += ["--passages", "2", "--whole-up-to", "0", "--max-tokens", "96", "-o", str(target)]
+        words += ["--passages", "2", "--whole-up-to", "0", "--max-tokens", "160", "-o", str(target)]
         command = self._step(6, "Audit: the same questions to three handbooks", words)
         asked = [question for question in teaching_patient_questions() if question.id in AUDIT_QUESTIONS]
         plan = plan_audit(
@@ -187,7 +187,7 @@ class _Tour:
             sources=AUDITED,
             passages=2,
             whole_up_to=0,
-            max_tokens=96,
+            max_tokens=160,
             progress=self._screen,
         )
         inputs = [self._handbooks.artefact.reference()]

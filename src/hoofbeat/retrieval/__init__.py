@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hoofbeat.retrieval.analysis import ENGLISH, Analyzer
-from hoofbeat.retrieval.chunking import chunk, indexed_text, whole
+from hoofbeat.retrieval.chunking import chunk, indexed_text, sections, whole
 from hoofbeat.retrieval.indexes import IndexSet
 from hoofbeat.retrieval.line import parse
 from hoofbeat.retrieval.retriever import Retriever
 
-__all__ = ["ENGLISH", "Analyzer", "IndexSet", "Retriever", "chunk", "indexed_text", "parse", "whole"]
+__all__ = ["ENGLISH", "Analyzer", "IndexSet", "Retriever", "chunk", "indexed_text", "parse", "sections", "whole"]

@@ -13,7 +13,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.analysis import CJK
 
-__all__ = ["chunk", "indexed_text", "whole"]
+__all__ = ["chunk", "indexed_text", "sections", "whole"]
 
 _Stretch = tuple[str, int | None, int, int]
 """Heading, page, start and end of some text."""
@@ -29,6 +29,11 @@ def indexed_text(passage: Passage) -> str:
 def whole(document: Document) -> list[Passage]:
     """The document as one passage under its title."""
     return [_passage(document, 0, (document.title, None, 0, len(document.text)))]
+
+
+def sections(document: Document) -> list[Passage]:
+    """The document as a passage for every section, so that a model that is shown all of it can still name its place."""
+    return chunk(document, size_words=max(1, len(document.text)), overlap_words=0)
 
 
 def chunk(document: Document, size_words: int = 160, overlap_words: int = 32) -> list[Passage]:
