@@ -5,7 +5,8 @@
 The articles are the real ones beside the project (`../shared/data/jats`), repeated with new ids. Every measurement is a
 process of its own whose memory, children included, is sampled from outside. Hoofbeat reads every word, table and figure
 with offsets, hashes and writes a corpus; pubmed_parser (`parse_pubmed_xml` and `parse_pubmed_paragraph`) gives metadata
-and paragraphs back and writes nothing. Memory is measured at a tenth of the articles too: it should not grow.
+and paragraphs back and writes nothing. Memory is measured at a tenth of the articles too: it should not grow. On a busy
+machine trust the ratio of CPU times, or take several rounds: readers take turns in them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import json
 import multiprocessing
 import re
+import resource
 import shutil
 import statistics
 import subprocess
@@ -38,10 +40,11 @@ _META = re.compile(rb"<article-meta[^>]*>")
 
 
 class Measured(NamedTuple):
-    """One run: articles read, seconds, peak memory of the process and its children in MiB."""
+    """One run: articles read, wall and CPU seconds, peak memory in MiB; children are counted in."""
 
     articles: int
     seconds: float
+    cpu: float
     peak: float
 
     @property
@@ -130,18 +133,19 @@ def measure(what: str, folder: Path, workers: int) -> Measured:
             time.sleep(SAMPLE_EVERY)
         assert process.stdout is not None
         output = process.stdout.read().split()
-    if process.returncode or len(output) != 2:
+    if process.returncode or len(output) != 3:
         raise SystemExit(f"{what} failed on {folder}")
-    return Measured(int(output[0]), float(output[1]), peak / 2**20)
+    return Measured(int(output[0]), float(output[1]), float(output[2]), peak / 2**20)
 
 
 def run_one(what: str, folder: Path, workers: int, target: Path) -> None:
-    """The measured process: print how many articles and in what time."""
+    """The measured process: print how many articles, in what time, with how much CPU."""
     began = time.monotonic()
     count = (
         run_hoofbeat(folder, workers, target / "corpus") if what == "hoofbeat" else run_pubmed_parser(folder, workers)
     )
-    print(count, time.monotonic() - began)
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    print(count, time.monotonic() - began, sum(each.ru_utime + each.ru_stime for each in used))
 
 
 def bench(articles: int, rounds: int) -> dict[str, object]:
@@ -166,6 +170,7 @@ def bench(articles: int, rounds: int) -> dict[str, object]:
         figures[name] = {
             "articles": runs[0].articles,
             "per_second": round(statistics.median(run.rate for run in runs), 1),
+            "cpu_ms": round(statistics.median(1000 * run.cpu / run.articles for run in runs), 2),
             "peak_mib": round(statistics.median(run.peak for run in runs), 1),
         }
     return figures
@@ -176,13 +181,15 @@ def show(figures: dict[str, object]) -> None:
     print(f"{figures['articles']} articles, {figures['megabytes']} MB")
     found = {name: value for name, value in figures.items() if isinstance(value, dict)}
     for name, value in found.items():
-        print(f"  {name:24} {value['articles']:>7} read {value['per_second']:>8}/s  peak {value['peak_mib']:>7} MiB")
+        speed = f"{value['per_second']:>8}/s {value['cpu_ms']:>7} ms CPU each"
+        print(f"  {name:24} {value['articles']:>7} read {speed}  peak {value['peak_mib']:>7} MiB")
     for workers in (1, 2):
         ours, theirs = found[f"hoofbeat/{workers}/whole"], found.get(f"pubmed_parser/{workers}/whole")
         growth = ours["peak_mib"] / found[f"hoofbeat/{workers}/tenth"]["peak_mib"]
         print(f"hoofbeat, {workers} workers: memory × {growth:.2f} for ten times the articles (flat: below {FLAT})")
         if theirs:
-            print(f"  speed × {ours['per_second'] / theirs['per_second']:.2f} of pubmed_parser with as many processes")
+            wall, cpu = ours["per_second"] / theirs["per_second"], theirs["cpu_ms"] / ours["cpu_ms"]
+            print(f"  speed × {wall:.2f} of pubmed_parser with as many processes (by CPU time: × {cpu:.2f})")
     print(
         f"two workers: speed × {found['hoofbeat/2/whole']['per_second'] / found['hoofbeat/1/whole']['per_second']:.2f}"
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus
+from hoofbeat.corpus.roles import CASE_ROLES
 from hoofbeat.errors import ArtefactError, InputError, OutputError
 from hoofbeat.store import Artefact
 from tests.corpus.checks import check_offsets
@@ -189,11 +190,19 @@ def test_teaching_material(tmp_path: Path) -> None:
     assert rejected(artefact) == []
     for document in Corpus(artefact).documents():
         assert document.kind == "case-report"
-        assert any(section.role == "case" for section in document.sections)
+        assert any(section.role in CASE_ROLES for section in document.sections)
         check_offsets(document)
     artefact = import_corpus(sorted(handbooks.glob("hb-*.md")), tmp_path / "handbooks")
     assert rejected(artefact) == []
     assert len(Corpus(artefact)) == len(list(handbooks.glob("hb-*.md")))
+
+
+def test_pictures_in_pdfs_come_along(tmp_path: Path) -> None:
+    artefact = import_corpus(sorted(TEACHING.rglob("*.pdf")), tmp_path / "c")
+    files = [file for document in Corpus(artefact) for figure in document.figures for file in figure.files]
+    assert len(files) == artefact.manifest.metrics["images"] == 8
+    assert all(artefact.file(file).read_bytes().startswith(b"\x89PNG") for file in files)
+    assert not (tmp_path / "c" / ".work").exists()
 
 
 def test_real_articles(tmp_path: Path) -> None:

@@ -17,7 +17,16 @@ from hoofbeat.records import Document
 from tests.corpus.checks import check_offsets
 from tests.helpers import shared_data
 
-FLOATS = {"fig", "table-wrap", "supplementary-material"}
+FLOATS = {"fig", "table-wrap", "supplementary-material", "fn-group", "def-item"}
+DEFAULT_HEADINGS = {
+    "Abstract",
+    "Acknowledgements",
+    "Appendix",
+    "Conflict of interest",
+    "Footnotes",
+    "Glossary",
+    "Notes",
+}
 INNER = {*FLOATS, "list", "disp-quote", "boxed-text", "p", "media"}
 SILENT = {"alt-text", "object-id", "graphic", "inline-graphic"}
 
@@ -46,19 +55,44 @@ def runs(paragraph: etree._Element) -> Iterator[str]:
 
 
 def parts(article: etree._Element) -> list[etree._Element]:
-    """The parts of an article that its document's text is made of."""
-    paths = ("./front/article-meta/abstract", "./body", "./floats-group")
-    return [part for path in paths for part in article.iterfind(path)]
+    """The parts of an article that its document's text is made of: all but references."""
+    paths = ("./front/article-meta/abstract", "./front/article-meta/trans-abstract", "./body", "./floats-group")
+    found = [part for path in paths for part in article.iterfind(path)]
+    notes = (
+        note
+        for note in article.iterfind("./front/article-meta/author-notes/fn")
+        if str(note.get("fn-type")).lower() in {"conflict", "coi-statement"}
+    )
+    return [*found, *notes, *(part for part in article.iterfind("./back/*") if part.tag != "ref-list")]
 
 
 def expected(article: etree._Element) -> Counter[str]:
     found: Counter[str] = Counter()
-    for path in ("./front/article-meta/abstract", "./body"):
-        for part in article.iterfind(path):
-            for paragraph in part.iter("p"):
-                if not any(parent.tag in FLOATS for parent in paragraph.iterancestors()):
-                    found.update(runs(paragraph))
+    for part in parts(article):
+        for paragraph in part.iter("p"):
+            if not any(parent.tag in FLOATS for parent in paragraph.iterancestors()):
+                found.update(runs(paragraph))
     return found
+
+
+def figures(article: etree._Element) -> list[etree._Element]:
+    """Figures, and graphics that stand for themselves."""
+    inside = ("fig", "table-wrap", "disp-formula", "inline-formula", "chem-struct")
+    found = [node for part in parts(article) for node in part.iter("fig", "graphic")]
+    return [node for node in found if node.tag == "fig" or next(node.iterancestors(*inside), None) is None]
+
+
+def captions(article: etree._Element, tag: str) -> list[str]:
+    """The captions of an article's floats of one kind, letters and digits only."""
+    floats = [node for part in parts(article) for node in part.iter(tag)]
+    return sorted(plain("".join(map(str, each.itertext()))) for node in floats for each in node.iterfind("caption"))
+
+
+def cells(article: etree._Element) -> Counter[str]:
+    """The texts of all cells of an article's tables."""
+    tables = [node for part in parts(article) for node in part.iter("table")]
+    texts = (plain("".join(map(str, cell.itertext()))) for table in tables for cell in table.iter("td", "th"))
+    return Counter(text for text in texts if text)
 
 
 def blocks(document: Document) -> Counter[str]:
@@ -86,8 +120,14 @@ def test_every_real_article_is_read_whole() -> None:
             wanted, found = expected(tree), blocks(document)
             for text, times in wanted.items():
                 assert found[text] == times, (path.name, text[:200])
-            assert len(document.figures) == sum(len(list(part.iter("fig"))) for part in parts(tree))
+            assert len(document.figures) == len(figures(tree)), path.name
             assert len(document.tables) == sum(len(list(part.iter("table-wrap"))) for part in parts(tree))
+            assert sorted(plain(f.caption) for f in document.figures if f.caption) == captions(tree, "fig")
+            assert sorted(plain(t.caption) for t in document.tables if t.caption) == captions(tree, "table-wrap")
+            found_cells = Counter(plain(c) for t in document.tables for row in t.rows for c in row if plain(c))
+            assert found_cells == cells(tree), path.name
+            files = [file for figure in document.figures for file in figure.files]
+            assert len(files) == sum(len(list(node.iter("graphic"))) for node in figures(tree))
             assert document.title
             assert document.facets["journal"]
             assert re.fullmatch(r"PMC\d+", document.id)
@@ -104,11 +144,17 @@ def test_no_letter_of_a_real_article_is_lost() -> None:
         for tree, document in zip(etree.parse(str(path)).iter("article"), read_file(path), strict=True):
             for silent in tree.iter(*SILENT):
                 silent.text = ""
+            for name in ("ref-list", "tex-math"):
+                for hidden in [node for part in parts(tree) for node in part.iter(name)]:
+                    for node in hidden.iter():
+                        node.text = ""
+                        node.tail = node.tail if node is hidden else ""
             wanted = Counter(plain("".join("".join(map(str, part.itertext())) for part in parts(tree))))
             found = Counter(plain(document.text))
-            assert wanted - found == Counter()
-            added = {character for character in (found - wanted) if not character.isdigit()}
-            assert added <= set("Abstract"), (path.name, found - wanted)
+            assert wanted - found == Counter(), path.name
+            given = Counter(plain("".join(s.heading for s in document.sections if s.heading in DEFAULT_HEADINGS)))
+            added = {character for character in (found - wanted - given) if not character.isdigit()}
+            assert added == set(), (path.name, found - wanted - given)
             letters += found.total()
     assert letters > 700_000
 
@@ -200,6 +246,9 @@ def test_metadata() -> None:
     assert document.licence == "https://example.org/by"
     assert document.facets == {
         "year": "2019",
+        "date-ppub": "2020",
+        "licence-url": "https://example.org/by",
+        "related": ["correction-forward"],
         "doi": "10.1/a b/../c",
         "pmid": "7",
         "keywords": ["a", "b"],
@@ -233,7 +282,7 @@ def test_article_sets_namespaces_and_missing_ids(tmp_path: Path) -> None:
     assert [(d.id, d.text) for d in documents] == [("set", "One"), ("set-2", "Two")]
     assert [d.provenance.member for d in documents if d.provenance] == ["1", "2"]
     assert documents[0].provenance
-    assert documents[0].provenance.reader == "jats/1"
+    assert documents[0].provenance.reader == "jats/2"
 
 
 def test_xml_without_an_article_is_refused() -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.corpus.readers.markdown import read_markdown, read_text
+from hoofbeat.corpus.readers.markdown import read_markdown
+from hoofbeat.corpus.readers.plain import read_text
 from hoofbeat.records import Document
 from tests.corpus.checks import check_offsets
 

@@ -1,12 +1,15 @@
 """Figure images on their way into a corpus: only image files that lie beside their document are taken.
 
 A reference in a document is a stranger's word. Only its last part is used, only in the document's folder and its
-`figures` folder, and only for regular image files that really lie there.
+`figures` folder, and only for regular image files that really lie there. Articles often name the publisher's file
+(`g001.tif`, or `g001` alone) where the package has it as a web image: any image of the same stem will do.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -14,11 +17,11 @@ import msgspec
 from hoofbeat.corpus.readers.building import safe_id
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
-from hoofbeat.store.files import read_bytes, write_bytes
+from hoofbeat.store.files import output_errors, read_bytes
 
 __all__ = ["IMAGE_SUFFIXES", "ImageStore"]
 
-IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".tif", ".tiff", ".bmp")
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp")
 LARGEST_IMAGE = 50_000_000
 
 
@@ -55,7 +58,10 @@ class ImageStore:
         relative = f"images/{document}/{name}"
         if name not in names:
             names[name] = digest
-            write_bytes(self.target / relative, data)
+            place = self.target / relative
+            with output_errors(place):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(data)
             self.copied += 1
         return relative
 
@@ -64,14 +70,33 @@ def _beside(reference: str, folder: Path) -> Path | None:
     name = PurePosixPath(reference.replace("\\", "/")).name
     if not name or name.startswith(".") or "\0" in name or len(name.encode("utf-8", "replace")) > 200:
         return None
-    endings = ("",) if PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES else IMAGE_SUFFIXES
-    root = folder.resolve()
+    names = [f"{name}{ending}" for ending in IMAGE_SUFFIXES]
+    if PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES:
+        names = [name, *(f"{PurePosixPath(name).stem}{ending}" for ending in IMAGE_SUFFIXES)]
     for place in (folder, folder / "figures"):
-        for ending in endings:
-            path = place / f"{name}{ending}"
-            if path.is_file() and path.resolve().is_relative_to(root):
-                return path
+        there = _images_in(place)
+        for each in names:
+            if each in there and (place / each).resolve().is_relative_to(folder.resolve()):
+                return place / each
     return None
+
+
+def _images_in(folder: Path) -> frozenset[str]:
+    """The names of the image files in a folder; empty where there is no such folder."""
+    try:
+        return _listed(str(folder), folder.stat().st_mtime_ns)
+    except OSError:
+        return frozenset()
+
+
+@lru_cache(maxsize=8)
+def _listed(folder: str, changed: int) -> frozenset[str]:  # noqa: ARG001 - a folder that changed is listed anew
+    with os.scandir(folder) as entries:
+        return frozenset(
+            entry.name
+            for entry in entries
+            if PurePosixPath(entry.name).suffix.lower() in IMAGE_SUFFIXES and entry.is_file()
+        )
 
 
 def _image_bytes(path: Path) -> bytes | None:

@@ -1,37 +1,46 @@
 """Import: files and folders in, a corpus out, and a list of what was not taken and why.
 
-One bad file never stops an import. The same files give the same bytes: folders are walked in sorted order, and nothing
-of the machine or the clock is written down.
+One bad file never stops an import. The same files give the same bytes however many processes read them: folders are
+walked in sorted order, documents are written in that order, and nothing of the machine or the clock is written down.
+Documents go to the table as they come; what stays in memory is their ids and hashes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import IO
 
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.corpus.images import ImageStore
-from hoofbeat.corpus.readers import SUFFIXES, read_file
-from hoofbeat.errors import InputError
+from hoofbeat.corpus.readers import SUFFIXES, holds_documents, is_known, parse_mapping
+from hoofbeat.corpus.worker import Done, Item, Job, Taken, receive
+from hoofbeat.corpus.workers import PATIENCE, ReaderPool, available_cores
+from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress, Task
-from hoofbeat.records import Document, Facets
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.files import file_sha256
-from hoofbeat.store.tables import write_jsonl
+from hoofbeat.store.files import atomic_write, file_sha256
+from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["DOCUMENTS", "REJECTED", "Rejection", "import_corpus"]
+__all__ = ["DOCUMENTS", "REJECTED", "SOURCES", "Rejection", "import_corpus"]
 
 DOCUMENTS = "documents.jsonl"
 REJECTED = "rejected.jsonl"
+SOURCES = "sources.jsonl"
+MOST_INPUTS = 1_000
+_WORK = ".work"
+_QUESTIONS = frozenset({"queries.jsonl", "query.jsonl", "qrels.jsonl"})
+_items = msgspec.msgpack.Decoder(Item).decode
 
 
 class Rejection(Struct, frozen=True, kw_only=True):
-    """A file, or a document of a file, that was not taken."""
+    """A file, or a document of a file (`name: line 7`), that was not taken."""
 
     source: str
     reason: str
@@ -40,7 +49,7 @@ class Rejection(Struct, frozen=True, kw_only=True):
 class _Source(Struct, frozen=True):
     """A file to import and the name it goes by: its path below the folder that was named."""
 
-    path: Path
+    path: str
     name: str
 
 
@@ -52,29 +61,42 @@ def import_corpus(
     title: str = "",
     progress: Progress = SILENT,
     command: Sequence[str] = (),
+    mapping: str | None = None,
+    workers: int | None = None,
+    patience: float = PATIENCE,
 ) -> Artefact:
     """Read files and folders of documents into a corpus at `target`.
 
-    `facets` are given to every document and count more than what a document says itself. Folders are searched for
-    files with a known suffix; a file named outright is tried whatever it is. Raises `InputError` when a path does not
+    `facets` are given to every document and count more than what a document says itself. `mapping` says which field
+    of JSONL, CSV and TSV rows is what (`readers.mapped`). Folders are searched for files with a known suffix; a file
+    named outright is tried whatever it is. `workers` processes read (as many as there are cores when None); one that
+    dies, or gives no document for `patience` seconds, costs its file only. Raises `InputError` when a path does not
     exist or nothing could be taken.
     """
-    sources = list(_walk(paths))
-    with create(target, replace_kind="corpus") as draft, progress.task("Import documents", len(sources)) as task:
-        run = _Import(sources, dict(facets or {}), ImageStore(draft.path))
-        kept = write_jsonl(draft.path / DOCUMENTS, run.documents(task))
-        write_jsonl(draft.path / REJECTED, run.rejected)
-        if not kept:
-            raise _nothing(paths, run.rejected)
+    if mapping:
+        parse_mapping(mapping)
+    if workers is not None and workers < 1:
+        raise UsageError(f"{workers} workers can't read anything", fix="give 1 or more")
+    given_mapping = mapping or ""
+    total = sum(1 for _ in _walk(paths, given_mapping))
+    given = dict(facets or {})
+    with ExitStack() as stack:
+        draft = stack.enter_context(create(target, replace_kind="corpus"))
+        task = stack.enter_context(progress.task("Import documents", total))
+        run = _Import(draft.path, given, given_mapping)
+        with ReaderPool(min(workers or available_cores(), max(1, total)), patience=patience) as pool:
+            run.all(_walk(paths, given_mapping), pool, task)
+        if not run.kept:
+            raise _nothing(paths, run.first_rejected, run.rejected)
         draft.finish(
             Manifest(
                 kind="corpus",
                 title=title or "corpus",
                 command=list(command),
-                inputs=run.inputs,
-                settings={"facets": run.facets},
-                counts=Counts(kept=kept, rejected=len(run.rejected), reasons=dict(sorted(run.reasons.items()))),
-                metrics={"images": run.images.copied, "images_missing": run.images.missing},
+                inputs=_inputs(draft.path),
+                settings={"facets": given, **({"mapping": mapping} if mapping else {})},
+                counts=Counts(kept=run.kept, rejected=run.rejected, reasons=dict(sorted(run.reasons.items()))),
+                metrics={"images": run.images, "images_missing": run.images_missing},
             )
         )
     return open_artefact(target, "corpus")
@@ -83,92 +105,153 @@ def import_corpus(
 class _Import:
     """One import under way: which ids and contents are taken, what was rejected."""
 
-    def __init__(self, sources: list[_Source], facets: dict[str, str], images: ImageStore) -> None:
-        self.sources = sources
-        self.facets = facets
-        self.inputs: list[InputRef] = []
-        self.rejected: list[Rejection] = []
+    def __init__(self, folder: Path, facets: dict[str, str], mapping: str) -> None:
+        self.folder = folder
+        self.kept = self.rejected = self.images = self.images_missing = 0
         self.reasons: Counter[str] = Counter()
-        self.images = images
-        self._ids: dict[str, tuple[str, str]] = {}
-        self._files: dict[str, str] = {}
+        self.first_rejected: list[Rejection] = []
+        self._facets = facets
+        self._mapping = mapping
+        self._ids: dict[str, tuple[str, bytes]] = {}
+        self._files: dict[bytes, str] = {}
+        self._given: dict[int, str] = {}
 
-    def documents(self, task: Task) -> Iterator[Document]:
-        """Every document that is taken, with its images copied."""
-        for source in self.sources:
-            try:
-                yield from self._file(source)
-            except InputError as err:
-                self._reject(source, err.what, err.what.partition(":")[0])
-            task.advance()
+    def all(self, sources: Iterator[_Source], pool: ReaderPool, task: Task) -> None:
+        """Read all sources and write the three tables."""
+        with (
+            atomic_write(self.folder / DOCUMENTS) as documents,
+            atomic_write(self.folder / REJECTED) as rejected,
+            atomic_write(self.folder / SOURCES) as inputs,
+        ):
+            for done in pool.read(self._jobs(sources), lambda count: task.note(f"{self.kept + count:,} documents")):
+                name = self._given.pop(done.number)
+                self._file(name, done, documents, rejected, inputs)
+                task.note(f"{self.kept:,} documents")
+                task.advance()
+        shutil.rmtree(self.folder / _WORK, ignore_errors=True)
 
-    def _file(self, source: _Source) -> Iterator[Document]:
-        digest = file_sha256(source.path)
-        self.inputs.append(InputRef(name=source.name, sha256=digest))
-        if digest in self._files:
-            self._reject(source, f"same content as {self._files[digest]}", "same content")
-            return
-        for document in read_file(source.path):
-            if self._is_new(document, source):
-                self._files.setdefault(digest, source.name)
-                own: Facets = {**document.facets, **self.facets}
-                with_facets = msgspec.structs.replace(document, facets=own)
-                yield self.images.keep(with_facets, source.path.parent)
+    def _jobs(self, sources: Iterator[_Source]) -> Iterator[Job]:
+        for number, source in enumerate(sources):
+            self._given[number] = source.name
+            yield Job(number, source.path, str(self._work(number)), self._mapping, self._facets)
 
-    def _is_new(self, document: Document, source: _Source) -> bool:
-        if not document.text:
-            self._reject(source, f"no text: {document.id}", "no text")
-            return False
-        digest = hashlib.sha256(document.text.encode()).hexdigest()
-        if document.id not in self._ids:
-            self._ids[document.id] = source.name, digest
-            return True
-        earlier, content = self._ids[document.id]
-        if content == digest:
-            self._reject(source, f"same content as {earlier}", "same content")
+    def _work(self, number: int) -> Path:
+        return self.folder / _WORK / str(number)
+
+    def _file(self, name: str, done: Done, documents: IO[bytes], rejected: IO[bytes], inputs: IO[bytes]) -> None:
+        work = self._work(done.number)
+        if done.digest:
+            _write(inputs, InputRef(name=name, sha256=done.digest.hex()))
+        if done.digest in self._files:
+            self._reject(rejected, name, f"same content as {self._files[done.digest]}", "same content")
         else:
-            self._reject(source, f"id already used by {earlier}: {document.id}", "id already used")
-        return False
+            for item in _spilled(done):
+                problem = self._problem(item, name)
+                if problem is not None:
+                    member = "" if isinstance(item, Taken) else item.member
+                    self._reject(rejected, f"{name}: {member}" if member else name, *problem)
+                    continue
+                assert isinstance(item, Taken)
+                documents.write(item.line + b"\n")
+                self._files.setdefault(done.digest, name)
+                self._keep(item, work)
+        if work.exists():
+            shutil.rmtree(work, ignore_errors=True)
 
-    def _reject(self, source: _Source, reason: str, group: str) -> None:
-        self.rejected.append(Rejection(source=source.name, reason=reason))
+    def _keep(self, item: Taken, work: Path) -> None:
+        self.kept += 1
+        self.images += item.images
+        self.images_missing += item.images_missing
+        if item.images:
+            place = self.folder / "images" / item.id
+            place.parent.mkdir(exist_ok=True)
+            (work / "images" / item.id).rename(place)
+
+    def _problem(self, item: Item, name: str) -> tuple[str, str] | None:
+        """Why an item is not taken (in full, and in short), or None; a document that is taken is remembered."""
+        if not isinstance(item, Taken):
+            return item.reason, item.group
+        if item.empty:
+            return f"no text: {item.id}", "no text"
+        if item.id not in self._ids:
+            self._ids[item.id] = name, item.digest
+            return None
+        earlier, content = self._ids[item.id]
+        if content == item.digest:
+            return f"same content as {earlier}", "same content"
+        return f"id already used by {earlier}: {item.id}", "id already used"
+
+    def _reject(self, stream: IO[bytes], source: str, reason: str, group: str) -> None:
+        rejection = Rejection(source=source, reason=reason)
+        _write(stream, rejection)
+        self.rejected += 1
         self.reasons[group] += 1
+        if len(self.first_rejected) < 3:
+            self.first_rejected.append(rejection)
 
 
-def _walk(paths: Sequence[Path]) -> Iterator[_Source]:
+def _write(stream: IO[bytes], record: Struct) -> None:
+    stream.write(msgspec.json.encode(record) + b"\n")
+
+
+def _spilled(done: Done) -> Iterator[Item]:
+    """The items of an answer, from its spill file where it has one."""
+    yield from done.items
+    if done.spill:
+        with Path(done.spill).open("rb") as stream:
+            while (data := receive(stream)) is not None:
+                yield _items(data)
+
+
+def _inputs(folder: Path) -> list[InputRef]:
+    """The files read, for the manifest; when they are many, the manifest names the list of them instead."""
+    table = folder / SOURCES
+    with table.open("rb") as stream:
+        many = sum(1 for _ in stream) > MOST_INPUTS
+    if many:
+        return [InputRef(name=SOURCES, sha256=file_sha256(table), kind="list of files")]
+    inputs = list(read_jsonl(table, InputRef))
+    table.unlink()
+    return inputs
+
+
+def _walk(paths: Sequence[Path], mapping: str) -> Iterator[_Source]:
     """The files to import: those named, and in folders those with a known suffix, in sorted order, each once."""
-    seen: set[Path] = set()
+    seen: set[bytes] = set()
     for path in paths:
         if not path.exists():
             raise InputError("there is no such file or folder", where=str(path), fix="check the path")
-        for source in _below(path) if path.is_dir() else [_Source(path, path.name)]:
-            real = source.path.resolve()
+        for source in _below(path, mapping) if path.is_dir() else [_Source(str(path), path.name)]:
+            real = hashlib.blake2b(os.fsencode(os.path.realpath(source.path)), digest_size=16).digest()
             if real not in seen:
                 seen.add(real)
                 yield source
 
 
-def _below(folder: Path) -> Iterator[_Source]:
+def _below(folder: Path, mapping: str) -> Iterator[_Source]:
     """Files with a known suffix below a folder; hidden ones and links that lead out of it are left alone."""
-    root = folder.resolve()
+    root = os.path.realpath(folder)
     for place, folders, files in os.walk(folder):
+        is_collection = "corpus.jsonl" in files and not _QUESTIONS.isdisjoint(files)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if is_collection:
+            folders[:] = [name for name in folders if name != "qrels"]
         for name in sorted(files):
-            path = Path(place, name)
-            if name.startswith(".") or path.suffix.lower() not in SUFFIXES:
+            path = os.path.join(place, name)  # noqa: PTH118 - a Path a file is most of the walk's time
+            if name.startswith(".") or not is_known(Path(name)) or (is_collection and name in _QUESTIONS):
                 continue
-            if path.resolve().is_relative_to(root):
-                yield _Source(path, path.relative_to(folder).as_posix())
+            if Path(os.path.realpath(path)).is_relative_to(root) and holds_documents(Path(path), mapping=mapping):
+                yield _Source(path, os.path.relpath(path, folder).replace(os.sep, "/"))
 
 
-def _nothing(paths: Sequence[Path], rejected: Sequence[Rejection]) -> InputError:
+def _nothing(paths: Sequence[Path], first: Sequence[Rejection], count: int) -> InputError:
     where = ", ".join(map(str, paths)) or "no path"
-    if not rejected:
+    if not count:
         return InputError(
             "nothing to import: no file with a known suffix", where=where, fix=f"name {', '.join(SUFFIXES)} files"
         )
-    listed = "; ".join(f"{each.source}: {each.reason}" for each in rejected[:3])
-    more = f" (and {len(rejected) - 3} more)" if len(rejected) > 3 else ""
+    listed = "; ".join(f"{each.source}: {each.reason}" for each in first)
+    more = f" (and {count - len(first)} more)" if count > len(first) else ""
     return InputError(
         f"nothing could be imported: {listed}{more}", where=where, fix="see the reasons, correct the files"
     )

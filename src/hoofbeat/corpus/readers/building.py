@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from hoofbeat.corpus.roles import role_of
 from hoofbeat.records import Figure, Section, Table
 
 __all__ = ["TextBuilder", "joined_label", "role_of", "safe_id", "squeeze"]
@@ -23,26 +24,12 @@ _INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
-_NUMBER = re.compile(r"^(\d+(\.\d+)*|[IVX]+)[.)]?\s+")
-_ROLES = tuple(
-    (role, re.compile(pattern, re.IGNORECASE))
-    for role, pattern in (
-        ("abstract", r"^(\S+ )?abstract$"),
-        ("case", r"^(the )?(clinical )?cases?\b(?!.control)"),
-        ("case", r"\b(case|patient)s? (presentation|report|description|history)"),
-        ("case", r"^(patient (information|perspective)|clinical (findings|course|presentation)|timeline)\b"),
-        ("case", r"^(diagnostic assessment|therapeutic interventions?|follow-up)\b"),
-        ("introduction", r"^(introduction|background|intro)\b"),
-        ("methods", r"\b(methods?|methodology)\b|^materials\b"),
-        ("results", r"^(results?|findings|outcomes?)\b"),
-        ("discussion", r"\bdiscussion\b"),
-        ("conclusion", r"\bconclusions?\b|^summary\b"),
-    )
-)
-
 
 def squeeze(text: str) -> str:
     """Text with every run of whitespace made one space and invisible and control characters removed."""
+    words = " ".join(text.split())
+    if words.isprintable():
+        return words
     return " ".join(_CONTROL.sub(" ", _INVISIBLE.sub("", text)).split())
 
 
@@ -55,14 +42,6 @@ def safe_id(text: str) -> str:
     if len(name) > LONGEST_ID:
         name = name[: LONGEST_ID - 13] + "-" + hashlib.sha256(name.encode()).hexdigest()[:12]
     return name
-
-
-def role_of(heading: str, parent: str = "") -> str:
-    """What a section is for, told by its heading; a subsection without a telling heading is for what its parent is."""
-    if parent == "abstract":
-        return parent
-    words = _NUMBER.sub("", heading)
-    return next((role for role, pattern in _ROLES if pattern.search(words)), parent)
 
 
 def joined_label(label: str, text: str) -> str:

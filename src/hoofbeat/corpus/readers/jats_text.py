@@ -1,179 +1,66 @@
-"""The text of a JATS article: abstracts and body walked in reading order, each paragraph once.
+"""The text of a JATS article: abstracts, body and back matter walked in reading order, each paragraph once.
 
 A paragraph may hold figures, tables, lists and quotations; the text around them becomes paragraphs of its own and they
 stand between, where the author put them. Floats collected at the end of the article stand after the paragraph that
-first cites them. Exponents stay exponents (10⁹, not 109).
+first cites them. References are the one part of the back matter that is left out.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from lxml import etree
 
 from hoofbeat.corpus.readers.building import TextBuilder, joined_label, role_of, squeeze
+from hoofbeat.corpus.readers.jats_inline import Piece, child_text, collect, href, inline_text, table_rows
 
-__all__ = ["ArticleText", "child_text", "href", "inline_text"]
+__all__ = ["LANGUAGE", "ArticleText"]
 
-WIDEST_SPAN = 50
+LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 _NONE: frozenset[str] = frozenset()
 _LISTS = frozenset({"list", "def-list"})
 _TABLES = frozenset({"table-wrap", "table", "array"})
-_FLOATS = _TABLES | {"fig", "fig-group", "table-wrap-group", "graphic", "media", "supplementary-material"}
+_SUPPLEMENTS = frozenset({"media", "supplementary-material"})
+_FLOATS = _TABLES | _SUPPLEMENTS | {"fig", "fig-group", "table-wrap-group", "graphic"}
 _TEXT_BLOCKS = frozenset(
-    {
-        "p",
-        "sec",
-        "disp-quote",
-        "boxed-text",
-        "statement",
-        "speech",
-        "verse-group",
-        "verse-line",
-        "preformat",
-        "code",
-        "disp-formula-group",
-        "chem-struct-wrap",
-        "block-alternatives",
-        "question",
-        "answer",
-        "explanation",
-    }
+    {"p", "sec", "disp-quote", "boxed-text", "statement", "speech", "verse-group", "verse-line", "preformat", "code"}
+    | {"disp-formula-group", "chem-struct-wrap", "block-alternatives", "question", "answer", "explanation"}
+    | {"fn-group", "app", "app-group", "glossary", "notes", "ack", "bio"}
 )
 _BLOCKS = _LISTS | _FLOATS | _TEXT_BLOCKS
 _NAMING = frozenset({"label", "title", "caption"})
-_ASIDE = _NAMING | {"permissions", "sec-meta", "ref-list", "fn-group"}
-_UNSPOKEN = frozenset(
-    {"alt-text", "long-desc", "object-id", "inline-graphic", "graphic", "inline-media", "annotation", "annotation-xml"}
-)
-_SPACED = frozenset(
-    {
-        "break",
-        "hr",
-        "disp-formula",
-        "label",
-        "p",
-        "td",
-        "th",
-        "entry",
-        "term",
-        "def",
-        "def-item",
-        "list-item",
-        "title",
-        "fn",
-        "x",
-        "tr",
-        "row",
-    }
-)
-_FORMULAS = frozenset({"disp-formula", "inline-formula", "chem-struct"})
-_SUPERSCRIPT = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
-_EXPONENT = re.compile(r"[+\-−–]?\d{1,3}")
-_TEX = re.compile(r"\\begin\{document\}(.*?)\\end\{document\}", re.DOTALL)
+_ASIDE = _NAMING | {"permissions", "sec-meta", "ref-list"}
 _ROLE_TYPES = {"cases": "case", "case-report": "case", "intro": "introduction"}
-
-
-def inline_text(element: etree._Element | None) -> str:
-    """All text inside an element, whitespace normalised."""
-    return "" if element is None else squeeze("".join(map(str, _flow(element, _NONE))))
-
-
-def child_text(element: etree._Element, name: str) -> str:
-    """The text of the first child of that name."""
-    return inline_text(element.find(name))
-
-
-def href(element: etree._Element) -> str:
-    """The element's link, as written."""
-    return next((str(value) for name, value in element.attrib.items() if str(name).endswith("href")), "")
-
-
-def _flow(
-    element: etree._Element, blocks: frozenset[str], aside: frozenset[str] = _NONE
-) -> Iterator[str | etree._Element]:
-    """An element's text run by run, with the outermost `blocks` in it at their place; children `aside` are left out."""
-    yield element.text or ""
-    for child in element:
-        if child.tag in blocks:
-            yield child
-        elif child.tag == "tex-math":
-            yield _tex(child)
-        elif child.tag == "sup" and _is_exponent(element, child):
-            yield (child.text or "").strip().translate(_SUPERSCRIPT)
-        elif child.tag not in _UNSPOKEN and child.tag not in aside:
-            space = " " if child.tag in _SPACED else ""
-            yield space
-            yield from _flow(child, _NONE if child.tag in _FORMULAS else blocks)
-            yield space
-        yield child.tail or ""
-
-
-def _tex(node: etree._Element) -> str:
-    """A formula's TeX without its preamble, unless the formula is there as MathML too."""
-    parent = node.getparent()
-    if parent is not None and parent.find(".//math") is not None:
-        return ""
-    text = node.text or ""
-    found = _TEX.search(text)
-    return found.group(1).strip(" $\n") if found else text
-
-
-def _is_exponent(parent: etree._Element, node: etree._Element) -> bool:
-    before = node.getprevious()
-    text = (parent.text if before is None else before.tail) or ""
-    return text[-1:].isdigit() and len(node) == 0 and bool(_EXPONENT.fullmatch((node.text or "").strip()))
-
-
-def _span(cell: etree._Element, name: str) -> int:
-    value = str(cell.get(name) or "1")
-    return max(1, min(int(value), WIDEST_SPAN)) if value.isdecimal() else 1
-
-
-def _rows(table: etree._Element) -> Iterator[tuple[str, ...]]:
-    """The cells of a table row by row; a cell that spans several leaves the others empty, so columns stay columns."""
-    below: dict[int, int] = {}
-    for row in table.iter("tr", "row"):
-        if next(row.iterancestors("table", "array"), table) is not table:
-            continue
-        cells: list[str] = []
-        for cell in row.iterchildren("td", "th", "entry"):
-            while below.get(len(cells), 0):
-                below[len(cells)] -= 1
-                cells.append("")
-            rest = _span(cell, "rowspan") - 1
-            width = _span(cell, "colspan")
-            for column in range(len(cells), len(cells) + width):
-                below[column] = rest
-            cells.extend([inline_text(cell), *[""] * (width - 1)])
-        while below.get(len(cells), 0):
-            below[len(cells)] -= 1
-            cells.append("")
-        if any(cells):
-            yield tuple(cells)
+_BACK_HEADINGS = {
+    "ack": "Acknowledgements",
+    "app": "Appendix",
+    "bio": "Biography",
+    "fn-group": "Footnotes",
+    "glossary": "Glossary",
+    "notes": "Notes",
+}
+_CONFLICTS = frozenset({"conflict", "coi-statement", "financial-disclosure"})
 
 
 class ArticleText:
-    """Walks one article into its `builder`."""
+    """Walks one article into its `builder`; `supplements` lists its supplementary files: label, caption, address."""
 
-    def __init__(self, article: etree._Element) -> None:
+    def __init__(self, article: etree._Element, meta: etree._Element) -> None:
         self.builder = TextBuilder()
+        self.supplements: list[str] = []
         self._level = 1
         self._role = ""
         self._boxed = False
         self._left_subsection = False
+        self._group_label = ""
         self._waiting: dict[str, etree._Element] = {}
         for group in article.iterchildren("floats-group", "floats-wrap"):
             for node in group:
                 key = str(node.get("id") or "")
                 self._waiting[key if key and key not in self._waiting else f" {len(self._waiting)}"] = node
-        for abstract in article.iterfind("./front/article-meta/abstract"):
-            kind = str(abstract.get("abstract-type") or "").replace("-", " ")
-            heading = child_text(abstract, "title") or (f"{kind} abstract".capitalize() if kind else "Abstract")
-            self._begin(heading, 1, "abstract")
-            self._contents(abstract)
+        for abstract in meta.iterchildren("abstract", "trans-abstract"):
+            self._abstract(abstract)
         for body in article.iterchildren("body"):
             self._begin("", 1, "")
             self._contents(body)
@@ -181,6 +68,40 @@ class ArticleText:
         for key in list(self._waiting):
             if key in self._waiting:
                 self._block(self._waiting.pop(key))
+        self._back(article, meta)
+
+    def _abstract(self, abstract: etree._Element) -> None:
+        kind = str(abstract.get("abstract-type") or "").replace("-", " ")
+        heading = child_text(abstract, "title") or (f"{kind} abstract".capitalize() if kind else "Abstract")
+        language = str(abstract.get(LANGUAGE) or "") if abstract.tag == "trans-abstract" else ""
+        self._begin(f"{heading} ({language})" if language else heading, 1, "abstract")
+        self._contents(abstract)
+
+    def _back(self, article: etree._Element, meta: etree._Element) -> None:
+        conflicts = [
+            note for note in meta.iterfind("./author-notes/fn") if str(note.get("fn-type") or "").lower() in _CONFLICTS
+        ]
+        if conflicts:
+            self._begin("Conflict of interest", 1, "back")
+            for note in conflicts:
+                self._contents(note)
+        for back in article.iterchildren("back"):
+            for part in back:
+                if part.tag == "app-group":
+                    for appendix in part.iterchildren("app"):
+                        self._back_part(appendix)
+                elif part.tag != "ref-list":
+                    self._back_part(part)
+
+    def _back_part(self, part: etree._Element) -> None:
+        heading = f"{child_text(part, 'label')} {child_text(part, 'title')}".strip()
+        self._begin(heading or _BACK_HEADINGS.get(str(part.tag), ""), 1, "back")
+        if part.tag in _BLOCKS and part.tag not in _BACK_HEADINGS and part.tag != "sec":
+            self._block(part)
+        elif part.tag == "fn-group":
+            self._notes(part)
+        else:
+            self._contents(part)
 
     def _begin(self, heading: str, level: int, role: str) -> None:
         self._level, self._role, self._left_subsection = level, role, False
@@ -198,39 +119,63 @@ class ArticleText:
 
     def _contents(self, element: etree._Element) -> None:
         """The blocks of an element, and the runs of text between them, in order."""
-        aside = _NONE if element.tag == "p" else _ASIDE
+        pieces: list[Piece] = []
+        collect(element, pieces, _BLOCKS, _NONE if element.tag == "p" else _ASIDE)
         run: list[str] = []
-        for piece in _flow(element, _BLOCKS, aside):
+        for piece in pieces:
             if isinstance(piece, str):
                 run.append(piece)
                 continue
-            self._paragraph(squeeze("".join(run)))
-            run.clear()
+            if run:
+                self._paragraph(squeeze("".join(run)))
+                run = []
             self._block(piece)
-        self._paragraph(squeeze("".join(run)))
+        if run:
+            self._paragraph(squeeze("".join(run)))
 
     def _block(self, node: etree._Element) -> None:
-        if node.tag == "sec":
+        tag = node.tag
+        if tag == "p":
+            self._contents(node)
+            if self._waiting:
+                self._cited(node)
+        elif tag == "sec":
             self._section(node)
-        elif node.tag in _LISTS:
+        elif tag in _LISTS:
             floats: list[etree._Element] = []
             self._paragraph("\n".join(self._list_lines(node, floats)))
             for each in floats:
                 self._block(each)
-        elif node.tag == "fig":
-            self._figure(node)
-        elif node.tag == "graphic":
-            self._ready().figure(files=[href(node)])
-        elif node.tag in _TABLES:
-            self._table(node)
-        elif node.tag == "boxed-text":
-            outer, self._boxed = self._boxed, True
-            self._named(node)
-            self._boxed = outer
-        else:
-            self._named(node)
-        if node.tag in _LISTS or node.tag == "p":
             self._cited(node)
+        elif tag == "fig":
+            self._figure(node)
+        elif tag == "graphic":
+            self._ready().figure(files=[href(node)])
+        elif tag in _TABLES:
+            self._table(node)
+        elif tag == "fn-group":
+            self._notes(node)
+        else:
+            self._wrapped(node)
+
+    def _wrapped(self, node: etree._Element) -> None:
+        """A block that wraps others: a box, a group of figures, a supplement, ..."""
+        boxed, group = self._boxed, self._group_label
+        if node.tag == "boxed-text":
+            self._boxed = True
+        elif node.tag == "fig-group":
+            self._group_label = child_text(node, "label")
+        elif node.tag in _SUPPLEMENTS:
+            self._supplement(node)
+        self._named(node)
+        self._boxed, self._group_label = boxed, group
+
+    def _supplement(self, node: etree._Element) -> None:
+        if next(node.iterancestors("supplementary-material"), None) is not None:
+            return
+        links = [href(each) for each in node.iter(*_SUPPLEMENTS, "inline-supplementary-material", "ext-link", "uri")]
+        link = next(filter(None, links), "")
+        self.supplements.append(" | ".join((child_text(node, "label"), child_text(node, "caption"), link)))
 
     def _section(self, section: etree._Element) -> None:
         heading = f"{child_text(section, 'label')} {child_text(section, 'title')}".strip()
@@ -240,30 +185,42 @@ class ArticleText:
             return
         level, role = self._level, self._role
         kind = str(section.get("sec-type") or "").split("|")[-1]
-        inner = 1 + sum(1 for parent in section.iterancestors("sec", "abstract"))
-        own = role_of(_ROLE_TYPES.get(kind, kind))
-        self._begin(heading, inner, role if role == "abstract" else own or role_of(heading, role))
+        inner = 1 + sum(1 for parent in section.iterancestors("sec", "abstract", "trans-abstract", "app", "notes"))
+        own = role_of(heading if role_of(heading) else _ROLE_TYPES.get(kind, kind), role)
+        self._begin(heading, inner, own)
         self._contents(section)
         self._level, self._role, self._left_subsection = level, role, True
 
     def _named(self, node: etree._Element) -> None:
         """A block's label, title and caption as a paragraph, then what it holds."""
-        if node.tag != "p":
-            title = " ".join(filter(None, (child_text(node, "title"), child_text(node, "caption"))))
-            self._paragraph(joined_label(child_text(node, "label"), title))
+        title = " ".join(filter(None, (child_text(node, "title"), child_text(node, "caption"))))
+        self._paragraph(joined_label(child_text(node, "label"), title))
         self._contents(node)
+
+    def _notes(self, group: etree._Element) -> None:
+        """Footnotes, one paragraph each with its mark."""
+        title = child_text(group, "title")
+        if title and next(group.iterancestors(), group).tag != "back":
+            self._paragraph(title)
+        for note in group.iterchildren("fn", "p", "sec"):
+            if note.tag == "fn":
+                marks = child_text(note, "label")
+                words = [inline_text(part) for part in note if part.tag != "label"]
+                self._paragraph(" ".join(filter(None, (marks, *words))))
+            else:
+                self._block(note)
 
     def _figure(self, node: etree._Element) -> None:
         caption = " ".join(filter(None, (inline_text(part) for part in node.iterchildren("caption", "p"))))
-        files = dict.fromkeys(href(graphic) for graphic in node.iter("graphic") if href(graphic))
-        name = str(node.get("id") or "")
-        self._ready().figure(id=name, label=child_text(node, "label"), caption=caption, files=files)
+        files = dict.fromkeys(filter(None, map(href, node.iter("graphic", "inline-graphic", "media"))))
+        label = child_text(node, "label") or self._group_label
+        self._ready().figure(id=str(node.get("id") or ""), label=label, caption=caption, files=files)
 
     def _table(self, node: etree._Element) -> None:
         tables = [node] if node.tag != "table-wrap" else [t for t in node.iter("table", "array") if _outermost(t)]
         notes = [inline_text(note) for foot in node.iterchildren("table-wrap-foot") for note in foot]
         self._ready().table(
-            (row for table in tables for row in _rows(table)),
+            (row for table in tables for row in table_rows(table)),
             id=str(node.get("id") or ""),
             label=child_text(node, "label"),
             caption=child_text(node, "caption"),
@@ -274,7 +231,7 @@ class ArticleText:
                 self._block(other)
 
     def _cited(self, node: etree._Element) -> None:
-        for reference in node.iter("xref"):
+        for reference in node.iter("xref") if self._waiting else ():
             for key in str(reference.get("rid") or "").split():
                 if key in self._waiting:
                     self._block(self._waiting.pop(key))
@@ -295,14 +252,16 @@ class ArticleText:
                 yield f"{mark} {line}" if place == 0 else f"  {line}"
 
     def _item_lines(self, item: etree._Element, floats: list[etree._Element]) -> Iterator[str]:
+        pieces: list[Piece] = []
+        collect(item, pieces, _BLOCKS, _ASIDE)
         run: list[str] = []
-        for piece in _flow(item, _BLOCKS, _ASIDE):
+        for piece in pieces:
             if isinstance(piece, str):
                 run.append(piece)
                 continue
             if text := squeeze("".join(run)):
                 yield text
-            run.clear()
+            run = []
             if piece.tag in _LISTS:
                 yield from self._list_lines(piece, floats)
             elif piece.tag in _FLOATS:

@@ -1,7 +1,6 @@
-"""Markdown and plain text: what institutions' handbooks and leaflets are usually kept in.
+"""Markdown: what institutions' handbooks and leaflets are usually kept in.
 
-Markdown is read for its structure (headings, lists, tables, images) and its text without markup. Plain text has only
-blank lines and short lines to go by.
+It is read for its structure (headings, lists, tables, images) and its text without markup.
 """
 
 from __future__ import annotations
@@ -14,12 +13,9 @@ from hoofbeat.corpus.readers.building import TextBuilder, role_of, safe_id, sque
 from hoofbeat.corpus.readers.front_matter import About, split_front_matter
 from hoofbeat.records import Document
 
-__all__ = ["MARKDOWN_READER", "TEXT_READER", "assemble", "read_markdown", "read_text"]
+__all__ = ["MARKDOWN_READER", "assemble", "is_item", "list_items", "read_markdown"]
 
 MARKDOWN_READER = "markdown/1"
-TEXT_READER = "text/1"
-LONGEST_HEADING = 80
-WRAPPED_WIDTH = 100
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
@@ -53,25 +49,6 @@ def read_markdown(text: str, stem: str) -> Iterator[Document]:
     yield assemble(about, reader.builder, stem)
 
 
-def read_text(text: str, stem: str) -> Iterator[Document]:
-    """The one document of a plain text file."""
-    about, rest = split_front_matter(text)
-    builder = TextBuilder()
-    widths = sorted(len(line) for line in rest.split("\n") if line.strip())
-    wrapped = not widths or widths[len(widths) * 95 // 100] <= WRAPPED_WIDTH
-    for block in re.split(r"\n[ \t]*(?:\n[ \t]*)+", rest.strip("\n")):
-        lines = [line for line in block.split("\n") if line.strip()]
-        if len(lines) == 1 and _looks_like_heading(lines[0]):
-            heading = squeeze(lines[0])
-            builder.heading(heading, 1, role=role_of(heading))
-        elif any(_ITEM.match(line) for line in lines):
-            builder.paragraph("\n".join(_items(lines, plain=True)))
-        else:
-            for paragraph in [" ".join(lines)] if wrapped else lines:
-                builder.paragraph(squeeze(paragraph))
-    yield assemble(about, builder, stem)
-
-
 def assemble(about: About, builder: TextBuilder, stem: str) -> Document:
     """A document from what was said about it and its text; the first heading is the title where none is stated."""
     sections = builder.sections()
@@ -90,14 +67,9 @@ def assemble(about: About, builder: TextBuilder, stem: str) -> Document:
     )
 
 
-def _looks_like_heading(line: str) -> bool:
-    text = line.strip()
-    return (
-        len(text) <= LONGEST_HEADING
-        and text[-1] not in ".,;!…"
-        and any(character.isalpha() for character in text)
-        and not _ITEM.match(line)
-    )
+def is_item(line: str) -> bool:
+    """Whether a line begins a list's item."""
+    return bool(_ITEM.match(line))
 
 
 def _plain(text: str) -> str:
@@ -110,7 +82,7 @@ def _plain(text: str) -> str:
     return squeeze("".join(part for place, part in enumerate(parts) if place % 3 != 1))
 
 
-def _items(lines: list[str], *, plain: bool = False) -> Iterator[str]:
+def list_items(lines: list[str], *, plain: bool = False) -> Iterator[str]:
     """List lines with `- ` or their number; a line that begins no item belongs to the one before."""
     indents: list[int] = []
     item = ""
@@ -221,7 +193,7 @@ class _Markdown:
         if images:
             lines = [line for line in _IMAGE.sub("", "\n".join(lines)).split("\n") if line.strip()]
         if any(_ITEM.match(line) for line in lines):
-            self.builder.paragraph("\n".join(_items(lines)))
+            self.builder.paragraph("\n".join(list_items(lines)))
         else:
             self.builder.paragraph(_plain(" ".join(lines)))
         for caption, file in images:

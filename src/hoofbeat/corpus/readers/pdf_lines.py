@@ -10,23 +10,36 @@ from __future__ import annotations
 import ctypes
 import math
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import pypdfium2.raw as pdfium
 
 from hoofbeat.corpus.readers.building import squeeze
 from hoofbeat.errors import HostileInputError
 
-__all__ = ["Line", "PageBox", "Piece", "body_size", "ordered_lines", "page_pieces", "without_running_heads"]
+__all__ = [
+    "Line",
+    "PageBox",
+    "Piece",
+    "Turn",
+    "body_size",
+    "ordered_lines",
+    "page_pieces",
+    "page_turn",
+    "turned",
+    "without_running_heads",
+]
 
 MOST_CHARACTERS = 400_000
 WIDE_GAP = 1.8
 LARGER = 1.12
 MARGIN_ZONE = 0.12
+SAMPLED_CHARACTERS = 60
 HYPHEN = "\u00ad"
 
 _PAGE_NUMBER = re.compile(r"(page|p\.)\s*#(\s*(of|/)\s*#)?", re.IGNORECASE)
@@ -69,6 +82,32 @@ class Line(NamedTuple):
         return " | ".join(self.cells)
 
 
+Turn = Literal[0, 1, 2, 3]
+
+
+def page_turn(textpage: Any) -> Turn:
+    """In how many quarter turns (against the clock) most characters of a page run; pages are read as they run."""
+    count = pdfium.FPDFText_CountChars(textpage)
+    matrix = pdfium.FS_MATRIX()
+    turns: Counter[int] = Counter()
+    for index in range(0, count, max(1, count // SAMPLED_CHARACTERS)):
+        if pdfium.FPDFText_GetUnicode(textpage, index) > 0x20 and pdfium.FPDFText_GetMatrix(textpage, index, matrix):
+            turns[round(math.atan2(matrix.b, matrix.a) / (math.pi / 2)) % 4] += 1
+    best = max(turns, key=lambda turn: (turns[turn], -turn), default=0)
+    return cast(Turn, best)
+
+
+def turned(left: float, right: float, bottom: float, top: float, turn: Turn) -> tuple[float, float, float, float]:
+    """A box on a page whose text runs so many quarter turns, as it is when the page is turned upright."""
+    if turn == 0:
+        return left, right, bottom, top
+    if turn == 1:
+        return bottom, top, -right, -left
+    if turn == 2:
+        return -right, -left, -top, -bottom
+    return -top, -bottom, left, right
+
+
 class _Run:
     """A piece under way."""
 
@@ -93,8 +132,8 @@ class _Run:
         return abs(y - self.y) <= 0.6 * size and -size <= x0 - self.x1 <= WIDE_GAP * size
 
 
-def page_pieces(textpage: Any, number: int) -> list[Piece]:
-    """The pieces of one page, in the order in which the file draws them."""
+def page_pieces(textpage: Any, number: int, turn: Turn = 0) -> list[Piece]:
+    """The pieces of one page turned upright, in the order in which the file draws them."""
     count = pdfium.FPDFText_CountChars(textpage)
     if count > MOST_CHARACTERS:
         raise HostileInputError(f"PDF refused as hostile: page {number} has {count:,} characters")
@@ -114,11 +153,15 @@ def page_pieces(textpage: Any, number: int) -> list[Piece]:
             continue
         pdfium.FPDFText_GetCharBox(textpage, index, left, right, bottom, top)
         pdfium.FPDFText_GetCharOrigin(textpage, index, x, y)
-        if not run.takes(left.value, y.value):
+        x0, x1, base = left.value, right.value, y.value
+        if turn:
+            x0, x1, _, _ = turned(x0, x1, bottom.value, top.value, turn)
+            _, _, base, _ = turned(x.value, x.value, base, base, turn)
+        if not run.takes(x0, base):
             _finish(textpage, run, number, pieces)
             run = _Run()
         size = pdfium.FPDFText_GetFontSize(textpage, index)
-        run.add(chr(code), index, x0=left.value, x1=right.value, y=y.value, size=size)
+        run.add(chr(code), index, x0=x0, x1=x1, y=base, size=size)
     _finish(textpage, run, number, pieces)
     return pieces
 
@@ -181,19 +224,19 @@ def without_running_heads(pieces: list[Piece], pages: list[PageBox]) -> list[Pie
 
 
 def ordered_lines(pieces: list[Piece]) -> list[Line]:
-    """All lines in reading order: page by page, and on a page with two columns the left one first."""
+    """All lines in reading order: page by page, and on a page with columns one after the other from the left."""
     pages: defaultdict[int, list[Piece]] = defaultdict(list)
     for piece in pieces:
         pages[piece.page].append(piece)
-    gutters = {page: _gutter(found) for page, found in pages.items()}
-    known = [gutter for gutter in gutters.values() if gutter is not None]
-    usual = median(known) if len(known) * 2 >= len(pages) else None
+    gutters = {page: _gutters(found) for page, found in pages.items()}
+    known = sorted(found for found in gutters.values() if found)
+    usual = known[len(known) // 2] if len(known) * 2 >= len(pages) else ()
     lines: list[Line] = []
     for page in sorted(pages):
-        gutter = gutters[page]
-        if gutter is None and usual is not None and _crossing(pages[page], usual) <= len(pages[page]) * 0.3:
-            gutter = usual
-        lines.extend(_page_lines(pages[page], gutter))
+        found = gutters[page]
+        if not found and all(_crossing(pages[page], place) <= len(pages[page]) * 0.3 for place in usual):
+            found = usual
+        lines.extend(_page_lines(pages[page], found))
     return lines
 
 
@@ -201,38 +244,66 @@ def _crossing(pieces: list[Piece], x: float) -> int:
     return sum(1 for piece in pieces if piece.x0 < x - 1 and piece.x1 > x + 1)
 
 
-def _gutter(pieces: list[Piece]) -> float | None:
-    """Where the page's two columns part, if it has two columns of prose (and not a table's columns)."""
+def _gutters(pieces: list[Piece]) -> tuple[float, ...]:
+    """Where the page's columns part: nowhere, in the middle (and in the middle of both halves), or in thirds."""
     left, right = min(piece.x0 for piece in pieces), max(piece.x1 for piece in pieces)
-    width = right - left
-    places = [left + width * (0.35 + 0.01 * step) for step in range(31)]
-    fewest = min(_crossing(pieces, place) for place in places)
-    best = [place for place in places if _crossing(pieces, place) == fewest]
-    place = best[len(best) // 2]
-    before = [piece.x1 - piece.x0 for piece in pieces if piece.x1 <= place + 1]
-    after = [piece.x1 - piece.x0 for piece in pieces if piece.x0 >= place - 1]
-    if min(len(before), len(after)) < 4 or fewest > len(pieces) * 0.25:
+    middle = _gutter(pieces, left, right, 0.35, 0.65)
+    if middle is not None:
+        quarters = (_half(pieces, left, middle), _half(pieces, middle, right))
+        if quarters[0] is not None and quarters[1] is not None:
+            return quarters[0], middle, quarters[1]
+        if _filled(pieces, (left, middle, right)):
+            return (middle,)
+    first, second = _gutter(pieces, left, right, 0.22, 0.45), _gutter(pieces, left, right, 0.55, 0.78)
+    if first is not None and second is not None and _filled(pieces, (left, first, second, right)):
+        return first, second
+    return ()
+
+
+def _half(pieces: list[Piece], left: float, right: float) -> float | None:
+    """Where one half of a page parts again."""
+    inside = [piece for piece in pieces if piece.x0 >= left - 1 and piece.x1 <= right + 1]
+    if len(inside) < 8:
         return None
-    filled = median(before) >= 0.55 * (place - left) and median(after) >= 0.5 * (right - place)
-    return place if filled else None
+    place = _gutter(inside, left, right, 0.35, 0.65)
+    return place if place is not None and _filled(inside, (left, place, right)) else None
 
 
-def _page_lines(pieces: list[Piece], gutter: float | None) -> Iterator[Line]:
-    if gutter is None:
+def _gutter(pieces: list[Piece], left: float, right: float, least: float, most: float) -> float | None:
+    """The place in this part of the width that fewest pieces cross, if they are few."""
+    width = right - left
+    steps = round((most - least) * 100)
+    places = [left + width * (least + 0.01 * step) for step in range(steps + 1)]
+    crossings = [_crossing(pieces, place) for place in places]
+    fewest = min(crossings)
+    best = [place for place, count in zip(places, crossings, strict=True) if count == fewest]
+    return best[len(best) // 2] if fewest <= len(pieces) * 0.25 else None
+
+
+def _filled(pieces: list[Piece], edges: tuple[float, ...]) -> bool:
+    """Whether every column holds prose: some lines, most of them about as wide as the column (a table's are not)."""
+    for left, right in pairwise(edges):
+        widths = [piece.x1 - piece.x0 for piece in pieces if piece.x0 >= left - 1 and piece.x1 <= right + 1]
+        if len(widths) < 4 or median(widths) < 0.5 * (right - left):
+            return False
+    return True
+
+
+def _page_lines(pieces: list[Piece], gutters: tuple[float, ...]) -> Iterator[Line]:
+    if not gutters:
         yield from _joined(pieces, 0)
         return
-    left: list[Piece] = []
-    right: list[Piece] = []
+    columns: list[list[Piece]] = [[] for _ in range(len(gutters) + 1)]
     for piece in sorted(pieces, key=lambda piece: -piece.y):
-        if piece.x0 < gutter - 1 and piece.x1 > gutter + 1:
-            yield from _joined(left, 1)
-            yield from _joined(right, 2)
+        if any(piece.x0 < place - 1 and piece.x1 > place + 1 for place in gutters):
+            for number, column in enumerate(columns, start=1):
+                yield from _joined(column, number)
+                column.clear()
             yield from _joined([piece], 0)
-            left, right = [], []
         else:
-            (left if (piece.x0 + piece.x1) / 2 < gutter else right).append(piece)
-    yield from _joined(left, 1)
-    yield from _joined(right, 2)
+            columns[bisect_right(gutters, (piece.x0 + piece.x1) / 2)].append(piece)
+    for number, column in enumerate(columns, start=1):
+        yield from _joined(column, number)
 
 
 def _joined(pieces: list[Piece], column: int) -> Iterator[Line]:

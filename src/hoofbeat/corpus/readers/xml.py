@@ -27,6 +27,9 @@ _BAD_ENCODING = {9, 32, 81}
 _HOSTILE = re.compile(r"amplification|entity loop|excessive depth|HUGE|huge|too (long|big|many)|depth", re.IGNORECASE)
 _REFERENCE = re.compile(rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|&([A-Za-z][A-Za-z0-9]{1,31});", re.DOTALL)
 _CHARACTER = re.compile(r"&#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
+_TOO_DEEP = etree.XPath(f"boolean({'/*' * (DEEPEST + 1)})")
+_DECLARATION = re.compile(rb"xmlns(?::[^\s=]+)?\s*=\s*[\"']([^\"'<]*)[\"']")
+_ATTRIBUTE_NAMESPACES = {"http://www.w3.org/1999/xlink", "http://www.w3.org/2001/XMLSchema-instance"}
 _XML_NAMES = {"amp", "lt", "gt", "quot", "apos"}
 
 
@@ -46,7 +49,7 @@ def parse_xml(data: bytes) -> tuple[etree._Element, tuple[str, ...]]:
             raise _refusal(err) from err
     _check_depth(root)
     _fill_entities(root)
-    _strip_namespaces(root)
+    _strip_namespaces(root, data)
     return root, notices
 
 
@@ -90,13 +93,10 @@ def _numeric(match: re.Match[bytes]) -> bytes:
 
 
 def _check_depth(root: etree._Element) -> None:
-    depth = 0
-    for event, _ in etree.iterwalk(root, events=("start", "end")):
-        depth += 1 if event == "start" else -1
-        if depth > DEEPEST:
-            raise HostileInputError(
-                f"XML refused as hostile: elements nested more than {DEEPEST} deep", fix="leave this file out"
-            )
+    if _TOO_DEEP(root):
+        raise HostileInputError(
+            f"XML refused as hostile: elements nested more than {DEEPEST} deep", fix="leave this file out"
+        )
 
 
 def _fill_entities(root: etree._Element) -> None:
@@ -164,7 +164,20 @@ def _character(match: re.Match[str]) -> str:
     return chr(code) if code <= 0x10FFFF else ""
 
 
-def _strip_namespaces(root: etree._Element) -> None:
-    for element in root.iter(etree.Element):
-        if "}" in element.tag:
-            element.tag = etree.QName(element).localname
+def _strip_namespaces(root: etree._Element, data: bytes) -> None:
+    """Give elements in a namespace their plain names; only those namespaces are looked for that the file declares."""
+    declared = {_declared_name(match) for match in _DECLARATION.finditer(data)}
+    wide = data[:2] in {b"\xff\xfe", b"\xfe\xff"} or None in declared
+    names = sorted(name for name in declared if name and name not in _ATTRIBUTE_NAMESPACES)
+    if wide:
+        names = sorted(
+            {str(element.tag).partition("}")[0][1:] for element in root.iter("{*}*") if "}" in str(element.tag)}
+        )
+    for element in list(root.iter(*(f"{{{name}}}*" for name in names))) if names else []:
+        element.tag = str(element.tag).rpartition("}")[2]
+
+
+def _declared_name(match: re.Match[bytes]) -> str | None:
+    """A declared namespace; None where it is written in a way that has to be resolved first."""
+    name = match.group(1)
+    return name.decode("ascii") if name.isascii() and not set(b"&{}\n\t") & set(name) else None

@@ -1,0 +1,202 @@
+"""`hoofbeat corpus fetch`: open-access articles and their citations, from the services that have them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import cast
+
+import click
+import msgspec
+
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.session import json_option
+from hoofbeat.corpus import Corpus
+from hoofbeat.corpus.citations import document_ids
+from hoofbeat.corpus.fetch import ARTICLES, Connection, FetchResult, Selection
+from hoofbeat.corpus.fetch.citing import CITATIONS, CitationSource, fetch_citations
+from hoofbeat.corpus.fetch.europe_pmc import fetch_europe_pmc
+from hoofbeat.corpus.fetch.pmc import fetch_pmc
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.store import Cost
+from hoofbeat.store.files import read_bytes
+
+__all__ = ["fetch_command"]
+
+SOURCES = ("pmc", "pmc-packages", "europe-pmc", "citations")
+
+
+@click.command("fetch")
+@click.argument("source", type=click.Choice(SOURCES))
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("fetched"), show_default=True)
+@click.option(
+    "--id", "single_ids", multiple=True, metavar="ID", help="An article: PMC id (for citations also PMID, DOI)."
+)
+@click.option("--ids", "id_file", type=click.Path(path_type=Path), help="File with an id a line.")
+@click.option("--query", default="", help="Query in the service's own language (Entrez, Europe PMC).")
+@click.option("--venue", "venues", multiple=True, help="Journal title or abbreviation.")
+@click.option("--venues", "venue_file", type=click.Path(path_type=Path), help="File with a venue a line.")
+@click.option("--years", metavar="FIRST-LAST", help="Years of publication: 2023-2026, or one year.")
+@click.option("--licence", "licences", multiple=True, help="Only this licence: 'CC BY', 'CC0', ...")
+@click.option("--limit", type=int, help="Fetch at most so many articles.")
+@click.option("--file-list", type=click.Path(path_type=Path), help="Your copy of oa_file_list.csv or PMC-ids.csv(.gz).")
+@click.option("--images/--no-images", default=True, show_default=True, help="Images beside the XML (pmc).")
+@click.option("--corpus", type=click.Path(path_type=Path), help="Look up citations of a corpus's documents.")
+@click.option("--from", "citation_source", type=click.Choice(("europe-pmc", "icite", "elink")), default="europe-pmc")
+@click.option("--email", help="Your address, which the services ask for (or HOOFBEAT_EMAIL).")
+@click.option("--rate", type=float, help="Requests a second; default 3, with NCBI_API_KEY 10.")
+@click.option("--connections", type=int, default=3, show_default=True, help="At most so many at once.")
+@click.option("--allow-host", "hosts", multiple=True, help="Host a redirect may lead to besides the service's own.")
+@click.option("--base", "bases", multiple=True, metavar="SERVICE=URL", help="Another address for a service (a mirror).")
+@click.option("--refresh", is_flag=True, help="Ask for the list again; for citations, ask about all again.")
+@json_option
+def fetch_command(
+    source: str,
+    output: Path,
+    single_ids: tuple[str, ...],
+    id_file: Path | None,
+    query: str,
+    venues: tuple[str, ...],
+    venue_file: Path | None,
+    years: str | None,
+    licences: tuple[str, ...],
+    limit: int | None,
+    file_list: Path | None,
+    images: bool,
+    corpus: Path | None,
+    citation_source: str,
+    email: str | None,
+    rate: float | None,
+    connections: int,
+    hosts: tuple[str, ...],
+    bases: tuple[str, ...],
+    refresh: bool,
+    as_json: bool,
+) -> None:
+    """Fetch open-access articles (pmc, pmc-packages, europe-pmc) or who cites articles (citations).
+
+    Stop it at any time: the same command goes on where it was. What the services do not have, what the selection
+    left out and what failed is listed in not_fetched.jsonl.
+    """
+    screen = Screen(as_json=as_json)
+    began = time.monotonic()
+    connection = Connection.chosen(
+        email=email, rate=rate, connections=connections, allowed_hosts=hosts, services=dict(map(_base, bases))
+    )
+    ids = (*single_ids, *(_listed(id_file) if id_file else ()))
+    if source == "citations":
+        named = (*ids, *_corpus_ids(corpus))[:limit]
+        result = fetch_citations(
+            named,
+            output,
+            connection,
+            source=cast(CitationSource, citation_source),
+            refresh=refresh,
+            progress=screen,
+        )
+    else:
+        selection = Selection(
+            ids=ids,
+            query=query,
+            venues=(*venues, *(_listed(venue_file) if venue_file else ())),
+            years=_years(years),
+            licences=licences,
+            limit=limit,
+        )
+        result = _articles(source, selection, output, connection, images, file_list, refresh, screen)
+    _finish(screen, source, result, time.monotonic() - began)
+
+
+def _articles(
+    source: str,
+    selection: Selection,
+    output: Path,
+    connection: Connection,
+    images: bool,
+    file_list: Path | None,
+    refresh: bool,
+    screen: Screen,
+) -> FetchResult:
+    if source == "europe-pmc":
+        return fetch_europe_pmc(selection, output, connection, refresh=refresh, progress=screen)
+    return fetch_pmc(
+        selection,
+        output,
+        connection,
+        via="packages" if source == "pmc-packages" else "cloud",
+        images=images,
+        file_list=file_list,
+        refresh=refresh,
+        progress=screen,
+    )
+
+
+def _finish(screen: Screen, source: str, result: FetchResult, seconds: float) -> None:
+    counts = result.counts
+    metrics = {"new": result.new, "requests": result.requests, "bytes": result.bytes}
+    if counts.failed and not counts.kept:
+        reason = next(iter(counts.failures))
+        raise InputError(
+            f"nothing could be fetched: {reason}", where=str(result.path), fix="run the same command again"
+        )
+    if screen.as_json:
+        screen.emit(
+            {
+                "artefact": str(result.path),
+                "kind": "fetch",
+                "counts": msgspec.to_builtins(counts),
+                "metrics": metrics,
+                "cost": msgspec.to_builtins(Cost()),
+                "seconds": round(seconds, 3),
+            }
+        )
+        return
+    for reason, count in (*counts.reasons.items(), *counts.failures.items()):
+        screen.say(f"not fetched: {count} × {reason}")
+    said = f"{counts.kept} kept ({result.new} new), {counts.rejected} not there or left out, {counts.failed} failed"
+    click.echo(f"fetch: {result.path} ({said})")
+    if counts.failed:
+        screen.say("next: run the same command again for what failed")
+    elif source == "citations":
+        screen.say(f"next: hoofbeat corpus filter CORPUS --keep 'rare({result.path / CITATIONS})' -o rare")
+    else:
+        screen.say(f"next: hoofbeat corpus import {result.path / ARTICLES} -o corpus")
+
+
+def _listed(path: Path) -> tuple[str, ...]:
+    """The lines of a file, without empty ones and those that begin with `#`."""
+    try:
+        lines = read_bytes(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as err:
+        raise InputError(f"not a text file: {err}", where=str(path), fix="write one name a line, in UTF-8") from err
+    return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+
+
+def _corpus_ids(path: Path | None) -> tuple[str, ...]:
+    """For each document the id citations are asked by: its PMC or PubMed id, else its DOI; others have none."""
+    if path is None:
+        return ()
+    found = []
+    for document in Corpus.open(path):
+        ids = document_ids(document)
+        usable = (id for kind in ("PMID:", "PMC", "doi:") for id in ids if id.startswith(kind))
+        found += [id for id in (next(usable, ""),) if id]
+    if not found:
+        raise InputError("no document has a PMC id, PubMed id or DOI", where=str(path), fix="name ids with --ids")
+    return tuple(found)
+
+
+def _years(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    first, _, last = text.replace(" ", "").partition("-")
+    if not first.isdecimal() or not (last or first).isdecimal():
+        raise UsageError(f"years are FIRST-LAST or one year, not {text!r}", fix="write for example --years 2023-2026")
+    return int(first), int(last or first)
+
+
+def _base(text: str) -> tuple[str, str]:
+    name, separator, url = text.partition("=")
+    if not separator:
+        raise UsageError(f"a base address is SERVICE=URL, not {text!r}")
+    return name.strip().replace("-", "_"), url.strip()

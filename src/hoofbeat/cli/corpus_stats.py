@@ -1,0 +1,284 @@
+"""`hoofbeat corpus stats` and `hoofbeat corpus show`: what a corpus holds, and one document as it was read.
+
+Text of documents goes to the terminal only after its control characters are made harmless: a document can't move the
+cursor, change a title bar or turn the reading direction.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+import msgspec
+from msgspec import Struct
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.session import command_words, json_option
+from hoofbeat.corpus import Corpus
+from hoofbeat.corpus.stats import CorpusStats, Share, compute_stats, load_tokenizer, write_stats
+from hoofbeat.corpus.vocabularies import SCHEMES, Match, find_words, load_scheme, load_vocabulary
+from hoofbeat.records import Document, Figure, Section, Table
+from hoofbeat.store import Cost, Counts
+
+__all__ = ["show_command", "stats_command"]
+
+_SHOWN_ROWS = 15
+_STYLES = ("black on yellow", "black on cyan", "black on green", "black on magenta")
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def harmless(text: str) -> str:
+    """The text with every character that could steer a terminal replaced, one for one: offsets stay right."""
+    return _UNSAFE.sub("\ufffd", text)
+
+
+# stats
+
+
+@click.command("stats")
+@click.argument("corpus_path", metavar="CORPUS", type=click.Path(path_type=Path))
+@click.option("--tokenizer", default="minilm", show_default=True, help="minilm, none, or a tokenizer.json.")
+@click.option(
+    "--scheme",
+    "schemes",
+    multiple=True,
+    help=f"Specialty scheme: {', '.join(SCHEMES)}, or a TOML file; `none` for no labels. Default: all that ship.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for the tables as TSV files.")
+@json_option
+def stats_command(
+    corpus_path: Path, tokenizer: str, schemes: tuple[str, ...], output: Path | None, as_json: bool
+) -> None:
+    """Count a corpus: specialty, year, venue, licence, kind, language, figures, and lengths.
+
+    Specialties are labelled by rule; a document whose evidence is weak is counted as unknown.
+    """
+    began = time.monotonic()
+    screen = Screen(as_json=as_json)
+    corpus = Corpus.open(corpus_path)
+    names = [name for name in (schemes or tuple(SCHEMES)) if name != "none"]
+    for name in names:
+        load_scheme(name)
+    stats = compute_stats(
+        corpus.documents(),
+        tokenizer=load_tokenizer(tokenizer),
+        schemes=names,
+        total=corpus.artefact.manifest.counts.kept or None,
+        progress=screen,
+    )
+    artefact = write_stats(output, stats, corpus, command=command_words()) if output else None
+    if not as_json:
+        _print_stats(stats)
+    if artefact is not None:
+        screen.finish(artefact, next_step=f"hoofbeat corpus show {corpus_path} ID", stats=stats)
+    elif as_json:
+        seconds = round(time.monotonic() - began, 3)
+        screen.emit({**_frame(corpus, "stats", stats.documents, seconds), "stats": stats})
+
+
+def _frame(corpus: Corpus, kind: str, kept: int, seconds: float) -> dict[str, object]:
+    """What every command's JSON object has."""
+    return {
+        "artefact": str(corpus.path),
+        "kind": kind,
+        "counts": msgspec.to_builtins(Counts(kept=kept)),
+        "metrics": {},
+        "cost": msgspec.to_builtins(Cost()),
+        "seconds": seconds,
+    }
+
+
+def _print_stats(stats: CorpusStats) -> None:
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.print(Text(f"{stats.documents} documents", style="bold"))
+    lengths = _table("length", "min", "max", "mean", "median", "75th", "95th")
+    measured = {**stats.lengths, **({"figures": stats.figures} if stats.figures else {})}
+    for unit, each in measured.items():
+        name = f"tokens ({stats.tokenizer})" if unit == "tokens" else unit
+        numbers = (each.minimum, each.maximum, each.mean, each.median, each.p75, each.p95)
+        lengths.add_row(name, *(f"{number:,.1f}".removesuffix(".0") for number in numbers))
+    console.print(lengths)
+    titled = [(load_scheme(name).title, rows) for name, rows in stats.specialties.items()]
+    for title, rows in [*titled, *((name, rows) for name, rows in stats.tables.items() if name != "figures")]:
+        console.print()
+        console.print(_shares(title, rows))
+
+
+def _shares(title: str, rows: Sequence[Share]) -> RichTable:
+    table = _table(title, "documents", "share")
+    for row in rows[:_SHOWN_ROWS] if len(rows) > _SHOWN_ROWS + 15 else rows:
+        table.add_row(Text(harmless(row.value)), f"{row.documents:,}", f"{row.share:.1%}")
+    if len(rows) > _SHOWN_ROWS + 15:
+        rest = rows[_SHOWN_ROWS:]
+        table.add_row(f"({len(rest)} more)", f"{sum(r.documents for r in rest):,}", f"{sum(r.share for r in rest):.1%}")
+    return table
+
+
+def _table(*header: str) -> RichTable:
+    table = RichTable(box=None, pad_edge=False, header_style="bold")
+    for place, name in enumerate(header):
+        table.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
+    return table
+
+
+# show
+
+
+class _Mark(Struct, frozen=True):
+    start: int
+    end: int
+    style: str
+
+
+@click.command("show")
+@click.argument("corpus_path", metavar="CORPUS", type=click.Path(path_type=Path))
+@click.argument("document_id", metavar="ID")
+@click.option("--find", "words", multiple=True, help="Words to highlight, in whatever inflection or spelling.")
+@click.option("--vocabulary", "vocabularies", multiple=True, help="Highlight terms: icd10cm, rare-diseases, a .tsv.")
+@json_option
+def show_command(
+    corpus_path: Path, document_id: str, words: tuple[str, ...], vocabularies: tuple[str, ...], as_json: bool
+) -> None:
+    """Show one document: title, facets, notices, sections with their roles, figures and tables at their place."""
+    began = time.monotonic()
+    screen = Screen(as_json=as_json)
+    corpus = Corpus.open(corpus_path)
+    document = corpus.get(document_id)
+    found = {name: load_vocabulary(name).find_in(document.text) for name in vocabularies}
+    for phrase in words:
+        places = find_words(document.text, phrase)
+        found[phrase] = [
+            Match(code=phrase, name=phrase, start=start, end=end, text=document.text[start:end])
+            for start, end in places
+        ]
+    if as_json:
+        frame = _frame(corpus, "document", 1, round(time.monotonic() - began, 3))
+        screen.emit({**frame, "document": document, "matches": found})
+        return
+    marks = [
+        _Mark(match.start, match.end, _STYLES[number % len(_STYLES)])
+        for number, matches in enumerate(found.values())
+        for match in matches
+    ]
+    _Page(Console(highlight=False, markup=False, emoji=False), document, marks).show()
+    _print_matches(found, screen)
+
+
+def _print_matches(found: dict[str, list[Match]], screen: Screen) -> None:
+    """The matches as a list: on standard output, so that they are there too where nothing can be coloured."""
+    for name, matches in found.items():
+        screen.say(f"{len(matches)} matches of {harmless(name)}")
+        for match in matches:
+            line = f"{match.start}-{match.end}\t{match.text}"
+            line += f"\t{match.code}\t{match.name}" if match.code != name else ""
+            click.echo(harmless(line.replace("\n", " ")))
+
+
+class _Page:
+    """One document on a console."""
+
+    def __init__(self, console: Console, document: Document, marks: Sequence[_Mark]) -> None:
+        self._console = console
+        self._document = document
+        self._marks = sorted(marks, key=lambda mark: mark.start)
+
+    def show(self) -> None:
+        document = self._document
+        self._line(document.title or document.id, "bold")
+        about = " · ".join(part for part in (document.id, document.kind, document.licence) if part)
+        self._line(about, "dim")
+        for name, value in document.facets.items():
+            self._line(f"{name}: {value if isinstance(value, str) else '; '.join(value)}", "dim")
+        for notice in document.notices:
+            self._line(f"notice: {notice}", "bold red")
+        place = 0
+        for section in document.sections:
+            self._stretch(place, section.start)
+            self._heading(section)
+            self._stretch(section.body, section.end)
+            place = section.end
+        self._stretch(place, len(document.text))
+
+    def _heading(self, section: Section) -> None:
+        remarks = [section.role] if section.role else []
+        remarks += [f"page {section.page}"] if section.page else []
+        if not section.heading and not remarks:
+            return
+        self._console.print()
+        line = Text("#" * section.level + " ", style="dim")
+        heading = self._text(section.start, section.start + len(section.heading))
+        heading.stylize("bold")
+        line.append_text(heading)
+        if remarks:
+            line.append(f"  [{harmless(', '.join(remarks))}]", style="dim")
+        self._print(line)
+
+    def _stretch(self, start: int, end: int) -> None:
+        """A stretch of text, its figures and tables apart from its paragraphs."""
+        place = start
+        for item in self._items(start, end):
+            self._paragraphs(place, item.start)
+            self._figure(item) if isinstance(item, Figure) else self._table(item)
+            place = max(place, item.end)
+        self._paragraphs(place, end)
+
+    def _items(self, start: int, end: int) -> Iterator[Figure | Table]:
+        every: list[Figure | Table] = [*self._document.figures, *self._document.tables]
+        inside = [item for item in every if start <= item.start < item.end <= end]
+        last = start
+        for item in sorted(inside, key=lambda each: (each.start, -each.end)):
+            if item.start >= last:
+                yield item
+                last = item.end
+
+    def _paragraphs(self, start: int, end: int) -> None:
+        place = start
+        for block in self._document.text[start:end].split("\n\n"):
+            if block.strip():
+                self._console.print()
+                self._print(self._text(place, place + len(block)))
+            place += len(block) + 2
+
+    def _figure(self, figure: Figure) -> None:
+        self._console.print()
+        line = Text("▣ ", style="cyan")
+        line.append_text(self._text(figure.start, figure.end))
+        if figure.files:
+            line.append(f"  ({harmless(', '.join(figure.files))})", style="dim")
+        self._print(line)
+
+    def _table(self, table: Table) -> None:
+        if not table.rows or not self._console.is_terminal or self._marked(table.start, table.end):
+            self._paragraphs(table.start, table.end)
+            return
+        self._console.print()
+        shown = RichTable(title=Text(harmless(f"{table.label} {table.caption}".strip())), show_header=False)
+        for _ in range(max(len(row) for row in table.rows)):
+            shown.add_column(overflow="fold")
+        for row in table.rows:
+            shown.add_row(*(Text(harmless(cell)) for cell in row))
+        self._console.print(shown)
+
+    def _marked(self, start: int, end: int) -> bool:
+        return any(mark.start < end and start < mark.end for mark in self._marks)
+
+    def _text(self, start: int, end: int) -> Text:
+        text = Text(harmless(self._document.text[start:end]))
+        for mark in self._marks:
+            if mark.start < end and start < mark.end:
+                text.stylize(mark.style, max(0, mark.start - start), min(end, mark.end) - start)
+        return text
+
+    def _line(self, text: str, style: str) -> None:
+        self._print(Text(harmless(text), style=style))
+
+    def _print(self, text: Text) -> None:
+        self._console.print(text, soft_wrap=not self._console.is_terminal)

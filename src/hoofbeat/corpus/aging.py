@@ -1,0 +1,106 @@
+"""Aging: which questions of a benchmark rest on reports that have stopped being rare.
+
+A benchmark of rare cases ages: reports are cited, and what was off guideline becomes known. The rarity filter asked of
+newer citations says which source documents would no longer pass, with the counts the corpus was filtered by beside
+those of today.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from hoofbeat.corpus.citations import Citations
+from hoofbeat.corpus.facets import facet_values
+from hoofbeat.corpus.filters.rarity import RarityLimits, rarity
+from hoofbeat.errors import InputError
+from hoofbeat.records import Document, Question
+
+__all__ = ["Aged", "aging_counts", "aging_table", "refilter"]
+
+STATES = ("rare", "unknown", "not rare", "no document")
+HEADER = ("question", "document", "state", "cited_before", "cited_now", "others_before", "others_now", "why")
+
+
+class Aged(Struct, frozen=True, kw_only=True):
+    """One source document of a question: whether it is still rare, counts before and now (None: unknown), and why."""
+
+    question: str
+    document: str
+    state: str
+    cited_before: int | None = None
+    cited_now: int | None = None
+    others_before: int | None = None
+    others_now: int | None = None
+    why: str = ""
+
+
+def refilter(
+    questions: Iterable[Question],
+    document: Callable[[str], Document],
+    citations: Citations,
+    limits: RarityLimits,
+    *,
+    before: Citations | None = None,
+) -> list[Aged]:
+    """A row for each question and source document, in their order; `document` looks one up (`Corpus.get`).
+
+    Counts before come from `before`, or else from the marks that the rarity filter left on the documents. A question
+    that names no document has no row.
+    """
+    rows: list[Aged] = []
+    for question in questions:
+        for id in question.documents:
+            try:
+                found = document(id)
+            except InputError:
+                rows.append(Aged(question=question.id, document=id, state="no document", why="not in this corpus"))
+                continue
+            rows.append(_aged(question.id, found, citations, limits, before))
+    return rows
+
+
+def aging_counts(rows: Iterable[Aged]) -> dict[str, int]:
+    """How many questions are in each state; a question is as its worst document is."""
+    worst: dict[str, int] = {}
+    for row in rows:
+        rank = ("rare", "no document", "unknown", "not rare").index(row.state)
+        worst[row.question] = max(rank, worst.get(row.question, 0))
+    found = Counter(("rare", "no document", "unknown", "not rare")[rank] for rank in worst.values())
+    return {state: found[state] for state in STATES}
+
+
+def aging_table(rows: Sequence[Aged]) -> list[tuple[object, ...]]:
+    """The rows as cells under `HEADER`; what is unknown is empty."""
+    return [tuple(getattr(row, name) for name in HEADER) for row in rows]
+
+
+def _aged(
+    question: str, document: Document, citations: Citations, limits: RarityLimits, before: Citations | None
+) -> Aged:
+    now = citations.of(document)
+    verdict = rarity(document, now, limits)
+    state = str(verdict.facets["rarity"]) if verdict.kept else "not rare"
+    why = f"{verdict.reason}: {verdict.details}" if verdict.reason else ""
+    if before is not None:
+        then = before.of(document)
+        cited, others = (then.total, then.not_case_reports) if then else (None, None)
+    else:
+        cited, others = _mark(document, "cited_by"), _mark(document, "cited_by_other")
+    return Aged(
+        question=question,
+        document=document.id,
+        state=state,
+        cited_before=cited,
+        cited_now=now.total if now else None,
+        others_before=others,
+        others_now=now.not_case_reports if now else None,
+        why=why or ("no year or no citation data, or citing articles of unknown type" if state == "unknown" else ""),
+    )
+
+
+def _mark(document: Document, name: str) -> int | None:
+    value = next(iter(facet_values(document, name)), "")
+    return int(value) if value.isdecimal() else None

@@ -1,0 +1,316 @@
+"""The folder a fetch fills, and how it goes on where it was.
+
+    articles/            what was fetched, under names Hoofbeat chose: this is what `corpus import` reads
+    fetched.jsonl        every file: article, name, address path, licence, size, SHA-256, when it was last updated
+    not_fetched.jsonl    what the service does not have, what the selection left out, what failed, each with the reason
+    .fetch/              state: the selection, the plan page by page, the journal, and parts (`.part`) of files
+
+The plan and the journal are only appended to, a line a step, and a line torn by a kill is dropped. A file is journalled
+with its hash before it is renamed into place, so after a kill at any moment each article is whole, in parts, or not
+begun; all three go on. When a run ends, journal and lists are written in the plan's order: the folder comes out the
+same bytes whether the run was interrupted or not. It holds no clock time and no machine's path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from hoofbeat.errors import OutputError, UsageError
+from hoofbeat.store import Counts
+from hoofbeat.store.files import file_sha256, output_errors, sync_folder, write_bytes
+from hoofbeat.store.tables import canonical_json, write_jsonl
+
+try:
+    import fcntl
+except ImportError:  # Windows: no lock, one fetch at a time is the user's care
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["ARTICLES", "FetchFolder", "FetchResult", "FetchedFile", "Outcome", "Planned", "open_folder"]
+
+ARTICLES = "articles"
+FETCHED = "fetched.jsonl"
+NOT_FETCHED = "not_fetched.jsonl"
+STATE = ".fetch"
+
+_TORN = re.compile(r"^\..+\.\d+\.part$")
+
+T = TypeVar("T")
+
+
+class Planned(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An article to fetch and what the list it came from says of it; `path` is its file's place at the service."""
+
+    id: str
+    path: str = ""
+    licence: str = ""
+    updated: str = ""
+    retracted: bool = False
+
+
+class FetchedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One fetched file. `url` is the path at the service, without host and query."""
+
+    id: str
+    file: str
+    url: str
+    size: int
+    sha256: str
+    licence: str = ""
+    updated: str = ""
+    retracted: bool = False
+
+
+class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How an article came out: kept with its files (or a service's answer), gone, left out, or failed."""
+
+    id: str
+    outcome: Literal["kept", "gone", "rejected", "failed"]
+    reason: str = ""
+    files: tuple[FetchedFile, ...] = ()
+    answer: Any = None
+
+
+class FetchResult(Struct, frozen=True, kw_only=True):
+    """What a fetch brought: the folder, the counts (gone articles count as rejected), and this run's traffic."""
+
+    path: Path
+    counts: Counts
+    new: int = 0
+    requests: int = 0
+    bytes: int = 0
+
+
+class _Not(Struct, frozen=True, kw_only=True):
+    id: str
+    outcome: str
+    reason: str
+
+
+class _Page(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A page of the plan: its articles, where the next one begins, and whether this was the last."""
+
+    articles: tuple[Planned, ...] = ()
+    cursor: str = ""
+    last: bool = False
+
+
+class _State(Struct, frozen=True, kw_only=True):
+    kind: str
+    selection: dict[str, Any]
+
+
+class FetchFolder:
+    """An open fetch folder; see `open_folder`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.state = path / STATE
+        self.new = 0
+        self._plan = self.state / "plan.jsonl"
+        self._journal = self.state / "journal.jsonl"
+        self._pages = list(_lines(self._plan, _Page))
+        self._outcomes = {each.id: each for each in _lines(self._journal, Outcome)}
+        self._failed: dict[str, Outcome] = {}
+
+    @property
+    def planned(self) -> bool:
+        """Whether the plan is complete."""
+        return bool(self._pages) and self._pages[-1].last
+
+    @property
+    def cursor(self) -> str:
+        """Where the plan's next page begins."""
+        return self._pages[-1].cursor if self._pages else ""
+
+    def plan(self) -> list[Planned]:
+        """The articles to fetch, each once, in order."""
+        return list({each.id: each for page in self._pages for each in page.articles}.values())
+
+    def add_page(self, articles: Iterable[Planned], *, cursor: str = "", last: bool = False) -> None:
+        """Add a page to the plan, durably."""
+        page = _Page(articles=tuple(articles), cursor=cursor, last=last)
+        _append(self._plan, page)
+        self._pages.append(page)
+
+    def outcome(self, id: str) -> Outcome | None:
+        """How an article came out in this or an earlier run; failures of earlier runs are forgotten."""
+        return self._outcomes.get(id)
+
+    def part(self, article: str, name: str) -> Path:
+        """Where a file is gathered."""
+        return self.state / "parts" / article / f"{name}.part"
+
+    def keep(self, outcome: Outcome) -> None:
+        """Journal an outcome durably, then put its files in place. A failure is only remembered for the list."""
+        if outcome.outcome == "failed":
+            self._failed[outcome.id] = outcome
+            return
+        _append(self._journal, outcome)
+        self._outcomes[outcome.id] = outcome
+        self._place(outcome)
+        self.new += outcome.outcome == "kept"
+
+    def check(self, outcome: Outcome) -> bool:
+        """Whether the files of a journalled article are there and unharmed; those still in parts are put in place."""
+        self._place(outcome)
+        for file in outcome.files:
+            path = self.path / ARTICLES / file.file
+            if not path.is_file() or path.stat().st_size != file.size or file_sha256(path) != file.sha256:
+                self.forget(outcome.id)
+                return False
+        return True
+
+    def forget(self, id: str) -> None:
+        """Fetch an article again."""
+        outcome = self._outcomes.pop(id, None)
+        for file in outcome.files if outcome else ():
+            (self.path / ARTICLES / file.file).unlink(missing_ok=True)
+
+    def ask_again(self) -> None:
+        """Forget what was gone or left out: another selection, or a later day, may bring it."""
+        write_jsonl(self._journal, (each for each in self._outcomes.values() if each.outcome == "kept"))
+
+    def forget_all(self) -> None:
+        """Begin anew with what is asked of the service; files stay."""
+        self._outcomes.clear()
+        write_jsonl(self._journal, ())
+
+    def _place(self, outcome: Outcome) -> None:
+        """Put an article's files in place; whatever else was gathered of it (another version's) is thrown away."""
+        for file in outcome.files:
+            part, target = self.part(outcome.id, file.file.rpartition("/")[2]), self.path / ARTICLES / file.file
+            with output_errors(target):
+                if part.is_file() and not target.exists() and part.stat().st_size == file.size:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    part.replace(target)
+                    sync_folder(target.parent)
+        shutil.rmtree(self.state / "parts" / outcome.id, ignore_errors=True)
+
+    def finish(self) -> Counts:
+        """Write the lists and the journal in the plan's order and count."""
+        order = {each.id: place for place, each in enumerate(self.plan())}
+        known = sorted(self._outcomes.values(), key=lambda each: (order.get(each.id, len(order)), each.id))
+        write_jsonl(self._journal, known)
+        write_jsonl(self.path / FETCHED, (file for each in known for file in each.files))
+        chosen = [each for id in order if (each := self._outcomes.get(id) or self._failed.get(id)) is not None]
+        missing = [_Not(id=each.id, outcome=each.outcome, reason=each.reason) for each in chosen if each.reason]
+        write_jsonl(self.path / NOT_FETCHED, missing)
+        shutil.rmtree(self.state / "list", ignore_errors=True)
+        with suppress(OSError):
+            (self.state / "parts").rmdir()
+        tally = Counter(each.outcome for each in chosen)
+        left_out = Counter(each.reason for each in chosen if each.outcome in {"gone", "rejected"})
+        failed = Counter(each.reason for each in chosen if each.outcome == "failed")
+        return Counts(
+            kept=tally["kept"],
+            rejected=tally["gone"] + tally["rejected"],
+            failed=tally["failed"],
+            reasons=dict(sorted(left_out.items())),
+            failures=dict(sorted(failed.items())),
+        )
+
+    def answers(self) -> list[Outcome]:
+        """The kept outcomes in the plan's order."""
+        found = (self._outcomes.get(each.id) for each in self.plan())
+        return [each for each in found if each is not None and each.outcome == "kept"]
+
+
+@contextmanager
+def open_folder(
+    target: Path, kind: str, selection: dict[str, object], *, refresh: bool = False
+) -> Iterator[FetchFolder]:
+    """Open or begin a fetch folder for this command, for one process at a time.
+
+    The same selection goes on where it was; another one of the same kind makes a new plan and keeps what is there;
+    `refresh` asks the service for the list again, and for what it said it does not have.
+    """
+    state = target / STATE
+    with output_errors(target):
+        if target.exists() and not state.is_dir() and (not target.is_dir() or any(target.iterdir())):
+            raise OutputError(
+                "something stands there that no fetch made, and it is left alone",
+                where=str(target),
+                fix="choose another folder with -o",
+            )
+        state.mkdir(parents=True, exist_ok=True)
+    with _locked(state / "lock", target):
+        _clear_torn(target)
+        plain = msgspec.json.decode(canonical_json(selection))
+        found = _state(state / "state.json")
+        if found is not None and found.kind != kind:
+            raise UsageError(
+                f"a fetch from {found.kind} lives in this folder, and this one is from {kind}",
+                where=str(target),
+                fix="choose another folder with -o",
+            )
+        if found is None or found.selection != plain or refresh:
+            (state / "plan.jsonl").unlink(missing_ok=True)
+            write_bytes(state / "state.json", canonical_json(_State(kind=kind, selection=plain)) + b"\n")
+            FetchFolder(target).ask_again()
+        yield FetchFolder(target)
+
+
+def _clear_torn(target: Path) -> None:
+    """Remove what a killed process was writing beside its place; nobody else writes here while the lock is held."""
+    for path in (*target.glob(".*.part"), *(target / STATE).rglob(".*.part")):
+        if _TORN.search(path.name):
+            path.unlink(missing_ok=True)
+
+
+def _state(path: Path) -> _State | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_State)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+@contextmanager
+def _locked(path: Path, target: Path) -> Iterator[None]:
+    with output_errors(path), path.open("ab") as stream:
+        if fcntl is not None:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as err:
+                raise OutputError(
+                    "another fetch is at work in this folder", where=str(target), fix="wait for it, or end it"
+                ) from err
+        yield
+
+
+def _append(path: Path, record: Struct) -> None:
+    with output_errors(path), path.open("ab") as stream:
+        stream.write(msgspec.json.encode(record) + b"\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _lines(path: Path, kind: type[T]) -> Sequence[T]:
+    """The whole lines of a journal; what a kill left torn at the end is cut off."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return []
+    good, records = 0, []
+    for line in data.splitlines(keepends=True):
+        try:
+            records.append(msgspec.json.decode(line, type=kind))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            break
+        if not line.endswith(b"\n"):
+            records.pop()
+            break
+        good += len(line)
+    if good < len(data):
+        with output_errors(path), path.open("r+b") as stream:
+            stream.truncate(good)
+    return records

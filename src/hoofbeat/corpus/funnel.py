@@ -1,0 +1,276 @@
+"""The funnel: a corpus through a row of filters, with every document that was dropped, where and why.
+
+The documents stream: memory does not grow with the corpus. A filter that must see all documents first (`two_pass`)
+costs one more reading of the corpus, through the steps before it. The result is a new corpus with the documents that
+stay and their images, `rejected.jsonl`, and `funnel.tsv` for a table and a plot.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+import msgspec
+from msgspec import Struct, field
+
+from hoofbeat.corpus.corpus import Corpus
+from hoofbeat.corpus.filters.base import Documents, Filter, Ready, Rejected, Table, judged
+from hoofbeat.corpus.importing import DOCUMENTS, REJECTED
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Document
+from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
+from hoofbeat.store.files import atomic_write, file_sha256
+from hoofbeat.store.tables import write_jsonl, write_tsv
+
+__all__ = [
+    "FUNNEL",
+    "Funnel",
+    "FunnelStep",
+    "filter_corpus",
+    "funnel_data",
+    "funnel_markdown",
+    "read_funnel",
+    "run_filters",
+]
+
+FUNNEL = "funnel.tsv"
+_HEADER = ("step", "in", "kept", "rejected", "reasons")
+
+
+class FunnelStep(Struct, kw_only=True):
+    """One step: its line, how many documents came in, stayed and went, and why those went."""
+
+    step: str
+    came: int = 0
+    kept: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def rejected(self) -> int:
+        """How many went."""
+        return self.came - self.kept
+
+
+class Funnel:
+    """Documents through steps, one at a time; iterate over it once, then read `steps`, `tables` and `models`."""
+
+    def __init__(self, documents: Documents, steps: Sequence[Filter], progress: Progress = SILENT) -> None:
+        self.filters = tuple(steps)
+        self.steps = [FunnelStep(step=step.line) for step in steps]
+        self.tables: dict[str, Table] = {}
+        self.models: dict[str, str] = {}
+        self._documents = documents
+        self._ready: list[Ready] = []
+        for place, step in enumerate(self.filters):
+            ready = step.prepare(partial(self._through, place), progress)
+            self._ready.append(ready)
+            self.tables.update({_own_name(name, self.tables): table for name, table in ready.tables.items()})
+            self.models.update(ready.models)
+
+    def __iter__(self) -> Iterator[Document | Rejected]:
+        """Every document that stays, with its marks, and every one that does not, in the order of the corpus."""
+        for document in self._documents():
+            place, outcome = self._judged(document, len(self.filters))
+            for step in self.steps[: place + 1]:
+                step.came += 1
+            for step in self.steps[:place]:
+                step.kept += 1
+            if isinstance(outcome, Rejected):
+                reasons = self.steps[place].reasons
+                reasons[outcome.reason] = reasons.get(outcome.reason, 0) + 1
+            yield outcome
+
+    def _through(self, steps: int) -> Iterator[Document]:
+        """The documents that the first so many steps keep."""
+        for document in self._documents():
+            _, outcome = self._judged(document, steps)
+            if isinstance(outcome, Document):
+                yield outcome
+
+    def _judged(self, document: Document, steps: int) -> tuple[int, Document | Rejected]:
+        """What the first so many steps make of a document, and how many it passed."""
+        for place in range(steps):
+            outcome = judged(document, self.filters[place], self._ready[place].judge)
+            if isinstance(outcome, Rejected):
+                return place, outcome
+            document = outcome
+        return steps, document
+
+
+def run_filters(
+    documents: Sequence[Document], steps: Sequence[Filter], progress: Progress = SILENT
+) -> tuple[list[Document], list[Rejected], list[FunnelStep]]:
+    """What the steps keep of documents in memory, what they reject, and the funnel."""
+    funnel = Funnel(lambda: iter(documents), steps, progress)
+    kept: list[Document] = []
+    rejected: list[Rejected] = []
+    for outcome in funnel:
+        if isinstance(outcome, Rejected):
+            rejected.append(outcome)
+        else:
+            kept.append(outcome)
+    return kept, rejected, funnel.steps
+
+
+def filter_corpus(
+    corpus: Corpus,
+    steps: Sequence[Filter],
+    target: Path,
+    *,
+    title: str = "",
+    command: Sequence[str] = (),
+    progress: Progress = SILENT,
+) -> Artefact:
+    """Write a new corpus with what the steps keep; raises `InputError` when that is nothing."""
+    if not steps:
+        raise UsageError("there is nothing to filter by", fix='give at least one step, for example "year>=2023"')
+    if target.resolve() == corpus.path.resolve():
+        raise UsageError("a corpus can't be filtered into itself", where=str(target), fix="choose another folder")
+    inputs = [corpus.artefact.reference(), *_files(steps)]
+    with create(target, replace_kind="corpus") as draft:
+        funnel = Funnel(corpus.documents, steps, progress)
+        images = _Images(corpus, draft.path)
+        kept = _write(funnel, draft.path, images, progress, len(corpus))
+        rejected = len(corpus) - kept
+        if not kept:
+            raise _nothing(funnel.steps, corpus)
+        write_tsv(draft.path / FUNNEL, _HEADER, map(_row, funnel.steps))
+        for name, table in sorted(funnel.tables.items()):
+            write_tsv(draft.path / name, table.header, table.rows)
+        draft.finish(
+            Manifest(
+                kind="corpus",
+                title=title or corpus.artefact.manifest.title,
+                command=list(command),
+                inputs=inputs,
+                settings={"steps": [{"step": step.line, **step.settings} for step in steps]},
+                seeds={name: seed for step in steps for name, seed in step.seeds.items()},
+                models=dict(funnel.models),
+                counts=Counts(kept=kept, rejected=rejected, reasons=_reasons(funnel.steps)),
+                metrics={"funnel": funnel_data(funnel.steps), **images.counts()},
+            )
+        )
+    return open_artefact(target, "corpus")
+
+
+def funnel_data(steps: Sequence[FunnelStep]) -> list[dict[str, object]]:
+    """The funnel as plain data for a plot or JSON: step, in, kept, rejected, reasons."""
+    return [dict(zip(_HEADER, (*_row(step)[:4], dict(_sorted(step.reasons))), strict=True)) for step in steps]
+
+
+def funnel_markdown(steps: Sequence[FunnelStep]) -> str:
+    """The funnel as a Markdown table."""
+    lines = [f"| {' | '.join(_HEADER)} |", "|---|---:|---:|---:|---|"]
+    for step in steps:
+        cells = [str(cell).replace("|", "\\|") for cell in _row(step)]
+        lines.append(f"| `{cells[0]}` | {' | '.join(cells[1:])} |")
+    return "\n".join(lines) + "\n"
+
+
+def read_funnel(artefact: Artefact) -> list[FunnelStep]:
+    """The funnel of a corpus that was filtered."""
+    listed = msgspec.convert(artefact.manifest.metrics.get("funnel"), list[_Stored] | None)
+    if listed is None:
+        raise InputError("this corpus was not filtered: it has no funnel", where=str(artefact.path), fix="filter it")
+    return [FunnelStep(step=each.step, came=each.came, kept=each.kept, reasons=each.reasons) for each in listed]
+
+
+class _Stored(Struct):
+    step: str
+    came: int = field(name="in")
+    kept: int
+    rejected: int
+    reasons: dict[str, int]
+
+
+class _Images:
+    """The images of the documents that stay, from one corpus folder to another."""
+
+    def __init__(self, corpus: Corpus, target: Path) -> None:
+        self._corpus = corpus
+        self._target = target
+        self._copied: set[str] = set()
+        self._missing = 0
+
+    def keep(self, document: Document) -> Document:
+        """Copy a document's images; it names only those that its corpus has."""
+        if not any(figure.files for figure in document.figures):
+            return document
+        figures = tuple(
+            msgspec.structs.replace(figure, files=tuple(name for name in figure.files if self._copy(name)))
+            for figure in document.figures
+        )
+        return msgspec.structs.replace(document, figures=figures)
+
+    def counts(self) -> dict[str, int]:
+        return {"images": len(self._copied), "images_missing": self._missing}
+
+    def _copy(self, name: str) -> bool:
+        parts = PurePosixPath(name).parts
+        if not parts or parts[0] != "images" or ".." in parts or not self._corpus.artefact.has(name):
+            self._missing += 1
+            return False
+        if name not in self._copied:
+            place = self._target.joinpath(*parts)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self._corpus.path.joinpath(*parts), place)
+            self._copied.add(name)
+        return True
+
+
+def _write(funnel: Funnel, folder: Path, images: _Images, progress: Progress, total: int) -> int:
+    """Write what stays and what does not, side by side; says how many stay."""
+    with progress.task("Filter documents", total) as task, atomic_write(folder / REJECTED) as refused:
+
+        def staying() -> Iterator[Document]:
+            for outcome in funnel:
+                task.advance()
+                if isinstance(outcome, Rejected):
+                    refused.write(msgspec.json.encode(outcome) + b"\n")
+                else:
+                    yield images.keep(outcome)
+
+        return write_jsonl(folder / DOCUMENTS, staying())
+
+
+def _row(step: FunnelStep) -> tuple[str, int, int, int, str]:
+    reasons = "; ".join(f"{count} {reason}" for reason, count in _sorted(step.reasons))
+    return step.step, step.came, step.kept, step.rejected, reasons
+
+
+def _sorted(reasons: dict[str, int]) -> list[tuple[str, int]]:
+    return sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _reasons(steps: Sequence[FunnelStep]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for step in steps:
+        total.update(step.reasons)
+    return dict(sorted(total.items()))
+
+
+def _files(steps: Sequence[Filter]) -> list[InputRef]:
+    paths = dict.fromkeys(path for step in steps for path in step.files)
+    return [InputRef(name=path.name, sha256=file_sha256(path), kind="file") for path in paths]
+
+
+def _own_name(name: str, taken: dict[str, Table]) -> str:
+    """The name of a table, numbered where two steps leave one of the same name."""
+    path, number = Path(name), 2
+    while name in taken:
+        name, number = f"{path.stem}-{number}{path.suffix}", number + 1
+    return name
+
+
+def _nothing(steps: Sequence[FunnelStep], corpus: Corpus) -> InputError:
+    last = next((step for step in reversed(steps) if step.came), steps[0])
+    reasons = "; ".join(f"{count} × {reason}" for reason, count in _sorted(last.reasons)[:3])
+    return InputError(
+        f"no document passes: `{last.step}` rejects the last {last.came} ({reasons})",
+        where=str(corpus.path),
+        fix="loosen that step or leave it out",
+    )

@@ -1,0 +1,169 @@
+"""The BEIR layout: `corpus.jsonl`, `queries.jsonl` and `qrels/*.tsv`, the common form of retrieval test collections.
+
+Document ids are made safe as everywhere in a corpus; judgments name the same ids, so that rankings over the imported
+corpus are measured against them as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from hoofbeat.corpus.readers.building import TextBuilder, safe_id, squeeze
+from hoofbeat.corpus.readers.entries import Entry, Refusal, member_of, refusal
+from hoofbeat.corpus.readers.plain import lay_out_prose
+from hoofbeat.corpus.readers.rows import Row, read_rows
+from hoofbeat.errors import InputError
+from hoofbeat.records import Document, Facets, Question
+from hoofbeat.store.tables import read_tsv, write_jsonl, write_tsv
+
+__all__ = ["READER", "Judgments", "TestCollection", "passage_document", "read_beir", "read_corpus", "write_beir"]
+
+READER = "beir/1"
+
+Judgments = dict[str, dict[str, int]]
+"""Question id to document id to grade."""
+
+
+class TestCollection(Struct, frozen=True, kw_only=True):
+    """Questions and the judgments on documents that go with them."""
+
+    __test__ = False
+
+    questions: tuple[Question, ...]
+    judgments: Judgments
+
+
+def read_corpus(path: Path) -> Iterator[Entry | Refusal]:
+    """The documents of a `corpus.jsonl`, BEIR's (`_id`, `title`, `text`, `metadata`) or R2MED's (`id`, `text`)."""
+    for number, row in read_rows(path):
+        if isinstance(row, Refusal):
+            yield row
+            continue
+        try:
+            yield Entry(document=passage_document(row), member=member_of(number))
+        except InputError as err:
+            yield refusal(member_of(number), err)
+
+
+def passage_document(row: Row) -> Document:
+    """One row of a corpus as a document; fields beyond id, title and text become facets."""
+    original = row_id(row)
+    builder = TextBuilder()
+    lay_out_prose(str(row.get("text") or ""), builder)
+    about = row.get("metadata")
+    others = {**row, **(about if isinstance(about, dict) else {})}
+    facets: Facets = {
+        name: squeeze(str(value))
+        for name, value in others.items()
+        if name not in {"_id", "id", "title", "text", "metadata"} and isinstance(value, str | int | float)
+        if squeeze(str(value))
+    }
+    if safe_id(original) != original:
+        facets["source_id"] = original
+    return Document(
+        id=safe_id(original),
+        title=squeeze(str(row.get("title") or "")),
+        text=builder.text,
+        kind="passage",
+        sections=builder.sections(),
+        facets=facets,
+    )
+
+
+def row_id(row: Row) -> str:
+    """A row's id, `_id` or `id`."""
+    value = row.get("_id", row.get("id"))
+    if not isinstance(value, str | int) or not str(value).strip():
+        raise InputError("a field is missing: _id", fix="correct the row")
+    return str(value).strip()
+
+
+def read_beir(path: Path, split: str = "test") -> TestCollection:
+    """The questions of a BEIR folder that `qrels/<split>.tsv` judges, and its judgments.
+
+    A question's `documents` are those judged above 0. A damaged line is an `InputError`: half a test collection would
+    measure something else.
+    """
+    judgments: Judgments = {}
+    file = path / "qrels" / f"{split}.tsv"
+    if not file.is_file():
+        splits = ", ".join(sorted(each.stem for each in (path / "qrels").glob("*.tsv"))) or "none"
+        raise InputError(f"no judgments for the split {split}", where=str(file), fix=f"there are: {splits}")
+    for number, cells in enumerate(read_tsv(file), start=2):
+        judge(judgments, dict(cells), ("query-id", "corpus-id", "score"), number, file)
+    questions = []
+    for number, row in whole_rows(path / "queries.jsonl"):
+        id = row_id(row)
+        if id in judgments:
+            questions.append(question_of(row, id, judgments[id], number))
+    return TestCollection(questions=tuple(questions), judgments=judgments)
+
+
+def whole_rows(path: Path) -> Iterator[tuple[int, Row]]:
+    """The rows of a table of which none may be missing."""
+    if not path.is_file():
+        raise InputError("there is no such file", where=str(path), fix="name the folder of a whole test collection")
+    for number, row in read_rows(path):
+        if isinstance(row, Refusal):
+            raise InputError(f"{row.member}: {row.reason}", where=str(path), fix="correct that line")
+        yield number, row
+
+
+def judge(judgments: Judgments, row: Row, names: tuple[str, str, str], number: int, path: Path) -> None:
+    """Add one row of judgments."""
+    query, document, score = (row.get(name) for name in names)
+    try:
+        grade = int(str(score))
+    except ValueError:
+        raise InputError(
+            f"line {number}: the grade {score!r} is no whole number", where=str(path), fix="correct that line"
+        ) from None
+    if query is None or document is None:
+        raise InputError(f"line {number} names no {names[0]} or {names[1]}", where=str(path), fix="correct that line")
+    judgments.setdefault(str(query), {})[safe_id(str(document))] = grade
+
+
+def question_of(row: Row, id: str, grades: Mapping[str, int], number: int) -> Question:
+    """A query row as a question; fields beyond id, text and answer become facets."""
+    text = row.get("text")
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(f"line {number}: the query {id} has no text", fix="correct that line")
+    skipped = {"_id", "id", "text", "answer", "doc_id", "metadata"}
+    facets: Facets = {
+        name: value for name, value in row.items() if name not in skipped and isinstance(value, str) and value.strip()
+    }
+    answer = row.get("answer")
+    return Question(
+        id=id,
+        text=text.strip(),
+        answer=answer.strip() if isinstance(answer, str) else "",
+        documents=tuple(document for document, grade in grades.items() if grade > 0),
+        facets=facets,
+    )
+
+
+def write_beir(
+    path: Path,
+    documents: Iterable[Document],
+    questions: Iterable[Question] = (),
+    judgments: Mapping[str, Mapping[str, int]] | None = None,
+    split: str = "test",
+) -> int:
+    """Write a BEIR folder and return the number of documents; questions not judged count their `documents` as 1."""
+    asked = list(questions)
+    grades = {question.id: dict.fromkeys(question.documents, 1) for question in asked}
+    grades.update({id: dict(given) for id, given in (judgments or {}).items()})
+    count = write_jsonl(
+        path / "corpus.jsonl",
+        ({"_id": each.id, "title": each.title, "text": each.text, "metadata": each.facets} for each in documents),
+    )
+    write_jsonl(
+        path / "queries.jsonl",
+        ({"_id": each.id, "text": each.full_text, "answer": each.answer, "metadata": each.facets} for each in asked),
+    )
+    rows = ((query, document, grade) for query, found in grades.items() for document, grade in found.items())
+    write_tsv(path / "qrels" / f"{split}.tsv", ("query-id", "corpus-id", "score"), rows)
+    return count

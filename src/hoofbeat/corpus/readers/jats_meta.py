@@ -1,0 +1,195 @@
+"""What a JATS article says about itself: identifiers, journal, dates, licence, notices.
+
+Everything becomes facets (texts or lists of texts), the licence's short name, and notices, so that filters can ask for
+it without knowing the format.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lxml import etree
+
+from hoofbeat.corpus.readers.building import safe_id
+from hoofbeat.corpus.readers.jats_inline import child_text, href, inline_text
+from hoofbeat.corpus.readers.jats_text import LANGUAGE
+
+__all__ = ["article_facets", "article_ids", "article_title", "identifier", "licence_name", "notices"]
+
+LONGEST_LICENCE = 200
+
+_NOTICES = (
+    ("retraction", re.compile(r"retract|withdraw", re.IGNORECASE)),
+    ("correction", re.compile(r"correct|errat|corrig", re.IGNORECASE)),
+    ("expression-of-concern", re.compile(r"concern", re.IGNORECASE)),
+)
+_TITLE_NOTICES = (
+    ("retraction", re.compile(r"\W*(retracted( article)?|retraction|withdrawn)(\s*[:\]]| (notice|note)\b)", re.I)),
+    ("correction", re.compile(r"\W*((author |publisher )?correction(:| to\b)|erratum\b|errata\b|corrigendum\b)", re.I)),
+    ("expression-of-concern", re.compile(r"\W*(editorial )?expression of concern\b", re.I)),
+)
+_ID_ORDER = ("pmc", "pmcid", "publisher-id", "doi", "pmid")
+_NOT_PUBLISHED = {"nihms-submitted", "pmc-release", "received", "accepted", "retracted", "corrected"}
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_CC = re.compile(
+    r"creativecommons\.org/(licenses/(?P<kind>[a-z-]+)|publicdomain/(?P<public>zero|mark))(/(?P<version>\d\.\d))?"
+)
+_WORDS = re.compile(r"CC[ -](?P<kind>BY(?:-N[CD]|-SA)*)\b(?:[ -]?(?P<version>\d\.\d))?", re.IGNORECASE)
+_SPOKEN = re.compile(
+    r"creative commons attribution(?P<kind>[a-z -]*?) licen[cs]e(?:,? version)?\s*(?P<version>\d\.\d)?", re.I
+)
+_SPOKEN_PARTS = (("non ?-?commercial", "NC"), ("no ?-?deriv", "ND"), ("share ?-?alike", "SA"))
+
+
+def article_title(meta: etree._Element) -> str:
+    """Title and subtitle."""
+    title = child_text(meta, "title-group/article-title")
+    subtitle = child_text(meta, "title-group/subtitle")
+    return f"{title}: {subtitle}" if subtitle else title
+
+
+def article_ids(meta: etree._Element) -> dict[str, str]:
+    """The article's identifiers by kind."""
+    found: dict[str, str] = {}
+    for node in meta.iterchildren("article-id"):
+        found.setdefault(str(node.get("pub-id-type") or ""), inline_text(node))
+    return found
+
+
+def identifier(ids: dict[str, str], fallback: str) -> str:
+    """The document's id: of PubMed Central where there is one, else the publisher's, DOI or PubMed's."""
+    kind = next((kind for kind in _ID_ORDER if ids.get(kind)), None)
+    return safe_id(_pmc(ids[kind]) if kind in {"pmc", "pmcid"} else ids[kind]) if kind else safe_id(fallback)
+
+
+def _pmc(value: str) -> str:
+    return f"PMC{value}" if value.isdecimal() else value
+
+
+def article_facets(article: etree._Element, meta: etree._Element, ids: dict[str, str]) -> dict[str, str | list[str]]:
+    """Facets of one article; what it does not state is left out."""
+    journal = article.find("./front/journal-meta")
+    dates = _dates(meta)
+    licence = _licence(meta)
+    facets: dict[str, str | list[str]] = {
+        "journal": _journal(journal),
+        "publisher": "" if journal is None else child_text(journal, "publisher/publisher-name"),
+        "year": min((date[:4] for date in dates.values()), default=""),
+        "date": min((date for date in dates.values() if len(date) == 10), default=""),
+        **{f"date-{kind}": date for kind, date in dates.items() if kind},
+        "pmc": _pmc(ids.get("pmc") or ids.get("pmcid", "")),
+        "doi": ids.get("doi", ""),
+        "pmid": ids.get("pmid", ""),
+        "publisher-id": ids.get("publisher-id", ""),
+        "article-type": str(article.get("article-type") or article.get("response-type") or ""),
+        "keywords": _distinct(meta, "./kwd-group//kwd"),
+        "subjects": _distinct(meta, "./article-categories//subject"),
+        "language": str(article.get(LANGUAGE) or "").lower(),
+        "authors": str(_authors(meta) or ""),
+        "licence-url": "" if licence is None else _address(licence),
+        "licence-type": "" if licence is None else str(licence.get("license-type") or ""),
+        "related": _related(meta),
+    }
+    return {name: value for name, value in facets.items() if value}
+
+
+def _journal(journal: etree._Element | None) -> str:
+    if journal is None:
+        return ""
+    title = journal.find(".//journal-title")
+    return inline_text(journal.find("journal-id") if title is None else title)
+
+
+def _distinct(meta: etree._Element, path: str) -> list[str]:
+    return list(dict.fromkeys(filter(None, map(inline_text, meta.iterfind(path)))))
+
+
+def _authors(meta: etree._Element) -> int:
+    """How many authors, groups counted as one; contributors of another kind (editors, ...) are none."""
+    return sum(
+        1
+        for group in meta.iterchildren("contrib-group")
+        for contributor in group.iterchildren("contrib")
+        if str(contributor.get("contrib-type") or "author") == "author"
+    )
+
+
+def _dates(meta: etree._Element) -> dict[str, str]:
+    """When the article was published, by kind (epub, ppub, collection, ...): year, year and month, or a full date."""
+    found: dict[str, str] = {}
+    for date in meta.iterchildren("pub-date"):
+        kind = str(date.get("pub-type") or date.get("publication-format") or date.get("date-type") or "")
+        if {kind, str(date.get("date-type") or "")} & _NOT_PUBLISHED:
+            continue
+        year = child_text(date, "year")
+        if re.fullmatch(r"[12]\d{3}", year):
+            kept = "-".join([year, *_month_and_day(child_text(date, "month"), child_text(date, "day"))])
+            found[kind] = max(found.get(kind, ""), kept, key=len)
+    return found
+
+
+def _month_and_day(month: str, day: str) -> list[str]:
+    number = (
+        int(month)
+        if month.isdecimal()
+        else 1 + next((place for place, name in enumerate(_MONTHS) if month.lower().startswith(name)), -1)
+    )
+    if not 1 <= number <= 12:
+        return []
+    return [f"{number:02}", f"{int(day):02}"] if day.isdecimal() and 1 <= int(day) <= 31 else [f"{number:02}"]
+
+
+def _licence(meta: etree._Element) -> etree._Element | None:
+    licence = meta.find("./permissions/license")
+    if licence is None:
+        licence = meta.find("./license")
+    return meta.find("./permissions/license_ref") if licence is None else licence
+
+
+def _address(licence: etree._Element) -> str:
+    own = inline_text(licence) if licence.tag == "license_ref" else child_text(licence, "license_ref")
+    links = [href(licence), own, *map(href, licence.iter("ext-link", "uri"))]
+    return next((link.strip() for link in links if link.strip().startswith("http")), "")
+
+
+def licence_name(meta: etree._Element) -> str:
+    """The licence's short name (CC BY 4.0) where it is a known one, else its address or its words, cut short."""
+    licence = _licence(meta)
+    if licence is None:
+        return ""
+    address, words = _address(licence), inline_text(licence)
+    kind = str(licence.get("license-type") or "")
+    text = _short_name(f"{address} {kind} {words}") or address or words
+    return text if len(text) <= LONGEST_LICENCE else text[: LONGEST_LICENCE - 1].rstrip() + "…"
+
+
+def _short_name(text: str) -> str:
+    if found := _CC.search(text.lower()):
+        if found["public"]:
+            return "CC0 1.0" if found["public"] == "zero" else "Public Domain Mark 1.0"
+        return f"CC {found['kind'].upper()} {found['version'] or ''}".strip()
+    if found := _WORDS.search(text):
+        return f"CC {found['kind'].upper()} {found['version'] or ''}".strip()
+    if re.search(r"\bCC ?0\b", text):
+        return "CC0 1.0"
+    if found := _SPOKEN.search(text):
+        parts = [name for pattern, name in _SPOKEN_PARTS if re.search(pattern, found["kind"], re.IGNORECASE)]
+        return f"CC {'-'.join(['BY', *parts])} {found['version'] or ''}".strip()
+    return ""
+
+
+def _related(meta: etree._Element) -> list[str]:
+    """Articles this one is tied to (the retraction, the corrected article, ...): kind and address."""
+    related = (
+        f"{node.get('related-article-type') or ''} {href(node) or inline_text(node)}".strip()
+        for node in meta.iterchildren("related-article")
+    )
+    return list(dict.fromkeys(filter(None, related)))
+
+
+def notices(meta: etree._Element, title: str, kind: str) -> list[str]:
+    """What was said about the article later, or what it says about another: each kind once."""
+    related = [str(node.get("related-article-type") or "") for node in meta.iterchildren("related-article")]
+    found = [name for words in (*related, kind) for name, pattern in _NOTICES if pattern.search(words)]
+    found += [name for name, pattern in _TITLE_NOTICES if pattern.match(title)]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,209 @@
+"""Packages: `.tar.gz`, `.tgz`, `.tar` and `.zip` files as PubMed Central's open-access service gives them out.
+
+An article's package holds one XML file (or, for scans, a PDF) with its images and supplements; a bulk package holds
+thousands of XML files. Nothing is unpacked by the names in the package: XML is read in memory, images go under their
+last name into a scratch folder that the caller empties. Names that climb, links, devices, bombs and absurd numbers of
+members are refused before anything of a package is read.
+"""
+
+from __future__ import annotations
+
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from msgspec import Struct
+
+from hoofbeat.corpus.readers.entries import Entry, Refusal, refusal
+from hoofbeat.corpus.readers.jats import read_jats
+from hoofbeat.corpus.readers.pdf import read_pdf
+from hoofbeat.corpus.readers.streams import FREE_GROWTH, MOST_GROWTH, Inflating, stream_errors
+from hoofbeat.errors import HostileInputError, InputError
+from hoofbeat.records import Document
+
+__all__ = ["PACKAGE_SUFFIXES", "READER", "is_package", "pdf_documents", "read_package"]
+
+READER = "package/1"
+PACKAGE_SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip")
+MOST_MEMBERS = 1_000_000
+LARGEST_ARTICLE = 200_000_000
+LARGEST_IMAGE = 50_000_000
+MOST_IMAGE_BYTES = 2_000_000_000
+STEP = 1_000_000
+
+_IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".tif", ".tiff", ".bmp"})
+
+
+class _Member(Struct, frozen=True):
+    """A member: its name, its stated size, what forbids it (if anything), and how to open it."""
+
+    name: str
+    size: int
+    problem: str
+    open: Callable[[], IO[bytes]]
+
+    @property
+    def suffix(self) -> str:
+        """The name's suffix; none for hidden files and macOS's resource forks."""
+        path = PurePosixPath(self.name)
+        return "" if path.name.startswith(".") else path.suffix.lower()
+
+
+def is_package(path: Path) -> bool:
+    """Whether a file's name is that of a package."""
+    return path.name.lower().endswith(PACKAGE_SUFFIXES)
+
+
+def read_package(path: Path, scratch: Path) -> Iterator[Entry | Refusal]:
+    """The documents of a package; images of a single article are put into `scratch` (made if need be) first."""
+    articles, papers = _survey(path)
+    if not articles and not papers:
+        raise InputError("no article in this package: it holds no XML and no PDF", fix="leave it out")
+    wanted = frozenset({".xml", ".nxml"} if articles else {".pdf"})
+    alone = (articles or papers) == 1
+    scratch.mkdir(parents=True, exist_ok=True)
+    held: list[tuple[str, bytes]] = []
+    written = 0
+    with _members(path) as members:
+        for member in members:
+            if member.suffix in wanted:
+                try:
+                    data = _content(member, LARGEST_ARTICLE)
+                    if alone:
+                        held.append((member.name, data))
+                        continue
+                    yield from _entries(member.name, data, scratch, alone=False)
+                except InputError as err:
+                    yield refusal(member.name, err)
+            elif alone and member.suffix in _IMAGES and member.size <= LARGEST_IMAGE:
+                written += member.size
+                if written > MOST_IMAGE_BYTES:
+                    raise HostileInputError("package refused as hostile: too many images", fix="leave it out")
+                (scratch / _last_name(member.name)).write_bytes(_content(member, LARGEST_IMAGE))
+    for name, data in held:
+        yield from _entries(name, data, scratch, alone=True)
+
+
+def _entries(name: str, data: bytes, scratch: Path, *, alone: bool) -> Iterator[Entry | Refusal]:
+    for document in _documents(name, data, scratch):
+        yield Entry(document=document, member=name if not alone else PurePosixPath(name).name)
+
+
+def _documents(name: str, data: bytes, scratch: Path) -> Iterator[Document]:
+    if not data.strip():
+        raise InputError("the file is empty", fix="leave it out")
+    stem = PurePosixPath(name).stem
+    if PurePosixPath(name).suffix.lower() == ".pdf":
+        yield from pdf_documents(data, scratch / _last_name(name), scratch)
+    else:
+        yield from read_jats(data, stem)
+
+
+def pdf_documents(data: bytes, path: Path, scratch: Path) -> Iterator[Document]:
+    """The document of a PDF, its pictures put into `scratch`; `path` says where its side file would lie."""
+    images: list[tuple[str, bytes]] = []
+    documents = list(read_pdf(data, path, images))
+    if images:
+        scratch.mkdir(parents=True, exist_ok=True)
+    for name, picture in images:
+        (scratch / _last_name(name)).write_bytes(picture)
+    yield from documents
+
+
+def _survey(path: Path) -> tuple[int, int]:
+    """How many XML files and PDFs a package holds, after every member's name, kind and size was checked."""
+    articles = papers = count = 0
+    with _members(path) as members:
+        for member in members:
+            count += 1
+            if count > MOST_MEMBERS:
+                raise HostileInputError(
+                    f"package refused as hostile: more than {MOST_MEMBERS:,} members", fix="leave it out"
+                )
+            if problem := member.problem or _name_problem(member.name):
+                raise HostileInputError(f"package refused as hostile: {problem}", fix="leave it out")
+            articles += member.suffix in {".xml", ".nxml"}
+            papers += member.suffix == ".pdf"
+    return articles, papers
+
+
+def _name_problem(name: str) -> str:
+    parts = name.replace("\\", "/").split("/")
+    if name.startswith(("/", "\\")) or ":" in parts[0]:
+        return "a member has an absolute name"
+    if ".." in parts:
+        return "a member's name climbs out of the package"
+    if "\0" in name or len(name) > 1000:
+        return "a member has an absurd name"
+    return ""
+
+
+def _last_name(name: str) -> str:
+    return PurePosixPath(name.replace("\\", "/")).name[-200:]
+
+
+def _content(member: _Member, most: int) -> bytes:
+    """A member's bytes, never more than so many whatever its header says."""
+    pieces: list[bytes] = []
+    held = 0
+    with member.open() as stream:
+        while piece := stream.read(STEP):
+            pieces.append(piece)
+            held += len(piece)
+            if held > most:
+                raise HostileInputError(f"file too large: more than {most / 1e6:,.0f} MB", fix="leave it out")
+    return b"".join(pieces)
+
+
+@contextmanager
+def _members(path: Path) -> Iterator[Iterator[_Member]]:
+    """A package's members in order, each to be read before the next is asked for."""
+    try:
+        with stream_errors(path), path.open("rb") as stream:
+            yield _zip_members(stream) if path.suffix.lower() == ".zip" else _tar_members(stream, path)
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as err:
+        raise InputError(f"the package is broken or cut off: {err}", fix="fetch it again") from err
+
+
+def _tar_members(stream: IO[bytes], path: Path) -> Iterator[_Member]:
+    gzipped = stream.read(2) == b"\x1f\x8b"
+    stream.seek(0)
+    source: IO[bytes] = Inflating(stream, path.stat().st_size) if gzipped else stream  # type: ignore[assignment]
+    with tarfile.open(fileobj=source, mode="r:") as package:
+        while (info := package.next()) is not None:
+            package.members = []  # type: ignore[attr-defined]  # the list would grow with the package
+            if info.isdir():
+                continue
+            problem = "" if info.isreg() else "a member is a link or a device"
+            if info.size < 0:
+                problem = "a member has a negative size"
+            yield _Member(info.name, info.size, problem, partial(_opened, package, info))
+
+
+def _opened(package: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
+    stream = package.extractfile(info)
+    if stream is None:
+        raise InputError("a member can't be read", fix="leave it out")
+    return stream
+
+
+def _zip_members(stream: IO[bytes]) -> Iterator[_Member]:
+    with zipfile.ZipFile(stream) as package:
+        for info in package.infolist():
+            if info.is_dir():
+                continue
+            kind = stat.S_IFMT(info.external_attr >> 16)
+            problem = ""
+            if kind not in {0, stat.S_IFREG}:
+                problem = "a member is a link or a device"
+            elif info.file_size > FREE_GROWTH + MOST_GROWTH * info.compress_size:
+                problem = f"a member grows more than {MOST_GROWTH}-fold"
+            elif info.flag_bits & 1:
+                problem = "a member is encrypted"
+            yield _Member(info.filename, info.file_size, problem, partial(package.open, info))

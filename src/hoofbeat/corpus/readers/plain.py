@@ -1,0 +1,224 @@
+"""Plain text with its structure written inline: headings on lines of their own, captions, tables with tabs.
+
+Published case reports come this way out of text-mining corpora: a heading stands alone in its block or on the first
+line of it, captions stand where the figure stood, and table cells are parted by tabs. Handbooks in plain text have the
+headings only. What can't be told apart for sure stays a paragraph: no word is lost either way, except the stray `pmc`
+such corpora put before the first word and figure labels that stand a second time without a caption.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from hoofbeat.corpus.readers.building import TextBuilder, squeeze
+from hoofbeat.corpus.readers.front_matter import split_front_matter
+from hoofbeat.corpus.readers.markdown import assemble, is_item, list_items
+from hoofbeat.corpus.roles import Role, role_of
+from hoofbeat.records import Document
+
+__all__ = ["TEXT_READER", "lay_out", "lay_out_prose", "read_text"]
+
+TEXT_READER = "text/2"
+LONGEST_HEADING = 80
+WRAPPED_WIDTH = 100
+LEAST_BODY = 60
+LONGEST_HEADING_RUN = 3
+
+_STRAY = re.compile(r"pmc(?=[A-Z0-9])")
+_BLANK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+_FIGURE = re.compile(
+    r"(?P<label>(?i:(?:supplementary |supplemental )?fig(?:ure|\.)?)\s{0,3}S?\d{1,3}[A-Za-z]?)"
+    r"(?:\s*$|\s*[.:|)–—]\s*(?=\S)|\s+(?=[^a-z]|[a-z][.)]))"
+)
+_REPEATED = re.compile(r"Fig(?:ure|\.)?\s{0,3}\d{1,3}[A-Za-z]?(?=Fig(?:ure|\.)?\s{0,3}\d)")
+_TABLE = re.compile(r"((?i:table)\s{0,3}(?:S?\d{1,3}[A-Za-z]?|[IVX]{1,4})(?![A-Za-z]))\s*[.:|–—]?\s*")
+_NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})[.)]?\s+(?=[^\W\d_])")
+_ADDRESS = re.compile(r"https?://|www\.|@|\borcid\b|\bdoi\b|=", re.IGNORECASE)
+_LABELLED = re.compile(r":\s*\S")
+_MAIN = frozenset(
+    {
+        Role.ABSTRACT,
+        Role.INTRODUCTION,
+        Role.CASE,
+        Role.METHODS,
+        Role.RESULTS,
+        Role.DISCUSSION,
+        Role.CONCLUSION,
+        Role.BACK,
+    }
+)
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+class _Unit(Struct, frozen=True):
+    """A line (or a wrapped paragraph), or a table's rows, and how it stands in its block."""
+
+    text: str
+    rows: tuple[tuple[str, ...], ...] = ()
+    alone: bool = False
+    first: bool = False
+    is_list: bool = False
+
+
+def read_text(text: str, stem: str) -> Iterator[Document]:
+    """The one document of a plain text file."""
+    about, rest = split_front_matter(text)
+    builder = TextBuilder()
+    lay_out(rest, builder)
+    yield assemble(about, builder, stem)
+
+
+def lay_out(text: str, builder: TextBuilder) -> None:
+    """Put a text with inline headings, captions and tables into a builder."""
+    units = list(_units(_STRAY.sub("", text.strip("\n"), count=1) if _STRAY.match(text) else text.strip("\n")))
+    headings = _headings(units)
+    levels = _Levels()
+    last_label = ""
+    place = 0
+    while place < len(units):
+        unit = units[place]
+        following = units[place + 1] if place + 1 < len(units) else None
+        place += 1
+        if unit.rows:
+            builder.table(unit.rows)
+        elif place - 1 in headings:
+            heading = squeeze(unit.text)
+            level, role = levels.of(heading)
+            builder.heading(heading, level, role=role)
+        elif figure := _FIGURE.match(unit.text):
+            label, caption = squeeze(figure.group("label")), squeeze(unit.text[figure.end() :])
+            if caption or label != last_label:
+                builder.figure(label=label, caption=caption)
+            last_label = label
+        elif following and following.rows and (table := _TABLE.match(unit.text)):
+            builder.table(following.rows, label=squeeze(table.group(1)), caption=squeeze(unit.text[table.end() :]))
+            place += 1
+        else:
+            builder.paragraph(unit.text if unit.is_list else squeeze(unit.text))
+
+
+def lay_out_prose(text: str, builder: TextBuilder) -> None:
+    """Put a section's text into a builder: paragraphs and lists, no headings.
+
+    Lines broken inside brackets or before a closing mark belong together (text taken from web pages breaks there).
+    """
+    for block in _BLANK.split(text.strip("\n")):
+        paragraph = ""
+        for line in filter(None, map(squeeze, block.split("\n"))):
+            if paragraph and (_is_open(paragraph) or line[0] in ",.;:)]}"):
+                gap = "" if paragraph[-1] in _OPENING or line[0] in ",.;:)]}" else " "
+                paragraph += gap + line
+                continue
+            builder.paragraph(paragraph)
+            paragraph = line
+        builder.paragraph(paragraph)
+
+
+def _is_open(text: str) -> bool:
+    """Whether the end of a text stands inside a bracket that was opened not long ago."""
+    tail = text[-200:]
+    return sum(tail.count(mark) for mark in _OPENING) > sum(tail.count(mark) for mark in _CLOSING)
+
+
+def _units(text: str) -> Iterator[_Unit]:
+    widths = sorted(len(line) for line in text.split("\n") if line.strip())
+    wrapped = not widths or widths[len(widths) * 95 // 100] <= WRAPPED_WIDTH
+    for block in _BLANK.split(text):
+        lines = [_REPEATED.sub("", line) for line in block.split("\n") if line.strip()]
+        tabbed = [place for place, line in enumerate(lines) if "\t" in line.strip(" ")]
+        if tabbed:
+            yield from _lines(lines[: tabbed[0]], wrapped)
+            rows = (tuple(map(squeeze, line.strip(" ").split("\t"))) for line in lines[tabbed[0] : tabbed[-1] + 1])
+            kept = tuple(_trimmed(row) for row in rows if any(row))
+            if kept:
+                yield _Unit("", rows=kept)
+            lines = lines[tabbed[-1] + 1 :]
+        yield from _lines(lines, wrapped)
+
+
+def _trimmed(row: tuple[str, ...]) -> tuple[str, ...]:
+    """A row without the empty cells at its end (corpora end every row with a tab)."""
+    end = len(row)
+    while end > 1 and not row[end - 1]:
+        end -= 1
+    return row[:end]
+
+
+def _lines(lines: Sequence[str], wrapped: bool) -> Iterator[_Unit]:
+    if len(lines) == 1:
+        yield _Unit(lines[0], alone=True, first=True, is_list=is_item(lines[0]))
+    elif any(map(is_item, lines)):
+        yield _Unit("\n".join(list_items(list(lines), plain=True)), is_list=True)
+    elif wrapped:
+        if lines and _is_known_heading(lines[0]):
+            yield _Unit(lines[0], first=True)
+            lines = lines[1:]
+        yield from [_Unit(" ".join(lines))] if lines else []
+    else:
+        yield from (_Unit(line, first=number == 0) for number, line in enumerate(lines))
+
+
+def _is_known_heading(line: str) -> bool:
+    """Whether the first line of a wrapped block is a heading for sure: nothing else than a part's well-known name."""
+    unit = _Unit(line)
+    return len(line) < LEAST_BODY and _could_be_heading(unit) and bool(role_of(squeeze(line)))
+
+
+def _headings(units: Sequence[_Unit]) -> set[int]:
+    """Which units are headings: short lines that something follows, alone in their block or before a long line."""
+    found: set[int] = set()
+    run: list[int] = []
+    for place, unit in enumerate(units[:-1]):
+        following = units[place + 1]
+        known = _could_be_heading(unit) and bool(role_of(squeeze(unit.text)))
+        above = unit.alone or following.rows or len(following.text) >= LEAST_BODY
+        after_heading = unit.first or place - 1 in found
+        if _could_be_heading(unit) and after_heading and (known or above) and not _is_caption(unit, following):
+            found.add(place)
+            run = run if known else [*run, place]
+        else:
+            found -= set(run) if len(run) > LONGEST_HEADING_RUN else set()
+            run = []
+    return found - (set(run) if len(run) > LONGEST_HEADING_RUN else set())
+
+
+def _is_caption(unit: _Unit, following: _Unit) -> bool:
+    return bool(_FIGURE.match(unit.text)) or bool(following.rows and _TABLE.match(unit.text))
+
+
+def _could_be_heading(unit: _Unit) -> bool:
+    text = unit.text.strip()
+    if unit.rows or len(text) > LONGEST_HEADING or text[-1] in ".,;!…" or _ADDRESS.search(text) or _TABLE.match(text):
+        return False
+    begins = bool(_NUMBERED.match(text)) or (text[0].isalpha() and not text[0].islower() and not unit.is_list)
+    return begins and (not _LABELLED.search(text) or role_of(squeeze(text)) not in {"", Role.BACK})
+
+
+class _Levels:
+    """Levels of headings that only their words and numbers tell: main parts are 1, what stands under them 2 or more."""
+
+    def __init__(self) -> None:
+        self._parent = ""
+        self._seen_main = False
+        self._main_caps = False
+
+    def of(self, heading: str) -> tuple[int, str]:
+        """The level and the role of the next heading."""
+        own = role_of(heading)
+        numbered = _NUMBERED.match(heading)
+        main = own in _MAIN
+        if numbered:
+            level = numbered.group(1).count(".") + 1
+        elif main or not self._seen_main or (self._main_caps and heading.isupper()):
+            level = 1
+        else:
+            level = 2
+        role = own if level == 1 else role_of(heading, self._parent)
+        if level == 1:
+            self._parent = role
+            if main:
+                self._seen_main, self._main_caps = True, heading.isupper()
+        return level, role

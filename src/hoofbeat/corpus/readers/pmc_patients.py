@@ -1,0 +1,110 @@
+"""PMC-Patients: 167,000 (V2: 250,000) patient summaries taken from case reports, with graded relations between them.
+
+Published as one CSV or one JSON array with the same fields: `patient_uid`, `PMID`, `title`, `patient` (the summary),
+`age` (pairs of number and unit), `gender`, `relevant_articles` (PMID to grade) and `similar_patients` (uid to grade);
+in the CSV the last ones are written as Python literals. Files are read row by row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from hoofbeat.corpus.readers.building import TextBuilder, safe_id, squeeze
+from hoofbeat.corpus.readers.entries import Entry, Refusal, member_of, refusal
+from hoofbeat.corpus.readers.plain import lay_out_prose
+from hoofbeat.corpus.readers.rows import Row, first_row, read_rows
+from hoofbeat.errors import InputError
+from hoofbeat.records import Document, Facets
+
+__all__ = ["READER", "PatientRelations", "is_pmc_patients", "read_pmc_patients", "read_relations"]
+
+READER = "pmc-patients/1"
+FIELDS = frozenset({"patient_uid", "patient", "PMID"})
+
+_YEARS = {"year": 1.0, "month": 1 / 12, "week": 7 / 365.25, "day": 1 / 365.25, "hour": 1 / 8766}
+_AGE = re.compile(r"[\[(]\s*(\d+(?:\.\d+)?)\s*,\s*['\"](year|month|week|day|hour)s?['\"]\s*[\])]")
+_GRADE = re.compile(r"['\"]([\w-]{1,40})['\"]\s*:\s*(\d)")
+
+
+class PatientRelations(Struct, frozen=True, kw_only=True):
+    """One patient's relations: patients like it and articles about it, each with its grade (2 closer than 1)."""
+
+    patient: str
+    similar: dict[str, int]
+    articles: dict[str, int]
+
+
+def is_pmc_patients(path: Path) -> bool:
+    """Whether a table is PMC-Patients, told by the fields of its first row."""
+    row = first_row(path)
+    return isinstance(row, dict) and row.keys() >= FIELDS
+
+
+def read_pmc_patients(path: Path) -> Iterator[Entry | Refusal]:
+    """Every patient summary as a document."""
+    for number, row in read_rows(path):
+        if isinstance(row, Refusal):
+            yield row
+            continue
+        try:
+            yield Entry(document=_document(row), member=member_of(number))
+        except InputError as err:
+            yield refusal(member_of(number), err)
+
+
+def read_relations(path: Path) -> Iterator[PatientRelations]:
+    """The relations of every patient, for retrieval of patients and of articles; bad rows are left out."""
+    for _, row in read_rows(path):
+        if not isinstance(row, Refusal) and row.get("patient_uid"):
+            yield PatientRelations(
+                patient=safe_id(str(row["patient_uid"])),
+                similar={safe_id(id): grade for id, grade in _grades(row.get("similar_patients")).items()},
+                articles=_grades(row.get("relevant_articles")),
+            )
+
+
+def _document(row: Row) -> Document:
+    id, text = str(row.get("patient_uid") or "").strip(), row.get("patient")
+    if not id or not isinstance(text, str):
+        raise InputError("a field is missing: patient_uid or patient", fix="correct the row")
+    builder = TextBuilder()
+    lay_out_prose(text, builder)
+    facets: Facets = {"pmid": str(row.get("PMID") or "").strip(), "gender": str(row.get("gender") or "").strip()}
+    age = _age(row.get("age"))
+    facets["age"] = "" if age is None else f"{age:.4g}"
+    facets["similar_patients"] = [safe_id(other) for other in _grades(row.get("similar_patients"))]
+    return Document(
+        id=safe_id(id),
+        title=squeeze(str(row.get("title") or "")) or id,
+        text=builder.text,
+        kind="patient-summary",
+        sections=builder.sections(),
+        facets={name: value for name, value in facets.items() if value},
+    )
+
+
+def _age(value: object) -> float | None:
+    """The age in years, from pairs of number and unit."""
+    pairs: list[tuple[str, str]] = []
+    if isinstance(value, str):
+        pairs = _AGE.findall(value)
+    elif isinstance(value, list):
+        pairs = [(str(pair[0]), str(pair[1])) for pair in value if isinstance(pair, list) and len(pair) == 2]
+    try:
+        years = [float(number) * _YEARS[unit] for number, unit in pairs]
+    except (KeyError, ValueError):
+        return None
+    return sum(years) if years else None
+
+
+def _grades(value: object) -> dict[str, int]:
+    """Ids with grades: an object, a list (all grade 1), or either written as a literal in a cell."""
+    if isinstance(value, dict):
+        return {str(id): grade for id, grade in value.items() if isinstance(grade, int)}
+    if isinstance(value, list):
+        return {str(id): 1 for id in value if isinstance(id, str | int)}
+    return {id: int(grade) for id, grade in _GRADE.findall(value)} if isinstance(value, str) else {}

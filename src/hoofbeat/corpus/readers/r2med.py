@@ -1,0 +1,69 @@
+"""The R2MED layout: `query.jsonl` (id, text, answer, doc_id, body_system), `corpus.jsonl` (id, text), `qrels.jsonl`.
+
+Its eight sets are published so, and the recipe of the same name writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from hoofbeat.corpus.readers.beir import Judgments, TestCollection, judge, question_of, row_id, whole_rows
+from hoofbeat.records import Document, Question
+from hoofbeat.store.tables import write_jsonl
+
+__all__ = ["READER", "read_r2med", "write_r2med"]
+
+READER = "r2med/1"
+
+
+def read_r2med(path: Path) -> TestCollection:
+    """The questions and judgments of an R2MED folder; `body_system` is a facet, the answer the gold answer."""
+    judgments: Judgments = {}
+    for number, row in whole_rows(path / "qrels.jsonl"):
+        judge(judgments, row, ("q_id", "p_id", "score"), number, path / "qrels.jsonl")
+    questions = []
+    for number, row in whole_rows(path / "query.jsonl"):
+        id = row_id(row)
+        questions.append(question_of(row, id, judgments.get(id, {}), number))
+    return TestCollection(questions=tuple(questions), judgments=judgments)
+
+
+def write_r2med(
+    path: Path,
+    documents: Iterable[Document],
+    questions: Iterable[Question] = (),
+    judgments: Mapping[str, Mapping[str, int]] | None = None,
+) -> int:
+    """Write an R2MED folder and return the number of documents."""
+    asked = list(questions)
+    grades = {question.id: dict.fromkeys(question.documents, 1) for question in asked}
+    grades.update({id: dict(given) for id, given in (judgments or {}).items()})
+    count = write_jsonl(path / "corpus.jsonl", ({"id": each.id, "text": _whole(each)} for each in documents))
+    write_jsonl(
+        path / "query.jsonl",
+        (
+            {
+                "id": each.id,
+                "text": each.full_text,
+                "answer": each.answer,
+                "doc_id": [document for document, grade in grades[each.id].items() if grade > 0],
+                "body_system": each.facets.get("body_system", ""),
+            }
+            for each in asked
+        ),
+    )
+    write_jsonl(
+        path / "qrels.jsonl",
+        (
+            {"q_id": query, "p_id": document, "score": grade}
+            for query, found in grades.items()
+            for document, grade in found.items()
+        ),
+    )
+    return count
+
+
+def _whole(document: Document) -> str:
+    """R2MED has no title field: the title stands before the text."""
+    return f"{document.title}\n{document.text}" if document.title else document.text

@@ -1,0 +1,165 @@
+"""Rows of tables: JSON lines, JSON arrays, CSV and TSV, plain or gzipped, one at a time however large the file.
+
+Each row comes with its line number as a dictionary, or as a `Refusal` when it can't be read; the rows after it go on.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from hoofbeat.corpus.readers.entries import Refusal, member_of, refusal
+from hoofbeat.corpus.readers.streams import LONGEST_LINE, lines, open_stream, text_of
+from hoofbeat.errors import HostileInputError, InputError
+
+__all__ = ["ROW_SUFFIXES", "Row", "bare_suffix", "first_row", "read_rows"]
+
+ROW_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
+MOST_COLUMNS = 10_000
+MOST_SEPARATORS = 1_000_000
+STEP = 1 << 20
+LONGEST_LOOK = 4_000_000
+
+Row = dict[str, object]
+
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+def bare_suffix(path: Path) -> str:
+    """The suffix that says what a file is: `.jsonl` for both `a.jsonl` and `a.jsonl.gz`."""
+    return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+
+
+def first_row(path: Path) -> Row | Refusal | None:
+    """A file's first row, if it is not too long to be looked at before the file is read."""
+    return next((row for _, row in read_rows(path, LONGEST_LOOK)), None)
+
+
+def read_rows(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, Row | Refusal]]:
+    """The rows of a file with their line numbers (for a JSON array: their place in it)."""
+    suffix = bare_suffix(path)
+    with open_stream(path) as stream:
+        if suffix == ".json":
+            yield from _array(stream)
+        elif suffix in {".csv", ".tsv"}:
+            yield from _separated(lines(stream, longest), "\t" if suffix == ".tsv" else ",")
+        else:
+            yield from _json_lines(lines(stream, longest))
+
+
+def _json_lines(numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, Row | Refusal]]:
+    for number, line in numbered:
+        if not line.isspace():
+            yield number, _json_row(line, number)
+
+
+def _json_row(line: bytes, number: int) -> Row | Refusal:
+    try:
+        return _object(msgspec.json.decode(text_of(line, number)))
+    except RecursionError:
+        return refusal(
+            member_of(number), HostileInputError("JSON refused as hostile: nested too deep", fix="leave it out")
+        )
+    except (msgspec.DecodeError, UnicodeError) as err:
+        return refusal(member_of(number), InputError(f"not readable JSON: {err}"))
+    except InputError as err:
+        return refusal(member_of(number), err)
+
+
+def _object(value: object) -> Row:
+    if not isinstance(value, dict):
+        raise InputError("not a JSON object: a row needs named fields", fix="write one object a row")
+    return value
+
+
+def _array(stream: IO[bytes]) -> Iterator[tuple[int, Row | Refusal]]:
+    """The objects of a JSON array, decoded as they come; one object alone is an array of one."""
+    decode = json.JSONDecoder().raw_decode
+    text, ended = _more(stream, STEP, first=True)
+    place = _BETWEEN.match(text).end()  # type: ignore[union-attr]
+    place += text.startswith("[", place)
+    number = 0
+    while True:
+        place = _BETWEEN.match(text, place).end()  # type: ignore[union-attr]
+        if text.startswith("]", place) or (ended and place == len(text)):
+            return
+        problem = ""
+        try:
+            value, end = decode(text, place)
+        except RecursionError:
+            raise HostileInputError("JSON refused as hostile: nested too deep", fix="leave it out") from None
+        except json.JSONDecodeError as err:
+            problem, end = err.msg, len(text)
+        if ended or end < len(text):
+            if problem:
+                raise InputError(f"not readable JSON: object {number + 1}: {problem}", fix="correct the file")
+            number += 1
+            yield number, _row_or_refusal(value, number)
+            place = end
+            continue
+        text, place = text[place:], 0
+        if len(text) > LONGEST_LINE:
+            raise InputError(f"not readable JSON: object {number + 1}: it has no end", fix="correct the file")
+        more, ended = _more(stream, max(STEP, len(text)), first=False)
+        text += more
+
+
+def _row_or_refusal(value: object, number: int) -> Row | Refusal:
+    try:
+        return _object(value)
+    except InputError as err:
+        return refusal(member_of(number), err)
+
+
+def _more(stream: IO[bytes], size: int, *, first: bool) -> tuple[str, bool]:
+    """More text of a stream, up to a line's end where there is one soon, and whether the stream has ended."""
+    data = stream.read(min(size, LONGEST_LINE))
+    if not data:
+        return "", True
+    while data[-1] >= 0x80 and (byte := stream.read(1)):
+        data += byte
+    return text_of(data, 1 if first else 2), False
+
+
+def _separated(numbered: Iterator[tuple[int, bytes]], separator: str) -> Iterator[tuple[int, Row | Refusal]]:
+    csv.field_size_limit(LONGEST_LINE)
+    reader = csv.reader(_texts(numbered, separator), delimiter=separator)
+    header: list[str] = []
+    while True:
+        before = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as err:
+            yield before, refusal(member_of(before), InputError(f"not readable as a table row: {err}"))
+            continue
+        if len(cells) > MOST_COLUMNS:
+            raise HostileInputError(
+                f"table refused as hostile: {len(cells):,} columns, at most {MOST_COLUMNS:,} are read"
+            )
+        if not any(cell.strip() for cell in cells):
+            continue
+        if not header:
+            header = [cell.strip() for cell in cells]
+        elif len(cells) != len(header):
+            what = f"wrong number of cells: {len(cells)} where the header has {len(header)}"
+            yield before, refusal(member_of(before), InputError(what))
+        else:
+            yield before, dict(zip(header, cells, strict=True))
+
+
+def _texts(numbered: Iterator[tuple[int, bytes]], separator: str) -> Iterator[str]:
+    for number, line in numbered:
+        if line.count(separator.encode()) > MOST_SEPARATORS:
+            raise HostileInputError(
+                f"table refused as hostile: more than {MOST_SEPARATORS:,} separators in line {number}",
+                fix="leave it out",
+            )
+        yield text_of(line, number)

@@ -1,0 +1,152 @@
+"""Files read as streams: plain or gzipped, line by line, within limits that a bomb runs into and real data does not.
+
+Text compresses five- or tenfold. A stream that grows two hundredfold past the first hundred megabytes is refused,
+and so is a line longer than any document.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from hoofbeat.errors import HostileInputError, InputError
+
+__all__ = ["LONGEST_LINE", "Inflating", "gunzip", "lines", "open_stream", "stream_errors", "text_of"]
+
+LONGEST_LINE = 64_000_000
+MOST_GROWTH = 200
+FREE_GROWTH = 100_000_000
+STEP = 1_000_000
+
+
+class Inflating(io.RawIOBase):
+    """A gzip stream that counts what comes out of it, only goes forward, and stops a bomb.
+
+    `read` refuses to hand out more than `LONGEST_LINE` bytes at once: who asks for that was told to by the file.
+    """
+
+    def __init__(self, stream: IO[bytes], compressed: int) -> None:
+        self._inner = gzip.GzipFile(fileobj=stream, mode="rb")
+        self._most = FREE_GROWTH + MOST_GROWTH * compressed
+        self._position = 0
+
+    def readable(self) -> bool:
+        """A stream to read from."""
+        return True
+
+    def tell(self) -> int:
+        """How many bytes have come out."""
+        return self._position
+
+    def seekable(self) -> bool:
+        """Forward only."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go forward to a place."""
+        if whence != io.SEEK_SET or offset < self._position:
+            raise HostileInputError("compressed file refused as hostile: it leads backwards", fix="leave it out")
+        while self._position < offset and self.read(min(STEP, offset - self._position)):
+            pass
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, as many as asked for unless the stream ends."""
+        if size < 0 or size > LONGEST_LINE + 1:
+            raise HostileInputError(
+                "compressed file refused as hostile: one piece of it is too large", fix="leave it out"
+            )
+        return self._counted(self._inner.read(size))
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """The next line, or so much of it."""
+        limit = LONGEST_LINE + 1 if size is None or size < 0 else size
+        return self._counted(self._inner.readline(limit))
+
+    def close(self) -> None:
+        """Close the stream."""
+        if not self.closed:
+            self._inner.close()
+        super().close()
+
+    def _counted(self, data: bytes) -> bytes:
+        self._position += len(data)
+        if self._position > self._most:
+            raise HostileInputError(
+                f"compressed file refused as hostile: it grows more than {MOST_GROWTH}-fold", fix="leave it out"
+            )
+        return data
+
+
+@contextmanager
+def stream_errors(path: Path) -> Iterator[None]:
+    """The system's and the decompressor's errors as ours."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as err:
+        raise InputError(
+            f"the compressed file is broken or cut off: {err}", where=str(path), fix="fetch it again"
+        ) from err
+    except OSError as err:
+        raise InputError(
+            f"can't read the file: {err.strerror or err}", where=str(path), fix="check the path and its permissions"
+        ) from err
+
+
+@contextmanager
+def open_stream(path: Path) -> Iterator[IO[bytes]]:
+    """A file's content as a stream; what ends in `.gz` is decompressed on the way, within limits."""
+    with stream_errors(path), path.open("rb") as stream:
+        if path.suffix.lower() != ".gz":
+            yield stream
+            return
+        inflating = Inflating(stream, path.stat().st_size)
+        try:
+            yield inflating  # type: ignore[misc]
+        finally:
+            inflating.close()
+
+
+def gunzip(path: Path, most: int) -> bytes:
+    """A gzipped file's whole content, at most so many bytes."""
+    pieces: list[bytes] = []
+    held = 0
+    with open_stream(path) as stream:
+        while piece := stream.read(STEP):
+            pieces.append(piece)
+            held += len(piece)
+            if held > most:
+                raise HostileInputError(
+                    f"file too large: more than {most / 1e6:,.0f} MB when decompressed", fix="split it, or leave it out"
+                )
+    return b"".join(pieces)
+
+
+def lines(stream: IO[bytes], longest: int = LONGEST_LINE) -> Iterator[tuple[int, bytes]]:
+    """The lines of a stream with their numbers; one that is longer than any document ends the reading."""
+    number = 0
+    while line := stream.readline(longest + 1):
+        number += 1
+        if len(line) > longest:
+            raise HostileInputError(
+                f"line too long: line {number} has more than {longest / 1e6:,.0f} MB",
+                fix="split it, or leave it out",
+            )
+        yield number, line
+
+
+def text_of(line: bytes, number: int) -> str:
+    """A line's text: UTF-8, else Windows-1252. NUL bytes mean that it is not text."""
+    if b"\0" in line:
+        raise InputError("NUL bytes in a text file: it is binary, damaged, or not UTF-8", fix="convert it to UTF-8")
+    if number == 1:
+        line = line.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line.decode("cp1252", errors="replace")

@@ -1,0 +1,31 @@
+"""Vocabularies: codes and names of conditions, found in texts with their places, and labels made from them.
+
+`load_vocabulary("icd10cm")` gives a `Vocabulary`; `lookup` asks what a wording means, `find_in` what a text mentions.
+`label_specialty` sorts a document into a paper's specialties by rule, `label_with_model` asks a model.
+"""
+
+from __future__ import annotations
+
+from hoofbeat.corpus.vocabularies.abbreviations import find_abbreviations
+from hoofbeat.corpus.vocabularies.labelling import Label, ModelLabel, label_specialty, label_with_model
+from hoofbeat.corpus.vocabularies.loading import load_vocabulary, vocabulary_names
+from hoofbeat.corpus.vocabularies.schemes import SCHEMES, Scheme, load_scheme
+from hoofbeat.corpus.vocabularies.terms import Match, Term
+from hoofbeat.corpus.vocabularies.vocabulary import Vocabulary, find_words
+
+__all__ = [
+    "SCHEMES",
+    "Label",
+    "Match",
+    "ModelLabel",
+    "Scheme",
+    "Term",
+    "Vocabulary",
+    "find_abbreviations",
+    "find_words",
+    "label_specialty",
+    "label_with_model",
+    "load_scheme",
+    "load_vocabulary",
+    "vocabulary_names",
+]

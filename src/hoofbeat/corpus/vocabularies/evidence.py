@@ -1,0 +1,227 @@
+"""What in a document speaks for which field of medicine: words by their place, journal, age, and ICD-10-CM codes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+
+from msgspec import Struct
+
+from hoofbeat.corpus.vocabularies.schemes import medical_fields
+from hoofbeat.corpus.vocabularies.terms import Term
+from hoofbeat.corpus.vocabularies.vocabulary import Vocabulary
+from hoofbeat.corpus.vocabularies.words import normal_form, phrase_key, tokens
+from hoofbeat.records import Document
+
+__all__ = ["Evidence", "Place", "gather", "places"]
+
+_STRONG = 3.0
+_ICD = 2.0
+_JOURNAL = 4.0
+_CHILD = 12.0
+_LEAD = 1500
+_WEIGHTS = {"title": 6.0, "keywords": 4.0, "journal": 4.0, "diagnosis": 4.0, "abstract": 3.0, "lead": 3.0, "case": 3.0}
+_OTHER_WEIGHT = 1.0
+_ROLES = {
+    "abstract": "abstract",
+    "diagnosis": "diagnosis",
+    **dict.fromkeys(("case", "patient", "tests", "treatment", "outcome"), "case"),
+}
+_LEFT_OUT = "back"
+_MOST_READ = 12_000
+_AGE = re.compile(
+    r"(?<![\w-])(\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten)[\s-]+(day|week|month|year|yr)s?[\s-]+old\b"
+)
+_ADULT_AGE = 18
+
+
+class Place(Struct, frozen=True):
+    """A stretch of a document that is weighed as one: what it is, its text, and where that begins in the document."""
+
+    kind: str
+    text: str
+    start: int = 0
+
+
+class Evidence(Struct, frozen=True, kw_only=True):
+    """Words at a place that speak for a field, with how much they add; offsets point into the place's own text.
+
+    For title, keywords and journal that is the title, keywords or journal; for all others the document's text.
+    """
+
+    field: str
+    place: str
+    text: str
+    start: int
+    end: int
+    points: float
+
+
+def places(document: Document) -> Iterator[Place]:
+    """The stretches of a document, each with what it is."""
+    if document.title:
+        yield Place("title", document.title)
+    for name in ("keywords", "journal", "diagnosis"):
+        value = document.facets.get(name, "")
+        if text := value if isinstance(value, str) else "; ".join(value):
+            yield Place(name if name != "diagnosis" else "keywords", text)
+    if not document.sections:
+        yield Place("lead", document.text[:_LEAD])
+        yield Place("case", document.text[_LEAD : _LEAD * 4], _LEAD)
+        yield Place("body", document.text[_LEAD * 4 :], _LEAD * 4)
+        return
+    first = True
+    for section in document.sections:
+        text = document.text[section.body : section.end]
+        if text and section.role != _LEFT_OUT:
+            kind = _ROLES.get(section.role, "lead" if first else "body")
+            yield Place(kind, text, section.body)
+            first = False
+
+
+def gather(document: Document, vocabulary: Vocabulary | None = None) -> list[Evidence]:
+    """All evidence of a document. The words of a place share its weight, so that a long text shouts no louder."""
+    grouped: dict[str, list[Evidence]] = {}
+    room: Counter[str] = Counter()
+    for place in places(document):
+        read = place.text[: max(0, _MOST_READ - room[place.kind])]
+        room[place.kind] += len(read)
+        grouped.setdefault(place.kind, []).extend(_in_place(Place(place.kind, read, place.start), vocabulary))
+    found: list[Evidence] = []
+    for kind, items in grouped.items():
+        total = sum(item.points for item in items)
+        scale = _WEIGHTS.get(kind, _OTHER_WEIGHT) / (total + 4.0)
+        found += [
+            Evidence(
+                field=item.field,
+                place=kind,
+                text=item.text,
+                start=item.start,
+                end=item.end,
+                points=item.points * scale,
+            )
+            for item in items
+        ]
+    return found + list(_child(document))
+
+
+def _in_place(place: Place, vocabulary: Vocabulary | None) -> Iterator[Evidence]:
+    if place.kind == "journal":
+        yield from _journal(place)
+        return
+    counts: Counter[tuple[str, str]] = Counter()
+    firsts: dict[tuple[str, str], tuple[int, int, float]] = {}
+    for form, start, end, names in _hits(place.text, vocabulary):
+        for name, points in names:
+            counts[name, form] += 1
+            firsts.setdefault((name, form), (start, end, points))
+    fields = medical_fields()
+    for (name, form), count in counts.items():
+        start, end, points = firsts[name, form]
+        weight = points * fields[name].weight * (1.0 + math.log(count))
+        text = place.text[start:end]
+        yield Evidence(
+            field=name, place=place.kind, text=text, start=place.start + start, end=place.start + end, points=weight
+        )
+
+
+Hit = tuple[str, int, int, tuple[tuple[str, float], ...]]
+
+
+def _hits(text: str, vocabulary: Vocabulary | None) -> Iterator[Hit]:
+    """Phrases of the rules, single words, and codes, each with the fields it speaks for."""
+    for match in _phrases().find_phrases(text):
+        names = tuple((code.rpartition(":")[0], _points(code)) for code in match.codes)
+        yield phrase_key(match.text), match.start, match.end, names
+    forms, starts, ends = tokens(text)
+    for form, start, end in zip(forms, starts, ends, strict=True):
+        if names := _fields_of(form):
+            yield form, start, end, names
+    if vocabulary is not None:
+        for match in vocabulary.find_in(text):
+            if names := _fields_of_code(match.code):
+                yield match.code, match.start, match.end, names
+
+
+def _points(code: str) -> float:
+    return _STRONG if code.endswith(":strong") else 1.0
+
+
+@cache
+def _phrases() -> Vocabulary:
+    """The rules of several words as a vocabulary."""
+    by_code: dict[str, list[str]] = {}
+    for name, rules in medical_fields().items():
+        for code, words in ((f"{name}:strong", rules.strong), (f"{name}:word", rules.words)):
+            by_code[code] = [word for word in words if " " in word]
+    terms = [Term(code=code, name=code, synonyms=tuple(words)) for code, words in by_code.items() if words]
+    return Vocabulary.of("fields", terms)
+
+
+@cache
+def _word_rules() -> tuple[tuple[str, str, float], ...]:
+    """The rules of one word: pattern, field, points."""
+    rules = []
+    for name, each in medical_fields().items():
+        for points, words in ((_STRONG, each.strong), (1.0, each.words)):
+            rules += [(word, name, points) for word in words if " " not in word]
+    return tuple(rules)
+
+
+@lru_cache(maxsize=100_000)
+def _fields_of(form: str) -> tuple[tuple[str, float], ...]:
+    """The fields a word speaks for, each with its best rule's points."""
+    best: dict[str, float] = {}
+    for pattern, name, points in _word_rules():
+        if pattern.endswith("*"):
+            fits = form.startswith(pattern[:-1])
+        elif pattern.startswith("*"):
+            fits = form.endswith(pattern[1:])
+        else:
+            fits = form == normal_form(pattern)
+        if fits:
+            best[name] = max(points, best.get(name, 0.0))
+    return tuple(best.items())
+
+
+@lru_cache(maxsize=20_000)
+def _fields_of_code(code: str) -> tuple[tuple[str, float], ...]:
+    category = code.partition(".")[0]
+    ranges: Iterable[tuple[str, str]] = (
+        (name, span) for name, rules in medical_fields().items() for span in rules.icd10
+    )
+    names = {name for name, span in ranges if span.partition("-")[0] <= category <= span.partition("-")[2]}
+    return tuple((name, _ICD) for name in sorted(names))
+
+
+def _journal(place: Place) -> Iterator[Evidence]:
+    lower = place.text.lower()
+    for name, rules in medical_fields().items():
+        for part in rules.journals:
+            if (start := lower.find(part)) >= 0 and (start == 0 or not lower[start - 1].isalpha()):
+                end = start + len(part)
+                text = place.text[start:end]
+                yield Evidence(field=name, place="journal", text=text, start=start, end=end, points=_JOURNAL)
+                break
+
+
+def _child(document: Document) -> Iterator[Evidence]:
+    """The patient's age, the first that is given in title or text."""
+    for place, text in (("title", document.title), ("case", document.text)):
+        if found := _AGE.search(text):
+            number, unit = found.groups()
+            years = int(number) if number.isdigit() else 5
+            if unit not in ("year", "yr") or years < _ADULT_AGE:
+                points = _CHILD / 4 if unit in ("year", "yr") and years > 12 else _CHILD / 3
+                yield Evidence(
+                    field="pediatrics",
+                    place=place,
+                    text=found.group(),
+                    start=found.start(),
+                    end=found.end(),
+                    points=points,
+                )
+            return

@@ -1,0 +1,77 @@
+"""A corpus out again: what others read, and what a spreadsheet must not run."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from hoofbeat import teaching
+from hoofbeat.corpus import Corpus, import_corpus, read_file
+from hoofbeat.corpus.exporting import FORMATS, export_corpus
+from hoofbeat.corpus.readers import read_beir, read_r2med
+from hoofbeat.errors import UsageError
+from hoofbeat.records import Question
+
+QUESTIONS = [Question(id="q1", text="Which case?", answer="That one.", documents=("hbt-case-01",))]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    folder = tmp_path_factory.mktemp("corpus")
+    import_corpus([teaching.cases_folder()], folder / "cases")
+    return Corpus.open(folder / "cases")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_holds_every_document_and_repeats_byte_for_byte(corpus: Corpus, tmp_path: Path, form: str) -> None:
+    first = export_corpus(corpus, tmp_path / "one", form, questions=QUESTIONS)
+    second = export_corpus(corpus, tmp_path / "two", form, questions=QUESTIONS)
+    assert first.manifest.counts.kept == len(corpus) == 24
+    assert first.manifest.files == second.manifest.files
+    assert first.verify() == []
+
+
+def test_beir_comes_back_with_its_questions(corpus: Corpus, tmp_path: Path) -> None:
+    export_corpus(corpus, tmp_path / "out", "beir", questions=QUESTIONS)
+    back = read_beir(tmp_path / "out")
+    assert [question.text for question in back.questions] == ["Which case?"]
+    assert back.judgments == {"q1": {"hbt-case-01": 1}}
+    import_corpus([tmp_path / "out"], tmp_path / "again")
+    texts = {document.id: document.text for document in Corpus.open(tmp_path / "again").documents()}
+    assert texts["hbt-case-01"].split() == corpus.get("hbt-case-01").text.split()
+
+
+def test_r2med_comes_back_with_its_questions(corpus: Corpus, tmp_path: Path) -> None:
+    export_corpus(corpus, tmp_path / "out", "r2med", questions=QUESTIONS)
+    assert read_r2med(tmp_path / "out").judgments == {"q1": {"hbt-case-01": 1}}
+
+
+def test_markdown_comes_back_with_its_headings(corpus: Corpus, tmp_path: Path) -> None:
+    export_corpus(corpus, tmp_path / "out", "markdown")
+    source = corpus.get("hbt-case-01")
+    [back] = read_file(tmp_path / "out" / "documents" / "hbt-case-01.md")
+    assert [section.heading for section in back.sections if section.heading] == [
+        section.heading for section in source.sections if section.heading
+    ]
+    assert back.id == source.id
+    assert back.title == source.title
+
+
+def test_a_spreadsheet_runs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "evil.md").write_text(
+        "---\nid: evil\ntitle: =HYPERLINK(1)\njournal: '@SUM(1)\n---\n\n+1 is how this text begins.\n", encoding="utf-8"
+    )
+    import_corpus([tmp_path / "evil.md"], tmp_path / "corpus")
+    export_corpus(Corpus.open(tmp_path / "corpus"), tmp_path / "out", "csv")
+    with (tmp_path / "out" / "documents.csv").open(encoding="utf-8", newline="") as stream:
+        [row] = csv.DictReader(stream)
+    assert row["title"].startswith("'=")
+    assert row["text"].startswith("'+1")
+    assert all(cell[:1] not in ("=", "+", "-", "@") for cell in row.values())
+
+
+def test_an_unknown_format_is_refused(corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no export format"):
+        export_corpus(corpus, tmp_path / "out", "xlsx")
