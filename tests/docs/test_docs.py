@@ -82,9 +82,10 @@ def test_the_models_page_s_configuration_is_read(tmp_path: Path) -> None:
     assert load_config(tmp_path / "hoofbeat.toml").models["judge"].price_out == 10.0
 
 
-def test_the_models_page_s_python_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["models.md", "corpora.md"])
+def test_the_pages_python_runs(tmp_path: Path, name: str) -> None:
     needs_weights("smollm2-135m")
-    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
     [(_, code)] = [found for found in _BLOCK.findall(page) if found[0] == "python"]
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
