@@ -10,6 +10,7 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.corpus_export import export_command
 from hoofbeat.cli.corpus_fetch import fetch_command
 from hoofbeat.cli.corpus_filter import aging_command, filter_command
+from hoofbeat.cli.corpus_label import label_command
 from hoofbeat.cli.corpus_stats import show_command, stats_command
 from hoofbeat.cli.session import command_words, json_option, output_option
 from hoofbeat.corpus import import_corpus
@@ -68,5 +69,13 @@ def _facet(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-for _verb in (fetch_command, filter_command, stats_command, show_command, export_command, aging_command):
+for _verb in (
+    fetch_command,
+    filter_command,
+    label_command,
+    stats_command,
+    show_command,
+    export_command,
+    aging_command,
+):
     command.add_command(_verb)
