@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import command_words, find_corpus, json_option, output_option
+from hoofbeat.cli.session import command_words, find_corpus, json_option, output_option, plot_option
 from hoofbeat.corpus.aging import HEADER, Aged, aging_counts, aging_table, refilter
 from hoofbeat.corpus.citations import load_citations
 from hoofbeat.corpus.corpus import Corpus
@@ -16,6 +16,8 @@ from hoofbeat.corpus.filters import FACET, KNOWN, parse_filters
 from hoofbeat.corpus.filters.rarity import RarityLimits
 from hoofbeat.corpus.funnel import FunnelStep, filter_corpus, funnel_data, read_funnel
 from hoofbeat.recipes import Benchmark
+from hoofbeat.reports.plots import funnel_svg
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_tsv
 
 __all__ = ["aging_command", "filter_command"]
@@ -30,8 +32,11 @@ _EPILOG = f"\b\nFilters, in the order they are to be applied; `not` before one t
 @click.option("--keep", "lines", multiple=True, required=True, metavar="FILTER", help="A filter, or several with ; .")
 @output_option("filtered")
 @click.option("--title", default="", help="Title of the new corpus.")
+@plot_option
 @json_option
-def filter_command(corpus: Path, lines: tuple[str, ...], output: Path, title: str, as_json: bool) -> None:
+def filter_command(
+    corpus: Path, lines: tuple[str, ...], output: Path, title: str, plot: Path | None, as_json: bool
+) -> None:
     """Keep the documents of CORPUS that pass every filter, as a new corpus.
 
     What is rejected is listed with step and reason in rejected.jsonl, the counts in funnel.tsv.
@@ -41,6 +46,9 @@ def filter_command(corpus: Path, lines: tuple[str, ...], output: Path, title: st
     artefact = filter_corpus(Corpus.open(corpus), steps, output, title=title, command=command_words(), progress=screen)
     funnel = read_funnel(artefact)
     show_funnel(screen, funnel)
+    if plot is not None:
+        write_bytes(plot, funnel_svg(funnel).encode())
+        screen.say(f"plot: {plot}")
     screen.finish(artefact, next_step=f"hoofbeat corpus stats {output}", funnel=funnel_data(funnel))
 
 

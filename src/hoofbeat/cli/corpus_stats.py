@@ -19,12 +19,14 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import command_words, json_option
+from hoofbeat.cli.session import command_words, json_option, plot_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.stats import CorpusStats, Share, compute_stats, load_tokenizer, write_stats
 from hoofbeat.corpus.vocabularies import SCHEMES, Match, find_words, load_scheme, load_vocabulary
 from hoofbeat.records import Document, Figure, Section, Table
+from hoofbeat.reports.plots import stats_svg
 from hoofbeat.store import Cost, Counts
+from hoofbeat.store.files import write_bytes
 
 __all__ = ["show_command", "stats_command"]
 
@@ -53,9 +55,15 @@ def harmless(text: str) -> str:
     help=f"Specialty scheme: {', '.join(SCHEMES)}, or a TOML file; `none` for no labels. Default: all that ship.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for the tables as TSV files.")
+@plot_option
 @json_option
 def stats_command(
-    corpus_path: Path, tokenizer: str, schemes: tuple[str, ...], output: Path | None, as_json: bool
+    corpus_path: Path,
+    tokenizer: str,
+    schemes: tuple[str, ...],
+    output: Path | None,
+    plot: Path | None,
+    as_json: bool,
 ) -> None:
     """Count a corpus: specialty, year, venue, licence, kind, language, figures, and lengths.
 
@@ -77,6 +85,9 @@ def stats_command(
     artefact = write_stats(output, stats, corpus, command=command_words()) if output else None
     if not as_json:
         _print_stats(stats)
+    if plot is not None:
+        write_bytes(plot, stats_svg(stats).encode())
+        screen.say(f"plot: {plot}")
     if artefact is not None:
         screen.finish(artefact, next_step=f"hoofbeat corpus show {corpus_path} ID", stats=stats)
     elif as_json:

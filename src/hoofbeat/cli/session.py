@@ -30,10 +30,12 @@ __all__ = [
     "ledger_file",
     "open_session",
     "output_option",
+    "plot_option",
 ]
 
 F = TypeVar("F", bound=Callable[..., object])
 
+plot_option = click.option("--plot", type=click.Path(path_type=Path), help="Draw it to this SVG file, too.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
 
