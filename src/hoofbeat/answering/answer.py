@@ -17,6 +17,8 @@ __all__ = ["GREEDY", "Planned", "Sampling", "answer_all", "fit", "plan_answers",
 _CHARS_PER_TOKEN = 3.0
 _PROMPT_TOKENS = 400
 _FALLBACK_WINDOW = 8192
+_FENCE_CHARS = 60
+_HEADING_CHARS = 120  # no more of a heading is shown
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
@@ -70,23 +72,14 @@ def fit(
     kept: list[Passage] = []
     dropped: list[str] = []
     for passage in passages:
-        size = len(passage.text) + len(passage.heading) + 60
+        around = _FENCE_CHARS + min(_HEADING_CHARS, len(passage.heading))
+        size = len(passage.text) + around
         if size <= room and not dropped:
             kept.append(passage)
             room -= size
         elif not kept and not dropped and room > 200:
-            end = passage.start + room - 60
-            kept.append(
-                Passage(
-                    id=passage.id,
-                    document=passage.document,
-                    text=passage.text[: room - 60],
-                    start=passage.start,
-                    end=end,
-                    heading=passage.heading,
-                    page=passage.page,
-                )
-            )
+            text = passage.text[: room - around]
+            kept.append(msgspec.structs.replace(passage, text=text, end=passage.start + len(text)))
             dropped.append(f"{passage.id} (cut)")
         else:
             dropped.append(passage.id)
@@ -108,7 +101,7 @@ def request_for(planned: Planned, sampling: Sampling = GREEDY) -> ChatRequest:
 def answer_all(
     model: Model, planned: Sequence[Planned], *, sampling: Sampling = GREEDY, progress: Progress = SILENT
 ) -> list[Answer]:
-    """Make every planned answer; a call that fails leaves an answer with its failure."""
+    """Make every planned answer; a call that fails, or brings no text, leaves an answer with its failure."""
 
     async def work(item: Planned) -> Answer:
         base = Answer(
@@ -123,6 +116,11 @@ def answer_all(
         if isinstance(outcome, Failure):
             return msgspec.structs.replace(base, failure=outcome)
         text, reasoning = outcome.reply.text.strip(), outcome.reply.reasoning
+        if not text:
+            cut = outcome.reply.finish == "length"
+            why = "the output limit was reached before the answer began" if cut else "the model wrote nothing"
+            failure = Failure(kind="truncated" if cut else "unreadable", message=why)
+            return msgspec.structs.replace(base, failure=failure, calls=outcome.calls)
         return msgspec.structs.replace(base, text=text, reasoning=reasoning, calls=outcome.calls)
 
     return model.run(planned, work, title="answering", progress=progress)

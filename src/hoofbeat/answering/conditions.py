@@ -14,7 +14,7 @@ from hoofbeat.errors import UsageError
 
 __all__ = ["Condition", "parse_condition"]
 
-_RETRIEVED = re.compile(r"(?P<line>.+?)\s*@\s*(?P<top>\d+)\s*")
+_RETRIEVED = re.compile(r"(?P<line>.+?)\s*@\s*(?P<top>\d{1,3})\s*")
 
 
 class Condition(Struct, frozen=True, kw_only=True):

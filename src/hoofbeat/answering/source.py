@@ -24,8 +24,12 @@ Search = Callable[[Sequence[Question], str], Sequence[Sequence[Passage]]]
 
 def asked_of(question: Question, document: Document, pack: Pack) -> bool:
     """Whether a source is asked a question: general questions go to all, others to the sources of their group."""
-    group = question.facets.get("group", "general")
-    return group in ("general", "", document.facets.get(pack.group_facet))
+    groups = _values(question.facets.get("group", "general"))
+    return groups <= {""} or "general" in groups or bool(groups & _values(document.facets.get(pack.group_facet, "")))
+
+
+def _values(facet: str | list[str]) -> set[str]:
+    return {facet} if isinstance(facet, str) else set(facet)
 
 
 def plan_sources(
@@ -36,18 +40,29 @@ def plan_sources(
     *,
     window: int | None,
     whole_up_to: int,
+    max_tokens: int | None = None,
 ) -> list[Planned]:
-    """Plan every (question, source): a short source is shown whole, a long one by its best passages."""
-    planned = []
+    """Plan every (question, source): a short source is shown whole, a long one by its best passages.
+
+    A source that does not fit the window as a whole is a long one, too: its end would be left out otherwise.
+    """
+    output = max_tokens or load_prompt("answer-source").max_tokens
+
+    def plan(question: Question, document: Document, passages: Sequence[Passage]) -> Planned:
+        kept, dropped = fit(passages, question.full_text, window, output)
+        return Planned(question=question, condition=document.id, passages=kept, dropped=dropped)
+
+    planned: list[Planned] = []
     for document in documents:
         mine = [question for question in questions if asked_of(question, document, pack)]
         if len(document.text) <= whole_up_to:
-            shown: Sequence[Sequence[Passage]] = [sections(document)] * len(mine)
-        else:
-            shown = search(mine, document.id)
-        for question, passages in zip(mine, shown, strict=True):
-            kept, dropped = fit(passages, question.full_text, window, load_prompt("answer-source").max_tokens)
-            planned.append(Planned(question=question, condition=document.id, passages=kept, dropped=dropped))
+            whole = sections(document)
+            tried = [plan(question, document, whole) for question in mine]
+            planned += [item for item in tried if not item.dropped]
+            mine = [item.question for item in tried if item.dropped]
+        if mine:
+            found = search(mine, document.id)
+            planned += [plan(question, document, passages) for question, passages in zip(mine, found, strict=True)]
     return sorted(planned, key=lambda item: (item.question.id, item.condition))
 
 
@@ -55,21 +70,30 @@ def source_request(planned: Planned, pack: Pack, max_tokens: int | None = None) 
     """The call for one question and one source; its output contract names the sections that are shown."""
     prompt = load_prompt("answer-source")
     limit = max_tokens or prompt.max_tokens
+    names = {heading: name for name, heading in _sections(planned.passages).items()}
     values = {
         "question": planned.question.full_text,
-        "passages": planned.passages,
+        "passages": [msgspec.structs.replace(item, heading=names[item.heading]) for item in planned.passages],
         "source_word": pack.source_word,
         "reader": pack.reader,
     }
     schema = msgspec.json.decode(msgspec.json.encode(prompt.schema))
-    schema["properties"]["passage"]["enum"] = [*_sections(planned.passages), NO_SECTION]
+    schema["properties"]["passage"]["enum"] = [*names.values(), NO_SECTION]
     schema["properties"]["answer"]["maxLength"] = max(60, 3 * limit - 100)  # the rest of the object needs room too
     return prompt.request(values, schema=schema, max_tokens=limit)
 
 
 def _sections(passages: Sequence[Passage]) -> dict[str, str]:
-    """The sections shown: the name a model sees, and the heading it stands for."""
-    return {label(passage.heading) or "untitled": passage.heading for passage in passages}
+    """The sections shown: the name a model sees, one for each heading and never `none`, and the heading itself."""
+    names: dict[str, str] = {}
+    for heading in dict.fromkeys(passage.heading for passage in passages):
+        plain = name = label(heading).strip() or "untitled"
+        number = 1
+        while name in names or name.lower() == NO_SECTION:
+            number += 1
+            name = f"{plain[:110].strip()} ({number})"
+        names[name] = heading
+    return names
 
 
 def answer_from_sources(
@@ -78,10 +102,11 @@ def answer_from_sources(
     """Answer every planned (question, source) and decide whether the source is silent on it.
 
     A model that chooses no section, or writes the sentence of absence, decides it at once; any other answer is put to a
-    yes/no call. Citations count only where the heading was among the passages shown.
+    yes/no call. Citations count only where the heading was among the passages shown. A source of which nothing fits the
+    model's window is not silent: that is a failure, without a call.
     """
     absence = load_prompt("absence")
-    marker = _normal(pack.not_addressed.partition(":")[0])
+    marker = _opening(pack.not_addressed)
 
     async def work(item: Planned) -> Answer:
         base = Answer(
@@ -92,21 +117,23 @@ def answer_from_sources(
             evidence=item.passages,
             dropped=item.dropped,
         )
+        if item.dropped and not item.passages:
+            why = Failure(kind="context-overflow", message="no passage fits the model's window", attempts=0)
+            return msgspec.structs.replace(base, failure=why)
         outcome = await model.chat_json(source_request(item, pack, max_tokens))
         if isinstance(outcome, Failure):
             return msgspec.structs.replace(base, failure=outcome)
         section, text = str(outcome.value["passage"]), str(outcome.value["answer"]).strip()
-        if section == NO_SECTION or not text or _normal(text).startswith(marker):
+        if section == NO_SECTION or not text or _opening(text) == marker:
             return msgspec.structs.replace(base, text=pack.not_addressed, absent=True, calls=outcome.calls)
-        heading = _sections(item.passages).get(section, section)
         check = await model.chat_json(absence.request({"question": item.question.full_text, "answer": text}))
         if isinstance(check, Failure):
-            return msgspec.structs.replace(base, text=text, calls=outcome.calls, failure=check)
+            return msgspec.structs.replace(base, calls=outcome.calls, failure=check)
         return msgspec.structs.replace(
             base,
             text=text,
             absent=check.value["addressed"] == "no",
-            citations=_citations(f"[{heading}] {text}", item.passages),
+            citations=_citations(section, text, item.passages),
             calls=outcome.calls + check.calls,
         )
 
@@ -117,7 +144,14 @@ def _normal(text: str) -> str:
     return " ".join(re.sub(r"\W+", " ", text).lower().split())
 
 
-def _citations(text: str, passages: Sequence[Passage]) -> tuple[str, ...]:
-    headings = {_normal(passage.heading): passage.heading for passage in passages}
-    found = (_normal(match) for match in _CITATION.findall(text))
-    return tuple(dict.fromkeys(headings[name] for name in found if name in headings))
+def _opening(text: str) -> str:
+    """The words before the first colon or full stop: what tells the sentence of absence from an answer."""
+    return _normal(re.split(r"[:.]", text, maxsplit=1)[0])
+
+
+def _citations(section: str, text: str, passages: Sequence[Passage]) -> tuple[str, ...]:
+    """The headings cited: that of the section chosen, then those named in brackets, of those that were shown."""
+    shown = _sections(passages)
+    by_words = {_normal(name): heading for name, heading in shown.items()}
+    named = (by_words.get(_normal(match), "") for match in _CITATION.findall(text))
+    return tuple(dict.fromkeys(heading for heading in (shown[section], *named) if heading))

@@ -92,7 +92,7 @@ def command(
         raise UsageError(
             f"{samples} samples at temperature 0 would all be the same", fix="give --temperature 0.6, or one sample"
         )
-    parsed = [parse_condition(text) for text in dict.fromkeys(conditions)]
+    parsed = list({condition.name: condition for condition in map(parse_condition, conditions)}.values())
     bench = Benchmark.open(benchmark)
     corpus = find_corpus(corpus_path, bench.artefact) if any(c.needs_corpus for c in parsed) else None
     questions = bench.first(limit)

@@ -34,7 +34,9 @@ def plan_audit(
     progress: Progress,
 ) -> AuditPlan:
     """Plan an audit of a corpus, or of some of its documents."""
-    documents: list[Document] = [corpus.get(name) for name in sources] if sources else list(corpus.documents())
+    documents: list[Document] = (
+        [corpus.get(name) for name in dict.fromkeys(sources)] if sources else list(corpus.documents())
+    )
     if len({document.id for document in documents}) < 2:
         raise UsageError("an audit compares sources, so it needs at least two", fix="name more documents with --source")
     pieces = [piece for document in documents for piece in chunk(document)]

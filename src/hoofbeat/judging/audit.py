@@ -11,6 +11,7 @@ from msgspec import Struct
 from hoofbeat.answering.answer import Planned
 from hoofbeat.answering.run import count_outcomes
 from hoofbeat.answering.source import Search, answer_from_sources, plan_sources, source_request
+from hoofbeat.errors import UsageError
 from hoofbeat.judging.relation import compare_answers, comparison_request
 from hoofbeat.models import Estimate, Model
 from hoofbeat.progress import SILENT, Progress
@@ -43,6 +44,12 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     settings: dict[str, object]
 
+    def __post_init__(self) -> None:
+        for kind, items in (("source", self.documents), ("question", self.questions)):
+            twice = [name for name, count in Counter(item.id for item in items).items() if count > 1]
+            if twice:
+                raise UsageError(f"the {kind} {twice[0]} is there more than once", fix=f"give each {kind} once")
+
     def planned(self, model: Model) -> list[Planned]:
         """Every (question, source) with what will be shown."""
         return plan_sources(
@@ -52,6 +59,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
             self.search,
             window=model.context,
             whole_up_to=self.whole_up_to,
+            max_tokens=self.max_tokens,
         )
 
     def estimate(self, model: Model, judge: Model) -> Estimate:

@@ -42,10 +42,10 @@ def judge_equivalence(
         )
         question = by_id.get(answer.question)
         if answer.failure is not None:
-            why = Failure(kind=answer.failure.kind, message=f"no answer: {answer.failure.message}")
+            why = Failure(kind=answer.failure.kind, message=f"no answer: {answer.failure.message}", attempts=0)
             return msgspec.structs.replace(base, failure=why)
         if question is None or not question.answer:
-            why = Failure(kind="input", message="the question has no gold answer")
+            why = Failure(kind="input", message="the question has no gold answer", attempts=0)
             return msgspec.structs.replace(base, failure=why)
         outcome = await model.chat_json(equivalence_request(question, answer))
         if isinstance(outcome, Failure):

@@ -37,6 +37,7 @@ def comparison_request(question: Question, a: str, b: str, pack: Pack) -> ChatRe
     """The call that compares two answers, with the pack's labels in its output contract."""
     prompt = load_prompt("compare")
     with_significance = " and ".join(label.name for label in pack.judged if label.significance)
+    note = f"Give it for {with_significance} only, else none." if with_significance else "Always write none."
     values = {
         "question": question.full_text,
         "answer_a": a,
@@ -44,7 +45,7 @@ def comparison_request(question: Question, a: str, b: str, pack: Pack) -> ChatRe
         "labels": pack.judged,
         "reader": pack.reader,
         "significance_meaning": pack.significance_meaning.strip(),
-        "schema_note": f"Give it for {with_significance} only, else none.",
+        "schema_note": note,
     }
     assert prompt.schema is not None
     schema = msgspec.json.decode(msgspec.json.encode(prompt.schema))
@@ -66,12 +67,13 @@ def compare_answers(
     async def work(pair: Pair) -> Comparison:
         question, a, b = pair
         base = Comparison(question=question.id, a=a.source, b=b.source, judge=model.spec)
-        for side in (a, b):
-            if side.failure is not None:
-                why = Failure(kind=side.failure.kind, message=f"no answer of {side.source}: {side.failure.message}")
-                return msgspec.structs.replace(base, failure=why)
         if a.absent or b.absent:
             return msgspec.structs.replace(base, label=pack.absent, judge="")
+        for side in (a, b):
+            if side.failure is not None:
+                message = f"no answer of {side.source}: {side.failure.message}"
+                why = Failure(kind=side.failure.kind, message=message, attempts=0)
+                return msgspec.structs.replace(base, failure=why)
         outcome = await model.chat_json(comparison_request(question, a.text, b.text, pack))
         if isinstance(outcome, Failure):
             return msgspec.structs.replace(base, failure=outcome)

@@ -1,0 +1,83 @@
+"""A run folder: it opens again as it was written, and says how its answers came out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hoofbeat.answering import Run, answer_all, plan_answers, write_run
+from hoofbeat.answering.run import count_outcomes
+from hoofbeat.errors import ArtefactError
+from hoofbeat.records import Question
+from hoofbeat.store import Artefact, InputRef
+from tests.models.fault_server import FaultServer
+from tests.models.support import a_model, ledger_in
+
+QUESTIONS = [
+    Question(id=f"q{n}", text=f"Why {n}? fault={fault}") for n, fault in enumerate(["ok", "400", "refusal", "ok"])
+]
+
+
+def a_run(server: FaultServer, target: Path) -> Artefact:
+    with ledger_in(target.parent) as ledger:
+        model = a_model(server.spec(), ledger)
+        answers = answer_all(model, plan_answers(QUESTIONS, "closed", {}, window=None))
+        return write_run(
+            target,
+            questions=QUESTIONS,
+            answers=answers,
+            model=model,
+            inputs=[InputRef(name="bench", sha256="0" * 64)],
+            prompts={"answer": "answer-closed@0"},
+            settings={"samples": 1},
+            seeds={"sampling": 3},
+            command=["hoofbeat", "answer"],
+        )
+
+
+def test_a_run_opens_as_it_was_written(tmp_path: Path) -> None:
+    with FaultServer() as server:
+        artefact = a_run(server, tmp_path / "run")
+    assert artefact.verify() == []
+    run = Run.open(tmp_path / "run")
+    assert run.questions == QUESTIONS
+    assert [answer.question for answer in run.answers] == ["q0", "q1", "q2", "q3"]
+    manifest = run.artefact.manifest
+    counts = manifest.counts
+    assert (counts.kept, counts.failed, counts.failures) == (2, 2, {"bad-request": 1, "refusal": 1})
+    assert (manifest.seeds, manifest.settings, manifest.command) == (
+        {"sampling": 3},
+        {"samples": 1},
+        ["hoofbeat", "answer"],
+    )
+    assert set(manifest.models) == {"answer"}
+    assert manifest.cost.calls == 3  # a refusal is a reply, too
+    assert manifest.inputs[0].name == "bench"
+
+
+def test_the_same_answers_give_the_same_bytes(tmp_path: Path) -> None:
+    with FaultServer() as server:
+        written = [a_run(server, tmp_path / name).path for name in ("one", "two")]
+    for name in ("questions.jsonl", "answers.jsonl", "manifest.json"):
+        assert (written[0] / name).read_bytes() == (written[1] / name).read_bytes()
+
+
+def test_a_changed_answer_shows(tmp_path: Path) -> None:
+    with FaultServer() as server:
+        artefact = a_run(server, tmp_path / "run")
+    path = artefact.file("answers.jsonl")
+    path.write_bytes(path.read_bytes().replace(b"refusal", b"timeout"))
+    assert artefact.verify() == ["answers.jsonl has changed since it was written"]
+
+
+def test_another_kind_of_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ArtefactError):
+        Run.open(tmp_path / "empty")
+
+
+def test_outcomes_are_counted_by_kind() -> None:
+    counts = count_outcomes([None, "timeout", "schema", None, "timeout"])
+    assert (counts.kept, counts.failed) == (2, 3)
+    assert list(counts.failures.items()) == [("schema", 1), ("timeout", 2)]
