@@ -6,12 +6,13 @@ import pytest
 
 from hoofbeat.reports import build_report
 from hoofbeat.store import Artefact
-from tests.reports import examples
+from tests.reports import corpora, examples
 
 
 @pytest.fixture(scope="session")
 def study(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return examples.study(tmp_path_factory.mktemp("study"))
+    folder = tmp_path_factory.mktemp("study")
+    return [*examples.study(folder), *corpora.made(folder)]
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from lxml import etree
@@ -10,14 +11,20 @@ from hoofbeat.reports.charts import (
     Bar,
     Curve,
     Dots,
+    Stage,
+    Tally,
+    count_bars,
     curves,
+    funnel_bars,
     grouped_bars,
     interval_bars,
     label_matrix,
     number_matrix,
     scatter,
+    sheet,
     stacked_bars,
     standalone,
+    year_columns,
 )
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.charts.grids import abbreviations
@@ -68,7 +75,37 @@ def _scatter(name: str, width: int) -> str:
     )
 
 
-CHARTS: list[Callable[[str, int], str]] = [_bars, _grouped, _stacked, _matrix, _numbers, _curves, _scatter]
+def _counts(name: str, width: int) -> str:
+    tallies = [Tally(name, 7), Tally("none", 0), Tally("12 more", 900, rest=True), Tally("unknown", 2, quiet=True)]
+    return count_bars(tallies, total=909, title=name, width=width)
+
+
+def _funnel(name: str, width: int) -> str:
+    stages = [Stage(name, 1500, 1499), Stage("second", 1499, 20), Stage("third", 20, 20), Stage("all go", 20, 0)]
+    return funnel_bars(stages, title=name, width=width)
+
+
+def _years(name: str, width: int) -> str:
+    return year_columns({1999: 4, 2003: 1000, 2004: 70}, unknown=3, title=name, width=width)
+
+
+def _sheet(name: str, width: int) -> str:
+    return sheet([(name, _counts(name, width)), ("", _years(name, width))], title=name, width=width)
+
+
+CHARTS: list[Callable[[str, int], str]] = [
+    _bars,
+    _grouped,
+    _stacked,
+    _matrix,
+    _numbers,
+    _curves,
+    _scatter,
+    _counts,
+    _funnel,
+    _years,
+    _sheet,
+]
 
 
 @pytest.mark.parametrize("draw", CHARTS)
@@ -77,11 +114,11 @@ def test_charts_are_well_formed_named_and_scale(draw: Callable[[str, int], str],
     drawn = draw("a name", width)
     root = etree.fromstring(drawn)
     assert root.tag == f"{SVG}svg"
-    assert root.get("role") == ("group" if draw is _matrix else "img")
+    assert root.get("role") == ("group" if draw in (_matrix, _sheet) else "img")
     assert root.get("viewBox", "").startswith("0 0 ")
     assert root[0].tag == f"{SVG}title"
     assert root[0].text == "a name"
-    assert root.find(f"{SVG}desc") is not None
+    assert root.find(f".//{SVG}desc") is not None
     assert draw("a name", width) == drawn
     etree.fromstring(standalone(drawn))
 
@@ -119,6 +156,12 @@ def test_empty_data_give_a_chart() -> None:
         number_matrix([], [], [], title="none"),
         curves([], title="none", x="x", y="y"),
         scatter([], title="none", x="x", y="y"),
+        count_bars([], total=0, title="none"),
+        funnel_bars([], title="none"),
+        funnel_bars([Stage("nothing came", 0, 0)], title="none"),
+        year_columns({}, title="none"),
+        year_columns({}, unknown=4, title="none"),
+        sheet([], title="none"),
     ):
         etree.fromstring(drawn)
 
@@ -131,6 +174,94 @@ def test_links_lead_within_the_page_only() -> None:
 def test_bars_say_value_and_interval() -> None:
     texts = [node.text for node in etree.fromstring(_bars("one", 760)).iter(f"{SVG}text")]
     assert {"50.0%", "(25.0–75.0%)", "no value"} <= set(texts)
+
+
+def _rects(drawn: str, tone: str) -> list[tuple[float, float]]:
+    """Where bars of a colour begin and how long they are, without the small squares of legends."""
+    found = etree.fromstring(drawn).iter(f"{SVG}rect")
+    return [
+        (float(node.get("x", 0)), float(node.get("width", 0)))
+        for node in found
+        if node.get("class") == tone and node.get("rx") != "2"
+    ]
+
+
+@pytest.mark.parametrize("width", [760, NARROW])
+def test_a_funnel_narrows_on_one_scale(width: int) -> None:
+    drawn = funnel_bars([Stage("a", 100, 80), Stage("b", 80, 80), Stage("c", 80, 20)], title="t", width=width)
+    kept, gone = _rects(drawn, "s1"), _rects(drawn, "s2")
+    ends = [x + size for x, size in gone]
+    whole = ends[0] - kept[0][0]
+    assert kept[1][1] == pytest.approx(0.8 * whole, abs=1.5)
+    assert ends[1] - kept[2][0] == pytest.approx(0.8 * whole, abs=1.5)
+    assert gone[1][1] == pytest.approx(0.6 * whole, abs=1.5)
+    assert ends[0] == max(x + size for x, size in [*kept, *gone])
+
+
+def test_a_single_rejection_can_be_seen() -> None:
+    drawn = funnel_bars([Stage("a", 1_000_000, 999_999), Stage("b", 999_999, 1)], title="t")
+    assert min(size for _, size in [*_rects(drawn, "s1"), *_rects(drawn, "s2")]) >= 1.5
+
+
+def test_the_rest_has_no_bar_and_does_not_set_the_scale() -> None:
+    drawn = count_bars([Tally("a", 10), Tally("300 more", 990, rest=True)], total=1000, title="t")
+    assert len(_rects(drawn, "bar")) == 1
+    assert _rects(drawn, "bar")[0][1] > 400
+    texts = [node.text for node in etree.fromstring(drawn).iter(f"{SVG}text")]
+    assert {"990", "99.0%", "1.0%"} <= set(texts)
+
+
+def test_a_small_share_is_not_written_as_none() -> None:
+    drawn = count_bars([Tally("a", 1), Tally("b", 0)], total=100_000, title="t")
+    texts = [node.text for node in etree.fromstring(drawn).iter(f"{SVG}text")]
+    assert {"< 0.1%", "0.0%"} <= set(texts)
+
+
+def test_years_stand_in_order_with_gaps() -> None:
+    drawn = year_columns({2004: 1, 2001: 2, 2002: 3}, unknown=5, title="t")
+    places = {node.text: float(node.get("x", 0)) for node in etree.fromstring(drawn).iter(f"{SVG}text")}
+    assert places["2001"] < places["2002"] < places["2003"] < places["2004"] < places["unknown"]
+    assert places["2004"] - places["2002"] == pytest.approx(2 * (places["2002"] - places["2001"]), abs=0.3)
+    assert len(_rects(drawn, "bar")) == 3
+    assert len(_rects(drawn, "quiet")) == 1
+
+
+@pytest.mark.parametrize("width", [760, NARROW])
+def test_many_years_keep_their_labels_apart(width: int) -> None:
+    for years in ({year: year - 1900 for year in range(1950, 2026)}, {1800: 1, 1901: 2, 2024: 3}):
+        root = etree.fromstring(year_columns(years, unknown=12, title="t", width=width))
+        axis = [node for node in root.iter(f"{SVG}text") if node.get("y") == "185"]
+        spans = sorted(
+            (float(n.get("x", 0)) - text_width(n.text or "", 12) / 2, text_width(n.text or "", 12)) for n in axis
+        )
+        assert all(x + size <= after + 0.1 for (x, size), (after, _) in pairwise(spans))
+        assert spans[0][0] >= 0
+        assert sum(spans[-1]) <= width
+
+
+def test_a_sheet_holds_its_charts_below_each_other() -> None:
+    one, two = (count_bars([Tally(name, 1)], total=1, title=name) for name in "ab")
+    root = etree.fromstring(sheet([("first", one), ("second", two)], title="t"))
+    inner = root.findall(f"{SVG}svg")
+    assert [node.get("aria-label") for node in inner] == ["a", "b"]
+    tops = [float(node.get("y", 0)) for node in inner]
+    assert tops[0] + float(inner[0].get("height", 0)) < tops[1]
+    assert tops[1] + float(inner[1].get("height", 0)) < float(root.get("height", 0))
+    with pytest.raises(ValueError, match="height"):
+        sheet([("first", "<svg></svg>")], title="t")
+
+
+def test_a_file_of_its_own_brings_ground_and_plain_colours() -> None:
+    drawn = standalone(_counts("a", 760))
+    style = etree.fromstring(drawn)[0].text or ""
+    assert "var(" not in style
+    assert "--" not in style
+    light, dark, paper = style.split("@media")
+    assert "svg.hb .bar { fill: #9fbfd9; }" in light
+    assert "svg.hb { background: #ffffff; }" in light
+    assert "svg.hb { background: #14181d; }" in dark
+    assert "svg.hb { background: #ffffff; }" in paper
+    assert "background" not in _counts("a", 760)
 
 
 def test_abbreviations_tell_labels_apart() -> None:

@@ -19,7 +19,8 @@ __all__ = ["command"]
 @output_option("report")
 @json_option
 def command(artefacts: tuple[Path, ...], title: str, output: Path, as_json: bool) -> None:
-    """Put ARTEFACTS (corpora, benchmarks, rankings, judgments, audits) into one HTML report, with Markdown and CSV."""
+    """Put ARTEFACTS (corpora, statistics, benchmarks, rankings, judgments, audits) into one HTML report, with Markdown
+    and CSV."""
     screen = Screen(as_json=as_json)
     artefact = build_report(artefacts, output, title=title, command=command_words())
     screen.finish(artefact, next_step=f"open {output / 'report.html'} in a browser")

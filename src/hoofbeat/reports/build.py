@@ -20,6 +20,7 @@ from hoofbeat.reports.sections.judgments import judgments_parts
 from hoofbeat.reports.sections.origin import origin_blocks
 from hoofbeat.reports.sections.rankings import rankings_parts
 from hoofbeat.reports.sections.runs import run_part
+from hoofbeat.reports.sections.stats import stats_part
 from hoofbeat.reports.sheets import to_csv
 from hoofbeat.reports.words import count_of, model_name, slug
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
@@ -29,11 +30,12 @@ __all__ = ["KINDS", "assemble", "build_report"]
 
 KIND = "report"
 
-KINDS = ("corpus", "benchmark", "rankings", "run", "judgments", "audit")
+KINDS = ("corpus", "stats", "benchmark", "rankings", "run", "judgments", "audit")
 """The kinds of artefacts a report can show, in the order of its chapters."""
 
 _NOTICE = "Research software. Not for clinical use."
 _CARDS = 8
+_COUNTS = ("Documents: ", "Median length: ", "Questions in")
 
 Planted = Mapping[tuple[str, str, str], str]
 
@@ -115,6 +117,7 @@ def _parts(artefacts: Sequence[Artefact], planted: Planted | None) -> list[Part]
         of_kind.append((f"{artefact.manifest.kind}-{len(of_kind) + 1}", artefact))
     judged = {ref.sha256 for _, artefact in placed["judgments"] for ref in artefact.manifest.inputs}
     parts = [corpus_part(artefact, prefix) for prefix, artefact in placed["corpus"]]
+    parts += [stats_part(artefact, prefix) for prefix, artefact in placed["stats"]]
     parts += [benchmark_part(artefact, prefix) for prefix, artefact in placed["benchmark"]]
     parts += rankings_parts(placed["rankings"])
     parts += [run_part(artefact, prefix, artefact.reference().sha256 in judged) for prefix, artefact in placed["run"]]
@@ -126,7 +129,7 @@ def _parts(artefacts: Sequence[Artefact], planted: Planted | None) -> list[Part]
 def _cards(parts: Sequence[Part]) -> tuple[Card, ...]:
     """The key figures, the findings' before the counts'."""
     last_first = [card for part in parts for card in part.cards]
-    counts = [card for card in last_first if card.label.startswith(("Documents: ", "Questions in"))]
+    counts = [card for card in last_first if card.label.startswith(_COUNTS)]
     return tuple([card for card in last_first if card not in counts] + counts)[:_CARDS]
 
 

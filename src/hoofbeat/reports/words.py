@@ -12,8 +12,9 @@ from typing import Literal
 
 __all__ = ["DASH", "Form", "clean", "count_of", "cut", "model_name", "one_line", "short_hash", "slug", "written"]
 
-Form = Literal["text", "count", "share", "points", "number", "p"]
-"""How a value is written: as it is, or as a count, a percentage, percentage points, a plain number, a p value."""
+Form = Literal["text", "count", "amount", "share", "points", "number", "p"]
+"""How a value is written: as it is, or as a count, a count that may have a decimal, a percentage, percentage points, a
+plain number, a p value."""
 
 DASH = "–"
 
@@ -82,6 +83,8 @@ def _number(value: float, form: Form) -> str:
     match form:
         case "count":
             return f"{value:,.0f}"
+        case "amount":
+            return f"{value:,.1f}".removesuffix(".0")
         case "share":
             return f"{100 * value:.1f}%"
         case "points":

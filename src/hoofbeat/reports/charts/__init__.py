@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from hoofbeat.reports.charts.bars import Bar, grouped_bars, interval_bars, stacked_bars
+from hoofbeat.reports.charts.counts import Stage, Tally, count_bars, funnel_bars, year_columns
 from hoofbeat.reports.charts.grids import label_matrix, number_matrix
 from hoofbeat.reports.charts.plots import Curve, Dots, curves, scatter
-from hoofbeat.reports.charts.svg import NARROW, WIDE, chart_css, standalone
+from hoofbeat.reports.charts.svg import NARROW, WIDE, chart_css, sheet, standalone
 
 __all__ = [
     "NARROW",
@@ -13,13 +14,19 @@ __all__ = [
     "Bar",
     "Curve",
     "Dots",
+    "Stage",
+    "Tally",
     "chart_css",
+    "count_bars",
     "curves",
+    "funnel_bars",
     "grouped_bars",
     "interval_bars",
     "label_matrix",
     "number_matrix",
     "scatter",
+    "sheet",
     "stacked_bars",
     "standalone",
+    "year_columns",
 ]

@@ -68,7 +68,7 @@ def label_matrix(
             if href:
                 drawing.close_link()
     height = 20 + len(names) * (cell - 6)
-    return drawing.svg(height, title=title, description="; ".join(told), links=bool(links))
+    return drawing.svg(height, title=title, description="; ".join(told), group=bool(links))
 
 
 def number_matrix(

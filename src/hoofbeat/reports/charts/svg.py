@@ -7,8 +7,9 @@ gives a chart its own copy of them, for a file of its own. The same data give th
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib import resources
@@ -23,6 +24,7 @@ __all__ = [
     "Drawing",
     "chart_css",
     "num",
+    "sheet",
     "standalone",
     "text_width",
     "ticks",
@@ -40,6 +42,8 @@ TONES = 5
 
 TEXT, SMALL = 13.0, 12.0
 _WIDE_LETTERS, _THIN_LETTERS = frozenset("MWmw@%—…"), frozenset(" .,:;'|!ijlIft()[]-")
+_HEIGHT = re.compile(r'<svg [^>]* height="([0-9.]+)"')
+_MARGIN = 24.0
 
 
 def num(value: float) -> str:
@@ -140,6 +144,14 @@ class Drawing:
         shown = escape(one_line(words))
         self._parts.append(f'<text class="{tone}" x="{num(x)}" y="{num(y)}"{place}>{shown}{_tip(tip)}</text>')
 
+    def picture(self, x: float, y: float, svg: str) -> float:
+        """Another drawing in this one, with its upper left corner there; returns where it ends."""
+        found = _HEIGHT.match(svg)
+        if found is None:
+            raise ValueError("not a drawing that states its height")
+        self._parts.append(svg.replace("<svg ", f'<svg x="{num(x)}" y="{num(y)}" ', 1))
+        return y + float(found[1])
+
     def open_link(self, href: str, label: str) -> None:
         """What is drawn until `close_link` leads to an anchor of the page."""
         if not href.startswith("#"):
@@ -150,9 +162,9 @@ class Drawing:
         """End of the link."""
         self._parts.append("</a>")
 
-    def svg(self, height: float, *, title: str, description: str = "", links: bool = False) -> str:
-        """The whole picture. One with links is a group to assistive software, else an image."""
-        role, name = "group" if links else "img", escape(one_line(title))
+    def svg(self, height: float, *, title: str, description: str = "", group: bool = False) -> str:
+        """The whole picture. One with links or pictures in it is a group to assistive software, else an image."""
+        role, name = "group" if group else "img", escape(one_line(title))
         size = f'viewBox="0 0 {num(self.width)} {num(height)}" width="{num(self.width)}" height="{num(height)}"'
         head = f'<svg xmlns="http://www.w3.org/2000/svg" class="hb" role="{role}" aria-label="{name}" {size}>'
         about = f"<desc>{escape(one_line(description))}</desc>" if description else ""
@@ -169,7 +181,45 @@ def chart_css() -> str:
     return (resources.files("hoofbeat.reports") / "templates" / "charts.css").read_text("utf-8")
 
 
+def sheet(charts: Sequence[tuple[str, str]], *, title: str, width: int = WIDE) -> str:
+    """Charts (heading, drawing) below each other with a margin around them: one drawing, for a file of its own."""
+    drawing = Drawing(width + 2 * _MARGIN)
+    y = _MARGIN
+    for number, line in enumerate(wrap(title, width / 1.3)):
+        y += 16 + 6 * (number > 0)
+        drawing.text(_MARGIN, y, line, "t h")
+    for heading, chart in charts:
+        y += 34
+        if heading:
+            drawing.text(_MARGIN, y, wrap(heading, width / 1.1, lines=1)[0], "t b")
+            y += 14
+        y = drawing.picture(_MARGIN, y, chart)
+    return drawing.svg(y + _MARGIN, title=title, group=True)
+
+
 def standalone(svg: str) -> str:
     """A chart with its style inside, to be kept as a file."""
     head, _, rest = svg.partition(">")
-    return f"{head}><style>{escape(chart_css(), quote=False)}</style>{rest}\n"
+    return f"{head}><style>{escape(_own_css(), quote=False)}</style>{rest}\n"
+
+
+@cache
+def _own_css() -> str:
+    """The style of a file of its own: with its ground, and without custom properties, which many programs don't know.
+
+    What knows no media queries either (most converters) shows the light colours.
+    """
+    css = chart_css()
+    start = css.index("svg.hb { font-family")
+    rules = f"{css[start:]}svg.hb {{ background: var(--paper); }}\n"
+    light, dark, paper = (dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", part)) for part in css[:start].split("@media"))
+    coloured = "".join(line for line in rules.splitlines(keepends=True) if "var(" in line)
+    return (
+        _resolved(rules, light)
+        + f"@media (prefers-color-scheme: dark) {{\n{_resolved(coloured, {**light, **dark})}}}\n"
+        + f"@media print {{\n{_resolved(coloured, {**light, **paper})}}}\n"
+    )
+
+
+def _resolved(css: str, palette: Mapping[str, str]) -> str:
+    return re.sub(r"var\(--(\w+)\)", lambda match: palette[match[1]], css)

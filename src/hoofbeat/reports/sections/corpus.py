@@ -1,13 +1,19 @@
-"""A corpus in a report: how many documents, of which kinds, under which licences, and what was not taken and why."""
+"""A corpus in a report: how many documents, of which kinds, under which licences, and what was not taken and why.
+
+One that was filtered tells its funnel instead of its import (`sections.funnel`).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
+from hoofbeat.corpus.funnel import FunnelStep
 from hoofbeat.corpus.importing import REJECTED, Rejection
 from hoofbeat.records import Document
 from hoofbeat.reports.model import Block, Card, Column, Details, Notice, Table, Text
 from hoofbeat.reports.sections.common import FacetTally, Part, counted, facet_blocks
+from hoofbeat.reports.sections.funnel import funnel_blocks, funnel_of
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
@@ -32,12 +38,12 @@ def corpus_part(artefact: Artefact, prefix: str) -> Part:
         if len(rows) < _LISTED:
             size = len(document.text)
             rows.append((document.id, document.title, len(document.sections), len(document.figures), size))
-    counts = artefact.manifest.counts
+    counts, steps = artefact.manifest.counts, funnel_of(artefact)
     words = (
         f"{count_of(documents, 'document')} with {count_of(characters, 'character')} of text and "
-        f"{count_of(figures, 'figure')}" + (f"; {counts.rejected:,} were not taken." if counts.rejected else ".")
+        f"{count_of(figures, 'figure')}{_fate(counts.rejected, steps)}."
     )
-    blocks: list[Block] = [Text(words)]
+    blocks: list[Block] = [Text(words), *funnel_blocks(artefact, steps, prefix)]
     if not documents:
         blocks.append(Notice("This corpus holds no documents."))
     blocks += facet_blocks(facets, f"{prefix}-documents", "documents")
@@ -45,11 +51,25 @@ def corpus_part(artefact: Artefact, prefix: str) -> Part:
         ordered = sorted(licences.items(), key=lambda pair: (-pair[1], pair[0]))
         table = counted(f"{prefix}-licences", "Documents by licence", "licence", ordered, documents, "documents")
         blocks += [Details("Licences", (table,)), Details("Documents", (_documents(prefix, rows, documents),))]
-    blocks += _rejected(artefact, prefix, counts.rejected)
+    if not steps:
+        blocks += _rejected(artefact, prefix, counts.rejected)
+    name = _name(artefact, steps)
+    detail = f"of {steps[0].came:,} before filtering" if steps else f"{counts.rejected:,} not taken"
+    card = Card(label=f"Documents: {name}", value=f"{documents:,}", detail=detail)
+    return Part(title=f"Corpus: {name}", id=prefix, blocks=tuple(blocks), cards=(card,))
+
+
+def _name(artefact: Artefact, steps: Sequence[FunnelStep]) -> str:
+    """The title or else the folder; a filtered corpus has the title of its origin and says that it is not that."""
     title = artefact.manifest.title
     name = title if title and title != "corpus" else artefact.path.name
-    card = Card(label=f"Documents: {name}", value=f"{documents:,}", detail=f"{counts.rejected:,} not taken")
-    return Part(title=f"Corpus: {name}", id=prefix, blocks=tuple(blocks), cards=(card,))
+    return f"{name}, filtered" if steps and "filter" not in name.casefold() else name
+
+
+def _fate(rejected: int, steps: Sequence[FunnelStep]) -> str:
+    if not steps:
+        return f"; {rejected:,} were not taken" if rejected else ""
+    return f"; {count_of(len(steps), 'filter')} rejected {rejected:,} of {count_of(steps[0].came, 'document')}"
 
 
 def _documents(prefix: str, rows: list[tuple[str, str, int, int, int]], total: int) -> Table:
