@@ -213,7 +213,7 @@ def test_an_id_map_joins_names_of_the_same_article(tmp_path: Path) -> None:
         ("a.csv", b""),
         ("a.json", b"[{]"),
         ("a.csv", b"\xff\xfe\x00citing"),
-        ("a.csv.gz", gzip.compress(b"citing,cited\n1,2\n" * 1000)[:-30]),
+        ("a.csv.gz", gzip.compress(b"citing,cited\n1,2\n" * 1000, mtime=0)[:-30]),
         ("a.parquet", b"PAR1"),
     ],
 )
