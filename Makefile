@@ -46,7 +46,7 @@ format: $(STAMP)-dev
 
 bench: $(STAMP)-bench weights
 	$(BIN)/python -m bench.client
-	$(BIN)/python -m bench.corpus_import --articles 2000
+	-$(BIN)/python -m bench.corpus_import --articles 2000
 
 clean:
 	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache build dist
