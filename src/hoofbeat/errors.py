@@ -34,12 +34,15 @@ __all__ = [
 
 
 class HoofbeatError(Exception):
-    """Base of all deliberate errors: what was wrong, where (if anywhere), and what to do."""
+    """Base of all deliberate errors: what was wrong, where (if anywhere), what to do; details go into `--json`."""
 
     exit_code = 1
 
-    def __init__(self, what: str, *, where: str | None = None, fix: str | None = None) -> None:
+    def __init__(
+        self, what: str, *, where: str | None = None, fix: str | None = None, details: dict[str, object] | None = None
+    ) -> None:
         super().__init__(what)
+        self.details = details or {}
         self.what = what
         self.where = where
         self.fix = fix

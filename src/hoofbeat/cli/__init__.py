@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from typing import Any
@@ -58,6 +59,9 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and leave with its exit code; errors are said in words, without a traceback."""
     words = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that can't show a character shows another
     as_json = "--json" in words
     try:
         code = _run(words, as_json)
@@ -68,6 +72,8 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as err:
         code = _tell(False, 1, f"the operating system says: {err.strerror or err}", err.filename, None)
         _silence_output()
+    except Exception as err:
+        code = _bug(as_json, err)
     sys.exit(code)
 
 
@@ -80,7 +86,7 @@ def _run(words: list[str], as_json: bool) -> int:
     try:
         result: Any = cli.main(args=words, prog_name="hoofbeat", standalone_mode=False)
     except HoofbeatError as err:
-        return _tell(as_json, err.exit_code, err.what, err.where, err.fix)
+        return _tell(as_json, err.exit_code, err.what, err.where, err.fix, err.details)
     except click.exceptions.NoArgsIsHelpError as err:
         click.echo(err.format_message(), err=True)
         return 2
@@ -97,9 +103,24 @@ def _run(words: list[str], as_json: bool) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _tell(as_json: bool, code: int, what: str, where: str | None, fix: str | None) -> int:
+def _bug(as_json: bool, err: Exception) -> int:
+    """An error nobody foresaw: say so in one line; the traceback is for those who ask for it."""
+    if os.environ.get("HOOFBEAT_DEBUG"):
+        raise err
+    what = f"this should not happen ({type(err).__name__}: {err})"
+    return _tell(as_json, 70, what, None, "please report it, with what HOOFBEAT_DEBUG=1 prints before the same command")
+
+
+def _tell(
+    as_json: bool,
+    code: int,
+    what: str,
+    where: str | None,
+    fix: str | None,
+    details: dict[str, object] | None = None,
+) -> int:
     if as_json:
-        error = {"error": what, "where": where, "fix": fix, "exit": code}
+        error = {"error": what, "where": where, "fix": fix, "exit": code, **(details or {})}
         sys.stdout.write(msgspec.json.encode(error).decode() + "\n")
     lines = [click.style("error: ", fg="red", bold=True) + what]
     lines += [f"   at: {where}"] if where else []

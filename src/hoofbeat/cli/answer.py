@@ -68,10 +68,12 @@ def plan_conditions(
     "--condition", "conditions", multiple=True, default=("closed",), show_default=True,
     help="closed, oracle, or a retriever line with how many passages: 'bm25 + dense @3'. Several may be given.",
 )  # fmt: skip
-@click.option("--limit", type=int, help="Only the first so many questions.")
+@click.option("--limit", type=click.IntRange(1), help="Only the first so many questions.")
 @click.option("--samples", type=click.IntRange(1, 64), default=1, show_default=True, help="Answers a question.")
 @click.option("--temperature", type=click.FloatRange(0.0, 2.0), default=0.0, show_default=True, help="Of the answers.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of sampling; sample n uses seed + n.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of sampling; sample n uses seed + n."
+)
 @output_option("run")
 @calling_options
 def command(
@@ -110,7 +112,7 @@ def command(
             answers=answers,
             model=model,
             inputs=inputs,
-            prompts={name: load_prompt(name).label for name in ("answer-closed", "answer-evidence")},
+            prompts=_prompts(parsed),
             settings={
                 "conditions": [c.name for c in parsed],
                 "samples": samples,
@@ -121,4 +123,9 @@ def command(
             command=command_words(),
         )
         screen.calls(model)
-        screen.finish(artefact, next_step=f"hoofbeat judge {output} --model {calling.model_spec}")
+        screen.finish(artefact, next_step=("hoofbeat", "judge", output, "--model", calling.model_spec))
+
+
+def _prompts(conditions: Sequence[Condition]) -> dict[str, str]:
+    used = {"answer-evidence" if condition.needs_corpus else "answer-closed" for condition in conditions}
+    return {name: load_prompt(name).label for name in sorted(used)}

@@ -69,7 +69,7 @@ def plan_audit(
 @click.option("--whole-up-to", type=click.IntRange(0), default=80_000, show_default=True, metavar="CHARACTERS",
               help="Sources up to this length are shown whole.")  # fmt: skip
 @click.option("--question", "ids", multiple=True, help="Ask only these questions (ids); several may be given.")
-@click.option("--limit", type=int, help="Only the first so many questions.")
+@click.option("--limit", type=click.IntRange(1), help="Only the first so many questions.")
 @click.option("--max-tokens", type=click.IntRange(1), help="Length limit of an answer [default: the prompt's].")
 @output_option("audit")
 @calling_options
@@ -118,13 +118,11 @@ def command(
             return
         artefact = audit_sources(plan, model, judge, output, inputs=inputs, command=command_words(), progress=screen)
         screen.calls(model, judge)
-        screen.finish(artefact, next_step=f"hoofbeat report {output} -o report")
+        screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", "report"))
 
 
 def _chosen(questions: Sequence[Question], ids: Sequence[str], limit: int | None) -> list[Question]:
     unknown = set(ids) - {question.id for question in questions}
     if unknown:
         raise UsageError(f"there is no question {', '.join(sorted(unknown))}", fix="check --question")
-    if limit is not None and limit < 1:
-        raise UsageError(f"{limit} questions can't be asked", fix="give --limit 1 or more")
     return [question for question in questions if not ids or question.id in ids][:limit]

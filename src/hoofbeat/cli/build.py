@@ -29,4 +29,4 @@ def teaching_command(corpus: Path, output: Path, as_json: bool) -> None:
     artefact = build_teaching(Corpus.open(corpus), output, command=command_words())
     for reason, count in artefact.manifest.counts.reasons.items():
         screen.say(f"rejected: {count} × {reason}")
-    screen.finish(artefact, next_step=f'hoofbeat retrieve {output} --with "bm25 + dense"')
+    screen.finish(artefact, next_step=("hoofbeat", "retrieve", output, "--with", "bm25 + dense"))

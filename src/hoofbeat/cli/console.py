@@ -5,6 +5,7 @@ Standard output is for results: with `--json` one object, otherwise the few line
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -102,8 +103,13 @@ class Screen:
             table.add_row(*row)
         self._console.print(table)
 
-    def finish(self, artefact: Artefact, *, next_step: str = "", cost: Cost | None = None, **more: object) -> None:
-        """Say where the result is and what to run next; with `--json`, print the one object."""
+    def finish(
+        self, artefact: Artefact, *, next_step: Sequence[object] = (), cost: Cost | None = None, **more: object
+    ) -> None:
+        """Say where the result is and what to run next; with `--json`, print the one object.
+
+        Where nothing came through, the folder says why and the command ends with exit code 1.
+        """
         manifest = artefact.manifest
         counts = manifest.counts
         if self.as_json:
@@ -118,13 +124,20 @@ class Screen:
                     **more,
                 }
             )
+            self._leave_if_empty(artefact)
             return
         parts = [f"{counts.kept} kept"]
         parts += [f"{counts.rejected} rejected"] if counts.rejected else []
         parts += [f"{counts.failed} failed ({_listed(counts.failures)})"] if counts.failed else []
         click.echo(f"{manifest.kind}: {artefact.path} ({', '.join(parts)})")
+        self._leave_if_empty(artefact)
         if next_step:
-            self.say(f"next: {next_step}")
+            self.say(f"next: {shlex.join(map(str, next_step))}")
+
+    def _leave_if_empty(self, artefact: Artefact) -> None:
+        if artefact.manifest.counts.kept == 0:
+            self.say("nothing came through: the folder's manifest says why")
+            click.get_current_context().exit(1)
 
     def emit(self, value: object) -> None:
         """Print one JSON object on standard output."""

@@ -59,7 +59,7 @@ def import_command(
     )
     for reason, count in artefact.manifest.counts.reasons.items():
         screen.say(f"rejected: {count} × {reason}")
-    screen.finish(artefact, next_step=f"hoofbeat corpus stats {output}")
+    screen.finish(artefact, next_step=("hoofbeat", "corpus", "stats", output))
 
 
 def _facet(text: str) -> tuple[str, str]:

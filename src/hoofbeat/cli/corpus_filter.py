@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import command_words, find_corpus, json_option, output_option, plot_option
+from hoofbeat.cli.session import check_file, command_words, find_corpus, json_option, output_option, plot_option
 from hoofbeat.corpus.aging import HEADER, Aged, aging_counts, aging_table, refilter
 from hoofbeat.corpus.citations import load_citations
 from hoofbeat.corpus.corpus import Corpus
@@ -42,6 +42,7 @@ def filter_command(
     What is rejected is listed with step and reason in rejected.jsonl, the counts in funnel.tsv.
     """
     screen = Screen(as_json=as_json)
+    check_file(plot, ".svg")
     steps = [step for line in lines for step in parse_filters(line)]
     artefact = filter_corpus(Corpus.open(corpus), steps, output, title=title, command=command_words(), progress=screen)
     funnel = read_funnel(artefact)
@@ -49,7 +50,7 @@ def filter_command(
     if plot is not None:
         write_bytes(plot, funnel_svg(funnel).encode())
         screen.say(f"plot: {plot}")
-    screen.finish(artefact, next_step=f"hoofbeat corpus stats {output}", funnel=funnel_data(funnel))
+    screen.finish(artefact, next_step=("hoofbeat", "corpus", "stats", output), funnel=funnel_data(funnel))
 
 
 def show_funnel(screen: Screen, funnel: list[FunnelStep]) -> None:
@@ -88,6 +89,7 @@ def aging_command(
     """List the questions of BENCHMARK whose source documents have stopped being rare."""
     began = time.monotonic()
     screen = Screen(as_json=as_json)
+    check_file(output, ".tsv")
     bench = Benchmark.open(benchmark)
     corpus = find_corpus(corpus_path, bench.artefact)
     rows = refilter(

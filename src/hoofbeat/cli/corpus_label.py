@@ -65,7 +65,7 @@ def label_command(corpus_path: Path, scheme: str, by_model: bool, output: Path, 
                 cost=cost,
             )
         )
-    screen.finish(open_artefact(output, KIND), next_step=f"hoofbeat corpus stats {corpus_path}")
+    screen.finish(open_artefact(output, KIND), next_step=("hoofbeat", "corpus", "stats", corpus_path))
 
 
 def _by_rule(corpus: Corpus, scheme: str, progress: Progress) -> list[Row]:

@@ -19,7 +19,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import command_words, json_option, plot_option
+from hoofbeat.cli.session import check_file, command_words, json_option, plot_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.stats import CorpusStats, Share, compute_stats, load_tokenizer, write_stats
 from hoofbeat.corpus.vocabularies import SCHEMES, Match, find_words, load_scheme, load_vocabulary
@@ -71,6 +71,7 @@ def stats_command(
     """
     began = time.monotonic()
     screen = Screen(as_json=as_json)
+    check_file(plot, ".svg")
     corpus = Corpus.open(corpus_path)
     names = [name for name in (schemes or tuple(SCHEMES)) if name != "none"]
     for name in names:
@@ -89,7 +90,7 @@ def stats_command(
         write_bytes(plot, stats_svg(stats).encode())
         screen.say(f"plot: {plot}")
     if artefact is not None:
-        screen.finish(artefact, next_step=f"hoofbeat corpus show {corpus_path} ID", stats=stats)
+        screen.finish(artefact, next_step=("hoofbeat", "corpus", "show", corpus_path, "ID"), stats=stats)
     elif as_json:
         seconds = round(time.monotonic() - began, 3)
         screen.emit({**_frame(corpus, "stats", stats.documents, seconds), "stats": stats})

@@ -19,6 +19,7 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.retrieve import index_corpus, rank_benchmark, show_measures
 from hoofbeat.cli.session import Session, json_option, open_session, output_option
 from hoofbeat.corpus import Corpus, import_corpus
+from hoofbeat.errors import OutputError
 from hoofbeat.judging import audit_sources, judge_equivalence, write_judgments
 from hoofbeat.models import SPEC_HELP, Model, weights
 from hoofbeat.prompts import load_prompt
@@ -51,6 +52,10 @@ def command(spec: str, questions: int, config_path: Path | None, output: Path, a
     began = time.monotonic()
     weights.find("minilm")
     screen.say("Hoofbeat demo: invented cases and handbooks. Research software, not for clinical use.")
+    if (output / "manifest.json").exists():
+        raise OutputError(
+            "an artefact stands there already", where=str(output), fix="choose another folder for the demo with -o"
+        )
     tour = _Tour(screen, output, spec)
     with open_session(screen, ledger_path=output / "ledger.sqlite", config_path=config_path) as session:
         session.model(spec)  # a wrong name is said before any work is done
@@ -68,7 +73,7 @@ def command(spec: str, questions: int, config_path: Path | None, output: Path, a
         report,
         cost=sum((model.cost for model in tour.models), Cost()),
         page=str(page),
-        next_step=f"open {page} in a browser",
+        next_step=("open", page),
     )
 
 

@@ -37,4 +37,4 @@ def command(
         judgments = judge_equivalence(judge, opened.questions, opened.answers, progress=screen)
         artefact = write_judgments(output, opened, judgments, judge, command=command_words())
         screen.calls(judge)
-        screen.finish(artefact, next_step=f"hoofbeat report {output} -o report")
+        screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", "report"))

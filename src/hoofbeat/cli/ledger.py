@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import json_option, ledger_file
+from hoofbeat.cli.session import check_file, json_option, ledger_file
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.store import Ledger
 from hoofbeat.store.tables import write_jsonl
@@ -60,6 +60,7 @@ def stats_command(path: Path | None, as_json: bool) -> None:
 def export_command(target: Path, path: Path | None, model: str | None, as_json: bool) -> None:
     """Write calls as JSON lines to TARGET; `replay:TARGET` answers from it."""
     screen = Screen(as_json=as_json)
+    check_file(target, ".jsonl")
     with _open(path) as ledger:
         count = write_jsonl(target, ledger.entries(model=model))
     if as_json:

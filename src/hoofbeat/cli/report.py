@@ -23,4 +23,4 @@ def command(artefacts: tuple[Path, ...], title: str, output: Path, as_json: bool
     and CSV."""
     screen = Screen(as_json=as_json)
     artefact = build_report(artefacts, output, title=title, command=command_words())
-    screen.finish(artefact, next_step=f"open {output / 'report.html'} in a browser")
+    screen.finish(artefact, next_step=("open", output / "report.html"))

@@ -57,6 +57,14 @@ def rank_benchmark(
             where=str(bench.artefact.path),
             fix="use a benchmark with qrels",
         )
+    here = set(corpus.ids())
+    missing = [question.id for question in asked if here.isdisjoint(qrels[question.id])]
+    if len(missing) == len(asked):
+        raise InputError(
+            "this corpus holds none of the documents that answer the benchmark's questions",
+            where=str(corpus.path),
+            fix="name the corpus the benchmark was made from: --corpus",
+        )
     found = retriever.search([(question.id, question.full_text) for question in asked], top)
     hits: list[Hit] = [hit for row in found for hit in row]
     result = evaluate(hits, qrels, parsed)
@@ -82,9 +90,14 @@ def rank_benchmark(
                 title=retriever.line,
                 command=list(command),
                 inputs=[bench.artefact.reference(), corpus.artefact.reference()],
-                settings={**retriever.describe(), "top": top, "chunking": "160 words, 32 overlapping"},
+                settings={
+                    **retriever.describe(),
+                    "top": top,
+                    "chunking": "160 words, 32 overlapping",
+                    "unanswerable": len(missing),
+                },
                 seeds={"bootstrap": seed},
-                counts=Counts(kept=len(asked), failed=0),
+                counts=Counts(kept=len(asked)),
                 metrics=metrics,
             )
         )
@@ -97,7 +110,7 @@ def rank_benchmark(
 @click.option("--corpus", "corpus_path", type=click.Path(path_type=Path), help="The documents to rank.")
 @click.option("--top", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Documents a question.")
 @click.option("--measure", "measures", multiple=True, default=MEASURES, show_default=True, help="Measures, by name.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap intervals.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the bootstrap intervals.")
 @output_option("rankings")
 @json_option
 def command(
@@ -126,7 +139,9 @@ def command(
         command=command_words(),
     )
     show_measures(screen, [artefact])
-    screen.finish(artefact, next_step=f'hoofbeat answer {benchmark} --condition closed --condition "{line} @3"')
+    screen.finish(
+        artefact, next_step=("hoofbeat", "answer", benchmark, "--condition", "closed", "--condition", f"{line} @3")
+    )
 
 
 def show_measures(screen: Screen, artefacts: Sequence[Artefact]) -> None:

@@ -15,15 +15,15 @@ from msgspec import Struct
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.corpus import Corpus
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.models import SPEC_HELP, Budget, Config, Model, load_config, load_model
 from hoofbeat.store import Artefact, Ledger
-from hoofbeat.store.files import file_sha256
 
 __all__ = [
     "Calling",
     "Session",
     "calling_options",
+    "check_file",
     "command_words",
     "find_corpus",
     "json_option",
@@ -114,14 +114,28 @@ def open_session(
         yield Session(ledger=ledger, config=config, budget=limits, screen=screen)
 
 
+def check_file(path: Path | None, suffix: str) -> None:
+    """Refuse a file to write that could be something else: the wrong suffix, a folder, a file inside an artefact."""
+    if path is None:
+        return
+    if path.suffix != suffix or path.is_dir():
+        raise UsageError(f"the file to write must end in {suffix}", where=str(path), fix=f"name a {suffix} file")
+    if (path.resolve().parent / "manifest.json").exists():
+        raise OutputError(
+            "that file would lie inside an artefact, which must stay as it was written",
+            where=str(path),
+            fix="choose a place outside it",
+        )
+
+
 def ledger_file(given: Path | None) -> Path:
     """Where the ledger is: `--ledger`, `HOOFBEAT_LEDGER`, else `.hoofbeat/ledger.sqlite` where the command runs."""
     return given or Path(os.environ.get("HOOFBEAT_LEDGER") or Path(".hoofbeat") / "ledger.sqlite")
 
 
 def command_words() -> list[str]:
-    """The command as it was typed, for manifests."""
-    return ["hoofbeat", *sys.argv[1:]]
+    """The command as it was typed, for manifests; how its result is printed is no part of it."""
+    return ["hoofbeat", *(word for word in sys.argv[1:] if word != "--json")]
 
 
 def find_corpus(given: Path | None, artefact: Artefact) -> Corpus:
@@ -130,9 +144,11 @@ def find_corpus(given: Path | None, artefact: Artefact) -> Corpus:
         return Corpus.open(given)
     for reference in artefact.manifest.inputs:
         beside = artefact.path.resolve().parent / reference.name
-        manifest = beside / "manifest.json"
-        if reference.kind == "corpus" and manifest.is_file() and file_sha256(manifest) == reference.sha256:
-            return Corpus.open(beside)
+        if reference.kind != "corpus" or not (beside / "manifest.json").is_file():
+            continue
+        corpus = Corpus.open(beside)
+        if corpus.artefact.reference().sha256 == reference.sha256:
+            return corpus
     raise UsageError(
         "the corpus is needed and does not lie beside the benchmark", where=str(artefact.path), fix="name it: --corpus"
     )

@@ -20,16 +20,24 @@ __all__ = ["command"]
 def command(folders: tuple[Path, ...], as_json: bool) -> None:
     """Check that every file of each artefact folder is there and unchanged."""
     screen = Screen(as_json=as_json)
-    problems = {str(folder): open_artefact(folder).verify() for folder in folders}
-    if as_json:
-        screen.emit({"problems": problems})
-    else:
+    problems = {str(folder): _problems(folder) for folder in folders}
+    damaged = [folder for folder, found in problems.items() if found]
+    if not as_json:
         for folder, found in problems.items():
             click.echo(f"{folder}: {'as written' if not found else '; '.join(found)}")
-    damaged = [folder for folder, found in problems.items() if found]
     if damaged:
         raise ArtefactError(
             f"{len(damaged)} of {len(folders)} folders are not as they were written",
             where=", ".join(damaged),
             fix="restore them from a copy, or make them again",
+            details={"problems": problems},
         )
+    if as_json:
+        screen.emit({"problems": problems})
+
+
+def _problems(folder: Path) -> list[str]:
+    try:
+        return open_artefact(folder).verify()
+    except ArtefactError as err:
+        return [err.what]

@@ -54,10 +54,17 @@ def list_command(as_json: bool) -> None:
 def verify_command(name: str | None, as_json: bool) -> None:
     """Hash every file anew (of NAME, or all that are present) and compare."""
     screen = Screen(as_json=as_json)
+    present = [item.name for item in weights.listing() if item.state != "missing"]
+    if not present:
+        raise WeightsError(
+            "no weights are on this machine", where=str(weights.weights_folder()), fix="hoofbeat weights pull demo"
+        )
     problems = weights.verify(name)
-    if as_json:
-        screen.emit({"problems": problems})
     if problems:
-        raise WeightsError("; ".join(problems), fix="hoofbeat weights pull NAME gets a file anew")
-    if not as_json:
-        click.echo("all present weights are right")
+        raise WeightsError(
+            "; ".join(problems), fix="hoofbeat weights pull NAME gets a file anew", details={"problems": problems}
+        )
+    if as_json:
+        screen.emit({"problems": [], "checked": present})
+    else:
+        click.echo(f"right: {', '.join(present)}")

@@ -39,6 +39,10 @@ def export_corpus(
     """Write all documents of a corpus in one of `FORMATS`; BEIR and R2MED take questions and their judgments along."""
     if form not in FORMATS:
         raise UsageError(f"there is no export format {form!r}", fix=f"use one of: {', '.join(FORMATS)}")
+    if questions and form not in ("beir", "r2med"):
+        raise UsageError(
+            f"{form} has no place for questions", fix="export to beir or r2med, or leave the questions out"
+        )
     with create(target, replace_kind=KIND) as draft, progress.task("exporting", len(corpus)) as task:
 
         def documents() -> Iterator[Document]:

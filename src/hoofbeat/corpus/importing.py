@@ -22,7 +22,7 @@ from msgspec import Struct
 from hoofbeat.corpus.readers import SUFFIXES, holds_documents, is_known, parse_mapping
 from hoofbeat.corpus.worker import Done, Item, Job, Taken, receive
 from hoofbeat.corpus.workers import PATIENCE, ReaderPool, available_cores
-from hoofbeat.errors import InputError, UsageError
+from hoofbeat.errors import ArtefactError, InputError, UsageError
 from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.files import atomic_write, file_sha256
@@ -221,6 +221,9 @@ def _walk(paths: Sequence[Path], mapping: str) -> Iterator[_Source]:
     for path in paths:
         if not path.exists():
             raise InputError("there is no such file or folder", where=str(path), fix="check the path")
+        if path.is_dir() and _is_artefact(path):
+            kind = open_artefact(path).manifest.kind
+            raise InputError(f"this is already a {kind}", where=str(path), fix="use it as it is, or name documents")
         for source in _below(path, mapping) if path.is_dir() else [_Source(str(path), path.name)]:
             real = hashlib.blake2b(os.fsencode(os.path.realpath(source.path)), digest_size=16).digest()
             if real not in seen:
@@ -228,12 +231,22 @@ def _walk(paths: Sequence[Path], mapping: str) -> Iterator[_Source]:
                 yield source
 
 
+def _is_artefact(folder: Path) -> bool:
+    """Whether Hoofbeat wrote a folder: an import does not read its own results. Exports are there to be read."""
+    try:
+        return open_artefact(folder).manifest.kind != "export"
+    except ArtefactError:
+        return False
+
+
 def _below(folder: Path, mapping: str) -> Iterator[_Source]:
     """Files with a known suffix below a folder; hidden ones and links that lead out of it are left alone."""
     root = os.path.realpath(folder)
     for place, folders, files in os.walk(folder):
         is_collection = "corpus.jsonl" in files and not _QUESTIONS.isdisjoint(files)
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and not _is_artefact(Path(place, name))
+        )
         if is_collection:
             folders[:] = [name for name in folders if name != "qrels"]
         for name in sorted(files):

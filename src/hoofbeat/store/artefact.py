@@ -8,6 +8,7 @@ a schema this version reads; `Artefact.verify` compares every file with the mani
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ import hoofbeat
 from hoofbeat.errors import ArtefactError, OutputError
 from hoofbeat.store.files import file_sha256, output_errors, sync_folder, write_bytes
 from hoofbeat.store.manifest import SCHEMA_VERSION, InputRef, Manifest
+from hoofbeat.store.tables import canonical_json
 
 __all__ = ["Artefact", "Draft", "Stamp", "create", "open_artefact"]
 
@@ -56,12 +58,14 @@ class Artefact:
         return name in self.manifest.files
 
     def reference(self) -> InputRef:
-        """How a manifest names this artefact as an input."""
-        return InputRef(name=self.path.name, sha256=file_sha256(self.path / MANIFEST), kind=self.manifest.kind)
+        """How a manifest names this artefact as an input: by the hash of its files' hashes, not of how it was made."""
+        content = hashlib.sha256(canonical_json({"kind": self.manifest.kind, "files": self.manifest.files}))
+        return InputRef(name=self.path.name, sha256=content.hexdigest(), kind=self.manifest.kind)
 
     def verify(self) -> list[str]:
-        """What differs from the manifest: missing and changed files, as readable lines; empty when all is well."""
-        problems = []
+        """What differs from the manifest: missing, changed and added files, as lines; empty when all is well."""
+        found = {path.relative_to(self.path).as_posix() for path in self.path.rglob("*") if path.is_file()}
+        problems = [f"{name} was added" for name in sorted(found - self.manifest.files.keys() - {MANIFEST})]
         for name, expected in sorted(self.manifest.files.items()):
             path = self.path / name
             if not path.is_file():
@@ -159,6 +163,13 @@ def open_artefact(path: Path, kind: str | tuple[str, ...] | None = None) -> Arte
             f"this is a {manifest.kind}, and a {' or '.join(kinds)} is needed here",
             where=str(path),
             fix="name another folder",
+        )
+    outside = [name for name in manifest.files if name.startswith(("/", "\\")) or ".." in Path(name).parts]
+    if outside:
+        raise ArtefactError(
+            f"the manifest names files outside the folder: {', '.join(outside[:3])}",
+            where=str(file),
+            fix="don't use this folder; make the artefact again",
         )
     missing = [name for name in manifest.files if not (path / name).is_file()]
     if missing:

@@ -14,7 +14,7 @@ SCHEMA_VERSION = 1
 
 
 class InputRef(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An input: its name, and the hash of its content (for an artefact, of its manifest)."""
+    """An input: its name, and the hash of its content (for an artefact, of the list of its files' hashes)."""
 
     name: str
     sha256: str

@@ -1,0 +1,108 @@
+"""What a command must not do: overwrite what it was given, say two things at once, call nothing a success."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hoofbeat import teaching
+from hoofbeat.corpus import import_corpus
+from tests.cli.support import hoofbeat, invented_benchmark, json_of
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("care")
+    import_corpus([teaching.cases_folder()], folder / "cases")
+    hoofbeat("build", "teaching", "cases", "-o", "bench", folder=folder)
+    return folder
+
+
+@pytest.fixture
+def folder(source: Path, tmp_path: Path) -> Path:
+    shutil.copytree(source, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def test_a_file_inside_an_artefact_or_of_another_sort_is_not_written(folder: Path) -> None:
+    before = (folder / "cases" / "manifest.json").read_bytes()
+    words = ["corpus", "stats", "cases", "--scheme", "none", "--tokenizer", "none", "--plot"]
+    hoofbeat(*words, "cases/manifest.json", folder=folder, code=2)
+    hoofbeat(*words, "cases/plot.svg", folder=folder, code=1)
+    hoofbeat(*words, ".", folder=folder, code=2)
+    assert (folder / "cases" / "manifest.json").read_bytes() == before
+    (folder / "ledger.sqlite").write_bytes(b"")
+    done = hoofbeat("ledger", "export", "ledger.sqlite", "--ledger", "ledger.sqlite", "--json", folder=folder, code=2)
+    assert "must end in .jsonl" in json_of(done)["error"]
+
+
+def test_the_demo_is_not_put_into_an_artefact(folder: Path) -> None:
+    done = hoofbeat("demo", "-o", "cases", folder=folder, code=1)
+    assert "stands there already" in done.stderr
+    assert not (folder / "cases" / "report").exists()
+
+
+def test_verify_tells_all_of_every_folder_in_one_object(folder: Path) -> None:
+    (folder / "cases" / "extra.txt").write_text("new", encoding="utf-8")
+    manifest = json.loads((folder / "bench" / "manifest.json").read_text(encoding="utf-8"))
+    manifest["files"]["../secret"] = "0" * 64
+    (folder / "bench" / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    value = json_of(hoofbeat("verify", "cases", "bench", "nowhere", "--json", folder=folder, code=1))
+    assert value["problems"]["cases"] == ["extra.txt was added"]
+    assert "outside the folder" in value["problems"]["bench"][0]
+    assert value["problems"]["nowhere"] == ["there is no such folder"]
+
+
+def test_an_import_does_not_read_its_own_output(tmp_path: Path) -> None:
+    shutil.copytree(teaching.cases_folder(), tmp_path / "papers")
+    first = json_of(hoofbeat("corpus", "import", "papers", "-o", "papers/out", "--json", folder=tmp_path))
+    written = (tmp_path / "papers" / "out" / "documents.jsonl").read_bytes()
+    second = json_of(hoofbeat("corpus", "import", "papers", "-o", "papers/out", "--json", folder=tmp_path))
+    assert first["counts"] == second["counts"]
+    assert (tmp_path / "papers" / "out" / "documents.jsonl").read_bytes() == written
+    done = hoofbeat("corpus", "import", "papers/out", "-o", "again", folder=tmp_path, code=1)
+    assert "this is already a corpus" in done.stderr
+
+
+def test_nothing_is_no_success(folder: Path) -> None:
+    invented_benchmark(folder / "two", 2)
+    (folder / "empty.jsonl").write_text("", encoding="utf-8")
+    done = hoofbeat("answer", "two", "--model", "replay:empty.jsonl", "-o", "run", folder=folder, code=1)
+    assert "2 failed" in done.stdout
+    assert "next:" not in done.stderr
+    (folder / "book.md").write_text("# A handbook\n\nInvented words.\n", encoding="utf-8")
+    hoofbeat("corpus", "import", "book.md", "-o", "books", folder=folder)
+    hoofbeat("build", "teaching", "books", "-o", "none", folder=folder, code=1)
+    done = hoofbeat("retrieve", "bench", "--with", "bm25", "--corpus", "books", folder=folder, code=1)
+    assert "none of the documents" in done.stderr
+
+
+def test_wrong_numbers_are_usage_errors(folder: Path) -> None:
+    hoofbeat("retrieve", "bench", "--with", "bm25", "--seed", "-1", folder=folder, code=2)
+    hoofbeat("answer", "bench", "--limit", "0", folder=folder, code=2)
+    hoofbeat("audit", "cases", "teaching", "--limit", "0", folder=folder, code=2)
+
+
+def test_a_hint_can_be_pasted(folder: Path) -> None:
+    done = hoofbeat("corpus", "import", str(teaching.cases_folder()), "-o", "my $(x) corpus", folder=folder)
+    assert "hoofbeat corpus stats 'my $(x) corpus'" in done.stderr
+
+
+def test_a_terminal_without_unicode_is_served(folder: Path) -> None:
+    done = hoofbeat("corpus", "show", "cases", "hbt-case-01", folder=folder, extra={"PYTHONIOENCODING": "ascii"})
+    assert "hbt-case-01" in done.stdout
+
+
+def test_how_a_result_is_printed_does_not_change_it(folder: Path) -> None:
+    hoofbeat("build", "teaching", "cases", "-o", "bench", folder=folder)
+    first = (folder / "bench" / "manifest.json").read_bytes()
+    hoofbeat("build", "teaching", "cases", "-o", "bench", "--json", folder=folder)
+    assert (folder / "bench" / "manifest.json").read_bytes() == first
+
+
+def test_no_weights_at_all_is_not_all_right(tmp_path: Path) -> None:
+    done = hoofbeat("weights", "verify", folder=tmp_path, extra={"HOOFBEAT_WEIGHTS": str(tmp_path / "none")}, code=1)
+    assert "no weights are on this machine" in done.stderr
