@@ -47,6 +47,10 @@ def filter_command(
     artefact = filter_corpus(Corpus.open(corpus), steps, output, title=title, command=command_words(), progress=screen)
     funnel = read_funnel(artefact)
     show_funnel(screen, funnel)
+    if any(step.name == "rare" for step in steps):
+        kept = Corpus.open(output).documents()
+        unknown = sum(document.facets.get("rarity") == "unknown" for document in kept)
+        screen.say(f"rarity unknown, kept and marked so: {unknown} of {artefact.manifest.counts.kept}")
     if plot is not None:
         write_bytes(plot, funnel_svg(funnel).encode())
         screen.say(f"plot: {plot}")

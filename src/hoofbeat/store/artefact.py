@@ -25,15 +25,9 @@ from hoofbeat.store.files import file_sha256, output_errors, sync_folder, write_
 from hoofbeat.store.manifest import SCHEMA_VERSION, InputRef, Manifest
 from hoofbeat.store.tables import canonical_json
 
-__all__ = ["Artefact", "Draft", "Stamp", "create", "open_artefact"]
+__all__ = ["Artefact", "Draft", "create", "open_artefact"]
 
 MANIFEST = "manifest.json"
-
-
-class Stamp(msgspec.Struct, frozen=True, kw_only=True):
-    """What every manifest of one command shares: the command's words, package version, git revision."""
-
-    command: tuple[str, ...] = ()
 
 
 class Artefact:
