@@ -3,9 +3,9 @@
 Words are split, folded and stemmed once per distinct word, not once per occurrence: on English text that is some
 hundred times less work, and what is left runs at the speed of the regular expression.
 
-The default was picked among 16 (8 token patterns, 2 stemmers) while looking at SciFact's and NFCorpus's own test queries:
-the 16 spanned nDCG@10 0.671-0.682 and 0.324-0.328. Its agreement with published figures there is a check of the formula,
-not evidence on unseen data.
+The default was picked among 16 (8 token patterns, 2 stemmers) while looking at SciFact's and NFCorpus's own test
+queries: the 16 spanned nDCG@10 0.671-0.682 and 0.324-0.328. Its agreement with published figures there is a check of
+the formula, not evidence on unseen data.
 """
 
 from __future__ import annotations
