@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -214,3 +216,47 @@ def test_a_process_that_forgets_to_close_ends_quietly(gguf_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=dict(os.environ), check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "256\n", "")
+
+
+def alive(process: int) -> bool:
+    """Whether a process runs; one that has ended and only waits to be collected does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see the server's process")
+def test_the_server_s_process_ends_with_one_that_was_killed(gguf_path: Path) -> None:
+    code = (
+        "import os; from hoofbeat.models import embedded; s = embedded.start(context=256, threads=1)\n"
+        "print(s.process_id, flush=True); os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL
+    child = int(done.stdout)
+    deadline = time.monotonic() + 20
+    while alive(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not alive(child)
+
+
+def test_many_servers_start_and_stop_beside_one_that_works(server: embedded.EmbeddedServer) -> None:
+    """Stopping llama.cpp's server inside a process can wait for ever: six rounds under load used to be enough."""
+    for turn in range(6):
+        with embedded.start(context=512, threads=2, embedding=turn % 2 == 0) as other:
+            assert ask(other, "/health", None)[0] == 200
+        assert other.closed
+    assert ask(server, "/health", None)[0] == 200
+
+
+def test_a_server_that_dies_is_out_of_reach_and_not_shared_again(gguf_path: Path) -> None:
+    with embedded.start(context=256, threads=1) as first:
+        os.kill(first.process_id, signal.SIGKILL)
+        while first.alive:
+            time.sleep(0.01)
+        with pytest.raises(urllib.error.URLError):
+            ask(first, "/health", None)
+        with embedded.start(context=256, threads=1) as second:
+            assert second is not first
+            assert ask(second, "/health", None)[0] == 200

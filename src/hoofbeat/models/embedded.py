@@ -1,7 +1,8 @@
-"""A language model inside this process, so that every command runs offline and without a key.
+"""A language model of our own, so that every command runs offline and without a key.
 
 llama.cpp's server is started from pinned weights and speaks the same HTTP as any other endpoint: the one client serves
-both. It always listens on a loopback port, so it asks for a key that only this process knows.
+both. It runs in a process of its own (`serving.py`), so that a fault in native code can't take a run with it or hold it
+up, and ends with this one. It always listens on a loopback port, so it asks for a key that only this process knows.
 
 A local model's output changes with the number of threads, the context window and the build; all of them stand in the
 server's `identity`. Prompts are not cached by default: an answer must not depend on what was asked before it.
@@ -10,14 +11,17 @@ server's `identity`. Prompts are not cached by default: an answer must not depen
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import secrets
+import subprocess
+import sys
 import threading
 import urllib.request
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from hoofbeat.errors import InputError, ModelError, UsageError
 from hoofbeat.models import weights
@@ -30,6 +34,8 @@ DEFAULT_MODEL = "smollm2-135m"
 _CONTEXTS = {"smollm2-135m": 4096, "qwen2.5-coder-1.5b": 8192}
 _DEFAULT_CONTEXT = 4096
 _MOST_THREADS = 4
+_SERVING = Path(__file__).with_name("serving.py")
+_START_TIMEOUT = 600.0
 
 
 class _Settings(NamedTuple):
@@ -45,7 +51,7 @@ class _Settings(NamedTuple):
 
 
 class EmbeddedServer:
-    """A llama.cpp server in this process; made by `start`, closed by `close`, the end of a `with`, or process exit.
+    """A llama.cpp server; made by `start`, closed by `close`, the end of a `with`, or process exit.
 
     `context` is the window the model really has, in tokens, prompt and answer together: llama.cpp rounds what was asked
     for up to a multiple of 256 and cuts it at what the model was trained for.
@@ -55,18 +61,15 @@ class EmbeddedServer:
         self._settings = settings
         self._references = 1
         self.api_key = secrets.token_hex(24)
-        runtime = _runtime()
+        self._process: subprocess.Popen[str] | None = _launch()
         try:
-            self._server: Any = runtime.Server(_parameters(runtime, settings, self.api_key))
-        except RuntimeError as err:
-            raise ModelError(
-                f"the model '{settings.name}' could not be started: {err}",
-                where=str(settings.path),
-                fix="check that the file is a GGUF model and that there is memory for it; a smaller context needs less",
-            ) from err
-        self.native_url = str(self._server.listening_address).rstrip("/")
-        self.context = _window(self.native_url, self.api_key)
-        self.identity = _identity(settings, self.context, sha256, str(runtime.__version__))
+            answer = _greet(self._process, settings, self.api_key)
+            self.native_url = answer["url"]
+            self.context = _window(self.native_url, self.api_key)
+        except BaseException:
+            self._stop()
+            raise
+        self.identity = _identity(settings, self.context, sha256, answer["build"])
 
     @property
     def name(self) -> str:
@@ -86,15 +89,38 @@ class EmbeddedServer:
     @property
     def closed(self) -> bool:
         """Whether the server has been stopped."""
-        return self._server is None
+        return self._process is None
+
+    @property
+    def process_id(self) -> int:
+        """The id of the server's process; 0 once it has been stopped."""
+        return self._process.pid if self._process is not None else 0
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server's process runs; a crash in native code ends it before it is closed."""
+        return self._process is not None and self._process.poll() is None
 
     def close(self) -> None:
         """Give the server back; it stops when everyone who started it has done so."""
         with _LOCK:
             self._references -= 1
             if self._references == 0:
-                _RUNNING.pop(self._settings, None)
-                self._server = None
+                if _RUNNING.get(self._settings) is self:
+                    del _RUNNING[self._settings]
+                self._stop()
+
+    def _stop(self) -> None:
+        """End the server's process; it keeps nothing that would have to be saved."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        process.wait()
 
     def __enter__(self) -> Self:
         return self
@@ -118,7 +144,7 @@ def start(
     cache_prompt: bool = False,
     exact: bool = False,
 ) -> EmbeddedServer:
-    """Start a model, or share the one that runs in this process with the same settings.
+    """Start a model, or share the one that this process runs with the same settings.
 
     `name` is one of the pinned language models (empty: the tiny one) or the path of a .gguf file. `exact` turns off
     flash attention and keeps keys and values in 32 bits, for checks against a reference. `embedding` starts a server
@@ -136,7 +162,7 @@ def start(
     )
     with _LOCK:
         running = _RUNNING.get(settings)
-        if running is not None:
+        if running is not None and running.alive:
             running._references += 1
             return running
         server = EmbeddedServer(settings, sha256 or file_sha256(path))
@@ -195,49 +221,44 @@ def _is_gguf(name: str) -> bool:
     return name.lower().endswith(".gguf")
 
 
-def _runtime() -> Any:
-    """Import llama.cpp late, as it takes time; idle OpenMP threads must sleep, or they slow everything else down."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    os.environ.setdefault("GOMP_SPINCOUNT", "0")
-    try:
-        import xllamacpp  # noqa: PLC0415
-    except ImportError as err:
+def _launch() -> subprocess.Popen[str]:
+    """Start the server's process. Idle OpenMP threads must sleep, or they slow everything else down."""
+    quiet = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
+    return subprocess.Popen(  # noqa: S603
+        [sys.executable, "-P", str(_SERVING)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=quiet | os.environ,
+    )
+
+
+def _greet(process: subprocess.Popen[str], settings: _Settings, key: str) -> dict[str, str]:
+    """Send the settings, and wait for the answer that says where the server listens."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    patience = threading.Timer(_START_TIMEOUT, process.kill)
+    patience.start()
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(json.dumps({**settings._asdict(), "path": str(settings.path), "key": key}) + "\n")
+        process.stdin.flush()
+    line = process.stdout.readline()
+    patience.cancel()
+    answer: dict[str, str] = json.loads(line) if line.startswith("{") else {}
+    if "missing" in answer:
         raise ModelError(
-            f"the embedded model's runtime can't be loaded: {err}", fix="pip install --force-reinstall xllamacpp"
-        ) from err
-    return xllamacpp
-
-
-def _parameters(runtime: Any, settings: _Settings, key: str) -> Any:
-    parameters = runtime.CommonParams()
-    parameters.model.path = str(settings.path)
-    parameters.model_alias = {settings.name}
-    parameters.hostnames = ["127.0.0.1"]
-    parameters.port = 0
-    parameters.api_keys = [key]
-    parameters.cors_origins = "http://127.0.0.1"
-    parameters.ui = False
-    parameters.endpoint_slots = False
-    parameters.verbosity = 0
-    parameters.n_ctx = settings.context
-    parameters.n_parallel = 1
-    parameters.cpuparams.n_threads = settings.threads
-    parameters.cpuparams_batch.n_threads = settings.threads
-    parameters.n_gpu_layers = 0
-    parameters.fit_params = False
-    parameters.warmup = False
-    parameters.cache_prompt = settings.cache_prompt
-    parameters.cache_ram_mib = 0
-    parameters.load_mode = runtime.llama_load_mode.LLAMA_LOAD_MODE_MMAP
-    if settings.embedding:
-        parameters.embedding = True
-        parameters.n_batch = parameters.n_ubatch = settings.context
-        parameters.pooling_type = runtime.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
-    if settings.exact:
-        parameters.flash_attn_type = runtime.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
-        parameters.cache_type_k = runtime.ggml_type.GGML_TYPE_F32
-        parameters.cache_type_v = runtime.ggml_type.GGML_TYPE_F32
-    return parameters
+            f"the embedded model's runtime can't be loaded: {answer['missing']}",
+            fix="pip install --force-reinstall xllamacpp",
+        )
+    if "url" not in answer:
+        silence = f"its process ended without an answer (it has {_START_TIMEOUT:.0f} s to load)"
+        raise ModelError(
+            f"the model '{settings.name}' could not be started: {answer.get('error', silence)}",
+            where=str(settings.path),
+            fix="check that the file is a GGUF model and that there is memory for it; a smaller context needs less",
+        )
+    return answer
 
 
 def _window(url: str, key: str) -> int:
@@ -254,8 +275,8 @@ def _identity(settings: _Settings, context: int, sha256: str, build: str) -> str
 
 @atexit.register
 def _close_all() -> None:
-    """Stop what still runs before the interpreter takes the runtime apart."""
+    """Stop what still runs; each would notice by itself that this process is gone."""
     with _LOCK:
         for server in _RUNNING.values():
-            server._server = None
+            server._stop()
         _RUNNING.clear()
