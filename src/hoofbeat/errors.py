@@ -11,6 +11,7 @@ without a traceback. Anything else that escapes is a bug.
     ├── OutputError               exit 1   results can't be written: full disk, read-only folder, folder in use
     ├── WeightsError              exit 1   model weights missing, damaged or not to be had
     ├── ModelError                exit 1   a model can't be used at all: unknown, no key, endpoint out of reach
+    ├── VerificationError         exit 1   a published figure does not come out
     ├── BudgetSpent               exit 3   the hard budget stopped the command; nothing is lost
     └── BatchPending              exit 4   requests were written to a batch folder; run again when answered
 
@@ -29,6 +30,7 @@ __all__ = [
     "ModelError",
     "OutputError",
     "UsageError",
+    "VerificationError",
     "WeightsError",
 ]
 
@@ -84,6 +86,10 @@ class WeightsError(HoofbeatError):
 
 class ModelError(HoofbeatError):
     """A model can't be used at all: unknown name, no key, endpoint out of reach."""
+
+
+class VerificationError(HoofbeatError):
+    """A figure that is known does not come out."""
 
 
 class BudgetSpent(HoofbeatError):

@@ -102,7 +102,7 @@ def a_plan(*headings: str, question: str = "May I have a bath?", source: str = "
 def search_in(documents: Sequence[Document], count: int = 3) -> Search:
     """A real search inside each of these documents."""
     pieces = [piece for document in documents for piece in chunk(document, size_words=40, overlap_words=0)]
-    indexes = IndexSet(pieces, encoder=lambda _: HashedWords())
+    indexes = IndexSet.of_passages(pieces, encoder=lambda _: HashedWords())
     retriever = Retriever(indexes, "bm25")
 
     def search(asked: Sequence[Question], source: str) -> list[list[Passage]]:

@@ -21,7 +21,7 @@ from hoofbeat.corpus.filters import parse_filter, split
 from hoofbeat.corpus.filters.unique import PAIRS, unique_embedding
 from hoofbeat.corpus.minhash import Banding, Shingler, Signer, jaccard
 from hoofbeat.corpus.readers import read_file
-from hoofbeat.models.encoder import Vectors, load_encoder
+from hoofbeat.models.encoder import EncoderBase, Vectors, load_encoder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
 from hoofbeat.teaching import cases_folder
@@ -152,7 +152,7 @@ def test_a_crowd_of_copies_costs_no_square() -> None:
     assert len(found.pairs) <= 400 * (CROWD + 1)
 
 
-class Letters:
+class Letters(EncoderBase):
     """An encoder for tests: counts of letters."""
 
     name = identity = "letters"

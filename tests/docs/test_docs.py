@@ -82,7 +82,7 @@ def test_the_models_page_s_configuration_is_read(tmp_path: Path) -> None:
     assert load_config(tmp_path / "hoofbeat.toml").models["judge"].price_out == 10.0
 
 
-@pytest.mark.parametrize("name", ["models.md", "corpora.md"])
+@pytest.mark.parametrize("name", ["models.md", "corpora.md", "retrieval.md"])
 def test_the_pages_python_runs(tmp_path: Path, name: str) -> None:
     needs_weights("smollm2-135m")
     page = (ROOT / "docs" / name).read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hoofbeat.errors import UsageError, WeightsError
-from hoofbeat.models.encoder import Encoder, MiniLM, load_encoder
+from hoofbeat.models.encoder import Encoder, Instructions, MiniLM, load_encoder
 
 TEXTS = [
     "The patient had a heart attack.",
@@ -71,7 +71,8 @@ def test_token_states_belong_to_the_tokens(encoder: MiniLM) -> None:
 
 
 def test_identity_names_weights_and_settings(encoder: MiniLM) -> None:
-    assert encoder.identity.startswith("minilm@8199be6f699a;max=256;threads=2;onnxruntime=")
+    assert encoder.identity.startswith("minilm@8199be6f699a;max=256;pooling=mean;onnxruntime=")
+    assert MiniLM(threads=1).identity == encoder.identity, "vectors don't depend on threads, so neither may this"
 
 
 def test_load_encoder_by_name(encoder: MiniLM) -> None:
@@ -82,4 +83,37 @@ def test_load_encoder_by_name(encoder: MiniLM) -> None:
 def test_an_unknown_encoder_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="no encoder 'bert'") as caught:
         load_encoder("bert")
-    assert caught.value.fix == "choose one of: minilm"
+    assert caught.value.fix is not None
+    assert caught.value.fix.startswith("choose one of: minilm, potion, a folder")
+    with pytest.raises(UsageError, match="no encoder ''"):
+        load_encoder("")
+
+
+def test_the_window_counts_what_is_read_without_the_marks(encoder: MiniLM) -> None:
+    assert encoder.window == 254
+    text = "fever " * 300
+    spans = encoder.token_spans(text)
+    assert len(spans) == 300, "nothing is cut off"
+    inside = text[: spans[encoder.window - 1][1]]
+    np.testing.assert_array_equal(encoder.encode([inside])[0], encoder.encode([text])[0])
+
+
+def test_token_spans_are_characters_of_the_text(encoder: MiniLM) -> None:
+    text = "Ödem 💊 and tacrolimus"
+    spans = encoder.token_spans(text)
+    assert [text[start:end] for start, end in spans][-4:] == ["ta", "cr", "oli", "mus"]
+    assert text[spans[-5][0] : spans[-5][1]] == "and"
+    assert encoder.token_spans("") == []
+
+
+def test_half_a_surrogate_pair_is_read_as_a_question_mark(encoder: MiniLM) -> None:
+    np.testing.assert_array_equal(encoder.encode(["fever \ud800"])[0], encoder.encode(["fever ?"])[0])
+
+
+def test_instructions_stand_before_the_text(encoder: MiniLM) -> None:
+    told = Instructions(query="Find: ", document="Read: ")
+    np.testing.assert_array_equal(
+        encoder.encode_queries(TEXTS[:2], told), encoder.encode(["Find: " + t for t in TEXTS[:2]])
+    )
+    np.testing.assert_array_equal(encoder.encode_documents(TEXTS[:1], told), encoder.encode(["Read: " + TEXTS[0]]))
+    np.testing.assert_array_equal(encoder.encode_queries(TEXTS[:1]), encoder.encode(TEXTS[:1]))

@@ -363,4 +363,13 @@ def test_the_pinned_table() -> None:
         "all(len(f.sha256) == 64 and f.parts for x in t.weights.values() for f in x.files))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert found.split() == ["smollm2-135m", "qwen2.5-coder-1.5b", "minilm", "22", "smollm2-135m", "minilm", "True"]
+    assert found.split() == [
+        "smollm2-135m",
+        "qwen2.5-coder-1.5b",
+        "minilm",
+        "potion",
+        "22",
+        "smollm2-135m",
+        "minilm",
+        "True",
+    ]

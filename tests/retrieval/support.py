@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,22 +11,24 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from hoofbeat.models.encoder import EncoderBase
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.analysis import ENGLISH
 
 
-class HashedWords:
-    """An encoder of hashed bags of words; counts how often it is asked to encode."""
+class HashedWords(EncoderBase):
+    """An encoder of hashed bags of words, whose tokens are words; counts how often it is asked to encode."""
 
     name = identity = "hashed-words"
     dimension = 64
 
     def __init__(self) -> None:
-        self.calls = 0
+        self.calls = self.texts = 0
 
     def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> NDArray[np.float32]:
         self.calls += 1
+        self.texts += len(texts)
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in enumerate(texts):
             for term in ENGLISH.terms(text):
@@ -33,6 +36,9 @@ class HashedWords:
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         np.divide(vectors, norms, out=vectors, where=norms > 0)
         return vectors
+
+    def token_spans(self, text: str) -> list[tuple[int, int]]:
+        return [match.span() for match in re.finditer(r"\S+", text)]
 
 
 def passages(*texts: str, per_document: int = 1) -> list[Passage]:

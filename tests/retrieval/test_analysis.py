@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hoofbeat.errors import UsageError
-from hoofbeat.retrieval.analysis import ENGLISH, STOP_WORDS, Analyzer, Vocabulary
+from hoofbeat.retrieval import analysis
+from hoofbeat.retrieval.analysis import ENGLISH, STOP_WORDS, Analyzer, Numberer
+
+TEXTS = st.text(max_size=60) | st.text(alphabet="abcst0.5,'’ the\u00a0\u2028\n\x00Σσ\u0301\u00b4ﬁ心İ", max_size=40)
+SPACED = Analyzer(pattern=r"[a-z]+(?: [a-z]+)?")
 
 
 @pytest.mark.parametrize(
@@ -16,8 +20,10 @@ from hoofbeat.retrieval.analysis import ENGLISH, STOP_WORDS, Analyzer, Vocabular
         ("ﬁbrosis FIBROSIS", ["fibrosi", "fibrosi"]),
         ("snake_case O'Brien’s", ["snake", "case", "o'brien"]),
         ("心不全 und Übelkeit", ["心", "不", "全", "und", "übelkeit"]),
+        ("patient(s) S-100 us", ["patient", "s", "s", "100", "us"]),
         ("the of and", []),
         ("", []),
+        (" \n\t ", []),
     ],
 )
 def test_terms(text: str, terms: list[str]) -> None:
@@ -36,7 +42,8 @@ def test_plain_analysis_keeps_words_as_they_stand() -> None:
 
 def test_description_rebuilds_the_analysis() -> None:
     described = ENGLISH.describe()
-    described.pop("unicode")
+    assert described.pop("unicode") == "NFKC"
+    assert described["fields"] == "heading, text"
     assert Analyzer(**described) == ENGLISH  # type: ignore[arg-type]
 
 
@@ -45,14 +52,36 @@ def test_unknown_names_are_refused() -> None:
         Analyzer(stemmer="klingon")
     with pytest.raises(UsageError, match="stop list 'klingon'"):
         Analyzer(stop_words="klingon")
+    with pytest.raises(UsageError, match="no regular expression"):
+        Analyzer(pattern="(")
 
 
-@given(st.lists(st.text(alphabet="abcst' the", max_size=30), max_size=8), st.integers(0, 8))
-def test_vocabulary_agrees_with_analyzer_in_any_blocks(texts: list[str], cut: int) -> None:
-    vocabulary = Vocabulary(ENGLISH)
-    blocks = [vocabulary.analyse(texts[:cut]), vocabulary.analyse(texts[cut:])]
-    names = list(vocabulary.terms)
-    found = [names[term] for block in blocks for term in block.terms]
+@settings(deadline=None)
+@given(TEXTS)
+def test_no_term_is_empty(text: str) -> None:
+    assert all(ENGLISH.terms(text))
+
+
+@pytest.mark.parametrize("analyzer", [ENGLISH, SPACED])
+@settings(deadline=None)
+@given(texts=st.lists(TEXTS, max_size=8), cut=st.integers(0, 8), many=st.sampled_from([1, 10**9]))
+@example(texts=["half \ud800 of a character", "whole"], cut=0, many=1)
+def test_numbering_agrees_with_the_analysis_in_any_blocks(
+    analyzer: Analyzer, texts: list[str], cut: int, many: int
+) -> None:
+    numberer = Numberer(analyzer)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(analysis, "_MANY", many)
+        blocks = [numberer.analyse(texts[:cut]), numberer.analyse(texts[cut:])]
+    found = [numberer.names[term] for block in blocks for term in block.terms]
     lengths = [int(length) for block in blocks for length in block.lengths]
-    assert found == [term for text in texts for term in ENGLISH.terms(text)]
-    assert lengths == [len(ENGLISH.terms(text)) for text in texts]
+    assert found == [term for text in texts for term in analyzer.terms(text)]
+    assert lengths == [len(analyzer.terms(text)) for text in texts]
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_pieces_have_the_terms_of_the_text(text: str) -> None:
+    for analyzer in (ENGLISH, SPACED):
+        pieces = analyzer.pieces(text)
+        assert [term for piece in pieces for term in analyzer.terms(piece)] == analyzer.terms(text)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Section
-from hoofbeat.retrieval.chunking import chunk, indexed_text, whole
+from hoofbeat.retrieval.chunking import Chunking, chunk, cut, indexed_text, pieces, whole
 
 TEXT = "Preamble words here.\n\nCase\n\none two three four five six seven\n\nOutcome\n\nshe recovered\n\nfooter"
 
@@ -71,3 +72,94 @@ def test_document_without_words_is_still_one_passage(text: str) -> None:
 def test_impossible_sizes_are_refused(size: int, overlap: int) -> None:
     with pytest.raises(UsageError, match="chunk"):
         chunk(sectioned(), size, overlap)
+
+
+def words(text: str) -> list[tuple[int, int]]:
+    return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("words", "words:160/32"),
+        (" Words:100 ", "words:100"),
+        ("tokens:512/128", "tokens:512/128"),
+        ("sentences", "sentences:128"),
+        ("truncate:256", "truncate:256"),
+        ("whole", "whole"),
+        ("sections", "sections"),
+        ("headings", "headings"),
+    ],
+)
+def test_the_way_of_cutting_reads_and_prints(text: str, canonical: str) -> None:
+    assert str(Chunking.parse(text)) == canonical
+    assert Chunking.parse(canonical) == Chunking.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "bites", "whole:3", "words:0", "words:5/5", "sentences:9/3", "words:-1", "tokens:1/2/3"]
+)
+def test_what_is_no_way_of_cutting(text: str) -> None:
+    with pytest.raises(UsageError, match="cut"):
+        Chunking.parse(text)
+
+
+def test_tokens_run_over_sections_and_share() -> None:
+    found = cut(sectioned(), Chunking.parse("tokens:6/2"), words)
+    assert [passage.text.split()[0] for passage in found] == ["Preamble", "one", "five", "she"]
+    assert [passage.text.split()[-1] for passage in found] == ["two", "six", "recovered", "footer"]
+    assert {passage.heading for passage in found} == {"A case"}
+    assert found[1].page == 3
+    assert [passage.id for passage in found][:2] == ["doc#tokens:6/2#0", "doc#tokens:6/2#1"]
+
+
+def test_truncation_keeps_the_beginning() -> None:
+    (only,) = cut(sectioned(), Chunking.parse("truncate:3"), words)
+    assert only.text == "Preamble words here."
+
+
+def test_sentences_are_laid_together_while_they_fit() -> None:
+    text = "One two. Three four five. Six. Seven eight nine ten eleven. Twelve."
+    found = cut(Document(id="d", title="t", text=text), Chunking.parse("sentences:5"), words)
+    assert [passage.text for passage in found] == [
+        "One two. Three four five.",
+        "Six.",
+        "Seven eight nine ten eleven.",
+        "Twelve.",
+    ]
+
+
+def test_sections_and_headings_stand_side_by_side() -> None:
+    document = sectioned()
+    bodies, headings = cut(document, Chunking.parse("sections")), cut(document, Chunking.parse("headings"))
+    assert [passage.heading for passage in bodies] == [passage.heading for passage in headings]
+    assert [passage.heading for passage in headings] == ["A case", "Case", "Outcome", "A case"]
+    assert {passage.text for passage in headings} == {""}
+    assert bodies[1].text == "one two three four five six seven"
+
+
+@pytest.mark.parametrize(
+    "way", ["words:5/2", "tokens:5/2", "sentences:5", "sections", "headings", "truncate:5", "whole"]
+)
+def test_a_document_without_words_has_one_passage(way: str) -> None:
+    for text in ("", " \n "):
+        (only,) = cut(Document(id="d", title="Title", text=text), Chunking.parse(way), words)
+        assert (only.heading, only.text.strip()) == ("Title", "")
+
+
+@given(st.text(alphabet="ab .\n", max_size=120), st.sampled_from(["words:4/1", "tokens:4/1", "sentences:4"]))
+def test_queries_are_cut_like_documents_and_lose_nothing(text: str, way: str) -> None:
+    parts = pieces(text, Chunking.parse(way), words)
+    assert parts
+    assert set(" ".join(parts).split()) == set(text.split())
+
+
+def test_queries_stay_whole_or_are_cut_off() -> None:
+    assert pieces("a b c", Chunking.parse("whole")) == ["a b c"]
+    assert pieces("a b c", Chunking.parse("truncate:2"), words) == ["a b"]
+    assert pieces("", Chunking.parse("tokens:2"), words) == [""]
+
+
+def test_tokens_need_a_tokenizer() -> None:
+    with pytest.raises(UsageError, match="tokenizer"):
+        pieces("a b", Chunking.parse("tokens:1"))

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import InputError, UsageError
 from hoofbeat.retrieval import dense as dense_module
+from hoofbeat.retrieval import selecting
 from hoofbeat.retrieval.dense import Dense
+from hoofbeat.retrieval.quantise import Rows, check_storage
+from hoofbeat.retrieval.topk import Ranking
+
+STORES = ["float32", "float16", "int8"]
 
 
 def unit_rows(rows: int, dimension: int, seed: int) -> NDArray[np.float32]:
@@ -15,17 +22,59 @@ def unit_rows(rows: int, dimension: int, seed: int) -> NDArray[np.float32]:
     return vectors
 
 
+def as_stored(vectors: NDArray[np.float32], store: str) -> NDArray[np.float64]:
+    """The numbers a storage should hold, worked out apart from it."""
+    if store == "int8":
+        scale = (np.abs(vectors).max(axis=1, keepdims=True) / np.float32(127)).astype(np.float32)
+        rounded: NDArray[np.float64] = np.rint(vectors / scale).astype(np.float64) * scale
+        return rounded
+    return vectors.astype(store).astype(np.float64)
+
+
+def same(one: list[Ranking], other: list[Ranking]) -> None:
+    assert [ranking.indices.tolist() for ranking in one] == [ranking.indices.tolist() for ranking in other]
+    assert [ranking.scores.tolist() for ranking in one] == [ranking.scores.tolist() for ranking in other]
+
+
+@pytest.fixture(params=["as is", "small blocks"])
+def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once as it is, and once with blocks so small that every bound is crossed."""
+    if request.param == "small blocks":
+        for name, value in {"_QUERIES": 5, "_AT_ONCE": 3, "_LEAST_APART": 1, "_CELLS": 1, "_LEAST_ROWS": 37}.items():
+            monkeypatch.setattr(dense_module, name, value)
+        monkeypatch.setattr(selecting, "_LEAST_KEPT", 1)
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("k", [1, 10, 150, 1000])
 @pytest.mark.parametrize("allowed", [None, [0, 5, 6, 100, 399], list(range(0, 400, 2))])
-def test_exact_against_sorting_everything(allowed: list[int] | None) -> None:
+def test_exact_against_sorting_everything(allowed: list[int] | None, k: int, store: str) -> None:
     vectors, queries = unit_rows(400, 48, 1), unit_rows(13, 48, 2)
-    rankings = Dense(vectors).search(queries, 10, None if allowed is None else np.array(allowed))
+    stored = as_stored(vectors, store)
+    rankings = Dense(vectors, store).search(queries, k, None if allowed is None else np.array(allowed))
     for query, ranking in zip(queries.astype(np.float64), rankings, strict=True):
-        scores = vectors.astype(np.float64) @ query
-        expected = sorted(range(400) if allowed is None else allowed, key=lambda row: -scores[row])[:10]
+        scores = stored @ query
+        expected = sorted(range(400) if allowed is None else allowed, key=lambda row: -scores[row])[:k]
         assert ranking.indices.tolist() == expected
         assert ranking.scores == pytest.approx(scores[expected], rel=1e-12)
 
 
+@pytest.mark.parametrize("store", STORES)
+def test_a_large_collection_in_ascending_order(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worst order there is: every block is better than all before it."""
+    monkeypatch.setattr(selecting, "_LEAST_KEPT", 100)
+    monkeypatch.setattr(dense_module, "_MOST_ROWS", 1000)
+    vectors = unit_rows(30_000, 16, 9)
+    vectors = np.ascontiguousarray(vectors[np.argsort(vectors[:, 0])])
+    queries = np.eye(16, dtype=np.float32)[:2]
+    stored = as_stored(vectors, store)
+    for query, ranking in zip(queries, Dense(vectors, store).search(queries, 25), strict=True):
+        scores = stored @ query.astype(np.float64)
+        np.testing.assert_array_equal(ranking.indices, np.lexsort((np.arange(30_000), -scores))[:25])
+
+
+@pytest.mark.usefixtures("blocks")
 def test_equal_vectors_tie_and_keep_their_order() -> None:
     vectors = np.repeat(unit_rows(7, 33, 3), 31, axis=0)
     for ranking in Dense(vectors).search(unit_rows(5, 33, 4), 45):
@@ -36,18 +85,115 @@ def test_equal_vectors_tie_and_keep_their_order() -> None:
         ]
 
 
+@pytest.mark.parametrize("store", STORES)
+def test_masses_of_equal_rows_stay_within_memory(monkeypatch: pytest.MonkeyPatch, store: str) -> None:
+    monkeypatch.setattr(selecting, "_LEAST_KEPT", 64)
+    monkeypatch.setattr(selecting, "_MOST_KEPT", 64)
+    vectors = np.repeat(unit_rows(2, 24, 3), 4000, axis=0)
+    queries = np.vstack([unit_rows(3, 24, 4), np.zeros((1, 24), np.float32)])
+    index = Dense(vectors, store)
+    for allowed in (None, np.arange(1, 8000, 3)):
+        places = np.arange(8000) if allowed is None else allowed
+        found = index.search(queries, 5, allowed)
+        assert found[3].indices.tolist() == places[:5].tolist()
+        assert not found[3].scores.any()
+        for query, ranking in zip(queries[:3], found[:3], strict=True):
+            first = 0 if as_stored(vectors[[0, 4000]], store).dot(query).argmax() == 0 else 4000
+            assert ranking.indices.tolist() == places[places >= first][:5].tolist()
+    same(index.search_partitions(queries, 5, np.array([0, 8000]))[3], [index.search(queries[3:], 5)[0]])
+
+
 def test_ranking_does_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     index, queries = Dense(unit_rows(500, 64, 5)), unit_rows(9, 64, 6)
     together = index.search(queries, 20)
-    monkeypatch.setattr(dense_module, "_BATCH_CELLS", 500)
-    for one, other in zip(together, index.search(queries, 20), strict=True):
-        assert one.indices.tolist() == other.indices.tolist()
-        assert one.scores.tolist() == other.scores.tolist()
+    monkeypatch.setattr(dense_module, "_QUERIES", 1)
+    monkeypatch.setattr(dense_module, "_CELLS", 1)
+    monkeypatch.setattr(dense_module, "_LEAST_ROWS", 60)
+    same(together, index.search(queries, 20))
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("k", [1, 4, 90])
+@pytest.mark.parametrize(
+    "bounds", [[0, 400], [0, 1, 1, 5, 60, 400], list(range(0, 401, 8)), [7, 20, 333], [0, 0], [0, *range(390, 401)]]
+)
+def test_partitions_equal_searching_each_subset(store: str, k: int, bounds: list[int]) -> None:
+    index, queries = Dense(unit_rows(400, 24, 10), store), unit_rows(7, 24, 11)
+    found = index.search_partitions(queries, k, np.array(bounds))
+    assert [len(parts) for parts in found] == [len(bounds) - 1] * 7
+    for part in range(len(bounds) - 1):
+        allowed = np.arange(bounds[part], bounds[part + 1])
+        same([parts[part] for parts in found], index.search(queries, k, allowed))
+
+
+@pytest.mark.parametrize("bounds", [[], [0, 5, 3], [-1, 4], [0, 11], [[0, 1]]])
+def test_bounds_that_cant_be_are_refused(bounds: list[int]) -> None:
+    with pytest.raises(UsageError, match="bounds of partitions"):
+        Dense(unit_rows(10, 8, 1)).search_partitions(unit_rows(1, 8, 2), 3, np.array(bounds))
+
+
+def test_vectors_on_disk_are_searched_where_they_lie(tmp_path: Path) -> None:
+    vectors, queries = unit_rows(300, 16, 1), unit_rows(3, 16, 2)
+    np.save(tmp_path / "vectors.npy", vectors)
+    mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
+    index = Dense(mapped)
+    assert np.shares_memory(index.rows.block(slice(0, 300)), mapped)
+    same(index.search(queries, 9), Dense(vectors).search(queries, 9))
+
+
+def test_narrow_storage_takes_a_half_and_a_quarter() -> None:
+    sizes = [Rows(unit_rows(1000, 384, 1), check_storage(store)).nbytes for store in STORES]
+    assert sizes == [1_536_000, 768_000, 388_000]
+    assert Dense(unit_rows(3, 8, 1), "int8").describe() == {"search": "exact", "store": "int8"}
+    with pytest.raises(UsageError, match="'int4'") as caught:
+        Dense(unit_rows(3, 8, 1), "int4")
+    assert caught.value.fix == "choose one of: float32, float16, int8"
+
+
+def test_every_half_is_widened_as_numpy_does() -> None:
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    half = every[np.isfinite(every)].reshape(-1, 8)
+    rows = Rows(half.astype(np.float32), "float16")
+    np.testing.assert_array_equal(
+        rows.block(slice(0, len(half))).view(np.int32), half.astype(np.float32).view(np.int32)
+    )
+
+
+def test_rows_of_zeros_can_be_stored() -> None:
+    for store in STORES:
+        (ranking,) = Dense(np.zeros((3, 8), np.float32), store).search(unit_rows(1, 8, 1), 2)
+        assert (ranking.indices.tolist(), ranking.scores.tolist()) == ([0, 1], [0, 0])
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e30])
+def test_numbers_that_are_none_are_refused(store: str, bad: float) -> None:
+    vectors, queries = unit_rows(20, 8, 1), unit_rows(2, 8, 2)
+    vectors[13, 3] = bad
+    with pytest.raises(InputError, match="not finite"):
+        Dense(vectors, store)
+    queries[1, 1] = bad
+    with pytest.raises(InputError, match="query's vector is not finite"):
+        Dense(unit_rows(20, 8, 1), store).search(queries, 3)
+
+
+def test_vectors_and_queries_must_fit() -> None:
+    with pytest.raises(InputError, match="vectors of 8 numbers"):
+        Dense(unit_rows(20, 8, 1)).search(unit_rows(2, 9, 1), 3)
+    with pytest.raises(InputError, match="table of rows"):
+        Dense(np.zeros(4, np.float32))
 
 
 def test_nothing_to_search() -> None:
     queries = unit_rows(2, 8, 7)
-    assert [len(ranking.indices) for ranking in Dense(np.empty((0, 8), np.float32)).search(queries, 3)] == [0, 0]
+    for store in STORES:
+        empty = Dense(np.empty((0, 8), np.float32), store)
+        assert [len(ranking.indices) for ranking in empty.search(queries, 3)] == [0, 0]
+        assert [len(parts[0].indices) for parts in empty.search_partitions(queries, 3, np.array([0, 0]))] == [0, 0]
+    assert Dense(unit_rows(4, 8, 8)).search(queries[:0], 3) == []
     assert len(Dense(unit_rows(4, 8, 8)).search(queries, 3, np.empty(0, np.int64))[0].indices) == 0
     with pytest.raises(UsageError, match="0 results"):
         Dense(unit_rows(4, 8, 8)).search(queries, 0)
+    with pytest.raises(UsageError, match="0 results"):
+        Dense(unit_rows(4, 8, 8)).search_partitions(queries, 0, np.array([0, 4]))

@@ -28,7 +28,7 @@ def test_dense_search_understands_consumer_questions() -> None:
     qrels = {question: every[question] for question, _ in queries}
     pool = {document for judged in qrels.values() for document in judged}
     passages = [passage for document in beir_documents(folder) if document.id in pool for passage in whole(document)]
-    indexes = IndexSet(passages, encoder=lambda _: encoder)
+    indexes = IndexSet.of_passages(passages, encoder=lambda _: encoder)
     found = {
         line: evaluate(
             (hit for hits in Retriever(indexes, line).search(queries, 100) for hit in hits), qrels, ["nDCG@10"]

@@ -1,10 +1,10 @@
-"""One contract for every retriever line, and what is particular to documents, fusion and shared indexes."""
+"""What is particular to documents and passages, fusion and shared indexes; the contract of all lines stands apart."""
 
 from __future__ import annotations
 
 import pytest
 
-from hoofbeat.errors import InputError, UsageError
+from hoofbeat.errors import InputError
 from hoofbeat.records import Hit
 from hoofbeat.retrieval.indexes import IndexSet
 from hoofbeat.retrieval.retriever import Retriever
@@ -29,76 +29,27 @@ def documents(hits: list[Hit]) -> list[str]:
     return [hit.document for hit in hits]
 
 
-@pytest.fixture(params=LINES)
-def line(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.mark.parametrize("line", LINES)
+def test_fewer_results_are_the_top_of_more(line: str) -> None:
+    retriever = over(line, *TEXTS, per_document=2)
+    query = [("q", "kidney transplant fever")]
+    for search in (retriever.search, retriever.search_passages):
+        (few,), (many,) = search(query, 2), search(query, 6)
+        assert few == many[:2]
 
 
-class TestContract:
-    def test_finds_and_explains(self, line: str) -> None:
-        retriever = over(line, *TEXTS)
-        (hits,) = retriever.search([("q1", "tacrolimus for a kidney transplant")], 3)
-        assert documents(hits)[0] == "d1"
-        assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
-        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-        assert all(hit.question == "q1" and hit.via for hit in hits)
-        assert retriever.indexes.passage(hits[0].passage).text == TEXTS[1]
-        assert retriever.describe()["line"] == line
-        assert retriever.describe()["encoders"] == ({"minilm": "hashed-words"} if "dense" in line else {})
+@pytest.mark.parametrize("line", LINES)
+def test_passages_of_some_documents(line: str) -> None:
+    retriever = over(line, *TEXTS, per_document=2)
+    (found,) = retriever.search_passages([("q", "kidney transplant")], 9, documents={"d0", "d2"})
+    assert {"p0", "p1", "p5"} <= {hit.passage for hit in found} <= {"p0", "p1", "p4", "p5"}
 
-    def test_fewer_results_are_the_top_of_more(self, line: str) -> None:
-        retriever = over(line, *TEXTS, per_document=2)
-        query = [("q", "kidney transplant fever")]
-        for search in (retriever.search, retriever.search_passages):
-            (few,), (many,) = search(query, 2), search(query, 6)
-            assert few == many[:2]
 
-    def test_queries_without_words(self, line: str) -> None:
-        found = over(line, *TEXTS).search([("a", ""), ("b", " \n"), ("c", "zebra")], 2)
-        assert [documents(hits)[:1] for hits in found] == [[], [], ["d3"]]
-
-    def test_empty_collection(self, line: str) -> None:
-        assert over(line).search([("q", "zebra")], 5) == [[]]
-        assert over(line).search_passages([("q", "zebra")], 5) == [[]]
-
-    def test_no_queries(self, line: str) -> None:
-        assert over(line, *TEXTS).search([], 5) == []
-
-    def test_one_document(self, line: str) -> None:
-        (hits,) = over(line, "zebra").search([("q", "zebra zebra")], 5)
-        assert [(hit.document, hit.rank, hit.passage) for hit in hits] == [("d0", 1, "p0")]
-
-    def test_other_scripts(self, line: str) -> None:
-        (hits,) = over(line, *TEXTS).search([("q", "心不全")], 1)
-        assert documents(hits) == ["d4"]
-
-    def test_very_long_query(self, line: str) -> None:
-        (hits,) = over(line, *TEXTS).search([("q", "zebra stripes " * 10_000)], 1)
-        assert documents(hits) == ["d3"]
-
-    def test_subset(self, line: str) -> None:
-        retriever = over(line, *TEXTS, per_document=2)
-        (hits,) = retriever.search([("q", "kidney transplant")], 9, documents=["d2"])
-        assert documents(hits) == ["d2"]
-        (found,) = retriever.search_passages([("q", "kidney transplant")], 9, documents={"d0", "d2"})
-        assert {hit.passage for hit in found} <= {"p0", "p1", "p4", "p5"}
-        assert {"p0", "p1", "p5"} <= {hit.passage for hit in found}
-        assert retriever.search([("q", "kidney")], 9, documents=[]) == [[]]
-        with pytest.raises(UsageError, match="'nowhere'"):
-            retriever.search([("q", "kidney")], 9, documents=["nowhere"])
-
-    def test_duplicate_passages(self, line: str) -> None:
-        twice = [*passages("a b", "c d"), *passages("e f")]
-        with pytest.raises(InputError, match="'p0'"):
-            Retriever.over(twice, line, encoder=lambda _: HashedWords())
-
-    def test_equal_passages_keep_their_order(self, line: str) -> None:
-        (hits,) = over(line, *["same words"] * 9).search([("q", "same words")], 4)
-        assert documents(hits) == ["d0", "d1", "d2", "d3"]
-
-    def test_impossible_number_of_results(self, line: str) -> None:
-        with pytest.raises(UsageError, match="0 results"):
-            over(line, *TEXTS).search([("q", "zebra")], 0)
+def test_passages_with_one_id_are_refused() -> None:
+    twice = passages("a b", "c d", per_document=2)
+    twice[1] = twice[0]
+    with pytest.raises(InputError, match="'p0'"):
+        Retriever.over(twice, "bm25", encoder=lambda _: HashedWords())
 
 
 def test_bm25_has_no_hits_without_shared_words() -> None:
@@ -138,12 +89,13 @@ def test_nested_fusion_names_the_inner_one() -> None:
 
 def test_lines_share_indexes() -> None:
     encoder = HashedWords()
-    indexes = IndexSet(passages(*TEXTS), encoder=lambda _: encoder)
+    indexes = IndexSet.of_passages(passages(*TEXTS), encoder=lambda _: encoder)
     for line in ("dense", "bm25 + dense", "bm25[k1=1.2] + dense"):
         assert Retriever(indexes, line).search([("q", "zebra")], 1)[0][0].document == "d3"
     assert encoder.calls == 1 + 3
-    assert indexes.bm25(0.9, 0.4) is indexes.bm25(0.9, 0.4)
-    assert indexes.bm25(0.9, 0.4).postings is indexes.bm25(1.2, 0.4).postings
+    cut = indexes.collection()
+    assert cut.bm25(0.9, 0.4) is cut.bm25(0.9, 0.4)
+    assert cut.bm25(0.9, 0.4).postings is cut.bm25(1.2, 0.4).postings
 
 
 def test_indexes_are_built_when_needed() -> None:
@@ -154,3 +106,28 @@ def test_indexes_are_built_when_needed() -> None:
     assert documents(retriever.search([("q", "zebra")], 1)[0]) == ["d3"]
     with pytest.raises(AssertionError, match="minilm"):
         Retriever(retriever.indexes, "dense").search([("q", "zebra")], 1)
+
+
+def test_two_level_maxp_is_the_best_of_every_pair_of_pieces() -> None:
+    texts = ["zebra stripes", "kidney stones", "zebra kidney"]
+    query = "zebra zebra stripes kidney stones"
+    (whole,) = over("dense[qchunk=words:2]", *texts).search([("q", query)], 3)
+    encoder = HashedWords()
+    pieces = encoder.encode(["zebra zebra", "stripes kidney", "stones"])
+    best = (pieces @ encoder.encode(texts).T).max(axis=0)
+    assert [hit.document for hit in whole] == [f"d{number}" for number in (-best).argsort(kind="stable")]
+    assert [hit.score for hit in whole] == pytest.approx(sorted(best, reverse=True), abs=1e-6)
+
+
+def test_first_and_sum_pool_otherwise() -> None:
+    texts = ["horse", "zebra zebra", "zebra", "zebra"]
+    found = {
+        pool: documents(over(f"bm25[pool={pool}]", *texts, per_document=2).search([("q", "zebra")], 2)[0])
+        for pool in ("max", "sum", "first")
+    }
+    assert found == {"max": ["d0", "d1"], "sum": ["d1", "d0"], "first": ["d1"]}
+
+
+def test_a_fusion_s_constant_changes_its_scores() -> None:
+    (hits,) = over("bm25 +[k=1] dense", *TEXTS).search([("q", "zebra")], 1)
+    assert hits[0].score == pytest.approx(1 / 2 + 1 / 2)

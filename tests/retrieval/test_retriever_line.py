@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat.errors import UsageError
-from hoofbeat.retrieval.line import STAGES, Fusion, Node, Part, Pipeline, Stage, StageSpec, parse, stages
+from hoofbeat.retrieval.catalogue import STAGES
+from hoofbeat.retrieval.line import Fusion, Node, Option, Part, Pipeline, Stage, StageSpec, parse, stages
 
 LATER = {
-    **STAGES,
+    "bm25": StageSpec("bm25", "ranker", (Option("k1", 0.9, 0.0), Option("b", 0.4, 0.0, 1.0))),
+    "dense": StageSpec("dense", "ranker", (Option("encoder", "minilm"),)),
     "hyde": StageSpec("hyde", "query"),
+    "agent": StageSpec("agent", "query", alone="bm25"),
     "rerank": StageSpec("rerank", "reranker", takes_depth=True),
 }
 
@@ -30,6 +35,11 @@ LATER = {
         ("bm25 + dense > rerank@100", "bm25 + dense > rerank@100"),
         ("hyde>bm25>rerank>rerank@5", "hyde > bm25 > rerank > rerank@5"),
         ("(hyde > bm25) + dense", "(hyde > bm25) + dense"),
+        ("bm25 +[k=60] dense", "bm25 + dense"),
+        ("bm25+[ depth=50, k=10 ]dense +[k=10,depth=50] bm25", "bm25 +[k=10,depth=50] dense +[k=10,depth=50] bm25"),
+        ("agent", "agent > bm25"),
+        ("(agent) + dense", "(agent > bm25) + dense"),
+        ("hyde > agent", "hyde > agent > bm25"),
     ],
 )
 def test_canonical_form(line: str, canonical: str) -> None:
@@ -61,7 +71,7 @@ def test_tree() -> None:
         ("bm25[k1=nan]", 9, "'nan'", "number"),
         ("bm25[k1=1,k1=2]", 11, "twice", "remove"),
         ("bm25[k1=]", 9, "no value", "k1=0.9"),
-        ("bm25[k1]", 8, "=", "bm25[k1=0.9,b=0.4]"),
+        ("bm25[k1]", 8, "=", "bm25[k1=0.9,b=0.4,"),
         ("bm25[k1=1", 10, "closing ]", "close"),
         ("bm25[]", 6, "option", "k1"),
         ("bm25@10", 5, "no depth", "remove"),
@@ -107,15 +117,16 @@ def test_stages_that_cannot_stand_there(line: str, column: int) -> None:
 
 POSITIVE = st.floats(min_value=1e-9, max_value=1e20)
 LEAVES: st.SearchStrategy[Node] = st.one_of(
-    st.builds(lambda k1, b: Stage(STAGES["bm25"], (k1, b)), st.floats(0, 1e20), st.floats(0, 1)),
-    st.builds(lambda name: Stage(STAGES["dense"], (name,)), st.from_regex(r"[\w./:#-]+( [\w.]+)?", fullmatch=True)),
+    st.builds(lambda k1, b: Stage(LATER["bm25"], (k1, b)), st.floats(0, 1e20), st.floats(0, 1)),
+    st.builds(lambda name: Stage(LATER["dense"], (name,)), st.from_regex(r"[\w./:#-]+( [\w.]+)?", fullmatch=True)),
 )
 RERANKERS = st.builds(lambda depth: Stage(LATER["rerank"], (), depth), st.none() | st.integers(1, 999_999_999))
 
 
 def _grow(nodes: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
     parts = st.lists(st.builds(Part, nodes, POSITIVE), min_size=2, max_size=4)
-    fusions = parts.map(lambda parts: Fusion(tuple(parts)))
+    sizes = st.integers(1, 999_999)
+    fusions = st.builds(lambda parts, k, depth: Fusion(tuple(parts), k, depth), parts, sizes, sizes)
     pipelines = st.builds(lambda node, reranker: Pipeline((node, reranker)), nodes, RERANKERS)
     return fusions | pipelines
 
@@ -123,3 +134,29 @@ def _grow(nodes: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
 @given(st.recursive(LEAVES, _grow, max_leaves=8))
 def test_text_and_tree_say_the_same(tree: Node) -> None:
     assert parse(str(tree), LATER) == tree
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "column"),
+    [
+        ("bm25 +[k=10] dense + bm25", "the + of one fusion differ", 22),
+        ("bm25 +[k=0] dense", "k can't be '0'", 10),
+        ("bm25[chunk=bites:3]", "'bites:3' is no way to cut texts", 12),
+        ("bm25[chunk=words:10/10]", "can't cut into pieces of 10 words with 10 shared", 12),
+        ("bm25[pool=mean]", "there is no pooling 'mean'", 11),
+        ("bm25[query=long]", "query can't be 'long'", 12),
+        ("dense[store=float8]", "store can't be 'float8'", 13),
+    ],
+)
+def test_values_are_refused_where_they_stand(line: str, what: str, column: int) -> None:
+    with pytest.raises(UsageError, match=re.escape(what)) as caught:
+        parse(line)
+    assert f"column {column}\n" in str(caught.value.where)
+
+
+def test_every_stage_of_the_catalogue_says_what_it_is_for() -> None:
+    for spec in STAGES.values():
+        assert spec.summary
+        tail = "" if spec.kind == "ranker" else " > bm25"
+        line = spec.name + tail if spec.kind != "reranker" else f"bm25 > {spec.name}"
+        assert str(parse(line)).startswith(line.partition(" > rerank")[0])

@@ -32,13 +32,17 @@ GREEDY = Sampling()
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """One answer to be made: the question, how it is asked, and what will be shown."""
+    """One answer to be made: the question, how it is asked, and what will be shown.
+
+    With a `failure` there is nothing to show: what should have been retrieved could not be, so nothing is asked.
+    """
 
     question: Question
     condition: str
     sample: int = 0
     passages: tuple[Passage, ...] = ()
     dropped: tuple[str, ...] = ()
+    failure: Failure | None = None
 
 
 def plan_answers(
@@ -48,14 +52,21 @@ def plan_answers(
     *,
     window: int | None,
     samples: int = 1,
+    failures: Mapping[str, Failure] | None = None,
 ) -> list[Planned]:
-    """Plan one condition: what fits the model's window is shown, what does not is recorded as dropped."""
+    """Plan one condition: what fits the model's window is shown, what does not is recorded as dropped.
+
+    `failures` are the questions whose retrieval failed.
+    """
     planned = []
     for question in questions:
         output = load_prompt("answer-evidence").max_tokens
         kept, dropped = fit(shown.get(question.id, ()), question.full_text, window, output)
+        failure = (failures or {}).get(question.id)
         planned += [
-            Planned(question=question, condition=condition, sample=sample, passages=kept, dropped=dropped)
+            Planned(
+                question=question, condition=condition, sample=sample, passages=kept, dropped=dropped, failure=failure
+            )
             for sample in range(samples)
         ]
     return planned
@@ -112,6 +123,9 @@ def answer_all(
             evidence=item.passages,
             dropped=item.dropped,
         )
+        if item.failure is not None:
+            why = f"nothing was retrieved: {item.failure.kind}: {item.failure.message}"
+            return msgspec.structs.replace(base, failure=Failure(kind="input", message=why, attempts=0))
         outcome = await model.chat(request_for(item, sampling))
         if isinstance(outcome, Failure):
             return msgspec.structs.replace(base, failure=outcome)

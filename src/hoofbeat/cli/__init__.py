@@ -21,6 +21,7 @@ _VERBS = {
     "corpus": "bring documents in",
     "build": "make a benchmark from a corpus",
     "retrieve": "rank a corpus for a benchmark's questions and measure it",
+    "compare": "set rankings of the same questions against each other",
     "answer": "let a model answer a benchmark",
     "judge": "judge a run's answers against the gold answers",
     "audit": "ask every source the same questions and compare the answers",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -17,7 +17,7 @@ from hoofbeat.answering import (
     request_for,
     write_run,
 )
-from hoofbeat.cli.retrieve import index_corpus
+from hoofbeat.cli.ranking import index_corpus
 from hoofbeat.cli.session import Calling, calling_options, command_words, find_corpus, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
@@ -25,8 +25,9 @@ from hoofbeat.models import Model
 from hoofbeat.progress import Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes import Benchmark
-from hoofbeat.records import Passage, Question
-from hoofbeat.retrieval import IndexSet, Retriever, whole
+from hoofbeat.records import Failure, Passage, Question
+from hoofbeat.retrieval import IndexSet, Retriever, parse, whole
+from hoofbeat.retrieval.making import most_calls
 
 __all__ = ["command", "plan_conditions"]
 
@@ -39,25 +40,30 @@ def plan_conditions(
     *,
     samples: int = 1,
     indexes: IndexSet | None = None,
+    models: Callable[[str], Model] | None = None,
     progress: Progress,
 ) -> list[Planned]:
-    """Plan every condition; documents are chunked and indexed once for all of them."""
+    """Plan every condition; documents are cut and indexed once for all of them, `models` serves lines that ask one."""
     planned: list[Planned] = []
     for condition in conditions:
         shown: dict[str, list[Passage]] = {}
+        failures: dict[str, Failure] = {}
         if condition.name == "oracle" and corpus is not None:
             shown = {q.id: [p for name in q.documents for p in whole(corpus.get(name))] for q in questions}
         elif condition.line and corpus is not None:
             if indexes is None:
-                indexes = index_corpus(corpus, progress)
-            found = Retriever(indexes, condition.line).search_passages(
-                [(q.id, q.full_text) for q in questions], condition.top
+                indexes = index_corpus(corpus, progress, models=models)
+            searched = Retriever(indexes, condition.line, model=models).run(
+                [(q.id, q.full_text) for q in questions], condition.top, by_document=False
             )
+            failures = searched.failures
             shown = {
                 question.id: [indexes.passage(hit.passage) for hit in hits]
-                for question, hits in zip(questions, found, strict=True)
+                for question, hits in zip(questions, searched.hits, strict=True)
             }
-        planned += plan_answers(questions, condition.name, shown, window=model.context, samples=samples)
+        planned += plan_answers(
+            questions, condition.name, shown, window=model.context, samples=samples, failures=failures
+        )
     return planned
 
 
@@ -100,9 +106,24 @@ def command(
     questions = bench.first(limit)
     with calling.open(screen) as session:
         model = session.model(calling.model_spec)
-        planned = plan_conditions(questions, parsed, corpus, model, samples=samples, progress=screen)
+        asking = [c.name for c in parsed if c.line and most_calls(parse(c.line)).calls]
+        if calling.only_estimate and asking:
+            raise UsageError(
+                f"what {asking[0]} will show is known only after it has asked a model, so it can't be estimated",
+                fix="estimate the retrieval by itself: hoofbeat retrieve --estimate",
+            )
+        planned = plan_conditions(
+            questions,
+            parsed,
+            corpus,
+            model,
+            samples=samples,
+            models=lambda spec: session.model(spec or calling.model_spec),
+            progress=screen,
+        )
         if calling.only_estimate:
-            screen.estimate(model.estimate([request_for(item, sampling) for item in planned]))
+            asked = [request_for(item, sampling) for item in planned]
+            screen.estimate(model.estimate(asked))
             return
         answers = answer_all(model, planned, sampling=sampling, progress=screen)
         inputs = [bench.artefact.reference()] + ([corpus.artefact.reference()] if corpus else [])

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import click
 
+from hoofbeat.cli.ranking import index_corpus
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.judging import AuditPlan, audit_sources
-from hoofbeat.models import load_encoder
 from hoofbeat.progress import Progress
 from hoofbeat.prompts import load_pack
 from hoofbeat.recipes import Benchmark, teaching_patient_questions
 from hoofbeat.records import Document, Passage, Question
-from hoofbeat.retrieval import IndexSet, Retriever, chunk
+from hoofbeat.retrieval import Retriever
 
 __all__ = ["command", "plan_audit"]
 
@@ -39,13 +39,11 @@ def plan_audit(
     )
     if len({document.id for document in documents}) < 2:
         raise UsageError("an audit compares sources, so it needs at least two", fix="name more documents with --source")
-    pieces = [piece for document in documents for piece in chunk(document)]
-    indexes = IndexSet(pieces, encoder=load_encoder, progress=progress)
-    retriever = Retriever(indexes, line)
+    retriever = Retriever(index_corpus(corpus, progress), line)
 
     def search(asked: Sequence[Question], source: str) -> list[list[Passage]]:
-        found = retriever.search_passages([(q.id, q.full_text) for q in asked], passages, [source])
-        return [[indexes.passage(hit.passage) for hit in hits] for hits in found]
+        found = retriever.evidence([(q.id, q.full_text) for q in asked], [source], passages)
+        return [list(each.passages) for each in found]
 
     return AuditPlan(
         questions=questions,

@@ -16,6 +16,7 @@ import msgspec
 import rich.progress
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from hoofbeat.models import Estimate, Model
 from hoofbeat.progress import Task
@@ -92,7 +93,7 @@ class Screen:
 
     def title(self, text: str) -> None:
         """A heading."""
-        self._console.print(f"\n[bold]{text}[/bold]")
+        self._console.print(Text(f"\n{text}", style="bold"), soft_wrap=True)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A small table; all columns but the first are numbers."""
@@ -100,7 +101,7 @@ class Screen:
         for place, name in enumerate(header):
             table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*map(Text, row))  # as it stands: a retriever's brackets are no markup
         self._console.print(table)
 
     def finish(

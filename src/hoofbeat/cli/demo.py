@@ -15,8 +15,9 @@ from hoofbeat import teaching
 from hoofbeat.answering import Run, answer_all, parse_condition, write_run
 from hoofbeat.cli.answer import plan_conditions
 from hoofbeat.cli.audit import plan_audit
+from hoofbeat.cli.bed import bed_of
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.retrieve import index_corpus, rank_benchmark, show_measures
+from hoofbeat.cli.ranking import index_corpus, rank_bed, show_measures
 from hoofbeat.cli.session import Session, json_option, open_session, output_option
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.errors import OutputError
@@ -131,7 +132,7 @@ class _Tour:
         for number, line in enumerate(LINES, start=1):
             target = self._at(f"rankings-{number}")
             command = ["hoofbeat", "retrieve", bench, "--with", line, "-o", str(target)]
-            made.append(rank_benchmark(self._bench, self._corpus, indexes, line, target, command=command))
+            made.append(rank_bed(bed_of(self._bench, self._corpus), indexes, line, target, command=command))
             self._shown.append(target)
         show_measures(self._screen, made)
 

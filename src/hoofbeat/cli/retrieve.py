@@ -1,159 +1,232 @@
-"""`hoofbeat retrieve`: rankings of a corpus for a benchmark's questions, and how good they are."""
+"""`hoofbeat retrieve`: rankings by one retriever line or many, measured and compared."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
+from hoofbeat.cli.bed import Bed, open_bed
+from hoofbeat.cli.comparing import compare_rankings
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import command_words, find_corpus, json_option, output_option
-from hoofbeat.corpus import Corpus
-from hoofbeat.errors import InputError
-from hoofbeat.findings.intervals import bootstrap_mean
-from hoofbeat.findings.ranking import Measure, evaluate, trec_run_lines
-from hoofbeat.models import load_encoder
-from hoofbeat.progress import Progress
-from hoofbeat.recipes import Benchmark
-from hoofbeat.records import Hit
-from hoofbeat.retrieval import IndexSet, Retriever, chunk
-from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.files import atomic_write
-from hoofbeat.store.tables import write_jsonl, write_tsv
+from hoofbeat.cli.evidence import find_evidence, show_evidence
+from hoofbeat.cli.ranking import KIND, MEASURES, Models, explain, index_bed, rank_bed, show_measures
+from hoofbeat.cli.session import Calling, Session, calling_options, check_file, command_words, output_option
+from hoofbeat.errors import UsageError
+from hoofbeat.findings.ranking import Measure
+from hoofbeat.models import Estimate, Model
+from hoofbeat.records import Hit, Question
+from hoofbeat.retrieval import IndexSet, Searched, parse
+from hoofbeat.retrieval.making import most_calls
+from hoofbeat.retrieval.stages import SearchQuery
+from hoofbeat.retrieval.variants import Variant, variants
+from hoofbeat.store import Artefact
+from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["MEASURES", "command", "index_corpus", "rank_benchmark"]
-
-KIND = "rankings"
-MEASURES = ("nDCG@10", "R@1", "R@10", "RR")
-
-
-def index_corpus(corpus: Corpus, progress: Progress) -> IndexSet:
-    """The passages of a corpus, ready to be indexed by whatever lines need."""
-    passages = [passage for document in corpus.documents() for passage in chunk(document)]
-    return IndexSet(passages, encoder=load_encoder, progress=progress)
-
-
-def rank_benchmark(
-    bench: Benchmark,
-    corpus: Corpus,
-    indexes: IndexSet,
-    line: str,
-    target: Path,
-    *,
-    top: int = 100,
-    measures: Sequence[str] = MEASURES,
-    seed: int = 0,
-    command: Sequence[str] = (),
-) -> Artefact:
-    """Rank the corpus for every question that names its documents, measure it, and write the rankings folder."""
-    parsed = [Measure.parse(text) for text in measures]
-    retriever = Retriever(indexes, line)
-    qrels = bench.qrels()
-    asked = [question for question in bench.questions if question.id in qrels]
-    if not asked:
-        raise InputError(
-            "no question of this benchmark names the documents that answer it, so nothing can be measured",
-            where=str(bench.artefact.path),
-            fix="use a benchmark with qrels",
-        )
-    here = set(corpus.ids())
-    missing = [question.id for question in asked if here.isdisjoint(qrels[question.id])]
-    if len(missing) == len(asked):
-        raise InputError(
-            "this corpus holds none of the documents that answer the benchmark's questions",
-            where=str(corpus.path),
-            fix="name the corpus the benchmark was made from: --corpus",
-        )
-    found = retriever.search([(question.id, question.full_text) for question in asked], top)
-    hits: list[Hit] = [hit for row in found for hit in row]
-    result = evaluate(hits, qrels, parsed)
-    metrics: dict[str, object] = {}
-    for measure in map(str, parsed):
-        values = [result.per_question[question.id][measure] for question in asked]
-        interval = bootstrap_mean(values, seed=seed)
-        metrics[measure] = {
-            "value": result.means[measure],
-            "low": interval.low,
-            "high": interval.high,
-            "n": len(values),
-        }
-    with create(target, replace_kind=KIND) as draft:
-        write_jsonl(draft.path / "hits.jsonl", hits)
-        with atomic_write(draft.path / "run.trec") as stream:
-            stream.writelines(f"{row}\n".encode() for row in trec_run_lines(hits, "hoofbeat"))
-        rows = [(q.id, name, result.per_question[q.id][name]) for q in asked for name in map(str, parsed)]
-        write_tsv(draft.path / "queries.tsv", ("query", "measure", "value"), rows)
-        draft.finish(
-            Manifest(
-                kind=KIND,
-                title=retriever.line,
-                command=list(command),
-                inputs=[bench.artefact.reference(), corpus.artefact.reference()],
-                settings={
-                    **retriever.describe(),
-                    "top": top,
-                    "chunking": "160 words, 32 overlapping",
-                    "unanswerable": len(missing),
-                },
-                seeds={"bootstrap": seed},
-                counts=Counts(kept=len(asked)),
-                metrics=metrics,
-            )
-        )
-    return open_artefact(target, KIND)
+__all__ = ["command"]
 
 
 @click.command("retrieve")
-@click.argument("benchmark", type=click.Path(path_type=Path))
-@click.option("--with", "line", default="bm25 + dense", show_default=True, help="The retriever line.")
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option("--with", "lines", multiple=True, default=("bm25 + dense",), show_default=True,
+              help="A retriever line; several may be given, or braces: 'bm25[k1={0.9|1.2}]'.")  # fmt: skip
 @click.option("--corpus", "corpus_path", type=click.Path(path_type=Path), help="The documents to rank.")
+@click.option("--query", "queries", multiple=True, help="Search a corpus for this text; several may be given.")
+@click.option("--split", default="test", show_default=True, help="Which judgments of a BEIR folder.")
+@click.option("--where", multiple=True, metavar="FACET=VALUE", help="Only documents with this facet.")
 @click.option("--top", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Documents a question.")
 @click.option("--measure", "measures", multiple=True, default=MEASURES, show_default=True, help="Measures, by name.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the bootstrap intervals.")
+@click.option("--limit", type=click.IntRange(1), help="Only the first so many questions.")
+@click.option("--explain", "explained", type=click.IntRange(1, 100), metavar="N",
+              help="Show for each query what was searched for and which stage brought the first N hits.")  # fmt: skip
+@click.option("--each-source", is_flag=True,
+              help="Find evidence in every document by itself instead of ranking them.")  # fmt: skip
+@click.option("--page", type=click.Path(path_type=Path), help="Draw the comparison to this HTML file, too.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of intervals and tests.")
 @output_option("rankings")
-@json_option
+@calling_options
 def command(
-    benchmark: Path,
-    line: str,
+    target: Path,
+    lines: tuple[str, ...],
     corpus_path: Path | None,
+    queries: tuple[str, ...],
+    split: str,
+    where: tuple[str, ...],
     top: int,
     measures: tuple[str, ...],
+    limit: int | None,
+    explained: int | None,
+    each_source: bool,
+    page: Path | None,
     seed: int,
     output: Path,
-    as_json: bool,
+    calling: Calling,
 ) -> None:
-    """Rank the corpus for the questions of BENCHMARK and measure the rankings."""
-    screen = Screen(as_json=as_json)
-    bench = Benchmark.open(benchmark)
-    corpus = find_corpus(corpus_path, bench.artefact)
-    artefact = rank_benchmark(
-        bench,
-        corpus,
-        index_corpus(corpus, screen),
-        line,
-        output,
-        top=top,
-        measures=measures,
-        seed=seed,
-        command=command_words(),
+    """Rank documents for the questions of TARGET and measure the rankings.
+
+    TARGET is a benchmark folder, a corpus folder to be searched with --query, or a folder in BEIR's or R2MED's layout.
+    """
+    screen = calling.screen()
+    check_file(page, ".html")
+    systems = _systems(lines)
+    measures = tuple(str(Measure.parse(measure)) for measure in measures)
+    bed = open_bed(target, corpus_path, queries, split)
+    if limit is not None:
+        bed = _first(bed, limit)
+    documents = bed.chosen(where)
+    if calling.only_estimate:
+        screen.estimate(_estimate(bed, systems))
+        return
+    with ExitStack() as stack:
+        sessions: list[Session] = []
+
+        def load(spec: str) -> Model:
+            if not sessions:
+                sessions.append(stack.enter_context(calling.open(screen)))
+            return sessions[0].model(spec or calling.model_spec)
+
+        indexes = index_bed(bed, screen, models=load)
+        if each_source:
+            _evidence(screen, bed, indexes, systems, documents, output, Models(load), explained)
+            return
+        made: list[Artefact] = []
+        for number, variant in enumerate(systems, start=1):
+            folder = output if len(systems) == 1 else output / f"{number:02d}-{_slug(variant.line)}"
+            models = Models(load)
+            artefact = rank_bed(
+                bed,
+                indexes,
+                variant.line,
+                folder,
+                top=top,
+                measures=measures,
+                documents=documents,
+                seed=seed,
+                models=models,
+                settings={"variant": variant.settings} if variant.settings else {},
+                command=command_words(),
+            )
+            made.append(artefact)
+            screen.calls(*models.used.values())
+            _say_failures(screen, artefact)
+            for note in artefact.manifest.settings.get("notes", ()):  # type: ignore[attr-defined]
+                screen.say(str(note))
+            if explained:
+                explain(screen, _searched(artefact), indexes, explained)
+    _finish(screen, bed, made, output, page, seed, target)
+
+
+def _evidence(
+    screen: Screen,
+    bed: Bed,
+    indexes: IndexSet,
+    systems: Sequence[Variant],
+    documents: Sequence[str] | None,
+    output: Path,
+    models: Models,
+    explained: int | None,
+) -> None:
+    if len(systems) > 1:
+        raise UsageError("evidence is found by one line at a time", fix="give one --with, without braces")
+    artefact = find_evidence(
+        bed, indexes, systems[0].line, output, sources=documents, models=models, command=command_words()
     )
-    show_measures(screen, [artefact])
-    screen.finish(
-        artefact, next_step=("hoofbeat", "answer", benchmark, "--condition", "closed", "--condition", f"{line} @3")
+    screen.calls(*models.used.values())
+    if explained:
+        show_evidence(screen, artefact, explained)
+    screen.finish(artefact)
+
+
+def _systems(lines: Sequence[str]) -> list[Variant]:
+    """Every line to run, checked before anything is done; the same line twice is run once."""
+    found = {str(parse(variant.line)): variant for line in lines for variant in variants(line)}
+    return [Variant(line, variant.settings) for line, variant in found.items()]
+
+
+def _first(bed: Bed, limit: int) -> Bed:
+    kept = list(bed.questions)[:limit]
+    names = {question.id for question in kept}
+    return Bed(
+        name=bed.name,
+        questions=kept,
+        qrels={name: grades for name, grades in bed.qrels.items() if name in names},
+        documents=bed.documents,
+        ids=bed.ids,
+        content=bed.content,
+        inputs=bed.inputs,
     )
 
 
-def show_measures(screen: Screen, artefacts: Sequence[Artefact]) -> None:
-    """A table of rankings, a row each; the first measure with its 95% interval, all others' are in the manifest."""
-    names = list(artefacts[0].manifest.metrics)
-    rows = []
-    for artefact in artefacts:
-        cells = [str(artefact.manifest.settings["line"])]
-        for place, name in enumerate(names):
-            metric = artefact.manifest.metrics[name]
-            assert isinstance(metric, dict)
-            interval = f" [{metric['low']:.2f}, {metric['high']:.2f}]" if place == 0 else ""
-            cells.append(f"{metric['value']:.3f}{interval}")
-        rows.append(cells)
-    screen.table(["retriever", *names], rows)
+def _estimate(bed: Bed, systems: Sequence[Variant]) -> Estimate:
+    """The most calls the lines can make, by what their stages may ask for each question."""
+    questions = list(bed.questions)
+    asked = sum(len(question.full_text) for question in questions) // 4
+    total = Estimate()
+    for variant in systems:
+        most = most_calls(parse(variant.line))
+        total += Estimate(
+            calls=most.calls * len(questions),
+            tokens_in=most.calls * asked + most.tokens_in * len(questions),
+            tokens_out_most=most.tokens_out * len(questions),
+        )
+    return total
+
+
+def _searched(artefact: Artefact) -> Searched:
+    """The hits of a rankings folder with the queries that led to them."""
+    hits: dict[str, list[Hit]] = {}
+    for hit in read_jsonl(artefact.file("hits.jsonl"), Hit):
+        hits.setdefault(hit.question, []).append(hit)
+    traced = (
+        list(read_jsonl(artefact.file("traces.jsonl"), SearchQuery))
+        if artefact.has("traces.jsonl")
+        else [
+            SearchQuery(id=question.id, text=question.full_text)
+            for question in read_jsonl(artefact.file("questions.jsonl"), Question)
+        ]
+    )
+    return Searched(traced, [hits.get(query.id, []) for query in traced])
+
+
+def _say_failures(screen: Screen, artefact: Artefact) -> None:
+    counts = artefact.manifest.counts
+    if counts.failed:
+        screen.say(
+            f"{counts.failed} of {counts.failed + counts.kept} queries could not be searched by "
+            f"{artefact.manifest.title}; they are left out of its measures (traces.jsonl says why)"
+        )
+
+
+def _finish(
+    screen: Screen, bed: Bed, made: list[Artefact], output: Path, page: Path | None, seed: int, target: Path
+) -> None:
+    if made[0].manifest.metrics:
+        show_measures(screen, made)
+    _say_recall(screen, made)
+    if len(made) > 1 and bed.qrels:
+        compared = compare_rankings(screen, [artefact.path for artefact in made], output / "comparison", seed=seed)
+        if page is not None:
+            page.write_bytes(compared.file("page.html").read_bytes())
+        screen.finish(compared, next_step=("hoofbeat", "compare", *(artefact.path for artefact in made)))
+        return
+    if page is not None:
+        raise UsageError("a page compares lines, so it needs two or more", fix="give --with twice, or use braces")
+    line = str(made[0].manifest.settings["line"])
+    next_step = (
+        ("hoofbeat", "answer", target, "--condition", "closed", "--condition", f"{line} @3") if bed.qrels else ()
+    )
+    screen.finish(made[0], next_step=next_step)
+
+
+def _say_recall(screen: Screen, made: Sequence[Artefact]) -> None:
+    """What approximate search found of the exact results, as its index measured."""
+    for artefact in made:
+        for name, measured in IndexSet.recalls(artefact.manifest.settings).items():
+            screen.say(f"{artefact.manifest.title}: {name} finds {measured:.3f} of what exact search finds (recall@10)")
+
+
+def _slug(line: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", line.lower()).strip("-")[:60] or KIND

@@ -1,28 +1,29 @@
-"""Ranking measures with trec_eval's semantics, and the files they are read from.
+"""Ranking measures with trec_eval's semantics, by the names ir_measures gives them.
 
-A measure is a named value (`nDCG@10`). As in trec_eval, a document counts as relevant from grade 1, gains are the
-grades themselves, and equal scores (in single precision) are ordered by document id, descending, whatever order the
-run was written in. A question that was judged and has no hits counts 0.
+A measure is a named value (`nDCG@10`, `P(rel=2)@10`). As in trec_eval, a document counts as relevant from grade 1 (or
+from `rel`), gains are the grades themselves (or, with `dcg='exp-log2'`, two to the power of the grade, less one), and
+equal scores (in single precision) are ordered by document id, descending, whatever order the run was written in. A
+question that was judged and has no hits counts 0.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 from msgspec import Struct
 
+from hoofbeat.corpus.readers.qrels import read_qrels, write_qrels
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.findings.trec import read_trec_run, trec_run_lines
 from hoofbeat.records import Hit
-from hoofbeat.store.files import read_bytes
-from hoofbeat.store.tables import read_tsv
 
 __all__ = [
     "Evaluation",
+    "Gains",
     "Measure",
     "MeasureName",
     "Qrels",
@@ -34,9 +35,13 @@ __all__ = [
     "recall",
     "reciprocal_rank",
     "trec_run_lines",
+    "write_qrels",
 ]
 
-MeasureName = Literal["nDCG", "R", "P", "RR"]
+MeasureName = Literal["nDCG", "R", "P", "RR", "AP", "Success", "Judged"]
+
+Gains = Literal["log2", "exp-log2"]
+"""What a grade gains: itself, or two to its power less one; both are discounted by the logarithm of the rank."""
 
 Qrels = Mapping[str, Mapping[str, int]]
 """Question id to document id to grade."""
@@ -49,44 +54,93 @@ _NAMES: dict[str, MeasureName] = {
     "precision": "P",
     "rr": "RR",
     "mrr": "RR",
+    "ap": "AP",
+    "map": "AP",
+    "success": "Success",
+    "judged": "Judged",
 }
-_MEASURE = re.compile(r"([A-Za-z]+)(?:@([1-9]\d{0,8}))?")
+_GAINS: dict[str, Gains] = {"log2": "log2", "exp-log2": "exp-log2"}
+_NEEDS_CUTOFF = frozenset({"P", "R", "Success"})
+_MEASURE = re.compile(r"([A-Za-z]+)\s*(?:\(([^()]*)\)\s*)?(?:@\s*([1-9]\d{0,8}))?")
+_SETTING = re.compile(r"""\s*(\w+)\s*=\s*(?:(\d{1,6})|'([^']*)'|"([^"]*)")\s*""")
+_USE = "use for example nDCG@10, R@100, P(rel=2)@10, RR, AP, Success@5 or Judged@10"
 
 
 class Measure(Struct, frozen=True):
-    """A named measure: `nDCG`, `R`, `P` or `RR`, with the cutoff it looks at (None: the whole ranking)."""
+    """A named measure with the cutoff it looks at (None: the whole ranking).
+
+    `rel` is the grade from which a document is relevant; `dcg` says what a grade gains and matters to nDCG only.
+    """
 
     name: MeasureName
     cutoff: int | None = None
+    rel: int = 1
+    dcg: Gains = "log2"
 
     @classmethod
     def parse(cls, text: str) -> Measure:
-        """Read `nDCG@10`, `R@100`, `P@10`, `RR`; case does not matter, `Recall` and `MRR` are understood too."""
+        """Read `nDCG@10`, `R@100`, `P(rel=2)@10`, `RR`; case does not matter, `Recall`, `MRR` and `MAP` are understood.
+
+        `str()` of what was read is the name as ir_measures writes it.
+        """
         match = _MEASURE.fullmatch(text.strip())
         name = _NAMES.get(match[1].lower()) if match else None
         if match is None or name is None:
-            raise UsageError(f"unknown measure {text!r}", fix="use for example nDCG@10, R@100, P@10 or RR")
-        if match[2] is None and name in {"P", "R"}:
+            raise UsageError(f"unknown measure {text!r}", fix=_USE)
+        if match[3] is None and name in _NEEDS_CUTOFF:
             raise UsageError(f"the measure {text} needs a cutoff", fix=f"write for example {name}@10")
-        return cls(name, int(match[2]) if match[2] else None)
+        rel, dcg = _settings(name, match[2] or "", text)
+        return cls(name, int(match[3]) if match[3] else None, rel, dcg)
 
     def __str__(self) -> str:
-        return self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
+        settings = f"(rel={self.rel})" if self.rel != 1 else f"(dcg='{self.dcg}')" if self.dcg != "log2" else ""
+        return self.name + settings + ("" if self.cutoff is None else f"@{self.cutoff}")
 
-    def value(self, grades: Sequence[int], judged: Collection[int]) -> float:
-        """The measure of one ranking: the grade at each rank (0 where unjudged), and all grades of the question."""
+    def value(self, grades: Sequence[int | None], judged: Collection[int]) -> float:
+        """The measure of one ranking: the grade at each rank (None where unjudged), and all grades of the question."""
         top = grades[: self.cutoff]
-        found = sum(grade > 0 for grade in top)
+        found = [grade is not None and grade >= self.rel for grade in top]
         match self.name:
             case "nDCG":
-                ideal = _dcg(sorted(judged, reverse=True)[: self.cutoff])
-                return _dcg(top) / ideal if ideal else 0.0
+                ideal = _dcg(sorted(judged, reverse=True)[: self.cutoff], judged, self.dcg)
+                return _dcg(top, judged, self.dcg) / ideal if ideal else 0.0
             case "R":
-                return found / max(sum(grade > 0 for grade in judged), 1)
+                return sum(found) / self._relevant(judged)
             case "P":
-                return found / (self.cutoff or max(len(grades), 1))
+                return sum(found) / (self.cutoff or max(len(grades), 1))
             case "RR":
-                return next((1 / rank for rank, grade in enumerate(top, start=1) if grade > 0), 0.0)
+                return next((1 / rank for rank, relevant in enumerate(found, start=1) if relevant), 0.0)
+            case "AP":
+                ranks = [rank for rank, relevant in enumerate(found, start=1) if relevant]
+                return math.fsum(seen / rank for seen, rank in enumerate(ranks, start=1)) / self._relevant(judged)
+            case "Success":
+                return float(any(found))
+            case "Judged":
+                return sum(grade is not None for grade in top) / max(len(top), 1)
+
+    def _relevant(self, judged: Collection[int]) -> int:
+        """How many documents there are to find; 1 where there is none, so that nothing is divided by nothing."""
+        return max(sum(grade >= self.rel for grade in judged), 1)
+
+
+def _settings(name: MeasureName, text: str, whole: str) -> tuple[int, Gains]:
+    """The settings between a measure's brackets: `rel`, or for nDCG `dcg`."""
+    rel, dcg = 1, _GAINS["log2"]
+    allowed = {"nDCG": "dcg", "Judged": ""}.get(name, "rel")
+    for part in text.split(",") if text.strip() else ():
+        match = _SETTING.fullmatch(part)
+        if match is None or match[1] != allowed:
+            has = f"the only setting of {name} is {allowed}" if allowed else f"{name} has no settings"
+            raise UsageError(f"the measure {whole!r} has a setting {part.strip()!r} that can't be read", fix=has)
+        words = match[3] if match[3] is not None else match[4]
+        if allowed == "rel" and match[2] and int(match[2]) >= 1:
+            rel = int(match[2])
+        elif allowed == "dcg" and words in _GAINS:
+            dcg = _GAINS[words]
+        else:
+            fix = "rel is a grade from 1 up" if allowed == "rel" else f"dcg is one of {', '.join(map(repr, _GAINS))}"
+            raise UsageError(f"the measure {whole!r} can't have {part.strip()}", fix=fix)
+    return rel, dcg
 
 
 def ndcg(k: int) -> Measure:
@@ -134,10 +188,15 @@ def evaluate(hits: Iterable[Hit], qrels: Qrels, measures: Sequence[Measure | str
                 f"the document {hit.document!r} is ranked twice for question {hit.question!r}",
                 fix="rank documents, not passages, to measure a run",
             )
+        if math.isnan(hit.score):
+            raise InputError(
+                f"the score of {hit.document!r} for question {hit.question!r} is not a number",
+                fix="check the retriever that wrote the run",
+            )
         scores[hit.document] = hit.score
     per_question: dict[str, dict[str, float]] = {}
     for question, judged in qrels.items():
-        grades = [judged.get(document, 0) for document in _trec_order(run.get(question, {}))]
+        grades = [judged.get(document) for document in _trec_order(run.get(question, {}))]
         per_question[question] = {str(measure): measure.value(grades, judged.values()) for measure in chosen}
     n = len(per_question)
     return Evaluation(
@@ -149,59 +208,17 @@ def evaluate(hits: Iterable[Hit], qrels: Qrels, measures: Sequence[Measure | str
     )
 
 
-def _dcg(grades: Iterable[int]) -> float:
-    return sum(max(grade, 0) / math.log2(rank + 1) for rank, grade in enumerate(grades, start=1))
+def _dcg(grades: Iterable[int | None], judged: Collection[int], dcg: Gains) -> float:
+    """Discounted gain; exponential gains are given in units of the highest grade's, so that none is too large."""
+    highest = max([0, *judged])
+    gains: Iterable[float] = (max(grade or 0, 0) for grade in grades)
+    if dcg == "exp-log2":
+        gains = (2.0 ** (gain - highest) - 2.0**-highest for gain in gains)
+    return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1) if gain > 0)
 
 
 def _trec_order(scores: Mapping[str, float]) -> list[str]:
-    by_id = sorted(scores, key=str.encode, reverse=True)
-    return sorted(by_id, key=lambda document: -float(np.float32(scores[document])))
-
-
-def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Read judgments in BEIR's layout: a table with the columns query-id, corpus-id and score.
-
-    A document that several assessors graded for one question keeps its highest grade.
-    """
-    qrels: dict[str, dict[str, int]] = {}
-    for number, row in enumerate(read_tsv(path), start=2):
-        try:
-            question, document, grade = row["query-id"], row["corpus-id"], int(row["score"])
-        except (KeyError, ValueError) as err:
-            raise InputError(
-                f"line {number} is no judgment: {err}",
-                where=str(path),
-                fix="the columns are query-id, corpus-id and score (a whole number), separated by tabs",
-            ) from err
-        grades = qrels.setdefault(question, {})
-        grades[document] = max(grade, grades.get(document, grade))
-    return qrels
-
-
-def trec_run_lines(hits: Iterable[Hit], tag: str) -> Iterator[str]:
-    """The run as TREC lines: question, Q0, document, rank, score, tag. Scores are written so that they read back."""
-    for hit in hits:
-        for name in (hit.question, hit.document, tag):
-            if not name or len(name.split()) != 1 or name != name.strip():
-                raise InputError(
-                    f"a TREC run can't hold the name {name!r}", fix="use ids and a tag without spaces, or write JSONL"
-                )
-        yield f"{hit.question} Q0 {hit.document} {hit.rank} {hit.score!r} {tag}"
-
-
-def read_trec_run(path: Path) -> list[Hit]:
-    """Read a TREC run."""
-    hits = []
-    for number, line in enumerate(read_bytes(path).decode("utf-8", "replace").splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            question, _, document, rank, score, _ = line.split()
-            hits.append(Hit(question=question, document=document, rank=int(rank), score=float(score)))
-        except ValueError as err:
-            raise InputError(
-                f"line {number} is not a line of a TREC run",
-                where=str(path),
-                fix="a line holds question, Q0, document, rank, score and tag",
-            ) from err
-    return hits
+    by_id = sorted(scores, key=lambda document: document.encode("utf-8", "surrogatepass"), reverse=True)
+    with np.errstate(over="ignore"):
+        single = np.array([scores[document] for document in by_id], np.float64).astype(np.float32)
+    return [by_id[place] for place in np.argsort(-single, kind="stable")]

@@ -6,6 +6,17 @@ from hoofbeat.retrieval.analysis import ENGLISH, Analyzer
 from hoofbeat.retrieval.chunking import chunk, indexed_text, sections, whole
 from hoofbeat.retrieval.indexes import IndexSet
 from hoofbeat.retrieval.line import parse
-from hoofbeat.retrieval.retriever import Retriever
+from hoofbeat.retrieval.retriever import Retriever, Searched
 
-__all__ = ["ENGLISH", "Analyzer", "IndexSet", "Retriever", "chunk", "indexed_text", "parse", "sections", "whole"]
+__all__ = [
+    "ENGLISH",
+    "Analyzer",
+    "IndexSet",
+    "Retriever",
+    "Searched",
+    "chunk",
+    "indexed_text",
+    "parse",
+    "sections",
+    "whole",
+]

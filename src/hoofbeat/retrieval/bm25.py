@@ -1,165 +1,291 @@
-"""BM25 as Lucene defines it, scored eagerly: each posting's share of a score is computed once, when the index is built.
+"""BM25 as Lucene defines it, scored eagerly: each posting's share of a score, its impact, is computed once.
 
     score(q, d) = Σ idf(t) · tf / (tf + k1 · (1 − b + b · |d| / average)) over the query's terms t, repeats included
     idf(t)      = ln(1 + (N − df + ½) / (df + ½))
 
 Clinical queries are long, and there eager scoring is the fastest exact way. Document lengths are exact (Lucene
-quantises them). Texts are read block by block, so that building takes little more memory than the index itself.
+quantises them). Impacts are computed when a query first needs their term, so opening an index costs nothing.
+
+A weighted query is itself weighed as if it were a text: each of its terms counts with its own BM25 weight in the query,
+|q| being the terms that the collection knows. That is how R2MED ran BM25.
+
+Scores are sums of single-precision numbers, added in the order of the terms' characters: the score of a text depends
+on nothing but the text, the bag of the query's words and the statistics, so equal texts get equal scores.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import chain
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from hoofbeat.errors import UsageError
-from hoofbeat.progress import SILENT, Progress
-from hoofbeat.retrieval.analysis import ENGLISH, Analyzer, Block, Vocabulary
-from hoofbeat.retrieval.topk import Floats, Indices, Ranking, check_k, top_k
+from hoofbeat.errors import ArtefactError, UsageError
+from hoofbeat.retrieval.analysis import Vocabulary
+from hoofbeat.retrieval.inverting import available_cores
+from hoofbeat.retrieval.kernels import AddRows, Rows, Scratch, Single, add_rows, compiled
+from hoofbeat.retrieval.postings import Postings
+from hoofbeat.retrieval.topk import Floats, Indices, Ranking, check_k, positive_top_k, top_k
 
 __all__ = ["Bm25", "Postings"]
 
-_BLOCK = 4096
-_BATCH = 1 << 20
+_Best = TypeVar("_Best")
+
+_DENSE = 4
 _SPARSE = 16
+_COMPILE_FROM = 20_000_000
+_SIDE_BY_SIDE = 8
+_MOST_THREADS = 8
+_LONGEST_PIECE = 40
+_MOST_PIECES = 1 << 16
 
 
-class Postings:
-    """Which term stands how often in which text: what every BM25 over the same texts shares.
+class _Bag(NamedTuple):
+    """A query: its known terms, ascending, and how often each stands in it."""
 
-    Rows are terms: `texts[starts[t]:starts[t + 1]]` are the texts with term `t` in ascending order, `counts` beside.
+    terms: Indices
+    counts: Floats
+
+
+class _Runs(NamedTuple):
+    """A term's row cut where the partition changes: which partitions, and in how many texts of each."""
+
+    partitions: Indices
+    frequencies: Indices
+
+
+class _KnownPieces(dict[str, tuple[int, ...]]):
+    """The numbers of the known terms in a piece of a query; pieces recur, so they are remembered."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self._vocabulary = vocabulary
+
+    def __missing__(self, piece: str) -> tuple[int, ...]:
+        analyzer, numbers = self._vocabulary
+        found = tuple(numbers[term] for term in analyzer.terms(piece) if term in numbers)
+        if len(piece) <= _LONGEST_PIECE:
+            if len(self) >= _MOST_PIECES:
+                self.clear()
+            self[piece] = found
+        return found
+
+
+class Bm25:
+    """A BM25 index over texts, known by their positions.
+
+    With `partition_of` (the number of each text's partition, ascending), N, df and average length are those of the
+    text's own partition, as if each had an index of its own. `fast` says whether to use numba, if it is installed; by
+    default once there has been enough to do. With it the queries of a batch run on `threads` threads, by default one a
+    core. Neither changes a score.
     """
 
     def __init__(
         self,
-        vocabulary: Vocabulary,
-        starts: Indices,
-        texts: NDArray[np.int32],
-        counts: NDArray[np.int32],
-        lengths: Indices,
+        postings: Postings,
+        k1: float = 0.9,
+        b: float = 0.4,
+        partition_of: ArrayLike | None = None,
+        *,
+        fast: bool | None = None,
+        threads: int | None = None,
     ) -> None:
-        self.vocabulary = vocabulary
-        self.starts = starts
-        self.texts = texts
-        self.counts = counts
-        self.lengths = lengths
-
-    @classmethod
-    def build(cls, texts: Sequence[str], analyzer: Analyzer = ENGLISH, progress: Progress = SILENT) -> Postings:
-        """Analyse and invert the texts."""
-        vocabulary = Vocabulary(analyzer)
-        blocks: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]] = []
-        lengths: list[Indices] = []
-        stream = iter(texts)
-        with progress.task("lexical index", len(texts)) as task:
-            for first in range(0, len(texts), _BLOCK):
-                block = vocabulary.analyse(islice(stream, _BLOCK))
-                lengths.append(block.lengths)
-                blocks.append(_invert(block, first))
-                task.advance(len(block.lengths))
-        all_lengths = np.concatenate(lengths) if lengths else np.empty(0, np.int64)
-        return cls(vocabulary, *_merge(blocks, len(vocabulary.terms)), all_lengths)
-
-
-def _invert(block: Block, first: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Term, text and count of each distinct pair, sorted by term, then text."""
-    size = max(len(block.lengths), 1)
-    owner = np.repeat(np.arange(len(block.lengths), dtype=np.int64), block.lengths)
-    pairs, counts = np.unique(block.terms.astype(np.int64) * size + owner, return_counts=True)
-    return (
-        (pairs // size).astype(np.int32),
-        (pairs % size + first).astype(np.int32),
-        counts.astype(np.int32),
-    )
-
-
-def _merge(
-    blocks: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]], terms: int
-) -> tuple[Indices, NDArray[np.int32], NDArray[np.int32]]:
-    """Lay the blocks' postings out term by term; blocks come in text order, so each row stays sorted."""
-    starts = np.zeros(terms + 1, np.int64)
-    for block_terms, _, _ in blocks:
-        starts[1:] += np.bincount(block_terms, minlength=terms)
-    np.cumsum(starts, out=starts)
-    texts = np.empty(starts[-1], np.int32)
-    counts = np.empty(starts[-1], np.int32)
-    cursor = starts[:-1].copy()
-    while blocks:
-        block_terms, block_texts, block_counts = blocks.pop(0)
-        per_term = np.bincount(block_terms, minlength=terms)
-        within = np.arange(len(block_terms)) - np.repeat(np.cumsum(per_term) - per_term, per_term)
-        places = cursor[block_terms] + within
-        texts[places] = block_texts
-        counts[places] = block_counts
-        cursor += per_term
-    return starts, texts, counts
-
-
-class Bm25:
-    """A BM25 index over texts, known by their positions."""
-
-    def __init__(self, postings: Postings, k1: float = 0.9, b: float = 0.4) -> None:
         if not (0 <= k1 < float("inf") and 0 <= b <= 1):
             raise UsageError(f"BM25 can't have k1={k1:g}, b={b:g}", fix="k1 is at least 0, b lies between 0 and 1")
         self.postings = postings
         self.k1 = k1
         self.b = b
-        self._impacts = self._weigh()
+        total = len(postings.lengths)
+        self._partition_of = _checked_partitions(partition_of, total)
+        parts = np.zeros(total, np.int64) if self._partition_of is None else self._partition_of
+        least = 1 if self._partition_of is None else 0
+        self._sizes = np.bincount(parts, minlength=least)
+        sums = np.bincount(parts, postings.lengths, minlength=least)
+        self._averages: Floats = np.where(sums > 0, sums, 1) / np.where(sums > 0, self._sizes, 1)
+        self._saturations = self._saturation(postings.lengths, self._averages[parts])
+        frequencies = np.diff(postings.starts)
+        frequent = np.flatnonzero(frequencies * _DENSE > total)
+        slots = np.full(len(frequencies), -1, np.int32)
+        slots[frequent] = np.arange(len(frequent))
+        # memory that is not written to takes no room: rows come to be when they are needed
+        impacts, dense = np.empty(len(postings.texts), np.float32), np.zeros((len(frequent), total), np.float32)
+        self._rows = Rows(postings.starts, postings.texts, impacts, slots, dense)
+        self._ready = np.zeros(len(frequencies), bool)
+        self._pieces = _KnownPieces(postings.vocabulary)
+        self._work = 0
+        self._fast = fast
+        self._threads = min(available_cores(), _MOST_THREADS) if threads is None else threads
 
-    def _weigh(self) -> NDArray[np.float32]:
-        postings = self.postings
-        lengths = postings.lengths.astype(np.float64)
-        average = lengths.mean() if lengths.sum() else 1.0
-        saturation = self.k1 * (1 - self.b + self.b * lengths / average)
-        df = np.diff(postings.starts)
-        idf = np.log1p((len(lengths) - df + 0.5) / (df + 0.5))
-        impacts = np.empty(len(postings.texts), np.float32)
-        for first in range(0, len(impacts), _BATCH):
-            part = slice(first, min(first + _BATCH, len(impacts)))
-            terms = np.searchsorted(postings.starts, np.arange(part.start, part.stop), side="right") - 1
-            tf = postings.counts[part]
-            impacts[part] = idf[terms] * tf / (tf + saturation[postings.texts[part]])
-        return impacts
-
-    def search(self, queries: Sequence[str], k: int, allowed: Indices | None = None) -> list[Ranking]:
+    def search(
+        self, queries: Sequence[str], k: int, allowed: Indices | None = None, *, weighted: bool = False
+    ) -> list[Ranking]:
         """The `k` best texts for each query; texts that share no term with it are no hits.
 
-        `allowed` (ascending positions) restricts the search; the statistics stay those of the whole collection.
+        `allowed` (ascending positions) restricts the search; the statistics stay those of the whole collection (or of
+        the partitions). `weighted` weighs the query's terms by BM25 too.
         """
         check_k(k)
-        return [self._search_one(query, k, allowed) for query in queries]
+        if allowed is not None and len(allowed) * _SPARSE <= len(self.postings.lengths):
+            bags = self._bags(queries)
+            return [self._search_few(bag, k, np.asarray(allowed, np.int64), weighted) for bag in bags]
 
-    def _search_one(self, query: str, k: int, allowed: Indices | None) -> Ranking:
-        numbers = self.postings.vocabulary.terms
-        terms = self.postings.vocabulary.analyzer.terms(query)
-        weights = Counter(numbers[term] for term in terms if term in numbers)
-        scores = self._score(weights) if allowed is None else self._score_within(weights, allowed)
-        hits = np.flatnonzero(scores)
-        return top_k(hits if allowed is None else allowed[hits], scores[hits], k)
+        def best(scores: Single) -> Ranking:
+            if allowed is None:
+                return positive_top_k(scores, k)
+            ranking = positive_top_k(scores[allowed], k)
+            return Ranking(np.asarray(allowed, np.int64)[ranking.indices], ranking.scores)
 
-    def _row(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        row = slice(self.postings.starts[term], self.postings.starts[term + 1])
-        return self.postings.texts[row], self._impacts[row]
+        return self._each(queries, best, weighted)
 
-    def _score(self, weights: Counter[int]) -> Floats:
-        scores = np.zeros(len(self.postings.lengths))
-        for term, weight in weights.items():
-            texts, impacts = self._row(term)
-            scores[texts] += weight * impacts.astype(np.float64)
-        return scores
+    def search_partitions(self, queries: Sequence[str], k: int, *, weighted: bool = False) -> list[list[Ranking]]:
+        """For each query the `k` best texts of every partition, as an index of each would give; one pass scores all.
 
-    def _score_within(self, weights: Counter[int], allowed: Indices) -> Floats:
-        """Scores of the allowed texts only; a small subset is looked up in each row instead of scoring all of it."""
-        if len(allowed) * _SPARSE > len(self.postings.lengths):
-            return self._score(weights)[allowed]
-        scores = np.zeros(len(allowed))
-        for term, weight in weights.items():
+        Positions are those of the whole collection.
+        """
+        check_k(k)
+        if self._partition_of is None:
+            return [[ranking] for ranking in self.search(queries, k, weighted=weighted)]
+        return self._each(queries, partial(self._best_by_partition, k=k), weighted)
+
+    # Scoring
+
+    def _each(self, queries: Sequence[str], best: Callable[[Single], _Best], weighted: bool) -> list[_Best]:
+        """What `best` makes of the scores of each query; compiled, queries run side by side."""
+        bags = self._bags(queries)
+        self._work += len(bags) * len(self.postings.lengths)
+        worth_it = self._work > _COMPILE_FROM if self._fast is None else self._fast
+        fast = compiled() if worth_it else None
+
+        def some(first: int, step: int) -> list[_Best]:
+            scratch = Scratch.of(len(self.postings.lengths))
+            return [best(self._scores(bag, scratch, weighted, fast or add_rows)) for bag in bags[first::step]]
+
+        threads = min(self._threads, len(bags) // _SIDE_BY_SIDE) if fast else 1
+        if threads < 2:
+            return some(0, 1)
+        with ThreadPoolExecutor(threads) as pool:
+            parts = list(pool.map(some, range(threads), [threads] * threads))
+        return [parts[number % threads][number // threads] for number in range(len(bags))]
+
+    def _bags(self, queries: Sequence[str]) -> list[_Bag]:
+        """The queries as bags of known terms, whose rows are then ready."""
+        bags = []
+        for query in queries:
+            pieces = map(self._pieces.__getitem__, self.postings.vocabulary.analyzer.pieces(query))
+            terms, counts = np.unique(np.fromiter(chain.from_iterable(pieces), np.int64), return_counts=True)
+            bags.append(_Bag(terms, counts.astype(np.float64)))
+            for term in terms[~self._ready[terms]].tolist():
+                self._make_ready(term)
+        return bags
+
+    def _scores(self, bag: _Bag, scratch: Scratch, weighted: bool, add: AddRows) -> Single:
+        if weighted and self._partition_of is not None:
+            scratch.scores.fill(0)
+            for term, weights in zip(bag.terms.tolist(), self._weights_by_partition(bag), strict=True):
+                texts, impacts = self._row(term)
+                scratch.scores[texts] += impacts * weights
+            return scratch.scores
+        add(scratch, self._rows, bag.terms, self._weights(bag, weighted))
+        return scratch.scores
+
+    def _search_few(self, bag: _Bag, k: int, allowed: Indices, weighted: bool) -> Ranking:
+        """The best of a small subset, which is looked up in each row instead of scoring all of it."""
+        scores = np.zeros(len(allowed), np.float32)
+        by_partition = self._weights_by_partition(bag) if weighted and self._partition_of is not None else None
+        for number, (term, weight) in enumerate(zip(bag.terms.tolist(), self._weights(bag, weighted), strict=True)):
             texts, impacts = self._row(term)
             places = np.minimum(np.searchsorted(texts, allowed), len(texts) - 1)
             found = texts[places] == allowed
-            scores[found] += weight * impacts[places[found]].astype(np.float64)
-        return scores
+            places = places[found]
+            scores[found] += impacts[places] * (weight if by_partition is None else by_partition[number][places])
+        hits = np.flatnonzero(scores)
+        return top_k(allowed[hits], scores[hits].astype(np.float64), k)
+
+    def _best_by_partition(self, scores: Single, k: int) -> list[Ranking]:
+        assert self._partition_of is not None
+        hits = np.flatnonzero(scores)
+        hits = hits[np.lexsort((-scores[hits], self._partition_of[hits]))]
+        bounds = np.searchsorted(self._partition_of[hits], np.arange(len(self._sizes) + 1))
+        found = scores[hits].astype(np.float64)
+        return [
+            Ranking(hits[begin : min(begin + k, end)], found[begin : min(begin + k, end)])
+            for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+        ]
+
+    # Weights
+
+    def _saturation(self, lengths: ArrayLike, averages: Floats) -> Floats:
+        saturation: Floats = self.k1 * (1 - self.b + self.b * np.asarray(lengths, np.float64) / averages)
+        return saturation
+
+    def _idf(self, runs: _Runs) -> Floats:
+        sizes, frequencies = self._sizes[runs.partitions], runs.frequencies
+        idf: Floats = np.log1p((sizes - frequencies + 0.5) / (frequencies + 0.5))
+        return idf
+
+    def _runs(self, term: int) -> _Runs:
+        texts = self.postings.texts[self.postings.starts[term] : self.postings.starts[term + 1]]
+        if self._partition_of is None:
+            return _Runs(np.zeros(1, np.int64), np.array([len(texts)], np.int64))
+        return _Runs(*np.unique(self._partition_of[texts], return_counts=True))
+
+    def _make_ready(self, term: int) -> None:
+        """Compute the impacts of a term's row."""
+        row = slice(self.postings.starts[term], self.postings.starts[term + 1])
+        texts, counts = self.postings.texts[row], self.postings.counts[row].astype(np.float64)
+        if texts.min() < 0 or texts.max() >= len(self.postings.lengths):
+            raise ArtefactError("the lexical index names texts that are not there", fix="build the index again")
+        runs = self._runs(term)
+        idf = np.repeat(self._idf(runs), runs.frequencies)
+        impacts = idf * counts / (counts + self._saturations[texts])
+        slot = self._rows.slots[term]
+        if slot < 0:
+            self._rows.impacts[row] = impacts
+        else:
+            self._rows.dense[slot, texts] = impacts
+        self._ready[term] = True
+
+    def _row(self, term: int) -> tuple[NDArray[np.int32], Single]:
+        """The texts with a term and their impacts."""
+        row = slice(self.postings.starts[term], self.postings.starts[term + 1])
+        texts, slot = self.postings.texts[row], self._rows.slots[term]
+        return texts, self._rows.impacts[row] if slot < 0 else self._rows.dense[slot, texts]
+
+    def _weights(self, bag: _Bag, weighted: bool) -> Single:
+        """How much each term of a query counts."""
+        if not weighted:
+            return bag.counts.astype(np.float32)
+        frequencies = self.postings.starts[bag.terms + 1] - self.postings.starts[bag.terms]
+        idf = self._idf(_Runs(np.zeros(len(bag.terms), np.int64), frequencies))
+        return _weigh(idf, bag.counts, self._saturation(bag.counts.sum(), self._averages[:1]))
+
+    def _weights_by_partition(self, bag: _Bag) -> list[Single]:
+        """How much each term counts in each text of its row; |q| counts the terms that the text's partition knows."""
+        runs = [self._runs(term) for term in bag.terms.tolist()]
+        lengths = np.zeros(len(self._sizes))
+        for (partitions, _), times in zip(runs, bag.counts, strict=True):
+            lengths[partitions] += times
+        saturations = self._saturation(lengths, self._averages)
+        return [
+            np.repeat(_weigh(self._idf(run), times, saturations[run.partitions]), run.frequencies)
+            for run, times in zip(runs, bag.counts, strict=True)
+        ]
+
+
+def _weigh(idf: Floats, counts: Floats, saturations: Floats) -> Single:
+    return (idf * counts / (counts + saturations)).astype(np.float32)
+
+
+def _checked_partitions(partition_of: ArrayLike | None, total: int) -> Indices | None:
+    if partition_of is None:
+        return None
+    partitions = np.asarray(partition_of)
+    if partitions.shape != (total,) or (total and partitions.dtype.kind not in "iu"):
+        raise UsageError(f"{total} texts need {total} whole numbers of partitions", fix="give one number for each text")
+    if total and (partitions[0] < 0 or (np.diff(partitions) < 0).any()):
+        raise UsageError("the texts of a partition must follow each other", fix="order texts by partition, from 0 up")
+    return partitions.astype(np.int64)

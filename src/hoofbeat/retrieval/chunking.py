@@ -1,24 +1,89 @@
-"""Documents as passages: what is indexed, retrieved, and shown to a model.
+"""Documents and queries as pieces: what is indexed, retrieved, and shown to a model.
 
 A passage is an exact slice of its document's text, so a claim about it can be checked; the heading it stands under is
-kept beside the text, not in it.
+kept beside the text, not in it. How a text is cut is written as one word, the same in a retriever line and a manifest:
+
+    words:160/32       windows of 160 words, 32 of them shared with the window before, never across sections
+    tokens:512/128     windows of 512 tokens of the encoder, 128 shared (tokenizers call it stride), over the whole text
+    sentences:128      whole sentences together, up to about 128 tokens, never across sections
+    sections           every section by itself
+    headings           every section by its heading alone
+    truncate:512       the first 512 tokens
+    whole              all of it
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, get_args
+
+from msgspec import Struct
 
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.analysis import CJK
+from hoofbeat.retrieval.sentences import sentence_spans
 
-__all__ = ["chunk", "indexed_text", "sections", "whole"]
+__all__ = ["DEFAULT_CHUNKING", "Chunking", "Spans", "chunk", "cut", "indexed_text", "pieces", "sections", "whole"]
+
+Spans = Callable[[str], Sequence[tuple[int, int]]]
+"""Start and end of every token of a text."""
+
+Unit = Literal["words", "tokens", "sentences", "sections", "headings", "truncate", "whole"]
 
 _Stretch = tuple[str, int | None, int, int]
 """Heading, page, start and end of some text."""
 
 _WORD = re.compile(rf"[{CJK}]|[^\s{CJK}]+")
+_WRITTEN = re.compile(r"([a-z]+)(?::(\d{1,6})(?:/(\d{1,6}))?)?")
+_SIZED: dict[str, tuple[int, int]] = {
+    "words": (160, 32),
+    "tokens": (512, 128),
+    "sentences": (128, 0),
+    "truncate": (512, 0),
+}
+_OVERLAPPING = ("words", "tokens")
+
+
+class Chunking(Struct, frozen=True):
+    """How texts are cut: the unit, the size of a piece in it, and how much neighbours share."""
+
+    unit: Unit
+    size: int = 0
+    overlap: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Chunking:
+        """Read `words:160/32`, `tokens:512/128`, `sentences:128`, `sections`, `headings`, `truncate:512` or `whole`."""
+        match = _WRITTEN.fullmatch(text.strip().lower())
+        unit = match[1] if match else ""
+        if match is None or unit not in get_args(Unit) or (match[2] and unit not in _SIZED):
+            raise UsageError(
+                f"{text!r} is no way to cut texts",
+                fix="write words:160/32, tokens:512/128, sentences:128, truncate:512, sections, headings or whole",
+            )
+        default_size, default_overlap = _SIZED.get(unit, (0, 0))
+        size = int(match[2]) if match[2] else default_size
+        overlap = int(match[3]) if match[3] else (0 if match[2] else default_overlap)
+        if (unit in _SIZED and size < 1) or (overlap and (unit not in _OVERLAPPING or overlap >= size)):
+            raise UsageError(
+                f"can't cut into pieces of {size} {unit} with {overlap} shared",
+                fix="a piece has at least one, and shares less than its size; only words and tokens are shared",
+            )
+        return cls(unit, size, overlap)  # type: ignore[arg-type]
+
+    @property
+    def needs_tokens(self) -> bool:
+        """Whether an encoder's tokenizer is needed."""
+        return self.unit in {"tokens", "sentences", "truncate"}
+
+    def __str__(self) -> str:
+        return self.unit + (f":{self.size}" if self.size else "") + (f"/{self.overlap}" if self.overlap else "")
+
+
+DEFAULT_CHUNKING = Chunking("words", 160, 32)
+"""Windows of 160 words that share 32, each under its section's heading."""
 
 
 def indexed_text(passage: Passage) -> str:
@@ -26,9 +91,40 @@ def indexed_text(passage: Passage) -> str:
     return f"{passage.heading}\n{passage.text}" if passage.heading else passage.text
 
 
+def cut(document: Document, chunking: Chunking, tokens: Spans | None = None) -> list[Passage]:
+    """The passages of a document: at least one, so that a document without text can be found by its title."""
+    if chunking.unit == "whole":
+        return _numbered(document, chunking, [(document.title, None, 0, len(document.text))])
+    if chunking.unit == "headings":
+        found = [(heading, page, start, start) for heading, page, start, _ in _regions(document)]
+    elif chunking.unit in {"tokens", "truncate"}:
+        spans = _windows(_need(tokens)(document.text), chunking.size, chunking.overlap)
+        windows = list(spans)[: 1 if chunking.unit == "truncate" else None]
+        found = [(document.title, _page(document, start), start, end) for start, end in windows]
+    else:
+        found = [
+            (heading, page, *window)
+            for heading, page, start, end in _regions(document)
+            for window in _pieces(document.text, start, end, chunking, tokens)
+        ]
+    return _numbered(document, chunking, found or [(document.title, None, 0, len(document.text))])
+
+
+def pieces(text: str, chunking: Chunking, tokens: Spans | None = None) -> list[str]:
+    """A query cut like documents are; always at least one piece."""
+    if chunking.unit in {"whole", "sections", "headings"}:
+        return [text]
+    if chunking.unit in {"tokens", "truncate"}:
+        windows = list(_windows(_need(tokens)(text), chunking.size, chunking.overlap))
+        windows = windows[: 1 if chunking.unit == "truncate" else None]
+    else:
+        windows = list(_pieces(text, 0, len(text), chunking, tokens))
+    return [text[start:end] for start, end in windows] or [text]
+
+
 def whole(document: Document) -> list[Passage]:
     """The document as one passage under its title."""
-    return [_passage(document, 0, (document.title, None, 0, len(document.text)))]
+    return [_passage(f"{document.id}#0", document, (document.title, None, 0, len(document.text)))]
 
 
 def sections(document: Document) -> list[Passage]:
@@ -47,40 +143,90 @@ def chunk(document: Document, size_words: int = 160, overlap_words: int = 32) ->
             f"can't chunk into {size_words} words with {overlap_words} overlapping",
             fix="the size is at least 1 word and the overlap is smaller than the size",
         )
-    windows = [
-        (heading, page, *window)
-        for heading, page, start, end in _regions(document)
-        for window in _windows(document.text, start, end, size_words, overlap_words)
+    found = cut(document, Chunking("words", size_words, overlap_words))
+    return [
+        Passage(
+            id=f"{document.id}#{number}",
+            document=passage.document,
+            text=passage.text,
+            start=passage.start,
+            end=passage.end,
+            heading=passage.heading,
+            page=passage.page,
+        )
+        for number, passage in enumerate(found)
     ]
-    if not windows:
-        return whole(document)
-    return [_passage(document, number, window) for number, window in enumerate(windows)]
 
 
 def _regions(document: Document) -> Iterator[_Stretch]:
     """Heading, page and bounds of every stretch of text in order: sections, and what lies between them."""
     cursor = 0
     for section in sorted(document.sections, key=lambda section: (section.start, section.end)):
-        if cursor < section.start:
+        if cursor < section.start and document.text[cursor : section.start].strip():
             yield document.title, None, cursor, section.start
         yield section.heading or document.title, section.page, max(section.body, cursor), section.end
         cursor = max(cursor, section.end)
-    yield document.title, None, cursor, len(document.text)
+    if document.text[cursor:].strip():
+        yield document.title, None, cursor, len(document.text)
 
 
-def _windows(text: str, start: int, end: int, size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    words = [match.span() for match in _WORD.finditer(text, start, end)]
-    for first in range(0, len(words), size - overlap):
-        last = min(first + size, len(words)) - 1
-        yield words[first][0], words[last][1]
-        if last == len(words) - 1:
+def _pieces(text: str, start: int, end: int, chunking: Chunking, tokens: Spans | None) -> Iterator[tuple[int, int]]:
+    """Windows of words, groups of sentences, or all of a stretch of text."""
+    if chunking.unit == "words":
+        words = [match.span() for match in _WORD.finditer(text, start, end)]
+        yield from _windows(words, chunking.size, chunking.overlap)
+    elif chunking.unit == "sentences":
+        yield from _grouped(text, sentence_spans(text, start, end), chunking.size, _need(tokens))
+    else:
+        stretch = text[start:end]
+        begin = start + len(stretch) - len(stretch.lstrip())
+        yield begin, begin + len(stretch.strip())
+
+
+def _windows(units: Sequence[tuple[int, int]], size: int, overlap: int) -> Iterator[tuple[int, int]]:
+    for first in range(0, len(units), size - overlap):
+        last = min(first + size, len(units)) - 1
+        yield units[first][0], units[last][1]
+        if last == len(units) - 1:
             return
 
 
-def _passage(document: Document, number: int, window: _Stretch) -> Passage:
+def _grouped(text: str, spans: Iterable[tuple[int, int]], size: int, tokens: Spans) -> Iterator[tuple[int, int]]:
+    """Sentences laid together while they fit; one longer than a piece stands by itself."""
+    group: tuple[int, int] | None = None
+    filled = 0
+    for start, end in spans:
+        length = len(tokens(text[start:end]))
+        if group is not None and filled + length > size:
+            yield group
+            group, filled = None, 0
+        group = (group[0] if group else start, end)
+        filled += length
+    if group is not None:
+        yield group
+
+
+def _page(document: Document, start: int) -> int | None:
+    """The page of the section that an offset lies in."""
+    inside = [section for section in document.sections if section.start <= start < max(section.end, section.start + 1)]
+    return inside[-1].page if inside else None
+
+
+def _need(tokens: Spans | None) -> Spans:
+    if tokens is None:
+        raise UsageError("cutting by tokens needs an encoder's tokenizer", fix="cut by words instead: words:160/32")
+    return tokens
+
+
+def _numbered(document: Document, chunking: Chunking, windows: Sequence[_Stretch]) -> list[Passage]:
+    mark = "" if chunking == DEFAULT_CHUNKING else f"{chunking}#"
+    return [_passage(f"{document.id}#{mark}{number}", document, window) for number, window in enumerate(windows)]
+
+
+def _passage(name: str, document: Document, window: _Stretch) -> Passage:
     heading, page, start, end = window
     return Passage(
-        id=f"{document.id}#{number}",
+        id=name,
         document=document.id,
         text=document.text[start:end],
         start=start,

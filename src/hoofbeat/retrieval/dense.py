@@ -2,64 +2,242 @@
 
 Matrix products round differently with the batch's shape and the number of threads. They only choose the candidates,
 with a margin for their rounding; the candidates are then scored one by one in double precision. So a ranking depends
-on the vectors alone, and equal vectors always have equal scores.
+on the stored vectors alone, and equal vectors always have equal scores. With 16-bit floats or 8-bit integers in store
+this is exact search over the rounded vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.models.embedded import default_threads
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.retrieval.quantise import Rows, check_storage
+from hoofbeat.retrieval.selecting import Pairs, Selection, rankings
 from hoofbeat.retrieval.topk import Indices, Ranking, check_k, top_k
 
 __all__ = ["Dense"]
 
-_BATCH_CELLS = 1 << 24
-
 Vectors = NDArray[np.float32]
+
+_QUERIES = 1024  # go over the rows together, so that narrow ones are widened once for all of them
+_AT_ONCE = 256  # of them, in one matrix product
+_LEAST_APART = 16  # are selected in a thread of their own
+_CELLS = 1 << 23
+_LEAST_ROWS = 8192
+_MOST_ROWS = 1 << 15
+_MOST_PAIRS = 1 << 21
+_EXACT_BLOCK = 4096
 
 
 class Dense:
-    """Dot-product search over the rows of a float32 matrix, known by their positions."""
+    """Dot-product search over the rows of a matrix, known by their positions; `store` is how they are kept."""
 
-    def __init__(self, vectors: Vectors) -> None:
-        self.vectors = np.ascontiguousarray(vectors, np.float32)
-        self._longest = float(np.linalg.norm(self.vectors, axis=1).max(initial=0.0))
+    def __init__(self, vectors: NDArray[Any], store: str = "float32") -> None:
+        self.rows = Rows(vectors, check_storage(store))
+
+    @classmethod
+    def over(
+        cls, vectors: NDArray[Any], *, store: str = "float32", search: str = "exact", progress: Progress = SILENT
+    ) -> Dense:
+        """The search of that name: `exact`, `ivf`, `hnsw` (see `ann.py`); approximate ones measure their recall."""
+        if search == "exact":
+            return Dense(vectors, store)
+        from hoofbeat.retrieval.ann import approximate  # noqa: PLC0415 (it is written in this module's words)
+
+        return approximate(vectors, search, store=store, progress=progress)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def describe(self) -> dict[str, object]:
+        """How vectors are stored and searched, as a manifest records it."""
+        return {"search": "exact", "store": self.rows.storage}
 
     def search(self, queries: Vectors, k: int, allowed: Indices | None = None) -> list[Ranking]:
         """The `k` rows nearest to each query; `allowed` (ascending positions) restricts the search."""
         check_k(k)
-        rows = self.vectors if allowed is None else self.vectors[allowed]
-        positions = np.arange(len(rows)) if allowed is None else allowed
-        if not len(rows):
-            return [Ranking.empty() for _ in queries]
-        rankings: list[Ranking] = []
-        batch = max(1, _BATCH_CELLS // len(rows))
-        for first in range(0, len(queries), batch):
-            part = np.asarray(queries[first : first + batch], np.float32)
-            approximate = part @ rows.T
-            rankings += [
-                self._exact(query, rows, positions, scores, k) for query, scores in zip(part, approximate, strict=True)
-            ]
-        return rankings
+        queries = self._checked(queries)
+        found: list[Ranking] = []
+        step = max(1, min(_QUERIES, _MOST_PAIRS // k))
+        for first in range(0, len(queries), step):
+            found += self._nearest(queries[first : first + step], k, allowed)
+        return found
 
-    def _exact(self, query: Vectors, rows: Vectors, positions: Indices, scores: Vectors, k: int) -> Ranking:
-        candidates = np.arange(len(rows))
-        if len(rows) > k:
-            border = float(np.partition(scores, len(rows) - k)[len(rows) - k])
-            # n·u·|x|·|y| bounds the rounding error of a dot product of length n; once for the border, once for the row
-            margin = 2 * len(query) * 2.0**-24 * self._longest * float(np.linalg.norm(query))
-            candidates = np.flatnonzero(scores >= border - margin)
-        exact = _dot(rows[candidates], query)
-        return top_k(positions[candidates], exact, k)
+    def search_partitions(self, queries: Vectors, k: int, bounds: Indices) -> list[list[Ranking]]:
+        """The `k` nearest rows of each partition to each query, as searching each partition by `allowed` would give.
+
+        Rows of partition n are `bounds[n]:bounds[n + 1]`. One list per query, in it one ranking per partition.
+        """
+        check_k(k)
+        queries = self._checked(queries)
+        bounds = np.asarray(bounds, np.int64)
+        if (
+            bounds.ndim != 1
+            or not len(bounds)
+            or bounds[0] < 0
+            or bounds[-1] > len(self)
+            or (np.diff(bounds) < 0).any()
+        ):
+            raise UsageError(f"the bounds of partitions must ascend from 0 to {len(self)} at most", fix="check them")
+        parts = len(bounds) - 1
+        most = int(np.minimum(np.diff(bounds), k).sum())
+        step = max(1, min(_QUERIES, _MOST_PAIRS // max(1, most)))
+        found: list[list[Ranking]] = []
+        for first in range(0, len(queries), step):
+            batch = queries[first : first + step]
+            by_part = self._by_partition(batch, k, bounds)
+            found += [by_part[number * parts : (number + 1) * parts] for number in range(len(batch))]
+        return found
+
+    # Inside
+
+    def _checked(self, queries: Vectors) -> Vectors:
+        queries = np.ascontiguousarray(queries, np.float32)
+        if queries.ndim != 2 or queries.shape[1] != self.rows.dimension:
+            raise InputError(
+                f"queries of shape {queries.shape} can't be compared with vectors of {self.rows.dimension} numbers",
+                fix="encode queries and documents with the same encoder",
+            )
+        if not np.isfinite(queries).all() or np.abs(queries).max(initial=0.0) > 1e18:
+            raise InputError("a query's vector is not finite or far too long", fix="encode the query again")
+        return queries
+
+    def _margins(self, queries: Vectors) -> NDArray[np.float64]:
+        # n·u·|x|·|y| bounds the rounding error of a dot product of length n; once for the border, once for the row;
+        # two more roundings where stored rows are widened
+        lengths: NDArray[np.float64] = np.linalg.norm(queries.astype(np.float64), axis=1)
+        return 2 * (self.rows.dimension + 2) * 2.0**-24 * self.rows.longest * lengths
+
+    def _blocks(self, queries: int, allowed: Indices | None) -> Iterator[tuple[Indices, Vectors]]:
+        """Positions and 32-bit rows, a bounded number at a time; the rows are valid until the next ones come."""
+        total = len(self) if allowed is None else len(allowed)
+        step = min(max(_CELLS // max(1, queries), _LEAST_ROWS), _MOST_ROWS)
+        narrow = self.rows.storage != "float32"
+        room = np.empty((min(step, total), self.rows.dimension), np.float32) if narrow else None
+        for start in range(0, total, step):
+            end = min(start + step, total)
+            if allowed is None:
+                yield np.arange(start, end), self.rows.block(slice(start, end), room)
+            else:
+                yield allowed[start:end], self.rows.block(allowed[start:end], room)
+
+    def _nearest(self, queries: Vectors, k: int, allowed: Indices | None) -> list[Ranking]:
+        threads = default_threads()
+        batches = [_Batch(queries[at : at + _AT_ONCE], k, self, threads) for at in range(0, len(queries), _AT_ONCE)]
+        buffer = np.empty(0, np.float32)
+        with ThreadPoolExecutor(threads) as pool:
+            for places, rows in self._blocks(min(len(queries), _AT_ONCE), allowed):
+                if not len(buffer):
+                    buffer = np.empty(len(batches[0].queries) * len(rows), np.float32)
+                for batch in batches:
+                    scores = buffer[: len(batch.queries) * len(rows)].reshape(len(batch.queries), len(rows))
+                    np.matmul(batch.queries, rows.T, out=scores)
+                    batch.offer(places, scores, pool)
+        return [
+            ranking
+            for batch in batches
+            for part, selection in batch.parts
+            for ranking in self._settle(part, selection, k, allowed)
+        ]
+
+    def _settle(self, queries: Vectors, selection: Selection, k: int, allowed: Indices | None) -> list[Ranking]:
+        """Score the candidates exactly, and rank."""
+        wide = queries.astype(np.float64)
+        pairs = selection.finish()
+        scores = self.rows.dots(pairs.places, wide, pairs.owners)
+        ranked = rankings(pairs.owners, pairs.places, scores, len(queries), k)
+        for number in np.flatnonzero(selection.crowded):
+            ranked[number] = self._one_by_one(wide[number : number + 1], k, allowed)
+        return ranked
+
+    def _one_by_one(self, query: NDArray[np.float64], k: int, allowed: Indices | None) -> Ranking:
+        """The nearest rows by scoring all of them exactly: for collections with masses of equal rows."""
+        best = Ranking.empty()
+        places = np.arange(len(self)) if allowed is None else allowed
+        for start in range(0, len(places), _EXACT_BLOCK):
+            here = places[start : start + _EXACT_BLOCK]
+            scores = self.rows.dots(here, query, np.zeros(len(here), np.int64))
+            joined, values = np.concatenate([best.indices, here]), np.concatenate([best.scores, scores])
+            order = np.argsort(joined)
+            best = top_k(joined[order], values[order], k)
+        return best
+
+    def _by_partition(self, queries: Vectors, k: int, bounds: Indices) -> list[Ranking]:
+        """Rankings of a batch of queries, query by query and in it partition by partition."""
+        parts = len(bounds) - 1
+        most = max(_CELLS // max(1, len(queries)), _LEAST_ROWS)
+        owners: list[Indices] = []
+        places: list[Indices] = []
+        large: dict[int, list[Ranking]] = {}
+        margins = self._margins(queries)
+        first = 0
+        while first < parts:
+            if bounds[first + 1] - bounds[first] > most:
+                large[first] = self._nearest(queries, k, np.arange(bounds[first], bounds[first + 1]))
+                first += 1
+                continue
+            end = int(np.searchsorted(bounds, bounds[first] + most, side="right")) - 1
+            scores = queries @ self.rows.block(slice(int(bounds[first]), int(bounds[end]))).T
+            for part in range(first, end):
+                start = int(bounds[part])
+                here = scores[:, start - bounds[first] : bounds[part + 1] - bounds[first]]
+                pairs = _within(here, k, margins)
+                if len(pairs.owners) > 4 * len(queries) * k + 4096:  # masses of equal rows
+                    pairs = self._trimmed(queries, k, pairs, start)
+                owners.append(pairs.owners * parts + part)
+                places.append(pairs.places + start)
+            first = end
+        owner, place = (np.concatenate(each) if each else np.empty(0, np.int64) for each in (owners, places))
+        exact = self.rows.dots(place, queries.astype(np.float64), owner // max(1, parts))
+        ranked = rankings(owner, place, exact, len(queries) * parts, k)
+        for part, found in large.items():
+            ranked[part::parts] = found
+        return ranked
+
+    def _trimmed(self, queries: Vectors, k: int, pairs: Pairs, start: int) -> Pairs:
+        """Only the best `k` of a partition's candidates, scored exactly at once."""
+        exact = self.rows.dots(pairs.places + start, queries.astype(np.float64), pairs.owners)
+        ranked = rankings(pairs.owners, pairs.places, exact, len(queries), k)
+        owners = np.repeat(np.arange(len(queries)), [len(each.indices) for each in ranked])
+        return Pairs(owners, np.concatenate([each.indices for each in ranked]))
 
 
-def _dot(rows: Vectors, query: Vectors) -> NDArray[np.float64]:
-    """Dot products in double precision, each row summed by itself in one fixed order."""
-    wide = query.astype(np.float64)
-    parts: Sequence[NDArray[np.float64]] = [
-        (rows[first : first + 4096] * wide).sum(axis=1) for first in range(0, len(rows), 4096)
-    ]
-    return np.concatenate(parts) if parts else np.empty(0)
+class _Batch:
+    """Queries of one matrix product, and the selections among its scores, one for each thread."""
+
+    def __init__(self, queries: Vectors, k: int, dense: Dense, threads: int) -> None:
+        self.queries = queries
+        step = max(_LEAST_APART, -(-len(queries) // threads))
+        parts = [queries[at : at + step] for at in range(0, len(queries), step)]
+        self.parts = [(part, Selection(len(part), k, dense._margins(part))) for part in parts]
+
+    def offer(self, places: Indices, scores: Vectors, pool: ThreadPoolExecutor) -> None:
+        """Let the selections see the scores of one block."""
+        ends = np.cumsum([len(part) for part, _ in self.parts])
+        jobs = [(selection, mine) for (_, selection), mine in zip(self.parts, np.split(scores, ends[:-1]), strict=True)]
+
+        def work(job: tuple[Selection, Vectors]) -> None:
+            job[0].offer(np.arange(len(job[1])), places, job[1])
+
+        if len(jobs) == 1:
+            work(jobs[0])
+        else:
+            list(pool.map(work, jobs))
+
+
+def _within(scores: Vectors, k: int, margins: NDArray[np.float64]) -> Pairs:
+    """Every row that could be among the best `k` of a small partition, for each query."""
+    spare = scores.shape[1] - k
+    if spare <= 0:
+        everyone, everything = np.indices(scores.shape)
+        return Pairs(everyone.ravel(), everything.ravel())
+    bars = np.partition(scores, spare, axis=1)[:, spare] - margins
+    found, columns = np.nonzero(scores >= bars[:, None])
+    return Pairs(found, columns)

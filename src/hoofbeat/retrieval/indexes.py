@@ -1,93 +1,192 @@
-"""The indexes over one list of passages, built once however many retriever lines search them."""
+"""The indexes over one set of documents: every way of cutting them that a line asks for, built once for all lines.
+
+Indexes are kept in a folder where one is given, under a name made from the documents' content: a corpus that has
+changed finds no old index, and the same corpus finds its own from anywhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.records import Passage
+from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.analysis import ENGLISH, Analyzer
-from hoofbeat.retrieval.bm25 import Bm25, Postings
-from hoofbeat.retrieval.chunking import indexed_text
-from hoofbeat.retrieval.dense import Dense
+from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking, Spans, cut
+from hoofbeat.retrieval.collection import PassageCollection, kept
+from hoofbeat.retrieval.passages import PassageFile, write_passages
 from hoofbeat.retrieval.topk import Indices
 
 if TYPE_CHECKING:
     from hoofbeat.models.encoder import Encoder
 
-__all__ = ["IndexSet"]
+__all__ = ["FORMAT", "IndexSet", "index_folder"]
+
+FORMAT = 1
+"""Raised when kept indexes of an older form must not be read."""
+
+_TOKENIZER = "minilm"
+_SHIFT = 40
+
+
+def index_folder() -> Path:
+    """Where indexes are kept: `indexes` in `HOOFBEAT_CACHE`, else in the user's cache folder."""
+    if chosen := os.environ.get("HOOFBEAT_CACHE"):
+        return Path(chosen).expanduser() / "indexes"
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "hoofbeat" / "indexes"
 
 
 class IndexSet:
-    """The indexes over one list of passages, each built when a line first needs it and shared by all lines."""
+    """Documents, and the indexes over their passages."""
 
     def __init__(
         self,
+        documents: Iterable[Document],
+        *,
+        encoder: Callable[[str], Encoder],
+        analyzer: Analyzer = ENGLISH,
+        progress: Progress = SILENT,
+        folder: Path | None = None,
+        content: str = "",
+    ) -> None:
+        """`documents` is read as often as needed; `content` names what they hold: with it, `folder` keeps indexes."""
+        self.source = documents
+        self.analyzer = analyzer
+        self.progress = progress
+        self._root = folder / f"v{FORMAT}-{content[:24]}" if folder is not None and content else None
+        self._load = encoder
+        self._encoders: dict[str, Encoder] = {}
+        self._collections: dict[tuple[str, str], PassageCollection] = {}
+        self._ordered: list[PassageCollection] = []
+        self._by_name: dict[str, Document] | None = None
+        self.memory: dict[tuple[str, str], object] = {}
+
+    @classmethod
+    def of_passages(
+        cls,
         passages: Sequence[Passage],
         *,
         encoder: Callable[[str], Encoder],
         analyzer: Analyzer = ENGLISH,
         progress: Progress = SILENT,
-    ) -> None:
-        self.passages = passages
-        self.analyzer = analyzer
-        self.progress = progress
-        self._load_encoder = encoder
-        self._place: dict[str, int] = {}
-        for place, passage in enumerate(passages):
-            if self._place.setdefault(passage.id, place) != place:
-                raise InputError(
-                    f"two passages have the id {passage.id!r}",
-                    fix="every passage needs its own id; check that no document was imported twice",
+    ) -> IndexSet:
+        """Indexes over passages that are cut already: no line can have them cut in another way."""
+        made = cls((), encoder=encoder, analyzer=analyzer, progress=progress)
+        made._add(
+            (str(DEFAULT_CHUNKING), ""),
+            PassageCollection(passages, encoder=made.encoder, analyzer=analyzer, progress=progress),
+        )
+        made.source = ()
+        return made
+
+    def encoder(self, spec: str) -> Encoder:
+        """The encoder of that name, loaded once."""
+        if spec not in self._encoders:
+            self._encoders[spec] = self._load(spec)
+        return self._encoders[spec]
+
+    def tokens(self, spec: str = "") -> Spans:
+        """Where an encoder's tokens begin and end in a text; for lexical search those of the embedded encoder."""
+        return self.encoder(spec or _TOKENIZER).token_spans
+
+    def collection(self, chunking: Chunking = DEFAULT_CHUNKING, encoder: str = "") -> PassageCollection:
+        """The passages of one way of cutting; `encoder` is whose tokens are counted, where tokens are."""
+        key = (str(chunking), (encoder or _TOKENIZER) if chunking.needs_tokens else "")
+        if key not in self._collections:
+            if self._ordered and self.source == ():
+                raise UsageError(
+                    f"these passages are cut already and can't be cut as {chunking}", fix="leave chunk= out of the line"
                 )
-        self.documents = list(dict.fromkeys(passage.document for passage in passages))
-        numbers = {document: number for number, document in enumerate(self.documents)}
-        self.document_of = np.array([numbers[passage.document] for passage in passages], np.int64)
-        self._numbers = numbers
-        self._postings: Postings | None = None
-        self._bm25: dict[tuple[float, float], Bm25] = {}
-        self._dense: dict[str, tuple[Encoder, Dense]] = {}
+            self._add(key, self._cut(chunking, key))
+        return self._collections[key]
+
+    def code(self, collection: PassageCollection, places: Indices) -> Indices:
+        """Numbers for passages that tell also which collection they belong to."""
+        return places + (self._ordered.index(collection) << _SHIFT)
+
+    def decode(self, code: int) -> Passage:
+        """The passage of such a number."""
+        return self._ordered[code >> _SHIFT].passages[code & ((1 << _SHIFT) - 1)]
 
     def passage(self, passage_id: str) -> Passage:
         """The passage with this id, as `Hit.passage` names it."""
-        return self.passages[self._place[passage_id]]
+        for collection in self._ordered:
+            place = collection.place_of(passage_id)
+            if place is not None:
+                return collection.passages[place]
+        raise InputError(f"no passage {passage_id!r} is indexed", fix="check that the rankings are of these documents")
+
+    @property
+    def documents(self) -> list[str]:
+        """The ids of the documents, in order."""
+        return (self._ordered[0] if self._ordered else self.collection()).documents
+
+    def document(self, name: str) -> Document:
+        """One document; the source is read until it is found, unless it can be asked for one."""
+        get = getattr(self.source, "get", None)
+        if get is None:
+            if self._by_name is None:
+                self._by_name = {document.id: document for document in self.source}
+            get = self._by_name.get
+        found = get(name)
+        if not isinstance(found, Document):
+            raise InputError(f"no document {name!r} is indexed", fix="check the document ids against the corpus")
+        return found
 
     def describe(self) -> dict[str, object]:
-        """The analysis, and which encoders were used, as a manifest records them."""
-        encoders = {spec: encoder.identity for spec, (encoder, _) in self._dense.items()}
-        return {"analysis": self.analyzer.describe(), "encoders": encoders}
+        """What was cut and indexed how, as a manifest records it."""
+        return {
+            "collections": {
+                " by ".join(filter(None, key)): collection.describe() for key, collection in self._collections.items()
+            }
+        }
 
-    def bm25(self, k1: float, b: float) -> Bm25:
-        """The BM25 index with these parameters."""
-        if self._postings is None:
-            self._postings = Postings.build(self._texts(), self.analyzer, self.progress)
-        if (k1, b) not in self._bm25:
-            self._bm25[k1, b] = Bm25(self._postings, k1, b)
-        return self._bm25[k1, b]
+    @staticmethod
+    def recalls(settings: Mapping[str, object]) -> dict[str, float]:
+        """From what `describe` recorded: the measured recall of every approximate search."""
+        found: dict[str, float] = {}
+        collections = settings.get("collections")
+        for described in collections.values() if isinstance(collections, dict) else ():
+            for name, vectors in described.get("vectors", {}).items():
+                if "recall" in vectors:
+                    found[name] = float(vectors["recall"])
+        return found
 
-    def dense(self, spec: str) -> tuple[Encoder, Dense]:
-        """An encoder and the index of all passages encoded by it."""
-        if spec not in self._dense:
-            encoder = self._load_encoder(spec)
-            texts = self._texts()
-            vectors = encoder.encode(texts, self.progress) if texts else np.empty((0, encoder.dimension), np.float32)
-            self._dense[spec] = encoder, Dense(vectors)
-        return self._dense[spec]
+    def _add(self, key: tuple[str, str], collection: PassageCollection) -> None:
+        self._collections[key] = collection
+        self._ordered.append(collection)
+        if collection.documents != self._ordered[0].documents:
+            raise InputError("the documents changed while they were read", fix="run the command again")
 
-    def places_of(self, documents: Collection[str]) -> Indices:
-        """Where the passages of these documents stand, ascending; an unknown document is an error."""
-        unknown = [document for document in documents if document not in self._numbers]
-        if unknown:
-            raise UsageError(
-                f"no passage belongs to {', '.join(map(repr, unknown[:3]))}",
-                fix="check the document ids against the corpus",
-            )
-        chosen = np.array([self._numbers[document] for document in documents], np.int64)
-        return np.flatnonzero(np.isin(self.document_of, chosen))
+    def _cut(self, chunking: Chunking, key: tuple[str, str]) -> PassageCollection:
+        spans = self.tokens(key[1]) if chunking.needs_tokens else None
 
-    def _texts(self) -> list[str]:
-        return [indexed_text(passage) for passage in self.passages]
+        def passages() -> Iterator[Passage]:
+            seen: set[str] = set()
+            for document in self.source:
+                if document.id in seen:
+                    raise InputError(
+                        f"two documents have the id {document.id!r}", fix="every document needs its own id"
+                    )
+                seen.add(document.id)
+                yield from cut(document, chunking, spans)
+
+        if self._root is None:
+            return self._over(list(passages()), None)
+        encoder = self.encoder(key[1]).identity if chunking.needs_tokens else ""
+        name = re.sub(r"[^\w.-]+", "-", " ".join(filter(None, [str(chunking), encoder])))[:120]
+        settings: dict[str, object] = {"chunking": str(chunking), "tokens": encoder}
+        folder = self._root / name
+        return self._over(
+            kept(folder / "passages", settings, lambda draft: write_passages(draft, passages()), PassageFile), folder
+        )
+
+    def _over(self, passages: Sequence[Passage], folder: Path | None) -> PassageCollection:
+        return PassageCollection(
+            passages, encoder=self.encoder, analyzer=self.analyzer, progress=self.progress, folder=folder
+        )

@@ -1,7 +1,8 @@
 """The retriever line: a retriever written as one line of text, the same in the command, in Python and in a manifest.
 
     line  = sum { ">" sum }                 stages one after the other
-    sum   = term { "+" term }               fusion by reciprocal rank
+    sum   = term { plus term }              fusion by reciprocal rank
+    plus  = "+" [ "[" k=…, depth=… "]" ]    its constant (60), and how deep each ranking goes (1000)
     term  = [ number "*" ] atom             weighted in the fusion
     atom  = "(" line ")" | stage
     stage = name [ "[" option=value, … "]" ] [ "@" depth ]
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Literal, NoReturn
 
@@ -23,7 +24,6 @@ from msgspec import Struct
 from hoofbeat.errors import UsageError
 
 __all__ = [
-    "STAGES",
     "Fusion",
     "Node",
     "Option",
@@ -52,31 +52,29 @@ _DEPTH = re.compile(r"\d{1,9}")
 
 
 class Option(Struct, frozen=True):
-    """An option of a stage: its default, and for a number the range it may have."""
+    """An option of a stage: its default, for a number the range it may have, for a word what reads or refuses it."""
 
     name: str
     default: float | str
     low: float = -math.inf
     high: float = math.inf
+    choices: tuple[str, ...] = ()
+    check: Callable[[str], object] | None = None
 
 
 class StageSpec(Struct, frozen=True):
-    """What is known about a stage: name, what it is for, its options, and whether `@depth` means anything to it."""
+    """What is known about a stage: name, what it is for, its options, and whether `@depth` means anything to it.
+
+    `alone` is the ranker that a query writer is followed by where a line names none.
+    """
 
     name: str
     kind: StageKind
     options: tuple[Option, ...] = ()
     takes_depth: bool = False
-
-
-STAGES: dict[str, StageSpec] = {
-    spec.name: spec
-    for spec in (
-        StageSpec("bm25", "ranker", (Option("k1", 0.9, 0.0), Option("b", 0.4, 0.0, 1.0))),
-        StageSpec("dense", "ranker", (Option("encoder", "minilm"),)),
-    )
-}
-"""The stages that can be named in a line."""
+    summary: str = ""
+    needs_model: bool = False
+    alone: str = ""
 
 
 class Stage(Struct, frozen=True):
@@ -124,9 +122,14 @@ class Part(Struct, frozen=True):
 
 
 class Fusion(Struct, frozen=True):
-    """Rankings joined by reciprocal rank: two or more."""
+    """Rankings joined by reciprocal rank: two or more.
+
+    `depth` is how deep each ranking goes, whatever number of results is asked for: so top 10 is the top of top 100.
+    """
 
     parts: tuple[Part, ...]
+    constant: int = 60
+    depth: int = 1000
 
     @property
     def kind(self) -> StageKind:
@@ -134,7 +137,10 @@ class Fusion(Struct, frozen=True):
         return "ranker"
 
     def __str__(self) -> str:
-        return " + ".join(map(str, self.parts))
+        changed = [f"k={self.constant}"] if self.constant != 60 else []
+        changed += [f"depth={self.depth}"] if self.depth != 1000 else []
+        plus = f"+[{','.join(changed)}]" if changed else "+"
+        return f" {plus} ".join(map(str, self.parts))
 
 
 class Pipeline(Struct, frozen=True):
@@ -154,8 +160,12 @@ class Pipeline(Struct, frozen=True):
 Node = Stage | Fusion | Pipeline
 
 
-def parse(line: str, known: Mapping[str, StageSpec] = STAGES) -> Node:
+def parse(line: str, known: Mapping[str, StageSpec] | None = None) -> Node:
     """Read a retriever line; what is wrong with it is a `UsageError` that points at the column."""
+    if known is None:
+        from hoofbeat.retrieval.catalogue import STAGES  # noqa: PLC0415 (the catalogue is written in this module's words)
+
+        known = STAGES
     return _Parser(line, known).whole_line()
 
 
@@ -174,6 +184,9 @@ def stages(node: Node) -> Iterator[Stage]:
 
 def _number_text(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
+
+
+_PLUS = StageSpec("+", "ranker", (Option("k", 60.0, 1.0, 1e6), Option("depth", 1000.0, 1.0, 1e6)))
 
 
 class _Parser:
@@ -197,6 +210,9 @@ class _Parser:
         steps = [self.sum()]
         while self.take(">"):
             steps.append(self.sum())
+        last = steps[-1][1]
+        if isinstance(last, Stage) and last.kind == "query" and last.spec.alone:
+            steps.append((steps[-1][0], _Parser(last.spec.alone, self.known).whole_line()))
         self.check_order(steps)
         if len(steps) == 1:
             return steps[0][1]
@@ -219,7 +235,12 @@ class _Parser:
     def sum(self) -> tuple[int, Node]:
         start = self.skip()
         terms = [self.term()]
+        settings: dict[str, float | str] | None = None
         while self.take("+"):
+            given = self.plus_options()
+            if settings is not None and given != settings:
+                self.fail(self.at, "the + of one fusion differ", "write the same options at each +")
+            settings = given
             terms.append(self.term())
         if len(terms) == 1:
             column, part = terms[0]
@@ -231,7 +252,14 @@ class _Parser:
         for column, part in terms:
             if part.node.kind != "ranker":
                 self.fail(column, f"{part.node} can't be fused: it ranks nothing by itself", "fuse rankers only")
-        return start, Fusion(tuple(part for _, part in terms))
+        assert settings is not None
+        constant, depth = (int(settings[option.name]) for option in _PLUS.options)
+        return start, Fusion(tuple(part for _, part in terms), constant, depth)
+
+    def plus_options(self) -> dict[str, float | str]:
+        names = [option.name for option in _PLUS.options]
+        values = self.options(_PLUS) if self.take("[") else tuple(option.default for option in _PLUS.options)
+        return dict(zip(names, values, strict=True))
 
     def term(self) -> tuple[int, Part]:
         column = self.skip()
@@ -316,12 +344,22 @@ class _Parser:
             self.fail(column, f"the option {option.name} has no value", f"write {option.name}={option.default}")
         self.at += len(match[0]) if match else 0
         if isinstance(option.default, str):
+            self.check_word(column, option, text)
             return text
         number = float(text) if _NUMBER.fullmatch(text) else math.nan
         if not (option.low <= number <= option.high and math.isfinite(number)):
             limit = f"from {option.low:g}" + (f" to {option.high:g}" if math.isfinite(option.high) else " up")
             self.fail(column, f"{option.name} can't be {text!r}", f"give a number {limit}")
         return number
+
+    def check_word(self, column: int, option: Option, text: str) -> None:
+        if option.choices and text not in option.choices:
+            self.fail(column, f"{option.name} can't be {text!r}", f"use one of {', '.join(option.choices)}")
+        if option.check is not None:
+            try:
+                option.check(text)
+            except UsageError as err:
+                self.fail(column, err.what, err.fix or "")
 
     def unknown(self, column: int, what: str, name: str, names: list[str], plural: str) -> NoReturn:
         close = get_close_matches(name, names, n=1, cutoff=0.4)

@@ -1,68 +1,70 @@
-"""A retriever: a retriever line at work over passages.
+"""A retriever: a retriever line at work over documents.
 
-Each ranker orders documents by their best passage (MaxP) or, for showing evidence to a model, the passages
-themselves; fusion then joins those rankings. Every hit tells how it came about: its rank and score in each stage.
+Query writers write what is searched for, rankers order documents by their passages (or, for showing evidence to a
+model, the passages themselves), fusion joins rankings, rerankers read the best again. Every hit tells how it came
+about: its rank and score in each stage. A query whose model call failed is not searched; it comes back with its
+failure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 import numpy as np
 
-from hoofbeat.progress import SILENT, Progress
-from hoofbeat.records import Hit, Passage
+from hoofbeat.errors import UsageError
+from hoofbeat.progress import Progress
+from hoofbeat.records import Failure, Hit, Passage
+from hoofbeat.retrieval.chunking import indexed_text
 from hoofbeat.retrieval.fusion import reciprocal_rank_fusion, rrf_shares
+from hoofbeat.retrieval.hero import Evidence
 from hoofbeat.retrieval.indexes import IndexSet
-from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, parse
+from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, parse, stages
+from hoofbeat.retrieval.making import RERANKED, make_reranker, make_writer
+from hoofbeat.retrieval.ranking import Ranked, Scope, rank_stage
+from hoofbeat.retrieval.sources import LineEvidence, make_hero
+from hoofbeat.retrieval.stages import Found, SearchQuery, Tools, Writer
 from hoofbeat.retrieval.topk import Floats, Indices, Ranking, check_k
 
 if TYPE_CHECKING:
     from hoofbeat.models.encoder import Encoder
+    from hoofbeat.models.model import Model
 
-__all__ = ["FUSION_DEPTH", "Retriever"]
-
-FUSION_DEPTH = 1000
-"""How deep each ranking of a fusion goes, whatever number of results is asked for: so top 10 is the top of top 100."""
+__all__ = ["Retriever", "Searched"]
 
 _BATCH = 256
 
 
-class _Ranked(NamedTuple):
-    """Units (documents or passages by number) best first, each with its best passage and how it fared in each stage."""
+class Searched(NamedTuple):
+    """What came of each query: its hits, and the query as the line's stages left it, with their traces and failures."""
 
-    ranking: Ranking
-    passages: Indices
-    via: dict[str, Ranking]
+    queries: list[SearchQuery]
+    hits: list[list[Hit]]
 
-
-class _Scope(NamedTuple):
-    """What one search ranks: documents or passages, all of them or some."""
-
-    by_document: bool
-    allowed: Indices | None
+    @property
+    def failures(self) -> dict[str, Failure]:
+        """The queries that could not be searched, and why."""
+        return {query.id: query.failure for query in self.queries if query.failure is not None}
 
 
 class Retriever:
-    """One retriever line over one set of passages."""
+    """One retriever line over one set of documents."""
 
-    def __init__(self, indexes: IndexSet, line: str) -> None:
+    def __init__(self, indexes: IndexSet, line: str, *, model: Callable[[str], Model] | None = None) -> None:
         self.indexes = indexes
         self.tree = parse(line)
+        self._model = model
+        self.notes: list[str] = []
+        # Made now, so that a stage that can't work is said before anything is asked or indexed.
+        self._writers = {stage: make_writer(stage) for stage in stages(self.tree) if stage.kind == "query"}
+        self._rerankers = {stage: make_reranker(stage) for stage in stages(self.tree) if stage.kind == "reranker"}
 
     @classmethod
-    def over(
-        cls,
-        passages: Sequence[Passage],
-        line: str,
-        *,
-        encoder: Callable[[str], Encoder],
-        progress: Progress = SILENT,
-    ) -> Retriever:
-        """A retriever with indexes of its own; for several lines over the same passages, share an `IndexSet`."""
-        tree = parse(line)
-        return cls(IndexSet(passages, encoder=encoder, progress=progress), str(tree))
+    def over(cls, passages: Sequence[Passage], line: str, *, encoder: Callable[[str], Encoder]) -> Retriever:
+        """A retriever over passages that are cut already."""
+        return cls(IndexSet.of_passages(passages, encoder=encoder), line)
 
     @property
     def line(self) -> str:
@@ -71,50 +73,100 @@ class Retriever:
 
     def describe(self) -> dict[str, object]:
         """The settings as a manifest records them."""
-        return {"line": self.line, "fusion_depth": FUSION_DEPTH, **self.indexes.describe()}
+        notes = {"notes": list(dict.fromkeys(self.notes))} if self.notes else {}
+        return {"line": self.line, **self.indexes.describe(), **notes}
 
     def search(
         self, queries: Sequence[tuple[str, str]], k: int, documents: Collection[str] | None = None
     ) -> list[list[Hit]]:
-        """The `k` best documents for each (id, text), by their best passage; `documents` restricts the search.
+        """The `k` best documents for each (id, text), by their passages; `documents` restricts the search.
 
         A query without text has no hits.
         """
-        return self._search(queries, k, documents, by_document=True)
+        return self.run(queries, k, documents).hits
 
     def search_passages(
         self, queries: Sequence[tuple[str, str]], k: int, documents: Collection[str] | None = None
     ) -> list[list[Hit]]:
         """The `k` best passages for each (id, text): a hit for each, so a document may come more than once."""
-        return self._search(queries, k, documents, by_document=False)
+        return self.run(queries, k, documents, by_document=False).hits
 
-    def _search(
-        self, queries: Sequence[tuple[str, str]], k: int, documents: Collection[str] | None, *, by_document: bool
-    ) -> list[list[Hit]]:
+    def run(
+        self,
+        queries: Sequence[tuple[str, str]],
+        k: int,
+        documents: Collection[str] | None = None,
+        *,
+        by_document: bool = True,
+    ) -> Searched:
+        """Search, and say also what became of each query on the way."""
         check_k(k)
-        allowed = None if documents is None else self.indexes.places_of(documents)
-        scope = _Scope(by_document, allowed)
-        hits: list[list[Hit]] = [[] for _ in queries]
-        asked = [number for number, (_, text) in enumerate(queries) if text.strip()]
-        if not self.indexes.passages or (allowed is not None and not len(allowed)):
-            return hits
-        with self.indexes.progress.task(f"searching: {self.line}", len(asked)) as task:
-            for first in range(0, len(asked), _BATCH):
-                batch = asked[first : first + _BATCH]
-                ranked = self._rank(self.tree, [queries[number][1] for number in batch], k, scope)
-                for number, found in zip(batch, ranked, strict=True):
-                    hits[number] = self._hits(queries[number][0], found)
+        scope = Scope(by_document, None if documents is None else tuple(documents))
+        asked = [SearchQuery(id=name, text=text) for name, text in queries]
+        searched = Searched(list(asked), [[] for _ in asked])
+        places = [place for place, query in enumerate(asked) if query.text.strip()]
+        if not self.indexes.documents or (documents is not None and not documents):
+            return searched
+        batch_size = _BATCH if all(stage.kind == "ranker" for stage in stages(self.tree)) else max(1, len(places))
+        with self.indexes.progress.task(f"searching: {self.line}", len(places)) as task:
+            for first in range(0, len(places), batch_size):
+                batch = places[first : first + batch_size]
+                for place, found in zip(
+                    batch, self.rank(self.tree, [asked[each] for each in batch], k, scope), strict=True
+                ):
+                    searched.queries[place] = found.query
+                    searched.hits[place] = self._hits(found)
                 task.advance(len(batch))
-        return hits
+        return searched
 
-    def _hits(self, question: str, found: _Ranked) -> list[Hit]:
+    def evidence(
+        self,
+        queries: Sequence[tuple[str, str]],
+        sources: Sequence[str],
+        passages: int = 5,
+        *,
+        room: int | None = None,
+    ) -> Iterator[Evidence | LineEvidence]:
+        """What each source by itself says to each query: through HERO's layers, or a line's best passages.
+
+        HERO brings query after query, another line source after source. `room` is how many characters the model that
+        reads the evidence can be shown.
+        """
+        if isinstance(self.tree, Stage) and self.tree.spec.name == "hero":
+            hero = make_hero(self.indexes, self.tree, _Tools(self, self.tree, Scope(True, None)), room=room)
+            asked = [SearchQuery(id=name, text=text) for name, text in queries]
+            yield from hero.evidence_all(asked, [list(sources)] * len(asked))
+            return
+        for source in sources:
+            searched = self.run(queries, passages, [source], by_document=False)
+            for query, hits in zip(searched.queries, searched.hits, strict=True):
+                found = tuple(self.indexes.passage(hit.passage) for hit in hits)
+                yield LineEvidence(query.id, source, found, query.failure)
+
+    def rank(self, node: Node, queries: Sequence[SearchQuery], k: int, scope: Scope) -> list[Ranked]:
+        """Rank by a part of a line; a query that has failed already comes back as it is."""
+        match node:
+            case Stage():
+                return rank_stage(self.indexes, node, queries, k, scope, _Tools(self, node, scope))
+            case Fusion():
+                return self._rank_fusion(node, queries, k, scope)
+            case Pipeline():
+                return self._rank_pipeline(node, queries, k, scope)
+
+    def model(self, spec: str) -> Model:
+        """The language model of that name, for stages that ask one."""
+        if self._model is None:
+            raise UsageError(f"the line {self.line} asks a language model", fix="name one: --model embedded")
+        return self._model(spec)
+
+    def _hits(self, found: Ranked) -> list[Hit]:
         placed = {
             stage: {int(unit): rank for rank, unit in enumerate(ranking.indices)}
             for stage, ranking in found.via.items()
         }
         hits = []
         for place, (unit, score) in enumerate(zip(*found.ranking, strict=True)):
-            passage = self.indexes.passages[found.passages[place]]
+            passage = self.indexes.decode(int(found.passages[place]))
             via = {
                 stage: (ranks[int(unit)] + 1, float(found.via[stage].scores[ranks[int(unit)]]))
                 for stage, ranks in placed.items()
@@ -122,7 +174,7 @@ class Retriever:
             }
             hits.append(
                 Hit(
-                    question=question,
+                    question=found.query.id,
                     document=passage.document,
                     rank=place + 1,
                     score=float(score),
@@ -132,75 +184,109 @@ class Retriever:
             )
         return hits
 
-    def _rank(self, node: Node, queries: list[str], k: int, scope: _Scope) -> list[_Ranked]:
-        match node:
-            case Stage():
-                return self._rank_stage(node, queries, k, scope)
-            case Fusion():
-                return self._rank_fusion(node, queries, k, scope)
-            case Pipeline():
-                raise AssertionError(f"no stage that may follow > is known, yet {node} was parsed")
-
-    def _rank_stage(self, stage: Stage, queries: list[str], k: int, scope: _Scope) -> list[_Ranked]:
-        rank = self._ranker(stage, queries, scope.allowed)
-        name = str(stage)
-        if not scope.by_document:
-            rankings = rank(list(range(len(queries))), k)
-            return [_Ranked(ranking, ranking.indices, {name: ranking}) for ranking in rankings]
-        return [_Ranked(ranking, passages, {name: ranking}) for ranking, passages in self._max_p(rank, len(queries), k)]
-
-    def _ranker(
-        self, stage: Stage, queries: list[str], allowed: Indices | None
-    ) -> Callable[[list[int], int], list[Ranking]]:
-        """A function from query numbers and k to passage rankings by this stage."""
-        if stage.spec.name == "bm25":
-            bm25 = self.indexes.bm25(stage.number("k1"), stage.number("b"))
-            return lambda numbers, k: bm25.search([queries[number] for number in numbers], k, allowed)
-        encoder, dense = self.indexes.dense(stage.word("encoder"))
-        vectors = encoder.encode(queries)
-        return lambda numbers, k: dense.search(vectors[numbers], k, allowed)
-
-    def _max_p(
-        self, rank: Callable[[list[int], int], list[Ranking]], queries: int, k: int
-    ) -> list[tuple[Ranking, Indices]]:
-        """The `k` best documents by their best passage: passages are ranked until `k` documents are seen."""
-        total = len(self.indexes.passages)
-        depth = k if total == len(self.indexes.documents) else min(total, 4 * k)
-        results: dict[int, tuple[Ranking, Indices]] = {}
-        open_queries = list(range(queries))
-        while open_queries:
-            still_open = []
-            for number, ranking in zip(open_queries, rank(open_queries, depth), strict=True):
-                results[number] = self._collapse(ranking, k)
-                if len(results[number][1]) < k and len(ranking.indices) == depth < total:
-                    still_open.append(number)
-            open_queries, depth = still_open, min(total, 4 * depth)
-        return [results[number] for number in range(queries)]
-
-    def _collapse(self, ranking: Ranking, k: int) -> tuple[Ranking, Indices]:
-        documents = self.indexes.document_of[ranking.indices]
-        first = np.sort(np.unique(documents, return_index=True)[1])[:k]
-        return Ranking(documents[first], ranking.scores[first]), ranking.indices[first]
-
-    def _rank_fusion(self, node: Fusion, queries: list[str], k: int, scope: _Scope) -> list[_Ranked]:
+    def _rank_fusion(self, node: Fusion, queries: Sequence[SearchQuery], k: int, scope: Scope) -> list[Ranked]:
         weights = [part.weight for part in node.parts]
-        parts = [self._rank(part.node, queries, max(k, FUSION_DEPTH), scope) for part in node.parts]
+        parts = [self.rank(part.node, queries, max(k, node.depth), scope) for part in node.parts]
         fused = []
-        for ranked in zip(*parts, strict=True):
-            ranking = reciprocal_rank_fusion([part.ranking for part in ranked], k, weights=weights)
+        for query, *ranked in zip(queries, *parts, strict=True):
+            after = _joined(query, [part.query for part in ranked])
+            if after.failure is not None:
+                fused.append(Ranked.empty(after))
+                continue
+            rankings = [part.ranking for part in ranked]
+            ranking = reciprocal_rank_fusion(rankings, k, weights=weights, constant=node.constant)
             via: dict[str, Ranking] = {}
             for part, found in zip(node.parts, ranked, strict=True):
                 via |= {**found.via, str(part.node): found.ranking}
-            fused.append(_Ranked(ranking, _best_passages(ranking.indices, ranked, weights), via))
+            speakers = _best_passages(ranking.indices, ranked, weights, node.constant)
+            fused.append(Ranked(after, ranking, speakers, via))
         return fused
 
+    def _rank_pipeline(self, node: Pipeline, queries: Sequence[SearchQuery], k: int, scope: Scope) -> list[Ranked]:
+        at = next(number for number, step in enumerate(node.steps) if step.kind == "ranker")
+        for number, step in enumerate(node.steps[:at]):
+            assert isinstance(step, Stage)
+            rest = node.steps[number + 1 :]
+            follows = rest[0] if len(rest) == 1 else Pipeline(rest)
+            writer = self._writers.get(step) or make_writer(step)
+            queries = _written(writer, queries, _Tools(self, follows, scope))
+        rerankers = [step for step in node.steps[at + 1 :] if isinstance(step, Stage)]
+        depth = max([k, *(step.depth or RERANKED for step in rerankers)])
+        ranked = self.rank(node.steps[at], queries, depth, scope)
+        for step in rerankers:
+            ranked = self._rerank(step, ranked, scope)
+        return [found.first(k) for found in ranked]
 
-def _best_passages(units: Indices, parts: Sequence[_Ranked], weights: Sequence[float]) -> Indices:
+    def _rerank(self, stage: Stage, ranked: list[Ranked], scope: Scope) -> list[Ranked]:
+        depth = stage.depth or RERANKED
+        alive = [found for found in ranked if found.query.failure is None and len(found.passages)]
+        texts = [[self._text(stage, int(code)) for code in found.passages[:depth]] for found in alive]
+        reranker = self._rerankers.get(stage) or make_reranker(stage)
+        tools = _Tools(self, stage, scope)
+        scores = iter(reranker.rerank([found.query for found in alive], texts, tools) if alive else [])
+        self.notes += [f"{stage}: {note}" for note in reranker.notes]
+        return [
+            found.reordered(str(stage), next(scores)) if found.query.failure is None and len(found.passages) else found
+            for found in ranked
+        ]
+
+    def _text(self, stage: Stage, code: int) -> str:
+        passage = self.indexes.decode(code)
+        if stage.word("read") == "document":
+            document = self.indexes.document(passage.document)
+            return f"{document.title}\n{document.text}" if document.title else document.text
+        return indexed_text(passage)
+
+
+class _Tools:
+    """What a stage of a line may use: the command's models, and search by what follows it."""
+
+    def __init__(self, retriever: Retriever, follows: Node, scope: Scope) -> None:
+        self._retriever = retriever
+        self._follows = follows
+        self._scope = Scope(True, scope.documents)
+
+    @property
+    def progress(self) -> Progress:
+        """Where long work is shown."""
+        return self._retriever.indexes.progress
+
+    def model(self, spec: str) -> Model:
+        """The language model of that name; an empty name is the command's."""
+        return self._retriever.model(spec)
+
+    def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> list[list[Found]]:
+        """The `k` best documents, each with its best passage, by a line or by what follows the stage."""
+        node = parse(line) if line else self._follows
+        indexes = self._retriever.indexes
+        found = []
+        for ranked in self._retriever.rank(node, queries, k, self._scope):
+            passages = [indexes.decode(int(code)) for code in ranked.passages]
+            scores = ranked.ranking.scores.tolist()
+            found.append([Found(each.document, each, score) for each, score in zip(passages, scores, strict=True)])
+        return found
+
+
+def _written(writer: Writer, queries: Sequence[SearchQuery], tools: Tools) -> list[SearchQuery]:
+    """Have the queries written that have not failed and have a text; the others stay as they are."""
+    alive = [query.failure is None and bool(query.text.strip()) for query in queries]
+    done = iter(writer.write([query for query, lives in zip(queries, alive, strict=True) if lives], tools))
+    return [next(done) if lives else query for query, lives in zip(queries, alive, strict=True)]
+
+
+def _joined(query: SearchQuery, branches: Sequence[SearchQuery]) -> SearchQuery:
+    """A query after a fusion: what every branch did with it, and the first failure of any."""
+    steps = query.steps + tuple(step for branch in branches for step in branch.steps[len(query.steps) :])
+    failure = query.failure or next((branch.failure for branch in branches if branch.failure is not None), None)
+    return msgspec.structs.replace(query, steps=steps, failure=failure)
+
+
+def _best_passages(units: Indices, parts: Sequence[Ranked], weights: Sequence[float], constant: int) -> Indices:
     """For each unit the passage of the ranking that contributed most to its score; the earlier one on a tie."""
     best: dict[int, int] = {}
     most: dict[int, float] = {}
     for part, weight in zip(parts, weights, strict=True):
-        shares: Floats = rrf_shares(len(part.passages), weight)
+        shares: Floats = rrf_shares(len(part.passages), weight, constant)
         for unit, passage, share in zip(part.ranking.indices, part.passages, shares, strict=True):
             if share > most.get(int(unit), 0.0):
                 best[int(unit)], most[int(unit)] = int(passage), float(share)

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 
-__all__ = ["Floats", "Indices", "Ranking", "check_k", "top_k"]
+__all__ = ["Floats", "Indices", "Ranking", "check_k", "positive_top_k", "top_k"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+_LANE = 64
 
 
 class Ranking(NamedTuple):
@@ -37,6 +39,27 @@ def top_k(indices: Indices, scores: Floats, k: int) -> Ranking:
         indices, scores = indices[chosen], scores[chosen]
     order = np.argsort(-scores, kind="stable")
     return Ranking(indices[order], scores[order])
+
+
+def positive_top_k(scores: NDArray[np.float32], k: int) -> Ranking:
+    """The `k` best among the positive scores of a whole collection.
+
+    The scores are dealt out to lanes. Lanes whose best reaches a bound hold at least one score each that does, so the
+    k-th best of the lanes' best is a lower bound for the k-th best score: few have to be looked at beyond it.
+    """
+    hits = np.flatnonzero(scores >= _bound(scores, k))
+    return top_k(hits, scores[hits].astype(np.float64), k)
+
+
+def _bound(scores: NDArray[np.float32], k: int) -> np.float32:
+    """A positive number that the `k` best scores reach, as far as they are positive."""
+    least = np.finfo(np.float32).smallest_subnormal
+    depth = min(_LANE, len(scores) // (4 * k))
+    if depth < 2:
+        return least
+    lanes = len(scores) // depth
+    best = scores[: lanes * depth].reshape(depth, lanes).max(axis=0)
+    return max(least, np.partition(best, lanes - k)[lanes - k])
 
 
 def check_k(k: int) -> None:

@@ -14,17 +14,15 @@ from msgspec import Struct
 from hoofbeat.corpus.readers.building import TextBuilder, safe_id, squeeze
 from hoofbeat.corpus.readers.entries import Entry, Refusal, member_of, refusal
 from hoofbeat.corpus.readers.plain import lay_out_prose
+from hoofbeat.corpus.readers.qrels import Judgments, read_qrels, write_qrels
 from hoofbeat.corpus.readers.rows import Row, read_rows
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets, Question
-from hoofbeat.store.tables import read_tsv, write_jsonl, write_tsv
+from hoofbeat.store.tables import write_jsonl
 
 __all__ = ["READER", "Judgments", "TestCollection", "passage_document", "read_beir", "read_corpus", "write_beir"]
 
 READER = "beir/1"
-
-Judgments = dict[str, dict[str, int]]
-"""Question id to document id to grade."""
 
 
 class TestCollection(Struct, frozen=True, kw_only=True):
@@ -87,13 +85,11 @@ def read_beir(path: Path, split: str = "test") -> TestCollection:
     A question's `documents` are those judged above 0. A damaged line is an `InputError`: half a test collection would
     measure something else.
     """
-    judgments: Judgments = {}
     file = path / "qrels" / f"{split}.tsv"
     if not file.is_file():
         splits = ", ".join(sorted(each.stem for each in (path / "qrels").glob("*.tsv"))) or "none"
         raise InputError(f"no judgments for the split {split}", where=str(file), fix=f"there are: {splits}")
-    for number, cells in enumerate(read_tsv(file), start=2):
-        judge(judgments, dict(cells), ("query-id", "corpus-id", "score"), number, file)
+    judgments = read_qrels(file, corpus_ids=True)
     questions = []
     for number, row in whole_rows(path / "queries.jsonl"):
         id = row_id(row)
@@ -112,28 +108,19 @@ def whole_rows(path: Path) -> Iterator[tuple[int, Row]]:
         yield number, row
 
 
-def judge(judgments: Judgments, row: Row, names: tuple[str, str, str], number: int, path: Path) -> None:
-    """Add one row of judgments."""
-    query, document, score = (row.get(name) for name in names)
-    try:
-        grade = int(str(score))
-    except ValueError:
-        raise InputError(
-            f"line {number}: the grade {score!r} is no whole number", where=str(path), fix="correct that line"
-        ) from None
-    if query is None or document is None:
-        raise InputError(f"line {number} names no {names[0]} or {names[1]}", where=str(path), fix="correct that line")
-    judgments.setdefault(str(query), {})[safe_id(str(document))] = grade
-
-
 def question_of(row: Row, id: str, grades: Mapping[str, int], number: int) -> Question:
-    """A query row as a question; fields beyond id, text and answer become facets."""
+    """A query row as a question; fields beyond id, text and answer, and those of its metadata, become facets."""
     text = row.get("text")
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"line {number}: the query {id} has no text", fix="correct that line")
     skipped = {"_id", "id", "text", "answer", "doc_id", "metadata"}
+    about = row.get("metadata")
+    others = {**(about if isinstance(about, dict) else {}), **row}
     facets: Facets = {
-        name: value for name, value in row.items() if name not in skipped and isinstance(value, str) and value.strip()
+        name: value
+        for name, value in others.items()
+        if name not in skipped
+        and ((isinstance(value, str) and value.strip()) or (isinstance(value, list) and _all_words(value)))
     }
     answer = row.get("answer")
     return Question(
@@ -143,6 +130,10 @@ def question_of(row: Row, id: str, grades: Mapping[str, int], number: int) -> Qu
         documents=tuple(document for document, grade in grades.items() if grade > 0),
         facets=facets,
     )
+
+
+def _all_words(values: list[object]) -> bool:
+    return bool(values) and all(isinstance(value, str) for value in values)
 
 
 def write_beir(
@@ -164,6 +155,5 @@ def write_beir(
         path / "queries.jsonl",
         ({"_id": each.id, "text": each.full_text, "answer": each.answer, "metadata": each.facets} for each in asked),
     )
-    rows = ((query, document, grade) for query, found in grades.items() for document, grade in found.items())
-    write_tsv(path / "qrels" / f"{split}.tsv", ("query-id", "corpus-id", "score"), rows)
+    write_qrels(path / "qrels" / f"{split}.tsv", grades, "beir")
     return count

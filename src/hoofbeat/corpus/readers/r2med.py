@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from hoofbeat.corpus.readers.beir import Judgments, TestCollection, judge, question_of, row_id, whole_rows
+from hoofbeat.corpus.readers.beir import TestCollection, question_of, row_id, whole_rows
+from hoofbeat.corpus.readers.qrels import read_qrels, write_qrels
 from hoofbeat.records import Document, Question
 from hoofbeat.store.tables import write_jsonl
 
@@ -19,9 +20,7 @@ READER = "r2med/1"
 
 def read_r2med(path: Path) -> TestCollection:
     """The questions and judgments of an R2MED folder; `body_system` is a facet, the answer the gold answer."""
-    judgments: Judgments = {}
-    for number, row in whole_rows(path / "qrels.jsonl"):
-        judge(judgments, row, ("q_id", "p_id", "score"), number, path / "qrels.jsonl")
+    judgments = read_qrels(path / "qrels.jsonl", corpus_ids=True)
     questions = []
     for number, row in whole_rows(path / "query.jsonl"):
         id = row_id(row)
@@ -53,14 +52,7 @@ def write_r2med(
             for each in asked
         ),
     )
-    write_jsonl(
-        path / "qrels.jsonl",
-        (
-            {"q_id": query, "p_id": document, "score": grade}
-            for query, found in grades.items()
-            for document, grade in found.items()
-        ),
-    )
+    write_qrels(path / "qrels.jsonl", grades, "r2med")
     return count
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hoofbeat.reports.charts.bars import Bar, grouped_bars, interval_bars, stacked_bars
 from hoofbeat.reports.charts.counts import Stage, Tally, count_bars, funnel_bars, year_columns
+from hoofbeat.reports.charts.dots import difference_bars, interval_dots
+from hoofbeat.reports.charts.fits import FitPoint, fitted_scatter
 from hoofbeat.reports.charts.grids import label_matrix, number_matrix
 from hoofbeat.reports.charts.plots import Curve, Dots, curves, scatter
 from hoofbeat.reports.charts.svg import NARROW, WIDE, chart_css, sheet, standalone
@@ -14,14 +16,18 @@ __all__ = [
     "Bar",
     "Curve",
     "Dots",
+    "FitPoint",
     "Stage",
     "Tally",
     "chart_css",
     "count_bars",
     "curves",
+    "difference_bars",
+    "fitted_scatter",
     "funnel_bars",
     "grouped_bars",
     "interval_bars",
+    "interval_dots",
     "label_matrix",
     "number_matrix",
     "scatter",

@@ -11,7 +11,7 @@ from hoofbeat.reports.charts.bars import legend
 from hoofbeat.reports.charts.svg import NARROW, SERIES, SMALL, WIDE, Drawing, num, text_width, ticks
 from hoofbeat.reports.words import Form, written
 
-__all__ = ["Curve", "Dots", "curves", "scatter"]
+__all__ = ["Curve", "Dots", "Frame", "curves", "scatter"]
 
 
 class Curve(Struct, frozen=True, kw_only=True):
@@ -29,8 +29,8 @@ class Dots(Struct, frozen=True, kw_only=True):
     points: tuple[tuple[float, float, str], ...]
 
 
-class _Frame:
-    """Axes with their grid, and the way from values to places."""
+class Frame:
+    """Axes with their grid, and the way from values to places: what every plot over two axes is drawn on."""
 
     def __init__(
         self,
@@ -52,7 +52,8 @@ class _Frame:
         self.y_marks = ticks(min(ys, default=0), max(ys, default=1), 5)
         labels = [_mark(mark, forms[1]) for mark in self.y_marks]
         self.left = max(text_width(label, SMALL) for label in labels) + 10
-        self.right, self.top, self.bottom = drawing.width - 14, top + 22, top + height
+        last = text_width(_mark(self.x_marks[-1], forms[0]), SMALL) / 2
+        self.right, self.top, self.bottom = drawing.width - max(14, last + 1), top + 22, top + height
         drawing.text(0, top + 10, names[1], "m")
         for mark, label in zip(self.y_marks, labels, strict=True):
             drawing.line(self.left, self.y(mark), self.right, self.y(mark), "g")
@@ -92,7 +93,7 @@ def curves(
     xs = [point[0] for curve in series for point in curve.points]
     ys = [0.0, *(value for curve in series for pair in (*curve.points, *curve.band) for value in pair[-1:])]
     ys += [low for curve in series for low, _ in curve.band]
-    frame = _Frame(drawing, xs, ys, top=top, height=min(300.0, 0.62 * width), names=(x, y), forms=forms, log=log)
+    frame = Frame(drawing, xs, ys, top=top, height=min(300.0, 0.62 * width), names=(x, y), forms=forms, log=log)
     told = []
     for number, curve in enumerate(series):
         if curve.band:
@@ -126,7 +127,7 @@ def scatter(
     top = legend(drawing, [dots.name for dots in shown], [f"s{_tone(n)}" for n in range(len(shown))], width)
     xs = [point[0] for dots in series for point in dots.points]
     ys = [point[1] for dots in series for point in dots.points]
-    frame = _Frame(drawing, xs, ys, top=top, height=min(340.0, 0.75 * width), names=(x, y), forms=forms)
+    frame = Frame(drawing, xs, ys, top=top, height=min(340.0, 0.75 * width), names=(x, y), forms=forms)
     for number, dots in enumerate(series):
         for a, b, what in dots.points:
             tip = f"{what}: {written(a, forms[0])}, {written(b, forms[1])}"

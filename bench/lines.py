@@ -1,0 +1,141 @@
+"""Which line that ships offline ranks best? Chosen on development data, then run once on the sets that are published.
+
+    python -m bench.lines            the development tables, the choice, and the published table
+
+Development data, none of it a test query of SciFact or LiveQA-Med:
+- medquad: 400 question types about a condition (seeded sample), the answers of several institutions as documents. The
+  answers also serve as LiveQA-Med's documents; its questions and grades play no part.
+- cases: 300 case reports without their first 120 words, which are the queries: long ones.
+
+The choice is the line with the best mean nDCG@10 over both, ties to the simpler one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hoofbeat.cli.bed import open_bed
+from hoofbeat.cli.console import Screen
+from hoofbeat.findings.intervals import bootstrap_mean
+from hoofbeat.findings.ranking import evaluate
+from hoofbeat.models import load_encoder
+from hoofbeat.models.vectors import cached, vectors_folder
+from hoofbeat.records import Document
+from hoofbeat.retrieval import IndexSet, Retriever
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+SEED = 20
+CANDIDATES = (
+    "bm25",
+    "bm25[chunk=whole]",
+    "bm25[k1=1.2,b=0.75]",
+    "bm25[k1=1.2,b=0.75,chunk=whole]",
+    "bm25[query=weighted,chunk=whole]",
+    "dense[encoder=potion]",
+    "dense[encoder=potion,chunk=whole]",
+    "dense",
+    "dense[chunk=whole]",
+    "dense[qchunk=tokens:128/32]",
+    "bm25 + dense",
+    "bm25[chunk=whole] + dense[chunk=whole]",
+    "bm25[chunk=whole] + dense",
+    "bm25[k1=1.2,b=0.75,chunk=whole] + dense",
+    "bm25[chunk=whole] +[k=10] dense",
+    "bm25[chunk=whole] + 2*dense",
+    "bm25[chunk=whole] + dense + dense[chunk=whole]",
+    "bm25[k1=1.2,b=0.75,chunk=whole] + dense + dense[chunk=whole]",
+    "bm25[chunk=whole] + dense + 0.5*dense[encoder=potion]",
+    "hero",
+)
+
+
+class Bed(NamedTuple):
+    """Documents, queries and judgments."""
+
+    name: str
+    documents: list[Document]
+    queries: list[tuple[str, str]]
+    qrels: dict[str, dict[str, int]]
+
+
+def rows(path: Path) -> Iterable[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as stream:
+        for line in stream:
+            yield json.loads(line)
+
+
+def medquad() -> Bed:
+    documents: dict[str, Document] = {}
+    groups: dict[str, list[str]] = {}
+    texts: dict[str, str] = {}
+    for row in rows(DATA / "medquad_multisource.jsonl.gz"):
+        documents.setdefault(row["id"], Document(id=row["id"], title="", text=row["answer"]))
+        key = f"{row['focus']}|{row['qtype']}"
+        groups.setdefault(key, []).append(row["id"])
+        texts[key] = row["question"]
+    chosen = random.Random(SEED).sample(sorted(groups), 400)
+    qrels = {f"q{number}": dict.fromkeys(groups[key], 1) for number, key in enumerate(chosen)}
+    return Bed(
+        "medquad", list(documents.values()), [(f"q{number}", texts[key]) for number, key in enumerate(chosen)], qrels
+    )
+
+
+def cases() -> Bed:
+    documents, queries, qrels = [], [], {}
+    for row in random.Random(SEED).sample(list(rows(DATA / "case_reports.jsonl.gz")), 300):
+        words = row["text"].split()
+        queries.append((row["pmcid"], " ".join(words[:120])))
+        documents.append(Document(id=row["pmcid"], title="", text=" ".join(words[120:1400])))
+        qrels[row["pmcid"]] = {row["pmcid"]: 1}
+    return Bed("cases", documents, queries, qrels)
+
+
+def published(name: str) -> Bed:
+    bed = open_bed(DATA / "retrieval" / name, None, (), "test")
+    queries = [(question.id, question.full_text) for question in bed.questions]
+    return Bed(name, list(bed.documents), queries, bed.qrels)
+
+
+def measure(bed: Bed, lines: Iterable[str]) -> dict[str, dict[str, float]]:
+    """nDCG@10 of each line for each query."""
+    screen = Screen(as_json=False)
+    indexes = IndexSet(
+        bed.documents, encoder=lambda spec: cached(load_encoder(spec), vectors_folder()), progress=screen
+    )
+    table = {}
+    for line in lines:
+        found = Retriever(indexes, line).search(bed.queries, 100)
+        result = evaluate((hit for hits in found for hit in hits), bed.qrels, ["nDCG@10"])
+        table[line] = {name: values["nDCG@10"] for name, values in result.per_question.items()}
+        print(f"{bed.name:10} {sum(table[line].values()) / len(table[line]):.4f}  {line}", flush=True)
+    return table
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only-development", action="store_true", help="stop before the published sets")
+    options = parser.parse_args()
+    development = [measure(bed, CANDIDATES) for bed in (medquad(), cases())]
+    means = {line: sum(sum(t[line].values()) / len(t[line]) for t in development) / 2 for line in CANDIDATES}
+    best = max(CANDIDATES, key=lambda line: (round(means[line], 4), -len(line)))
+    print(f"\nchosen on development data: {best} (mean nDCG@10 {means[best]:.4f})\n")
+    if options.only_development:
+        return 0
+    shown = list(dict.fromkeys(["bm25[chunk=whole]", "dense[chunk=whole]", "bm25 + dense", best]))
+    for name in ("scifact", "liveqa-med"):
+        for line, values in measure(published(name), shown).items():
+            interval = bootstrap_mean(list(values.values()), seed=0)
+            mean = sum(values.values()) / len(values)
+            print(f"  {name:12} {mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]  n={len(values)}  {line}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

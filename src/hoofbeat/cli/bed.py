@@ -1,0 +1,131 @@
+"""What rankings are measured on: questions, judgments and documents, from a benchmark folder or a public layout."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from hoofbeat.cli.session import find_corpus
+from hoofbeat.corpus import Corpus
+from hoofbeat.corpus.readers import Refusal, read_beir, read_r2med
+from hoofbeat.corpus.readers.beir import read_corpus
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.recipes import Benchmark
+from hoofbeat.records import Document, Question
+from hoofbeat.store import InputRef, open_artefact
+from hoofbeat.store.files import file_sha256
+
+__all__ = ["Bed", "bed_of", "open_bed"]
+
+
+class Bed(Struct, frozen=True, kw_only=True):
+    """Questions with their judgments, and the documents to rank for them. `content` names the documents' content."""
+
+    name: str
+    questions: Sequence[Question]
+    qrels: dict[str, dict[str, int]]
+    documents: Iterable[Document]
+    ids: frozenset[str]
+    content: str
+    inputs: list[InputRef]
+
+    def chosen(self, where: Sequence[str]) -> list[str] | None:
+        """The documents with these facets (`name=value`, the same name again means either); None for all."""
+        if not where:
+            return None
+        wanted: dict[str, set[str]] = {}
+        for text in where:
+            name, sign, value = text.partition("=")
+            if not sign or not name.strip():
+                raise UsageError(f"{text!r} is no facet", fix="write name=value, for example organ=kidney")
+            wanted.setdefault(name.strip(), set()).add(value.strip())
+        found = [each.id for each in self.documents if _has(each, wanted)]
+        if not found:
+            raise UsageError(
+                f"no document has {' '.join(where)}", fix="see the facets there are: hoofbeat corpus stats"
+            )
+        return found
+
+
+def bed_of(bench: Benchmark, corpus: Corpus) -> Bed:
+    """A benchmark over a corpus."""
+    return Bed(
+        name=bench.artefact.path.name,
+        questions=bench.questions,
+        qrels=bench.qrels(),
+        documents=corpus,
+        ids=frozenset(corpus.ids()),
+        content=corpus.artefact.reference().sha256,
+        inputs=[bench.artefact.reference(), corpus.artefact.reference()],
+    )
+
+
+def open_bed(target: Path, corpus_path: Path | None, queries: Sequence[str], split: str) -> Bed:
+    """A benchmark folder, a corpus with queries of one's own, or a folder in BEIR's or R2MED's layout."""
+    if (target / "manifest.json").is_file():
+        artefact = open_artefact(target, ("benchmark", "corpus"))
+        if artefact.manifest.kind == "benchmark":
+            if queries:
+                raise UsageError("a benchmark has its own questions", fix="name a corpus to search it with --query")
+            return bed_of(Benchmark.open(target), find_corpus(corpus_path, artefact))
+        return _searched(Corpus(artefact), queries)
+    if (target / "corpus.jsonl").is_file():
+        return _public(target, split)
+    open_artefact(target)  # says readably what is wrong with it
+    raise InputError("this is neither a benchmark nor a corpus", where=str(target), fix="see hoofbeat retrieve --help")
+
+
+def _searched(corpus: Corpus, queries: Sequence[str]) -> Bed:
+    if not queries:
+        raise UsageError(
+            "a corpus has no questions", where=str(corpus.path), fix="ask with --query TEXT, or name a benchmark"
+        )
+    return Bed(
+        name=corpus.path.name,
+        questions=[Question(id=f"query-{number}", text=text) for number, text in enumerate(queries, start=1)],
+        qrels={},
+        documents=corpus,
+        ids=frozenset(corpus.ids()),
+        content=corpus.artefact.reference().sha256,
+        inputs=[corpus.artefact.reference()],
+    )
+
+
+def _public(folder: Path, split: str) -> Bed:
+    layout = "r2med" if (folder / "query.jsonl").is_file() else "beir"
+    tests = read_r2med(folder) if layout == "r2med" else read_beir(folder, split)
+    documents = []
+    for entry in read_corpus(folder / "corpus.jsonl"):
+        if isinstance(entry, Refusal):
+            raise InputError(
+                f"a document can't be read: {entry.reason}",
+                where=f"{folder / 'corpus.jsonl'}, {entry.member}",
+                fix="mend it, or import what can be read: hoofbeat corpus import",
+            )
+        documents.append(entry.document)
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix in {".jsonl", ".tsv"})
+    hashes = {path.relative_to(folder).as_posix(): file_sha256(path) for path in files}
+    return Bed(
+        name=folder.name,
+        questions=list(tests.questions),
+        qrels={name: dict(grades) for name, grades in tests.judgments.items()},
+        documents=documents,
+        ids=frozenset(document.id for document in documents),
+        content=hashes["corpus.jsonl"],
+        inputs=[
+            InputRef(
+                name=folder.name, sha256=hashlib.sha256(repr(sorted(hashes.items())).encode()).hexdigest(), kind=layout
+            )
+        ],
+    )
+
+
+def _has(document: Document, wanted: dict[str, set[str]]) -> bool:
+    for name, values in wanted.items():
+        value = document.facets.get(name, [])
+        if values.isdisjoint([value] if isinstance(value, str) else value):
+            return False
+    return True

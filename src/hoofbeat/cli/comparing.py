@@ -1,0 +1,234 @@
+"""Comparison folders: rankings of the same questions set against each other, in tables and on one page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.ranking import KIND as RANKINGS
+from hoofbeat.errors import UsageError
+from hoofbeat.findings.ablation import Ablation, AblationCell, ablation
+from hoofbeat.findings.breakdown import values_of
+from hoofbeat.findings.correlation import AnswersAndRetrieval, answers_and_retrieval
+from hoofbeat.findings.systems import SystemTable, compare_systems
+from hoofbeat.judging.equivalence import Judged
+from hoofbeat.records import Facets, Question
+from hoofbeat.reports.rankings import rankings_page
+from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
+from hoofbeat.store.files import write_bytes
+from hoofbeat.store.tables import read_jsonl, read_tsv, write_tsv
+
+__all__ = ["KIND", "compare_rankings", "verdicts_of"]
+
+KIND = "comparison"
+
+Values = dict[str, dict[str, float]]
+"""Question to measure to value."""
+
+
+def compare_rankings(
+    screen: Screen,
+    folders: Sequence[Path],
+    target: Path,
+    *,
+    baseline: str = "",
+    judged: Sequence[Path] = (),
+    condition: str = "",
+    seed: int = 0,
+    command: Sequence[str] = (),
+) -> Artefact:
+    """Compare rankings folders and write the folder of their comparison; the first measure is shown on the screen.
+
+    `judged` are folders of judgments, one for each of the rankings, in their order: how right the answers were is then
+    set against how good the ranking was.
+    """
+    artefacts = [open_artefact(folder, RANKINGS) for folder in folders]
+    systems = _systems(artefacts)
+    common = set.intersection(*(set(artefact.manifest.metrics) for artefact in artefacts))
+    measures = [name for name in artefacts[0].manifest.metrics if name in common]
+    if not measures:
+        raise UsageError("these rankings have no measure in common", fix="rank them with the same --measure")
+    tables = [compare_systems(systems, measure, baseline=baseline, seed=seed) for measure in measures]
+    grid = _ablation(artefacts, list(systems.values()), measures[0], seed)
+    right = _answers(systems, judged, condition, measures[0], seed)
+    _show(screen, tables[0], grid)
+    with create(target, replace_kind=KIND) as draft:
+        _write_tables(draft.path, tables, grid, right)
+        page = rankings_page(
+            systems,
+            title="Retrievers compared",
+            main=measures[0],
+            baseline=baseline,
+            facets=_facets(artefacts),
+            ablations=[grid] if grid else [],
+            answers=right,
+            seed=seed,
+        )
+        write_bytes(draft.path / "page.html", page.encode())
+        draft.finish(
+            Manifest(
+                kind=KIND,
+                title=f"{len(artefacts)} retrievers over {tables[0].n} questions",
+                command=list(command),
+                inputs=[artefact.reference() for artefact in artefacts],
+                settings={"systems": list(systems), "baseline": baseline},
+                seeds={"bootstrap and randomisation": seed},
+                counts=Counts(kept=len(artefacts)),
+                metrics={
+                    row.system: {"measure": table.measure, "value": row.mean, "low": row.interval.low,
+                                 "high": row.interval.high, "n": table.n}
+                    for table in tables[:1]
+                    for row in table.means
+                },
+            )
+        )  # fmt: skip
+    return open_artefact(target, KIND)
+
+
+def verdicts_of(judged: Judged, condition: str) -> dict[str, bool | None]:
+    """Whether each question was answered rightly in one condition; None where that is not known."""
+    conditions = list(dict.fromkeys(each.condition for each in judged.judgments))
+    if condition and condition not in conditions:
+        raise UsageError(f"nothing was judged under {condition!r}", fix=f"there are: {', '.join(conditions)}")
+    if not condition and len(conditions) > 1:
+        raise UsageError(
+            "answers were judged under several conditions",
+            where=str(judged.artefact.path),
+            fix=f"choose one with --condition: {', '.join(conditions)}",
+        )
+    chosen = condition or next(iter(conditions), "")
+    return {
+        each.question: None if each.failure else each.label == "equivalent"
+        for each in judged.judgments
+        if each.condition == chosen and each.sample == 0
+    }
+
+
+def _systems(artefacts: Sequence[Artefact]) -> dict[str, Values]:
+    """Each ranking's measures under its line; lines that come twice are told apart by their folders."""
+    titles = Counter(artefact.manifest.title for artefact in artefacts)
+    systems: dict[str, Values] = {}
+    for artefact in artefacts:
+        title = artefact.manifest.title
+        name = title if titles[title] == 1 else f"{title} ({artefact.path.name})"
+        if name in systems or not artefact.has("queries.tsv"):
+            raise UsageError(
+                f"{artefact.path} {'is named twice' if name in systems else 'has no measures'}",
+                fix="name different rankings of a benchmark with judgments",
+            )
+        values: Values = {}
+        for row in read_tsv(artefact.file("queries.tsv")):
+            values.setdefault(row["query"], {})[row["measure"]] = float(row["value"])
+        systems[name] = values
+    return systems
+
+
+def _ablation(artefacts: Sequence[Artefact], values: Sequence[Values], measure: str, seed: int) -> Ablation | None:
+    """The grid of settings, where all rankings come from one line with braces."""
+    settings = [artefact.manifest.settings.get("variant") for artefact in artefacts]
+    named = [dict(each) for each in settings if isinstance(each, dict)]
+    if len(named) != len(artefacts) or any(list(a) != list(b) for a, b in pairwise(named)) or len(named[0]) > 2:
+        return None
+    down, *across = named[0]
+    runs: list[tuple[Mapping[str, object], Values]] = list(zip(named, values, strict=True))
+    return ablation(runs, measure, down=down, across=across[0] if across else "", baseline=named[0], seed=seed)
+
+
+def _answers(
+    systems: Mapping[str, Values], judged: Sequence[Path], condition: str, measure: str, seed: int
+) -> list[AnswersAndRetrieval]:
+    if not judged:
+        return []
+    if len(judged) != len(systems):
+        raise UsageError(
+            f"{len(systems)} rankings and {len(judged)} folders of judgments", fix="give --judged once for each ranking"
+        )
+    verdicts = {name: verdicts_of(Judged.open(path), condition) for name, path in zip(systems, judged, strict=True)}
+    scores = {name: values_of(values, measure) for name, values in systems.items()}
+    return answers_and_retrieval(verdicts, scores, seed=seed)
+
+
+def _facets(artefacts: Sequence[Artefact]) -> dict[str, Facets]:
+    """The facets of every question that was ranked for."""
+    return {
+        question.id: question.facets
+        for artefact in artefacts
+        for question in read_jsonl(artefact.file("questions.jsonl"), Question)
+    }
+
+
+def _show(screen: Screen, table: SystemTable, grid: Ablation | None) -> None:
+    best = table.ranked[0].system
+    rows = [
+        [
+            f"{pair.a} against {pair.b}",
+            f"{pair.paired.difference:+.3f} [{pair.paired.interval.low:+.3f}, {pair.paired.interval.high:+.3f}]",
+            f"{pair.p_holm:.4f}",
+            f"{pair.wins}/{pair.ties}/{pair.losses}",
+        ]
+        for pair in table.comparisons
+        if best in {pair.a, pair.b} or len(table.comparisons) <= 10
+    ]
+    screen.table([f"{table.measure}, {table.n} questions", "difference", "p (Holm)", "won/tied/lost"], rows)
+    if grid is not None:
+        cells = [
+            [row, *(f"{cell.mean:.3f}" if (cell := grid.cell(row, column)) else "" for column in grid.columns)]
+            for row in grid.rows
+        ]
+        screen.table([f"{grid.down} by {grid.across}" if grid.across else grid.down, *grid.columns], cells)
+
+
+def _write_tables(
+    folder: Path, tables: Sequence[SystemTable], grid: Ablation | None, right: Sequence[AnswersAndRetrieval]
+) -> None:
+    write_tsv(
+        folder / "systems.tsv",
+        ("measure", "system", "n", "mean", "low", "high", "rank", "rank_low", "rank_high"),
+        [
+            (table.measure, row.system, table.n, row.mean, row.interval.low, row.interval.high, row.rank,
+             *row.rank_interval)
+            for table in tables
+            for row in table.means
+        ],
+    )  # fmt: skip
+    write_tsv(
+        folder / "pairs.tsv",
+        ("measure", "a", "b", "n", "difference", "low", "high", "p", "p_holm", "wins", "ties", "losses"),
+        [
+            (table.measure, pair.a, pair.b, pair.paired.n, pair.paired.difference, pair.paired.interval.low,
+             pair.paired.interval.high, pair.test.p, pair.p_holm, pair.wins, pair.ties, pair.losses)
+            for table in tables
+            for pair in table.comparisons
+        ],
+    )  # fmt: skip
+    if grid is not None:
+        write_tsv(
+            folder / "ablation.tsv",
+            ("measure", grid.down, grid.across or "-", "mean", "low", "high", "gain", "gain_low", "gain_high"),
+            [
+                (grid.measure, cell.down, cell.across, cell.mean, cell.interval.low, cell.interval.high,
+                 *_gain(cell))
+                for cell in grid.cells
+            ],
+        )  # fmt: skip
+    if right:
+        write_tsv(
+            folder / "answers.tsv",
+            ("system", "n", "unscored", "accuracy", "accuracy_low", "accuracy_high",
+             "score", "score_low", "score_high"),
+            [
+                (row.model, row.n, row.unscored, row.accuracy, row.accuracy_interval.low, row.accuracy_interval.high,
+                 row.score, row.score_interval.low, row.score_interval.high)
+                for row in right
+            ],
+        )  # fmt: skip
+
+
+def _gain(cell: AblationCell) -> tuple[object, object, object]:
+    """What a combination gains over the baseline, and the interval; nothing for the baseline itself."""
+    if cell.gain is None:
+        return "", "", ""
+    return cell.gain.difference, cell.gain.interval.low, cell.gain.interval.high

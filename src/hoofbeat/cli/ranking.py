@@ -1,0 +1,238 @@
+"""Rankings folders: one retriever line over a test bed, measured, with everything that explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from hoofbeat.answering.run import count_outcomes
+from hoofbeat.cli.bed import Bed
+from hoofbeat.cli.console import Screen
+from hoofbeat.corpus import Corpus
+from hoofbeat.errors import InputError
+from hoofbeat.findings.breakdown import by_facet
+from hoofbeat.findings.intervals import bootstrap_mean
+from hoofbeat.findings.ranking import Evaluation, Measure, evaluate, trec_run_lines
+from hoofbeat.models import Model, load_encoder
+from hoofbeat.models.vectors import cached, vectors_folder
+from hoofbeat.progress import Progress
+from hoofbeat.records import Question
+from hoofbeat.retrieval import IndexSet, Retriever, Searched
+from hoofbeat.retrieval.indexes import index_folder
+from hoofbeat.retrieval.line import stages
+from hoofbeat.retrieval.making import prompts_of
+from hoofbeat.store import Artefact, Manifest, create, open_artefact
+from hoofbeat.store.files import atomic_write
+from hoofbeat.store.manifest import Cost
+from hoofbeat.store.tables import write_jsonl, write_tsv
+
+__all__ = ["KIND", "MEASURES", "Models", "index_bed", "index_corpus", "rank_bed", "show_measures"]
+
+KIND = "rankings"
+MEASURES = ("nDCG@10", "R@1", "R@10", "RR")
+_MOST_VALUES = 40
+
+
+class Models:
+    """Language models by name, loaded when a line first asks for one; remembers which were asked."""
+
+    def __init__(self, load: Callable[[str], Model]) -> None:
+        self._load = load
+        self.used: dict[str, Model] = {}
+
+    def __call__(self, spec: str) -> Model:
+        """The model of that name; an empty name is the command's."""
+        if spec not in self.used:
+            self.used[spec] = self._load(spec)
+        return self.used[spec]
+
+    @property
+    def cost(self) -> Cost:
+        """What all of them cost together."""
+        costs = [model.cost for model in dict.fromkeys(self.used.values())]
+        return Cost(
+            calls=sum(cost.calls for cost in costs),
+            tokens_in=sum(cost.tokens_in for cost in costs),
+            tokens_out=sum(cost.tokens_out for cost in costs),
+            money=sum(cost.money for cost in costs),
+        )
+
+
+def index_corpus(corpus: Corpus, progress: Progress, *, models: Callable[[str], Model] | None = None) -> IndexSet:
+    """The indexes over a corpus, kept in the user's cache."""
+    return _indexes(corpus, corpus.artefact.reference().sha256, progress, models)
+
+
+def index_bed(bed: Bed, progress: Progress, *, models: Callable[[str], Model] | None = None) -> IndexSet:
+    """The indexes over a test bed's documents, kept in the user's cache."""
+    return _indexes(bed.documents, bed.content, progress, models)
+
+
+def rank_bed(
+    bed: Bed,
+    indexes: IndexSet,
+    line: str,
+    target: Path,
+    *,
+    top: int = 100,
+    measures: Sequence[str] = MEASURES,
+    documents: Collection[str] | None = None,
+    seed: int = 0,
+    models: Models | None = None,
+    settings: dict[str, object] | None = None,
+    command: Sequence[str] = (),
+) -> Artefact:
+    """Rank the documents for every question that names some, measure the rankings, and write their folder."""
+    parsed = [Measure.parse(text) for text in measures]
+    asked, missing = _asked(bed)
+    retriever = Retriever(indexes, line, model=models)
+    searched = retriever.run([(question.id, question.full_text) for question in asked], top, documents)
+    failed = searched.failures
+    hits = [hit for row in searched.hits for hit in row]
+    came = [question for question in asked if question.id not in failed]
+    qrels = {question.id: bed.qrels[question.id] for question in came if question.id in bed.qrels}
+    result = evaluate(hits, qrels, parsed)
+    used = {f"line {spec}".strip(): model.identity for spec, model in (models.used if models else {}).items()}
+    with create(target, replace_kind=KIND) as draft:
+        write_jsonl(draft.path / "questions.jsonl", asked)
+        write_jsonl(draft.path / "hits.jsonl", hits)
+        with atomic_write(draft.path / "run.trec") as stream:
+            stream.writelines(f"{row}\n".encode() for row in trec_run_lines(hits, "hoofbeat"))
+        if any(query.steps or query.failure for query in searched.queries):
+            write_jsonl(draft.path / "traces.jsonl", searched.queries)
+        if qrels:
+            _write_measures(draft.path, came, result, list(map(str, parsed)), seed)
+        draft.finish(
+            Manifest(
+                kind=KIND,
+                title=retriever.line,
+                command=list(command),
+                inputs=bed.inputs,
+                settings={
+                    **retriever.describe(),
+                    "bed": bed.name,
+                    "top": top,
+                    "unanswerable": len(missing),
+                    **({"documents": len(documents)} if documents is not None else {}),
+                    **(settings or {}),
+                },
+                seeds={"bootstrap": seed},
+                models=used,
+                prompts=_prompts(retriever),
+                counts=count_outcomes(
+                    failed[question.id].kind if question.id in failed else None for question in asked
+                ),
+                metrics=_metrics(came, result, list(map(str, parsed)), seed) if qrels else {},
+                cost=models.cost if models else Cost(),
+            )
+        )
+    return open_artefact(target, KIND)
+
+
+def show_measures(screen: Screen, artefacts: Sequence[Artefact]) -> None:
+    """A table of rankings, a row each; the first measure with its 95% interval, all others' are in the manifest."""
+    names = list(artefacts[0].manifest.metrics)
+    rows = []
+    for artefact in artefacts:
+        cells = [str(artefact.manifest.settings["line"])]
+        for place, name in enumerate(names):
+            metric = artefact.manifest.metrics.get(name)
+            if not isinstance(metric, dict):
+                cells.append("none")
+                continue
+            interval = f" [{metric['low']:.2f}, {metric['high']:.2f}]" if place == 0 else ""
+            cells.append(f"{metric['value']:.3f}{interval}")
+        rows.append(cells)
+    screen.table(["retriever", *names], rows)
+
+
+def explain(screen: Screen, searched: Searched, indexes: IndexSet, count: int) -> None:
+    """Show for each query what was written and which stage brought each of the first hits."""
+    for query, hits in zip(searched.queries, searched.hits, strict=True):
+        screen.title(f"{query.id}: {' '.join(query.text.split())[:160]}")
+        for step in query.steps:
+            screen.say(f"  {step.stage} {step.what}: {' '.join(step.text.split())[:300]}")
+        if query.failure is not None:
+            screen.say(f"  failed: {query.failure.kind}: {query.failure.message}")
+        for hit in hits[:count]:
+            ways = "; ".join(f"{stage}: rank {rank}, {score:.4f}" for stage, (rank, score) in hit.via.items())
+            screen.say(f"  {hit.rank}. {hit.document}  ({ways})")
+            if hit.passage:
+                passage = indexes.passage(hit.passage)
+                screen.say(f"     {passage.heading}: {' '.join(passage.text.split())[:200]}")
+
+
+def _indexes(
+    documents: Corpus | object, content: str, progress: Progress, models: Callable[[str], Model] | None
+) -> IndexSet:
+    return IndexSet(
+        documents,  # type: ignore[arg-type]
+        encoder=lambda spec: cached(load_encoder(spec, model=models), vectors_folder()),
+        progress=progress,
+        folder=index_folder(),
+        content=content,
+    )
+
+
+def _asked(bed: Bed) -> tuple[list[Question], list[str]]:
+    """The questions to rank for, and those whose documents are not here."""
+    if not bed.qrels and all(not question.documents for question in bed.questions):
+        return list(bed.questions), []
+    asked = [question for question in bed.questions if question.id in bed.qrels]
+    if not asked:
+        raise InputError(
+            "no question of this benchmark names the documents that answer it, so nothing can be measured",
+            where=bed.name,
+            fix="use a benchmark with qrels",
+        )
+    missing = [question.id for question in asked if bed.ids.isdisjoint(bed.qrels[question.id])]
+    if len(missing) == len(asked):
+        raise InputError(
+            "this corpus holds none of the documents that answer the benchmark's questions",
+            where=bed.name,
+            fix="name the corpus the benchmark was made from: --corpus",
+        )
+    return asked, missing
+
+
+def _prompts(retriever: Retriever) -> dict[str, str]:
+    return {name: label for stage in stages(retriever.tree) for name, label in prompts_of(stage).items()}
+
+
+def _metrics(questions: Sequence[Question], result: Evaluation, names: Sequence[str], seed: int) -> dict[str, object]:
+    metrics: dict[str, object] = {}
+    for name in names:
+        values = [
+            result.per_question[question.id][name] for question in questions if question.id in result.per_question
+        ]
+        interval = bootstrap_mean(values, seed=seed)
+        metrics[name] = {
+            "value": result.means[name],
+            "low": interval.low,
+            "high": interval.high,
+            "n": len(values),
+        }
+    return metrics
+
+
+def _write_measures(
+    folder: Path, questions: Sequence[Question], result: Evaluation, names: Sequence[str], seed: int
+) -> None:
+    """Every question's measures, and their means by facet for facets with a readable number of values."""
+    measured = [question for question in questions if question.id in result.per_question]
+    rows = [(question.id, name, result.per_question[question.id][name]) for question in measured for name in names]
+    write_tsv(folder / "queries.tsv", ("query", "measure", "value"), rows)
+    facets = {question.id: question.facets for question in measured}
+    kinds = sorted({facet for each in facets.values() for facet in each})
+    table: list[tuple[object, ...]] = []
+    for facet in kinds:
+        for name in names:
+            values = {question.id: result.per_question[question.id][name] for question in measured}
+            groups = by_facet(values, facets, facet, seed=seed).groups
+            if 2 <= len(groups) <= _MOST_VALUES:
+                table += [
+                    (facet, group.value, name, group.n, group.mean, group.interval.low, group.interval.high)
+                    for group in groups
+                ]
+    if table:
+        write_tsv(folder / "facets.tsv", ("facet", "value", "measure", "n", "mean", "low", "high"), table)

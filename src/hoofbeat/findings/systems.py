@@ -1,0 +1,263 @@
+"""Systems set against each other, question by question: means, paired differences, and which of them chance explains.
+
+Everything is paired: only questions that every system has a value for are counted, and how many are not is said. The
+test is the paired randomisation test: if two systems were the same, each question's difference could as well have the
+other sign. All sign patterns are tried where few questions differ, else a seeded sample of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import ArrayLike, NDArray
+
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.findings.intervals import SAMPLES, Difference, Interval, bootstrap_mean, holm, paired_difference
+
+__all__ = [
+    "EXACT",
+    "FLIPS",
+    "PairedComparison",
+    "Randomisation",
+    "SystemMean",
+    "SystemTable",
+    "Systems",
+    "compare_systems",
+    "randomisation_test",
+    "shared_values",
+]
+
+Systems = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""System to question to measure to value."""
+
+FLIPS = 10_000
+"""How many sign patterns are sampled where there are too many to try them all."""
+
+EXACT = 15
+"""Up to so many questions (or clusters) that differ, all sign patterns are tried."""
+
+_CELLS = 1 << 22
+_SAME = 1e-12
+
+
+class Randomisation(Struct, frozen=True, kw_only=True):
+    """A paired randomisation test: its two-sided p, and from how many sign patterns; `exact` if those are all."""
+
+    p: float
+    patterns: int
+    exact: bool
+
+
+class SystemMean(Struct, frozen=True, kw_only=True):
+    """One system: its mean over the shared questions, its place (1 is best), and the interval of that place.
+
+    `left_out` counts questions that it has a value for and another system has not.
+    """
+
+    system: str
+    mean: float
+    interval: Interval
+    rank: int
+    rank_interval: tuple[int, int]
+    left_out: int
+
+
+class PairedComparison(Struct, frozen=True, kw_only=True):
+    """System `a` against system `b`: the mean of `a − b`, on how many questions `a` wins, ties and loses, and the test.
+
+    `p_holm` is corrected for all comparisons of the table.
+    """
+
+    a: str
+    b: str
+    paired: Difference
+    wins: int
+    ties: int
+    losses: int
+    test: Randomisation
+    p_holm: float = 1.0
+
+
+class SystemTable(Struct, frozen=True, kw_only=True):
+    """Systems by one measure over `n` shared questions in `clusters` clusters, in the order they were given."""
+
+    measure: str
+    n: int
+    clusters: int
+    level: float
+    seed: int
+    means: tuple[SystemMean, ...]
+    comparisons: tuple[PairedComparison, ...]
+
+    @property
+    def ranked(self) -> tuple[SystemMean, ...]:
+        """The systems, best first."""
+        return tuple(sorted(self.means, key=lambda row: row.rank))
+
+
+def compare_systems(
+    systems: Systems,
+    measure: str,
+    *,
+    names: Sequence[str] = (),
+    baseline: str = "",
+    clusters: Mapping[str, str] | None = None,
+    samples: int = SAMPLES,
+    flips: int = FLIPS,
+    level: float = 0.95,
+    seed: int = 0,
+) -> SystemTable:
+    """Set systems against each other by one measure: every pair, or each against the baseline if one is named.
+
+    `names` picks systems and their order. `clusters` maps a question to what it shares with others (its source
+    document): clusters are resampled, and change their sign, as a whole.
+    """
+    chosen = list(dict.fromkeys(names)) or list(systems)
+    for name in [*chosen, *([baseline] if baseline else [])]:
+        if name not in systems:
+            raise UsageError(f"there is no system {name!r}", fix=f"there are: {', '.join(systems) or 'none'}")
+    if baseline and baseline not in chosen:
+        chosen.insert(0, baseline)
+    questions, values = shared_values({name: systems[name] for name in chosen}, measure)
+    labels = [(clusters or {}).get(question, question) for question in questions]
+    clustered = labels if clusters else None
+    pairs = [(name, baseline) for name in chosen if name != baseline] if baseline else list(combinations(chosen, 2))
+    found = [_comparison(a, b, values, (clustered, samples, flips, level, seed)) for a, b in pairs]
+    adjusted = holm(row.test.p for row in found)
+    return SystemTable(
+        measure=measure,
+        n=len(questions),
+        clusters=len(set(labels)),
+        level=level,
+        seed=seed,
+        means=_means(systems, measure, values, (clustered, samples, level, seed)),
+        comparisons=tuple(replace(row, p_holm=p) for row, p in zip(found, adjusted, strict=True)),
+    )
+
+
+def shared_values(systems: Systems, measure: str) -> tuple[list[str], dict[str, NDArray[np.float64]]]:
+    """The questions that every system has a value of the measure for, and the values of each system in that order."""
+    if not systems:
+        raise UsageError("there are no systems to compare", fix="give at least one")
+    first, *others = systems.values()
+    questions = [
+        question
+        for question, row in first.items()
+        if measure in row and all(measure in other.get(question, {}) for other in others)
+    ]
+    if not questions:
+        raise UsageError(
+            f"no question has a value of {measure} from every system",
+            fix="compare rankings of one benchmark, measured by the same measures",
+        )
+    values = {name: np.array([rows[q][measure] for q in questions], np.float64) for name, rows in systems.items()}
+    for name, array in values.items():
+        wrong = np.flatnonzero(~np.isfinite(array))
+        if len(wrong):
+            raise InputError(f"the {measure} of {name} for question {questions[wrong[0]]!r} is not a number")
+    return questions, values
+
+
+def randomisation_test(
+    a: ArrayLike, b: ArrayLike, *, clusters: Sequence[str] | None = None, flips: int = FLIPS, seed: int = 0
+) -> Randomisation:
+    """Two-sided p of the paired randomisation test of the mean of `a − b`.
+
+    A sampled p counts the pattern that was seen as one of the sample, so it is never 0.
+    """
+    delta = np.asarray(a, np.float64) - np.asarray(b, np.float64)
+    if clusters is not None:
+        numbers: dict[str, int] = {}
+        places = [numbers.setdefault(label, len(numbers)) for label in clusters]
+        delta = np.bincount(places, weights=delta, minlength=len(numbers)).astype(np.float64)
+    delta = delta[np.abs(delta) > _SAME]
+    edge = abs(float(delta.sum())) - _SAME * (1 + float(np.abs(delta).sum()))
+    if len(delta) <= EXACT:
+        patterns = 1 << len(delta)
+        signs = (np.arange(patterns)[:, None] >> np.arange(len(delta))) & 1
+        extreme = int((np.abs((1 - 2 * signs) @ delta) >= edge).sum())
+        return Randomisation(p=extreme / patterns, patterns=patterns, exact=True)
+    extreme = sum(int((np.abs(sums) >= edge).sum()) for sums in _random_sums(delta, flips, seed))
+    return Randomisation(p=(extreme + 1) / (flips + 1), patterns=flips, exact=False)
+
+
+def _random_sums(delta: NDArray[np.float64], flips: int, seed: int) -> Iterator[NDArray[np.float64]]:
+    """Sums of the differences under random signs: eight signs are one random byte, whose sum is looked up."""
+    blocks = np.pad(delta, (0, -len(delta) % 8)).reshape(-1, 8)
+    sums = blocks @ (1.0 - 2.0 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)).T
+    places = np.arange(len(blocks))
+    rng = np.random.default_rng(seed)
+    step = max(4, _CELLS // len(blocks) // 4 * 4)
+    for start in range(0, flips, step):
+        drawn = rng.integers(0, 256, size=(min(step, flips - start), len(blocks)), dtype=np.uint8)
+        yield sums[places, drawn].sum(axis=1)
+
+
+def _comparison(
+    a: str,
+    b: str,
+    values: Mapping[str, NDArray[np.float64]],
+    how: tuple[Sequence[str] | None, int, int, float, int],
+) -> PairedComparison:
+    clusters, samples, flips, level, seed = how
+    first, second = values[a], values[b]
+    wins, losses = int((first - second > _SAME).sum()), int((second - first > _SAME).sum())
+    return PairedComparison(
+        a=a,
+        b=b,
+        paired=paired_difference(first, second, clusters=clusters, samples=samples, level=level, seed=seed),
+        wins=wins,
+        ties=len(first) - wins - losses,
+        losses=losses,
+        test=randomisation_test(first, second, clusters=clusters, flips=flips, seed=seed),
+    )
+
+
+def _means(
+    systems: Systems,
+    measure: str,
+    values: Mapping[str, NDArray[np.float64]],
+    how: tuple[Sequence[str] | None, int, float, int],
+) -> tuple[SystemMean, ...]:
+    clusters, samples, level, seed = how
+    n = len(next(iter(values.values())))
+    places = _rank_intervals(np.stack(list(values.values())), clusters, samples, level, seed)
+    means = {name: math.fsum(array) / n for name, array in values.items()}
+    return tuple(
+        SystemMean(
+            system=name,
+            mean=means[name],
+            interval=bootstrap_mean(array, clusters=clusters, samples=samples, level=level, seed=seed),
+            rank=1 + sum(other > means[name] + _SAME for other in means.values()),
+            rank_interval=place,
+            left_out=sum(measure in row for row in systems[name].values()) - n,
+        )
+        for (name, array), place in zip(values.items(), places, strict=True)
+    )
+
+
+def _rank_intervals(
+    values: NDArray[np.float64], clusters: Sequence[str] | None, samples: int, level: float, seed: int
+) -> list[tuple[int, int]]:
+    """From which to which place each system comes when the same questions are drawn again for all of them."""
+    numbers: dict[str | int, int] = {}
+    of = [numbers.setdefault(label, len(numbers)) for label in (clusters or range(values.shape[1]))]
+    sums = np.stack([np.bincount(of, weights=row, minlength=len(numbers)) for row in values])
+    sizes = np.bincount(of, minlength=len(numbers)).astype(np.float64)
+    rng = np.random.default_rng(seed)
+    ranks: NDArray[np.int64] = np.empty((samples, len(values)), np.int64)
+    for sample in range(samples):
+        drawn = np.bincount(rng.integers(len(numbers), size=len(numbers)), minlength=len(numbers))
+        means = (sums @ drawn) / float(sizes @ drawn)
+        ranks[sample] = 1 + (means[None, :] > means[:, None] + _SAME).sum(axis=1)
+    tails = [0.5 - level / 2, 0.5 + level / 2]
+    low, high = (
+        np.quantile(ranks, tails[0], axis=0, method="lower"),
+        np.quantile(ranks, tails[1], axis=0, method="higher"),
+    )
+    return [(int(first), int(last)) for first, last in zip(low, high, strict=True)]

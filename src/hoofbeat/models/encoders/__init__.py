@@ -1,0 +1,1 @@
+"""Sentence encoders: ONNX models, static embeddings, folders in the sentence-transformers layout, endpoints."""

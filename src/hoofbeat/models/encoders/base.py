@@ -1,0 +1,141 @@
+"""What every sentence encoder is, and how instructions are put in front of what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from hoofbeat.errors import ModelError, UsageError
+from hoofbeat.progress import SILENT, Progress
+
+__all__ = ["NO_INSTRUCTIONS", "Encoder", "EncoderBase", "Instructions", "TokenStates", "Vectors", "readable", "unit"]
+
+Vectors = NDArray[np.float32]
+
+
+class Instructions(Struct, frozen=True):
+    """What is put in front of queries and of documents before they are encoded, its own space or line end included."""
+
+    query: str = ""
+    document: str = ""
+
+
+NO_INSTRUCTIONS = Instructions()
+
+
+class TokenStates(NamedTuple):
+    """The tokens of a text, without the model's own marks, and the state of each (one row per token)."""
+
+    tokens: tuple[str, ...]
+    states: Vectors
+
+
+class Encoder(Protocol):
+    """Turns texts into vectors of unit length whose dot product is their similarity."""
+
+    @property
+    def name(self) -> str:
+        """The name it is asked for by."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """Everything that can change its vectors, and nothing else."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector."""
+        ...
+
+    @property
+    def prompts(self) -> Instructions:
+        """The prompts it was trained with, if any."""
+        ...
+
+    @property
+    def window(self) -> int:
+        """How many tokens of a text are read, the model's own marks not counted; 0 where that is not known."""
+        ...
+
+    def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
+        """One row per text, in their order: float32, of unit length.
+
+        A text in which the encoder finds nothing at all is the zero vector: similar to nothing.
+        """
+        ...
+
+    def encode_queries(
+        self, texts: Sequence[str], instructions: Instructions = NO_INSTRUCTIONS, progress: Progress = SILENT
+    ) -> Vectors:
+        """The vectors of queries; an instruction takes the place of the encoder's own query prompt."""
+        ...
+
+    def encode_documents(
+        self, texts: Sequence[str], instructions: Instructions = NO_INSTRUCTIONS, progress: Progress = SILENT
+    ) -> Vectors:
+        """The vectors of documents; an instruction takes the place of the encoder's own document prompt."""
+        ...
+
+    def token_spans(self, text: str) -> list[tuple[int, int]]:
+        """Where each token of a text starts and ends, in characters, the model's own marks left out; nothing is cut."""
+        ...
+
+
+class EncoderBase:
+    """What encoders share. One that shows its tokens has a `window` and `token_spans` of its own."""
+
+    name: str
+    prompts: Instructions = NO_INSTRUCTIONS
+
+    @property
+    def window(self) -> int:
+        """How many tokens of a text are read; 0 where that is not known."""
+        return 0
+
+    def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
+        """One row per text, in their order: float32, of unit length."""
+        raise NotImplementedError
+
+    def encode_queries(
+        self, texts: Sequence[str], instructions: Instructions = NO_INSTRUCTIONS, progress: Progress = SILENT
+    ) -> Vectors:
+        """The vectors of queries; an instruction takes the place of the encoder's own query prompt."""
+        return self._after(instructions.query or self.prompts.query, texts, progress)
+
+    def encode_documents(
+        self, texts: Sequence[str], instructions: Instructions = NO_INSTRUCTIONS, progress: Progress = SILENT
+    ) -> Vectors:
+        """The vectors of documents; an instruction takes the place of the encoder's own document prompt."""
+        return self._after(instructions.document or self.prompts.document, texts, progress)
+
+    def token_spans(self, text: str) -> list[tuple[int, int]]:  # noqa: ARG002 - an encoder that can't has no use for it
+        """Where each token of a text starts and ends, in characters; an encoder that can't say it raises."""
+        raise UsageError(
+            f"the encoder {self.name} does not show its tokens, so texts can't be cut by them",
+            fix="cut by words instead, for example chunk=words:160/32",
+        )
+
+    def _after(self, prefix: str, texts: Sequence[str], progress: Progress) -> Vectors:
+        return self.encode([prefix + text for text in texts] if prefix else texts, progress)
+
+
+def unit(vector: NDArray[np.float64], name: str) -> Vectors:
+    """A vector of length one in its direction; zero stays zero, and what is no number is the model's fault."""
+    length = float(np.linalg.norm(vector))
+    if not np.isfinite(length):
+        raise ModelError(f"the encoder {name} gave a vector that is not finite", fix="use other weights")
+    return (vector / (length or 1.0)).astype(np.float32)
+
+
+def readable(text: str) -> str:
+    """The text with half surrogate pairs, which no tokenizer takes, as question marks; its length stays."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text

@@ -1,0 +1,45 @@
+"""The stages that can be named in a retriever line: what each is for, its options and their defaults."""
+
+from __future__ import annotations
+
+from hoofbeat.retrieval import agents, hero_settings, reranking, writing
+from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
+from hoofbeat.retrieval.line import Option, StageSpec
+from hoofbeat.retrieval.pooling import check_pool
+
+__all__ = ["STAGES"]
+
+_CUTTING = (
+    Option("chunk", str(DEFAULT_CHUNKING), check=Chunking.parse),
+    Option("qchunk", "whole", check=Chunking.parse),
+    Option("pool", "max", check=check_pool),
+)
+
+_BM25 = StageSpec(
+    "bm25",
+    "ranker",
+    (
+        Option("k1", 0.9, 0.0),
+        Option("b", 0.4, 0.0, 1.0),
+        Option("query", "plain", choices=("plain", "weighted")),
+        *_CUTTING,
+    ),
+    summary="ranks by words in common, in Lucene's form of BM25",
+)
+_DENSE = StageSpec(
+    "dense",
+    "ranker",
+    (
+        Option("encoder", "minilm"),
+        Option("search", "exact", choices=("exact", "ivf", "hnsw")),
+        Option("store", "float32", choices=("float32", "float16", "int8")),
+        Option("instruct", "none"),
+        *_CUTTING,
+    ),
+    summary="ranks by the similarity of an encoder's vectors",
+)
+
+STAGES: dict[str, StageSpec] = {
+    spec.name: spec for spec in (_BM25, _DENSE, hero_settings.SPEC, *writing.SPECS, *agents.SPECS, *reranking.SPECS)
+}
+"""Every stage by its name."""

@@ -1,0 +1,231 @@
+"""HERO: the evidence of one source for one question, found layer by layer (the retrieval of HERO-QA).
+
+    0  route       a short source is shown whole
+    1  model       document → sections → children of 160 words, each under its heading
+    2  signals     four rankings of children for an expanded query: dense; BM25; BM25 over sections, and over headings
+    3  fusion      by reciprocal rank; the two navigation signals weigh less
+    4  reranking   the best children are read together with the question
+    5  expansion   the best children bring their parent sections and the neighbours of those
+    6  sufficiency weak evidence is replaced by the whole source where that fits
+
+All sources are searched in one pass for each question and signal, with statistics of each source by itself, so the
+evidence of a source does not depend on which others are searched beside it. Where the paper leaves a value open, the
+value is ours: the navigation weights, the depth of the signals, the characters of an expanded passage, how queries are
+expanded, and how evidence is found to be weak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
+
+import numpy as np
+
+from hoofbeat.errors import UsageError
+from hoofbeat.progress import SILENT
+from hoofbeat.records import Document, Failure
+from hoofbeat.retrieval.chunking import indexed_text
+from hoofbeat.retrieval.hero_coverage import Coverage
+from hoofbeat.retrieval.hero_evidence import Evidence, EvidenceTools, Trail, explain
+from hoofbeat.retrieval.hero_layers import Collection, Layout
+from hoofbeat.retrieval.hero_parents import Parents
+from hoofbeat.retrieval.hero_settings import SPEC, HeroSettings
+from hoofbeat.retrieval.hero_signals import Asked, Encode, HeroRanked, Signals
+from hoofbeat.retrieval.hero_trace import HeroTrace, Route
+from hoofbeat.retrieval.stages import Reranker, SearchQuery, Tools
+from hoofbeat.retrieval.topk import Indices, Ranking
+
+__all__ = ["SPEC", "Evidence", "Hero", "HeroRanked", "HeroSettings", "HeroTrace", "explain"]
+
+_BATCH = 256
+
+
+class Hero:
+    """HERO over the children, sections and headings of the same documents.
+
+    `encode` turns query texts into vectors (the encoder's own way unless given), `rerank` and `tools` are needed for
+    reranking only, `room` is how many characters the model that reads the evidence can be shown, where that is known.
+    """
+
+    def __init__(
+        self,
+        documents: Mapping[str, Document],
+        children: Collection,
+        sections: Collection,
+        headings: Collection,
+        settings: HeroSettings | None = None,
+        *,
+        encode: Encode | None = None,
+        rerank: Reranker | None = None,
+        tools: Tools | None = None,
+        room: int | None = None,
+    ) -> None:
+        self.settings = settings or HeroSettings()
+        self.documents = documents
+        self.room = room
+        self._numbers = {name: number for number, name in enumerate(children.documents)}
+        self._layout = Layout(children, sections, headings)
+        self._signals = Signals(self._layout, self.settings, encode)
+        if (rerank is None) != (self.settings.rerank == "none") or (rerank is not None and tools is None):
+            raise UsageError(
+                f"HERO was set to rerank={self.settings.rerank}, which does not fit the reranker it was given",
+                fix="give a reranker and its tools where the settings name one, and none where they say none",
+            )
+        self._rerank = rerank
+        self._tools = tools
+
+    def evidence(self, queries: Sequence[SearchQuery], document: str) -> list[Evidence]:
+        """The evidence of one source for each query."""
+        return list(self.evidence_all(queries, [[document]] * len(queries)))
+
+    def evidence_all(
+        self, queries: Sequence[SearchQuery], sources: Sequence[Sequence[str]] | None = None
+    ) -> Iterator[Evidence]:
+        """The evidence for every query from each of its sources (all of them where none are given).
+
+        They come query by query, sources in the order of the collection. All queries are encoded at once; each is then
+        scored against all sources in one pass.
+        """
+        if sources is not None and len(sources) != len(queries):
+            raise UsageError(
+                f"{len(queries)} queries and {len(sources)} lists of sources", fix="give one list for each"
+            )
+        everything = list(range(len(self._layout.names)))
+        wanted = [everything] * len(queries) if sources is None else [self._known(names) for names in sources]
+        asked = [self._signals.asked(query) for query in queries]
+        return self._evidence(asked, wanted)
+
+    def rank(
+        self, queries: Sequence[SearchQuery], k: int, allowed: Indices | None = None, *, depth: int = 1000
+    ) -> list[HeroRanked]:
+        """The `k` best children of the whole collection by the four signals, fused: for ranking a corpus.
+
+        Statistics are those of the whole collection. There is no routing, reranking or going back to sections here, and
+        a heading without text of its own stands for nothing. A query that has failed or has no text finds nothing.
+        `allowed` are children in ascending order, `depth` is how deep each signal goes whatever `k` is.
+        """
+        alive = [number for number, query in enumerate(queries) if query.failure is None and query.text.strip()]
+        results = [HeroRanked(Ranking.empty(), {}) for _ in queries]
+        if len(self._layout) and alive:
+            asked = [self._signals.asked(queries[number]) for number in alive]
+            for number, ranked in zip(alive, self._signals.ranked(asked, k, allowed, depth), strict=True):
+                results[number] = ranked
+        return results
+
+    def _known(self, names: Sequence[str]) -> list[int]:
+        unknown = [name for name in names if name not in self._numbers]
+        if unknown:
+            raise UsageError(
+                f"no source {', '.join(map(repr, unknown[:3]))} is indexed", fix="check the ids against the corpus"
+            )
+        return sorted({self._numbers[name] for name in names})
+
+    def _evidence(self, asked: list[Asked], wanted: list[list[int]]) -> Iterator[Evidence]:
+        """Batches of queries through all layers; those that need no search pass by."""
+        searched = [
+            number
+            for number, each in enumerate(asked)
+            if each.query.failure is None and each.query.text.strip() and any(self._long[n] for n in wanted[number])
+        ]
+        vectors = self._signals.vectors([asked[number] for number in searched])
+        row = {number: place for place, number in enumerate(searched)}
+        progress = self._tools.progress if self._tools is not None else SILENT
+        with progress.task("evidence of each source", len(asked)) as task:
+            for first in range(0, len(asked), _BATCH):
+                batch = range(first, min(first + _BATCH, len(asked)))
+                trails: dict[int, dict[int, Trail]] = {}
+                for sources, numbers in self._alike([number for number in batch if number in row], wanted):
+                    part = None if vectors is None else vectors[[row[number] for number in numbers]]
+                    found = self._signals.search([asked[number] for number in numbers], part, sources)
+                    for number, signals in zip(numbers, found, strict=True):
+                        fused = self._signals.fuse(signals, sources, self._shared.parents.navigation)
+                        trails[number] = {source: Trail(signals, fused, place) for place, source in enumerate(sources)}
+                self._rerank_all([(asked[number], trail) for number in trails for trail in trails[number].values()])
+                for number in batch:
+                    yield from self._finished(asked[number], wanted[number], trails.get(number, {}))
+                task.advance(len(batch))
+
+    def _alike(self, numbers: list[int], wanted: list[list[int]]) -> Iterator[tuple[list[int], list[int]]]:
+        """Queries that are put to the same long sources: those sources, and the queries."""
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for number in numbers:
+            groups.setdefault(tuple(source for source in wanted[number] if self._long[source]), []).append(number)
+        for sources, alike in groups.items():
+            yield list(sources), alike
+
+    @cached_property
+    def _shared(self) -> EvidenceTools:
+        """What reading the documents gives; ranking a corpus does without."""
+        parents = Parents(self._layout, self.documents)
+        sizes = [len(self.documents[name].text) for name in self._layout.names]
+        fits = self.settings.fits if self.room is None else min(self.settings.fits, self.room)
+        return EvidenceTools(self._signals, parents, lambda: self._coverage, sizes, fits)
+
+    @cached_property
+    def _long(self) -> list[bool]:
+        """Whether each source is too long to be shown whole at once."""
+        limit = self.settings.route if self.room is None else min(self.settings.route, self.room)
+        return [size > limit or not self.settings.route for size in self._shared.sizes]
+
+    def _rerank_all(self, searches: list[tuple[Asked, Trail]]) -> None:
+        """Put the best children of every search into the order of the reranker's scores; the others stay below."""
+        if self._rerank is None or self._tools is None or not searches:
+            return
+        passages = self._layout.children.passages
+        best = [np.array(trail.best()[: self.settings.depth], np.int64) for _, trail in searches]
+        texts = [[indexed_text(passages[child]) for child in children.tolist()] for children in best]
+        scored = self._rerank.rerank([asked.query for asked, _ in searches], texts, self._tools)
+        for (_, trail), children, scores in zip(searches, best, scored, strict=True):
+            if isinstance(scores, Failure):
+                trail.failure = scores
+                continue
+            new = np.array(scores, np.float64)
+            if len(new) != len(children) or not np.isfinite(new).all():
+                message = "the reranker gave scores that are no numbers, or not one for each text"
+                trail.failure = Failure(kind="unreadable", message=message)
+                continue
+            order = np.argsort(-new, kind="stable")
+            trail.reranked = Ranking(children[order], new[order])
+
+    def _finished(self, asked: Asked, wanted: list[int], trails: dict[int, Trail]) -> Iterator[Evidence]:
+        """The evidence of one query from each of its sources."""
+        shared, settings = self._shared, self.settings
+        expand = partial(
+            shared.parents.units,
+            top=settings.top,
+            parents=settings.parents,
+            neighbours=settings.neighbours,
+            span=settings.span,
+        )
+        for trail in trails.values():
+            if trail.failure is None:
+                trail.units = expand(trail.best())
+        self._weigh(asked, list(trails.values()))
+        for source in wanted:
+            found = trails.get(source)
+            if found is None:
+                whole = not self._long[source]
+                yield Evidence(shared, asked, source, "whole" if whole else "retrieved", sufficient=whole)
+                continue
+            enough = found.failure is None and found.score >= settings.enough
+            fall_back = settings.fallback and shared.sizes[source] <= shared.fits and found.failure is None
+            route: Route = "fallback" if fall_back and not enough else "retrieved"
+            yield Evidence(shared, asked, source, route, enough, found)
+
+    @cached_property
+    def _coverage(self) -> Coverage:
+        return Coverage(self._signals.postings())
+
+    def _weigh(self, asked: Asked, trails: list[Trail]) -> None:
+        """How strong the evidence of each search is: the mean of its best similarity and its coverage."""
+        if not trails:
+            return
+        concepts = self._coverage.concepts(asked.query.text, asked.added)
+        table = self._coverage.covered(concepts, [trail.units for trail in trails])
+        dense = trails[0].signals.get("dense")
+        for trail, share in zip(trails, self._coverage.shares(concepts, table).tolist(), strict=True):
+            trail.score = trail.coverage = share
+            if dense is not None:
+                found = dense.ranking(trail.place).scores
+                trail.similarity = float(found[0]) if len(found) else 0.0
+                trail.score = (min(1.0, max(0.0, trail.similarity)) + share) / 2

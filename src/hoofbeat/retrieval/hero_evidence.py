@@ -1,0 +1,216 @@
+"""What HERO found in one source for one question. Passages and trace are laid out when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from hoofbeat.records import Failure, Passage
+from hoofbeat.retrieval.hero_coverage import Coverage
+from hoofbeat.retrieval.hero_parents import Parents, Unit
+from hoofbeat.retrieval.hero_settings import NAVIGATION, HeroSettings
+from hoofbeat.retrieval.hero_signals import Asked, BySource, Signals
+from hoofbeat.retrieval.hero_trace import (
+    TRACE_DEPTH,
+    HeroTrace,
+    Place,
+    Route,
+    Shown,
+    SignalTrace,
+    Sufficiency,
+    explain_trace,
+)
+from hoofbeat.retrieval.topk import Ranking
+
+__all__ = ["Evidence", "EvidenceTools", "Trail", "explain"]
+
+
+class Trail:
+    """What a search in one source left behind, filled in as the layers are passed.
+
+    `signals` and `fused` hold the rankings of all sources of the query, this one's at `place`.
+    """
+
+    __slots__ = ("coverage", "failure", "fused", "place", "reranked", "score", "signals", "similarity", "units")
+
+    def __init__(self, signals: Mapping[str, BySource], fused: BySource, place: int) -> None:
+        self.signals = signals
+        self.fused = fused
+        self.place = place
+        self.reranked: Ranking | None = None
+        self.failure: Failure | None = None
+        self.units: list[Unit] = []
+        self.score = self.coverage = 0.0
+        self.similarity: float | None = None
+
+    def best(self) -> list[int]:
+        """The children, best first."""
+        edges = self.fused.edges
+        found: list[int] = self.fused.indices[edges[self.place] : edges[self.place + 1]].tolist()
+        if self.reranked is not None:
+            found[: len(self.reranked.indices)] = self.reranked.indices.tolist()
+        return found
+
+
+class EvidenceTools(NamedTuple):
+    """What evidence is laid out with; shared by all evidence of one HERO. The coverage is made when it is needed."""
+
+    signals: Signals
+    parents: Parents
+    coverage: Callable[[], Coverage]
+    sizes: list[int]
+    fits: int
+
+
+class Evidence:
+    """The evidence of one source for one question.
+
+    `route` says whether it is the whole source, what was retrieved, or the whole source as a fallback; `sufficient`
+    whether what was retrieved is strong enough (a short source always is). Where reranking failed, or the query had
+    failed before, there is a `failure` and no passage.
+    """
+
+    def __init__(
+        self,
+        tools: EvidenceTools,
+        asked: Asked,
+        source: int,
+        route: Route,
+        sufficient: bool,
+        trail: Trail | None = None,
+    ) -> None:
+        self._tools = tools
+        self._asked = asked
+        self._source = source
+        self._trail = trail
+        self.question = asked.query.id
+        self.document = tools.signals.layout.names[source]
+        self.route: Route = route
+        self.sufficient = sufficient
+        self.failure = trail.failure if trail else None if route == "whole" else asked.query.failure
+
+    @property
+    def reason(self) -> str:
+        """Why the route was taken."""
+        size, trail, settings = self._tools.sizes[self._source], self._trail, self._settings
+        if self.route == "whole":
+            return f"{size:,} characters are no more than the {settings.route:,} that are shown whole"
+        if trail is None:
+            return "the query failed before it was searched" if self.failure else "the query has no words"
+        long = f"{size:,} characters are too many to be shown whole at once"
+        if trail.failure is not None:
+            return f"{long}; reranking failed"
+        if self.sufficient:
+            return f"{long}, and the evidence found is strong enough"
+        weak = f"the evidence found is weak ({trail.score:.3f} < {settings.enough:g})"
+        if self.route == "fallback":
+            return f"{weak}, and all {size:,} characters fit"
+        if not settings.fallback:
+            return f"{weak}, and falling back is switched off"
+        return f"{weak}, but of {size:,} characters only {self._tools.fits:,} fit"
+
+    @property
+    def _settings(self) -> HeroSettings:
+        return self._tools.signals.settings
+
+    @cached_property
+    def passages(self) -> tuple[Passage, ...]:
+        """What a model is shown: at most `top` passages, best first; or the whole source, section by section."""
+        if self.failure is not None:
+            return ()
+        if self.route != "retrieved":
+            return self._tools.parents.whole(self._source)
+        return tuple(map(self._tools.parents.passage, self._units))
+
+    @cached_property
+    def parts(self) -> tuple[Passage, ...]:
+        """The same text cut at the sections' borders, each part under its own heading, for models that cite them."""
+        if self.failure is not None or self.route != "retrieved":
+            return self.passages
+        if not self._settings.parents:
+            return self.passages
+        return tuple(part for unit in self._units for part in self._tools.parents.parts(unit))
+
+    @property
+    def _units(self) -> Sequence[Unit]:
+        return () if self._trail is None else self._trail.units
+
+    @cached_property
+    def trace(self) -> HeroTrace:
+        """What was done, layer by layer, as a record to keep."""
+        query = self._asked.query
+        characters = self._tools.sizes[self._source]
+        trail = self._trail
+        return HeroTrace(
+            question=query.id,
+            document=self.document,
+            characters=characters,
+            route=self.route,
+            reason=self.reason,
+            sufficient=self.sufficient,
+            query=query.text,
+            searched=self._asked.lexical if trail else "",
+            added=self._asked.added if trail else (),
+            signals=self._signal_traces(),
+            fused=self._places(trail.fused.ranking(trail.place)) if trail else (),
+            reranked=self._places(trail.reranked) if trail and trail.reranked else (),
+            shown=tuple(map(self._shown, self._units)),
+            sufficiency=self._sufficiency(),
+            failure=self.failure,
+        )
+
+    def _child(self, number: int) -> str:
+        return self._tools.signals.layout.children.passages[number].id
+
+    def _places(self, ranking: Ranking, ranks: Sequence[int] = ()) -> tuple[Place, ...]:
+        best = zip(ranking.indices[:TRACE_DEPTH].tolist(), ranking.scores[:TRACE_DEPTH].tolist(), strict=True)
+        return tuple(
+            Place(passage=self._child(child), rank=ranks[place] if ranks else place + 1, score=score)
+            for place, (child, score) in enumerate(best)
+        )
+
+    def _signal_traces(self) -> tuple[SignalTrace, ...]:
+        if self._trail is None:
+            return ()
+        traces = []
+        for name, rankings in self._trail.signals.items():
+            ranking, ranks = rankings.ranking(self._trail.place), list[int]()
+            if name in NAVIGATION:
+                ranking, mapped = self._tools.parents.navigation.ranking(ranking)
+                ranks = mapped.tolist()
+            weight = self._tools.signals.weights[name]
+            reached = len(ranking.indices)
+            traces.append(SignalTrace(name=name, weight=weight, reached=reached, best=self._places(ranking, ranks)))
+        return tuple(traces)
+
+    def _shown(self, unit: Unit) -> Shown:
+        passage = self._tools.parents.passage(unit)
+        return Shown(
+            passage=passage.id,
+            child=self._child(unit.child),
+            heading=passage.heading,
+            neighbours=tuple(self._tools.parents.neighbours(unit)),
+            characters=len(passage.text),
+        )
+
+    def _sufficiency(self) -> Sufficiency | None:
+        trail = self._trail
+        if trail is None or trail.failure is not None:
+            return None
+        coverage = self._tools.coverage()
+        concepts = coverage.concepts(self._asked.query.text, self._asked.added)
+        table = coverage.covered(concepts, [self._units])
+        missing = [concept for concept, covered in zip(concepts, table[:, 0], strict=True) if not covered]
+        return Sufficiency(
+            score=trail.score,
+            threshold=self._settings.enough,
+            coverage=trail.coverage,
+            similarity=trail.similarity,
+            missing=tuple(each.stem for each in sorted(missing, key=lambda each: -each.weight)),
+        )
+
+
+def explain(evidence: Evidence) -> str:
+    """What led to the evidence, as text for a person."""
+    return explain_trace(evidence.trace)

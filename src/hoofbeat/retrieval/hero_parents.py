@@ -1,0 +1,200 @@
+"""The way back up in HERO: from the best children to their parent sections, the neighbours of those, and passages.
+
+Sections that hold children divide a document's children into runs, so a passage that goes back to its parent and its
+neighbours is a run of children too, and an exact slice of its document's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from hoofbeat.records import Document, Passage
+from hoofbeat.retrieval.hero_layers import Layout, Navigation
+from hoofbeat.retrieval.topk import Indices
+
+__all__ = ["Parents", "Unit"]
+
+_MOST_MADE = 1 << 14
+
+
+class Unit(NamedTuple):
+    """A passage of evidence: children from `lo` to before `hi`, found through `child`, in the run of section `home`."""
+
+    child: int
+    home: int
+    lo: int
+    hi: int
+
+
+class Parents:
+    """The runs of children that sections are, with their headings and places; reads every document once."""
+
+    def __init__(self, layout: Layout, documents: Mapping[str, Document]) -> None:
+        self._documents = documents
+        self._names = layout.names
+        self._bounds = layout.children.bounds
+        self._made: dict[tuple[int, ...], Passage] = {}
+        self._wholes: dict[int, tuple[Passage, ...]] = {}
+        lo, hi = layout.navigation
+        held = np.flatnonzero(lo < hi)
+        self.starts: list[int] = layout.starts.tolist()
+        self.ends: list[int] = layout.ends.tolist()
+        self.run_of: list[int] = np.searchsorted(held, layout.section_of).tolist()
+        self.run_lo: list[int] = lo[held].tolist()
+        self.run_hi: list[int] = hi[held].tolist()
+        self.run_document: list[int] = layout.sections.document_of[held].tolist()
+        self._reach = {  # the first and last run of each document
+            document: (self.run_of[first], self.run_of[last - 1])
+            for document, (first, last) in enumerate(pairwise(self._bounds.tolist()))
+            if first < last
+        }
+        self.headings = [""] * len(held)
+        self.pages: list[int | None] = [None] * len(held)
+        self.heading_starts = [self.starts[first] for first in self.run_lo]
+        self.navigation = Navigation(lo, hi.copy())
+        self._describe(held, layout)
+
+    def _describe(self, held: Indices, layout: Layout) -> None:
+        """Headings and pages of the runs, where their headings begin, and what headings without own text stand for."""
+        at = {number: run for run, number in enumerate(held.tolist())}
+        still_open: list[tuple[int, int]] = []
+        document = None
+        by_body: dict[int, tuple[int, int]] = {}
+        for number, passage in enumerate(layout.headings.passages):
+            if passage.document != document:
+                self._close(still_open, 0, number)
+                document = passage.document
+                by_body = {each.body: (each.start, each.level) for each in self._documents[document].sections}
+            start, level = by_body.get(passage.start, (passage.start, 1))
+            self._close(still_open, level, number)
+            if number in at:
+                run = at[number]
+                self.headings[run], self.pages[run] = passage.heading, passage.page
+                self.heading_starts[run] = min(start, self.heading_starts[run])
+            else:
+                still_open.append((number, level))
+        self._close(still_open, 0, len(layout.headings.passages))
+
+    def _close(self, still_open: list[tuple[int, int]], level: int, number: int) -> None:
+        """A heading without text of its own stands for the children of the sections below it: this one is not."""
+        lo, hi = self.navigation
+        while still_open and still_open[-1][1] >= level:
+            opened, _ = still_open.pop()
+            hi[opened] = lo[number] if number < len(lo) else len(self.starts)
+
+    def units(self, ordered: Iterable[int], top: int, *, parents: bool, neighbours: int, span: int) -> list[Unit]:
+        """The passages that the best children lead to: at most `top`, and no child stands in two of them.
+
+        Each of the best children that is not shown yet brings its parent section, or as much of it around the child as
+        `span` characters hold. When all have theirs, each takes whole neighbouring sections that are free and fit.
+        """
+        found: list[Unit] = []
+        taken: set[int] = set()  # the runs of which something is shown
+        run_of, run_lo, run_hi, starts, ends = self.run_of, self.run_lo, self.run_hi, self.starts, self.ends
+        for child in ordered:
+            run = run_of[child]
+            if run in taken and any(unit.lo <= child < unit.hi for unit in found):
+                continue
+            lo, hi = (run_lo[run], run_hi[run]) if parents else (child, child + 1)
+            if parents and ends[hi - 1] - starts[lo] > span:
+                lo, hi = self._window(child, run, found, span)
+            found.append(Unit(child, run, lo, hi))
+            taken.add(run)
+            if len(found) == top:
+                break
+        if not (parents and neighbours):
+            return found
+        return [
+            self._widened(unit, taken, neighbours, span)
+            if run_lo[unit.home] == unit.lo and run_hi[unit.home] == unit.hi
+            else unit
+            for unit in found
+        ]
+
+    def _window(self, child: int, run: int, shown: list[Unit], span: int) -> tuple[int, int]:
+        """The children of a long section around one of them that `span` holds, without those that are shown already."""
+        beside = [unit for unit in shown if unit.home == run]
+        first = max([self.run_lo[run], *(unit.hi for unit in beside if unit.hi <= child)])
+        last = min([self.run_hi[run], *(unit.lo for unit in beside if unit.lo > child)])
+        lo, hi, grown = child, child + 1, True
+        while grown:
+            grown = False
+            if hi < last and self.ends[hi] - self.starts[lo] <= span:
+                hi, grown = hi + 1, True
+            if lo > first and self.ends[hi - 1] - self.starts[lo - 1] <= span:
+                lo, grown = lo - 1, True
+        return lo, hi
+
+    def _widened(self, unit: Unit, taken: set[int], neighbours: int, span: int) -> Unit:
+        """A whole section with the sections before and after it that nobody has taken and that fit."""
+        child, home, lo, hi = unit
+        begin, end = self.starts[lo], self.ends[hi - 1]
+        lowest, highest = self._reach[self.run_document[home]]
+        for run in range(home - 1, max(lowest, home - neighbours) - 1, -1):
+            if run in taken or end - self.heading_starts[run] > span:
+                break
+            lo, begin = self.run_lo[run], self.heading_starts[run]
+            taken.add(run)
+        for run in range(home + 1, min(highest, home + neighbours) + 1):
+            last = self.run_hi[run]
+            if run in taken or self.ends[last - 1] - begin > span:
+                break
+            hi = last
+            taken.add(run)
+        return unit if hi - lo == unit.hi - unit.lo else Unit(child, home, lo, hi)
+
+    def _begin(self, home: int, lo: int) -> int:
+        """Where a passage begins: a neighbour before the parent is shown with its heading, the parent's is beside."""
+        return self.starts[lo] if lo >= self.run_lo[home] else self.heading_starts[self.run_of[lo]]
+
+    def passage(self, unit: Unit) -> Passage:
+        """The unit as one passage under its parent's heading; the headings of neighbours stand in the text."""
+        key = unit[1:]
+        if key not in self._made:
+            if len(self._made) >= _MOST_MADE:
+                self._made.clear()
+            self._made[key] = self._slice(unit.home, self._begin(unit.home, unit.lo), self.ends[unit.hi - 1])
+        return self._made[key]
+
+    def parts(self, unit: Unit) -> list[Passage]:
+        """The unit section by section, each under its own heading: the parent first, then its neighbours in order."""
+        runs = [
+            unit.home,
+            *(run for run in range(self.run_of[unit.lo], self.run_of[unit.hi - 1] + 1) if run != unit.home),
+        ]
+        return [
+            self._slice(run, self.starts[max(unit.lo, self.run_lo[run])], self.ends[min(unit.hi, self.run_hi[run]) - 1])
+            for run in runs
+        ]
+
+    def whole(self, source: int) -> tuple[Passage, ...]:
+        """All of a source, section by section, so that a model can still name the place."""
+        if source not in self._wholes:
+            self._wholes[source] = tuple(self._whole(source))
+        return self._wholes[source]
+
+    def _whole(self, source: int) -> list[Passage]:
+        first, last = self._reach.get(source, (0, -1))
+        runs = range(first, last + 1)
+        return [self._slice(run, self.starts[self.run_lo[run]], self.ends[self.run_hi[run] - 1]) for run in runs]
+
+    def neighbours(self, unit: Unit) -> list[str]:
+        """The headings of the neighbours that a unit took."""
+        runs = range(self.run_of[unit.lo], self.run_of[unit.hi - 1] + 1)
+        return [self.headings[run] for run in runs if run != unit.home]
+
+    def _slice(self, run: int, start: int, end: int) -> Passage:
+        name = self._names[self.run_document[run]]
+        return Passage(
+            id=f"{name}#chars:{start}-{end}",
+            document=name,
+            text=self._documents[name].text[start:end],
+            start=start,
+            end=end,
+            heading=self.headings[run],
+            page=self.pages[run],
+        )

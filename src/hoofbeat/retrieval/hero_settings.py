@@ -1,0 +1,122 @@
+"""How HERO is set: every layer of it can be switched off or changed, so that what a layer brings can be measured."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from msgspec import Struct
+
+from hoofbeat.errors import UsageError
+from hoofbeat.retrieval.line import Option, Stage, StageSpec
+
+__all__ = ["NAVIGATION", "SIGNALS", "SPEC", "HeroSettings"]
+
+SIGNALS = ("dense", "bm25", "sections", "titles")
+"""The four first-stage rankings of children."""
+
+NAVIGATION = frozenset({"sections", "titles"})
+"""The signals that find sections, which stand for their children."""
+
+_ON_OFF = ("on", "off")
+
+
+class HeroSettings(Struct, frozen=True, kw_only=True):
+    """The settings of HERO. The paper gives `route`, `k` and `top`; the other numbers are ours.
+
+    `route`: sources up to so many characters are shown whole, 0 for none. `dense` to `titles`: the signals' weights in
+    the fusion, 0 to leave one out. `first`: how deep each signal goes in a source. `depth`: how many children a
+    reranker reads. `parents` and `neighbours`: whether children bring their section, and how many sections on each
+    side of it; `span`: the characters that such a passage may have. `enough`: evidence below it is weak. `fits`:
+    sources up to so many characters may be shown whole when it is.
+    """
+
+    route: int = 80_000
+    expand: Literal["terms", "none"] = "terms"
+    dense: float = 1.0
+    bm25: float = 1.0
+    sections: float = 0.5
+    titles: float = 0.5
+    k: int = 60
+    first: int = 20
+    rerank: str = "none"
+    depth: int = 20
+    parents: bool = True
+    neighbours: int = 1
+    span: int = 6_000
+    top: int = 5
+    fallback: bool = True
+    enough: float = 0.4
+    fits: int = 120_000
+    encoder: str = "minilm"
+
+    def __post_init__(self) -> None:
+        if not all(0 <= weight < math.inf for weight in self.weights.values()) or not any(self.weights.values()):
+            raise UsageError(
+                "HERO needs a signal: no weight is negative and not all are 0",
+                fix=f"give at least one of {', '.join(SIGNALS)} a weight above 0",
+            )
+        if min(self.k, self.first, self.depth, self.span, self.top) < 1 or min(self.route, self.neighbours) < 0:
+            raise UsageError(
+                "HERO can't work with these numbers",
+                fix="k, first, depth, span and top are at least 1; route and neighbours at least 0",
+            )
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each signal."""
+        return dict(zip(SIGNALS, (self.dense, self.bm25, self.sections, self.titles), strict=True))
+
+    @classmethod
+    def of(cls, stage: Stage) -> HeroSettings:
+        """The settings that a stage of a retriever line gives."""
+        return cls(
+            route=int(stage.number("route")),
+            expand="terms" if stage.word("expand") == "terms" else "none",
+            dense=stage.number("dense"),
+            bm25=stage.number("bm25"),
+            sections=stage.number("sections"),
+            titles=stage.number("titles"),
+            k=int(stage.number("k")),
+            first=int(stage.number("first")),
+            rerank=stage.word("rerank"),
+            depth=int(stage.number("depth")),
+            parents=stage.word("parents") == "on",
+            neighbours=int(stage.number("neighbours")),
+            span=int(stage.number("span")),
+            top=int(stage.number("top")),
+            fallback=stage.word("fallback") == "on",
+            enough=stage.number("enough"),
+            fits=int(stage.number("fits")),
+            encoder=stage.word("encoder"),
+        )
+
+
+_DEFAULT = HeroSettings()
+
+SPEC = StageSpec(
+    "hero",
+    "ranker",
+    (
+        Option("route", float(_DEFAULT.route), 0, 1e9),
+        Option("expand", _DEFAULT.expand, choices=("terms", "none")),
+        Option("dense", _DEFAULT.dense, 0, 1e3),
+        Option("bm25", _DEFAULT.bm25, 0, 1e3),
+        Option("sections", _DEFAULT.sections, 0, 1e3),
+        Option("titles", _DEFAULT.titles, 0, 1e3),
+        Option("k", float(_DEFAULT.k), 1, 1e6),
+        Option("first", float(_DEFAULT.first), 1, 1e4),
+        Option("rerank", _DEFAULT.rerank),
+        Option("depth", float(_DEFAULT.depth), 1, 1e3),
+        Option("parents", "on", choices=_ON_OFF),
+        Option("neighbours", float(_DEFAULT.neighbours), 0, 10),
+        Option("span", float(_DEFAULT.span), 1, 1e7),
+        Option("top", float(_DEFAULT.top), 1, 100),
+        Option("fallback", "on", choices=_ON_OFF),
+        Option("enough", _DEFAULT.enough, 0, 1),
+        Option("fits", float(_DEFAULT.fits), 0, 1e9),
+        Option("encoder", _DEFAULT.encoder),
+    ),
+    summary="HERO-QA: short sources whole, long ones by four signals, reranking, parent sections and a fallback",
+)
+"""The stage as a retriever line names it."""

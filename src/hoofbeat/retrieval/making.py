@@ -1,0 +1,85 @@
+"""Stages by their names: the writer or reranker that a stage of a line asks for, and what it may spend."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hoofbeat.prompts import load_prompt
+from hoofbeat.retrieval import agents, reranking, writing
+from hoofbeat.retrieval.line import Node, Stage, parse, stages
+from hoofbeat.retrieval.reranking_llm import Listwise, YesNo
+from hoofbeat.retrieval.stages import Writer
+
+__all__ = ["RERANKED", "Most", "make_reranker", "make_writer", "most_calls", "prompts_of", "rerank_stage"]
+
+_AGENTS = {spec.name for spec in agents.SPECS}
+_PASSAGE_TOKENS = 600
+RERANKED = 100
+"""How many are reranked where a line does not say."""
+
+
+class Most(NamedTuple):
+    """The most that a line can spend on one query: calls, tokens read besides the query, tokens written."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+def make_writer(stage: Stage) -> Writer:
+    """The query writer of a stage."""
+    return agents.make_writer(stage) if stage.spec.name in _AGENTS else writing.make_writer(stage)
+
+
+def make_reranker(stage: Stage) -> YesNo | Listwise | reranking.ByCrossEncoder:
+    """The reranker of a stage."""
+    return reranking.make_reranker(stage)
+
+
+def rerank_stage(method: str, depth: int) -> Stage:
+    """The reranking stage of that method and depth."""
+    return next(stage for stage in stages(parse(f"bm25 > rerank[with={method}]@{depth}")) if stage.kind == "reranker")
+
+
+def prompts_of(stage: Stage) -> dict[str, str]:
+    """The prompts a stage uses, with their fingerprints, as a manifest records them."""
+    if stage.kind == "reranker":
+        return reranking.make_reranker(stage).prompts
+    if stage.kind != "query":
+        return {}
+    names = agents.prompts_of(stage) if stage.spec.name in _AGENTS else writing.prompts_of(stage)
+    return {name: load_prompt(name).label for name in names}
+
+
+def most_calls(node: Node) -> Most:
+    """The most that a line can spend on one query."""
+    calls = tokens_in = tokens_out = 0
+    for stage in stages(node):
+        each = _most(stage)
+        calls, tokens_in, tokens_out = calls + each.calls, tokens_in + each.tokens_in, tokens_out + each.tokens_out
+    return Most(calls, tokens_in, tokens_out)
+
+
+def _most(stage: Stage) -> Most:
+    if stage.spec.name in _AGENTS:
+        turns = int(stage.number("turns"))
+        calls = 2 * turns + 1
+        return Most(calls, calls * int(stage.number("top")) * _PASSAGE_TOKENS, int(stage.number("tokens")))
+    if stage.kind == "query":
+        count = int(stage.number("n"))
+        shown = int(stage.number("top")) * _PASSAGE_TOKENS if stage.spec.name == "lamer" else 0
+        return Most(count, count * shown, count * int(stage.number("tokens")))
+    if stage.kind == "reranker" and reranking.asks_a_model(stage):
+        return _most_reranking(stage, stage.depth or RERANKED)
+    if stage.spec.name == "hero" and stage.word("rerank") != "none":
+        return _most(rerank_stage(stage.word("rerank"), int(stage.number("depth"))))
+    return Most()
+
+
+def _most_reranking(stage: Stage, depth: int) -> Most:
+    shown = int(stage.number("chars")) // 3
+    if stage.word("with") != "listwise":
+        return Most(depth, depth * shown, depth)
+    window, stride = int(stage.number("window")), int(stage.number("stride"))
+    calls = 1 + max(0, -(-(depth - window) // stride))
+    return Most(calls, calls * window * shown, calls * 8 * window)

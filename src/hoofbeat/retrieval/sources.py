@@ -1,0 +1,104 @@
+"""Evidence source by source: what each document by itself says to a question, through HERO or through any line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hoofbeat.records import Document, Failure, Passage
+from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
+from hoofbeat.retrieval.hero import Hero, HeroSettings
+from hoofbeat.retrieval.hero_trace import HeroTrace
+from hoofbeat.retrieval.indexes import IndexSet
+from hoofbeat.retrieval.line import Stage
+from hoofbeat.retrieval.making import make_reranker, rerank_stage
+from hoofbeat.retrieval.ranking import Ranked, Scope
+from hoofbeat.retrieval.stages import SearchQuery, Tools
+from hoofbeat.retrieval.topk import Indices, Ranking
+
+__all__ = ["LineEvidence", "make_hero", "rank_hero"]
+
+
+class LineEvidence(NamedTuple):
+    """The evidence of one source for one question as a line without HERO's layers finds it: its best passages."""
+
+    question: str
+    document: str
+    passages: tuple[Passage, ...]
+    failure: Failure | None
+    route: str = "retrieved"
+    sufficient: bool = True
+    trace: HeroTrace | None = None
+
+
+class _Documents(Mapping[str, Document]):
+    """The documents of an index set by their ids; each is fetched once."""
+
+    def __init__(self, indexes: IndexSet) -> None:
+        self._indexes = indexes
+        self._fetched: dict[str, Document] = {}
+
+    def __getitem__(self, name: str) -> Document:
+        if name not in self._fetched:
+            self._fetched[name] = self._indexes.document(name)
+        return self._fetched[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._indexes.documents)
+
+    def __len__(self) -> int:
+        return len(self._indexes.documents)
+
+
+def make_hero(indexes: IndexSet, stage: Stage, tools: Tools, *, room: int | None = None) -> Hero:
+    """HERO over the documents of an index set; `room` is how many characters its reader can be shown."""
+    settings = HeroSettings.of(stage)
+    reranker = None
+    if settings.rerank != "none":
+        reranker = make_reranker(rerank_stage(settings.rerank, settings.depth))
+    return Hero(
+        _Documents(indexes),
+        indexes.collection(DEFAULT_CHUNKING),
+        indexes.collection(Chunking("sections")),
+        indexes.collection(Chunking("headings")),
+        settings,
+        rerank=reranker,
+        tools=tools,
+        room=room,
+    )
+
+
+def rank_hero(
+    indexes: IndexSet, stage: Stage, queries: Sequence[SearchQuery], k: int, scope: Scope, tools: Tools
+) -> list[Ranked]:
+    """HERO's four signals as a ranker of a whole corpus: documents by their best child, or the children themselves."""
+    key = ("hero", str(stage))
+    if key not in indexes.memory:
+        indexes.memory[key] = make_hero(indexes, stage, tools)
+    hero = indexes.memory[key]
+    assert isinstance(hero, Hero)
+    children = indexes.collection(DEFAULT_CHUNKING)
+    allowed = None if scope.documents is None else children.places_of(scope.documents)
+    total = len(children.passages)
+    ranked = []
+    for query, found in zip(queries, hero.rank(queries, total if scope.by_document else k, allowed), strict=True):
+        codes = indexes.code(children, found.ranking.indices)
+        if not scope.by_document:
+            via = {name: Ranking(indexes.code(children, each.indices), each.scores) for name, each in found.via.items()}
+            ranking = Ranking(codes, found.ranking.scores)
+            ranked.append(Ranked(query, ranking, codes, {**via, str(stage): ranking}))
+            continue
+        owners = children.document_of[found.ranking.indices]
+        first = np.sort(np.unique(owners, return_index=True)[1])[:k]
+        ranking = Ranking(owners[first], found.ranking.scores[first])
+        via = {name: _by_document(each, children.document_of) for name, each in found.via.items()}
+        ranked.append(Ranked(query, ranking, codes[first], {**via, str(stage): ranking}))
+    return ranked
+
+
+def _by_document(ranking: Ranking, document_of: Indices) -> Ranking:
+    owners = document_of[ranking.indices]
+    first = np.sort(np.unique(owners, return_index=True)[1])
+    return Ranking(owners[first], ranking.scores[first])

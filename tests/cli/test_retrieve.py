@@ -1,0 +1,200 @@
+"""`hoofbeat retrieve`, `compare` and `verify retrieval`, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import hoofbeat, json_of
+from tests.helpers import shared_data
+from tests.models.fault_server import FaultServer
+
+DOCUMENTS = [
+    ("d1", "Rejection", "Renal transplant rejection is treated with steroids.", "kidney"),
+    ("d2", "Dose", "The tacrolimus dose after a kidney transplant follows its level.", "kidney"),
+    ("d3", "Cough", "Fever and cough in children are common after a lung transplant.", "lung"),
+    ("d4", "Bilirubin", "Jaundice after a liver transplant may mean a bile duct stricture.", "liver"),
+]
+QUESTIONS = [
+    ("q1", "Which dose of tacrolimus?", {"d2": 2, "d1": 1}, "drugs"),
+    ("q2", "What treats rejection of a renal transplant?", {"d1": 1}, "rejection"),
+    ("q3", "What does jaundice mean?", {"d4": 1}, "complications"),
+]
+
+
+@pytest.fixture
+def beir(tmp_path: Path) -> Path:
+    """An invented test collection in BEIR's layout."""
+    folder = tmp_path / "invented"
+    (folder / "qrels").mkdir(parents=True)
+    corpus = [{"_id": i, "title": t, "text": x, "metadata": {"organ": organ}} for i, t, x, organ in DOCUMENTS]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in corpus), encoding="utf-8")
+    queries = [{"_id": i, "text": text, "topic": topic} for i, text, _, topic in QUESTIONS]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in queries), encoding="utf-8")
+    rows = [f"{i}\t{document}\t{grade}\n" for i, _, grades, _ in QUESTIONS for document, grade in grades.items()]
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
+    return folder
+
+
+def test_a_public_layout_is_ranked_and_measured_as_it_lies_there(beir: Path, tmp_path: Path) -> None:
+    done = hoofbeat(
+        "retrieve", "invented", "--with", "bm25", "--measure", "nDCG@10", "--measure", "AP", "--json", folder=tmp_path
+    )
+    value = json_of(done)
+    assert value["kind"] == "rankings"
+    assert value["counts"]["kept"] == 3
+    assert set(value["metrics"]) == {"nDCG@10", "AP"}
+    assert value["metrics"]["nDCG@10"]["n"] == 3
+    run = (tmp_path / "rankings" / "run.trec").read_text(encoding="utf-8").splitlines()
+    assert run[0].split()[:4] == ["q1", "Q0", "d2", "1"]
+    assert not (beir / "manifest.json").exists()
+    again = json_of(
+        hoofbeat(
+            "retrieve",
+            "invented",
+            "--with",
+            "bm25",
+            "--measure",
+            "nDCG@10",
+            "--measure",
+            "AP",
+            "--json",
+            folder=tmp_path,
+        )
+    )
+    assert again["metrics"] == value["metrics"]
+
+
+def test_several_lines_are_compared_on_a_page(beir: Path, tmp_path: Path) -> None:
+    done = hoofbeat(
+        "retrieve", "invented", "--with", "bm25", "--with", "bm25[chunk=whole,b=1]", "--page", "page.html",
+        "-o", "out", "--json", folder=tmp_path,
+    )  # fmt: skip
+    value = json_of(done)
+    assert value["kind"] == "comparison"
+    assert "bm25[b=1,chunk=whole]" in value["metrics"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "01-bm25",
+        "02-bm25-b-1-chunk-whole",
+        "comparison",
+    ]
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    pairs = (tmp_path / "out" / "comparison" / "pairs.tsv").read_text(encoding="utf-8").splitlines()
+    assert pairs[0].split("\t")[:5] == ["measure", "a", "b", "n", "difference"]
+    again = hoofbeat("compare", "out/01-bm25", "out/02-bm25-b-1-chunk-whole", "--json", folder=tmp_path)
+    assert json_of(again)["metrics"] == value["metrics"]
+    wrong = hoofbeat("compare", "out/01-bm25", folder=tmp_path, code=2)
+    assert "two rankings or more" in wrong.stderr
+
+
+def test_braces_make_an_ablation_table(beir: Path, tmp_path: Path) -> None:
+    hoofbeat(
+        "retrieve", "invented", "--with", "bm25[k1={0.9|1.2},chunk={whole|words:5/2}]", "-o", "out", folder=tmp_path
+    )
+    rows = (tmp_path / "out" / "comparison" / "ablation.tsv").read_text(encoding="utf-8").splitlines()
+    assert rows[0].split("\t")[:3] == ["measure", "k1", "chunk"]
+    assert len(rows) == 5
+
+
+def test_means_by_facet_stand_beside_the_measures(beir: Path, tmp_path: Path) -> None:
+    hoofbeat("retrieve", "invented", "--with", "bm25", folder=tmp_path)
+    rows = (tmp_path / "rankings" / "facets.tsv").read_text(encoding="utf-8").splitlines()
+    assert {row.split("\t")[1] for row in rows[1:]} == {"drugs", "rejection", "complications"}
+
+
+@pytest.fixture
+def corpus(beir: Path, tmp_path: Path) -> Path:
+    hoofbeat("corpus", "import", "invented/corpus.jsonl", "-o", "corpus", folder=tmp_path)
+    return tmp_path / "corpus"
+
+
+def test_a_corpus_is_searched_and_the_hits_are_explained(corpus: Path, tmp_path: Path) -> None:
+    done = hoofbeat("retrieve", "corpus", "--query", "jaundice", "--with", "bm25", "--explain", "2", folder=tmp_path)
+    assert "1. d4  (bm25: rank 1," in done.stderr
+    assert "Jaundice after a liver transplant" in done.stderr
+    assert "query-1: jaundice" in done.stderr
+    some = hoofbeat(
+        "retrieve", "corpus", "--query", "transplant", "--with", "bm25", "--where", "organ=lung",
+        "--where", "organ=liver", "-o", "some", "--json", folder=tmp_path,
+    )  # fmt: skip
+    assert json_of(some)["counts"]["kept"] == 1
+    hits = (tmp_path / "some" / "hits.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {json.loads(hit)["document"] for hit in hits} == {"d3", "d4"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["retrieve", "corpus"], "a corpus has no questions"),
+        (["retrieve", "corpus", "--query", "x", "--with", "bm26"], "did you mean bm25"),
+        (["retrieve", "corpus", "--query", "x", "--with", "bm25[k1={1|2]"], "a brace is not closed"),
+        (["retrieve", "corpus", "--query", "x", "--where", "organ"], "is no facet"),
+        (["retrieve", "corpus", "--query", "x", "--where", "organ=heart"], "no document has organ=heart"),
+        (["retrieve", "corpus", "--query", "x", "--measure", "nGCD@10"], "unknown measure"),
+        (["retrieve", "corpus", "--query", "x", "--page", "page.txt"], "must end in .html"),
+    ],
+)
+def test_wrong_words_are_pointed_at(corpus: Path, tmp_path: Path, words: list[str], said: str) -> None:
+    done = hoofbeat(*words, folder=tmp_path, code=2)
+    assert said in done.stderr
+    assert not (tmp_path / "rankings").exists()
+
+
+def test_every_source_by_itself_with_its_trace(corpus: Path, tmp_path: Path) -> None:
+    done = hoofbeat(
+        "retrieve", "corpus", "--query", "dose of tacrolimus", "--with", "hero[dense=0,route=0,fallback=off]",
+        "--each-source", "--explain", "1", "-o", "evidence", folder=tmp_path,
+    )  # fmt: skip
+    assert "route" in done.stderr
+    rows = [json.loads(row) for row in (tmp_path / "evidence" / "evidence.jsonl").read_text("utf-8").splitlines()]
+    assert [row["document"] for row in rows] == ["d1", "d2", "d3", "d4"]
+    assert rows[1]["trace"]["signals"]
+    assert rows[1]["passages"][0]["text"].startswith("The tacrolimus dose")
+
+
+def test_a_writer_s_failures_are_counted_apart_and_traced(corpus: Path, tmp_path: Path) -> None:
+    with FaultServer() as server:
+        words = [
+            "retrieve",
+            "corpus",
+            "--query",
+            "jaundice",
+            "--query",
+            "fault=refusal jaundice",
+            "--with",
+            "hyde > bm25",
+        ]
+        estimate = json_of(hoofbeat(*words, "--estimate", "--json", "--model", server.spec(), folder=tmp_path))
+        assert estimate["estimate"]["calls"] == 2
+        assert not server.seen
+        value = json_of(hoofbeat(*words, "--json", "--model", server.spec(), folder=tmp_path))
+        asked = len(server.seen)
+        again = json_of(hoofbeat(*words, "--json", "--model", server.spec(), folder=tmp_path))
+    assert (value["counts"]["kept"], value["counts"]["failed"]) == (1, 1)
+    assert again["counts"] == value["counts"]
+    assert asked >= 2
+    traces = [json.loads(row) for row in (tmp_path / "rankings" / "traces.jsonl").read_text("utf-8").splitlines()]
+    assert traces[0]["steps"][0]["what"] == "generated"
+    assert traces[1]["failure"]["kind"] == "refusal"
+
+
+def test_the_reference_figures_come_out(tmp_path: Path) -> None:
+    data = shared_data("retrieval")
+    few = tmp_path / "few"
+    few.mkdir()
+    (few / "nfcorpus-preprocessed").symlink_to(data / "nfcorpus-preprocessed")
+    done = json_of(hoofbeat("verify", "retrieval", "--data", str(few), "--json", folder=tmp_path))
+    verdicts = {check["data"]: check["verdict"] for check in done["checks"]}
+    assert verdicts == {"scifact": "skipped: no data", "nfcorpus-preprocessed": "ok"}
+    none = hoofbeat("verify", "retrieval", "--data", "nowhere", folder=tmp_path, code=1)
+    assert "none of the reference sets is there" in none.stderr
+
+
+def test_a_figure_that_does_not_come_out_is_an_error(beir: Path, tmp_path: Path) -> None:
+    beir.rename(tmp_path / "nfcorpus-preprocessed")
+    done = hoofbeat("verify", "retrieval", "--data", ".", "--json", folder=tmp_path, code=1)
+    assert "did not come out" in json_of(done)["error"]

@@ -1,0 +1,84 @@
+"""An encoder behind a real endpoint on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hoofbeat.errors import ModelError, UsageError
+from hoofbeat.models import Model
+from hoofbeat.models.encoder import load_encoder
+from tests.models.fault_server import FaultServer
+from tests.models.support import a_model, ledger_in
+
+TEXTS = [f"text number {number}" for number in range(100)]
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    with FaultServer() as running:
+        yield running
+
+
+def spec_of(server: FaultServer) -> str:
+    return f"{server.url}#embedder"
+
+
+def test_rows_have_unit_length_and_the_texts_order(server: FaultServer, tmp_path: Path) -> None:
+    ledger = ledger_in(tmp_path)
+    encoder = load_encoder(spec_of(server), model=lambda spec: a_model(spec, ledger))
+    rows = encoder.encode([*TEXTS, TEXTS[7]])
+    assert rows.shape == (101, encoder.dimension)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
+    np.testing.assert_array_equal(rows[7], rows[100])
+    np.testing.assert_array_equal(encoder.encode(TEXTS[::-1])[::-1], rows[:100])
+    assert len({row.tobytes() for row in rows}) == 100
+    assert encoder.encode([]).shape == (0, encoder.dimension)
+    assert encoder.identity == f"{spec_of(server)};embeddings"
+
+
+def test_a_second_run_asks_nothing(server: FaultServer, tmp_path: Path) -> None:
+    ledger = ledger_in(tmp_path)
+    models: list[Model] = []
+
+    def loader(spec: str) -> Model:
+        models.append(a_model(spec, ledger))
+        return models[-1]
+
+    first = load_encoder(spec_of(server), model=loader).encode(TEXTS)
+    np.testing.assert_array_equal(load_encoder(spec_of(server), model=loader).encode(TEXTS), first)
+    assert models[0].made == 5, "the dimension and four batches"
+    assert models[1].made == 0
+
+
+def test_an_alias_is_named_by_model(server: FaultServer, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def loader(alias: str) -> Model:
+        asked.append(alias)
+        return a_model(spec_of(server), ledger_in(tmp_path))
+
+    assert load_encoder("model:clinic", model=loader).dimension > 0
+    assert asked == ["clinic"]
+
+
+def test_an_endpoint_without_embeddings_is_a_model_error(tmp_path: Path) -> None:
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text("", encoding="utf-8")
+    ledger = ledger_in(tmp_path)
+    encoder = load_encoder("model:recorded", model=lambda _: a_model(f"replay:{replies}", ledger))
+    with pytest.raises(ModelError, match="could not embed 1 texts"):
+        encoder.encode(["fever"])
+
+
+def test_an_endpoint_shows_no_tokens_and_needs_a_ledger(server: FaultServer, tmp_path: Path) -> None:
+    encoder = load_encoder(spec_of(server), model=lambda spec: a_model(spec, ledger_in(tmp_path)))
+    assert encoder.window == 0
+    with pytest.raises(UsageError, match="does not show its tokens"):
+        encoder.token_spans("fever")
+    for spec in (spec_of(server), "openai:embedder"):
+        with pytest.raises(UsageError, match="can't be used here"):
+            load_encoder(spec)

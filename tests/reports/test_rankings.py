@@ -1,0 +1,238 @@
+"""The page that sets rankings side by side, from plain mappings."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from lxml import etree
+
+from hoofbeat.errors import UsageError
+from hoofbeat.findings.ablation import Ablation, ablation
+from hoofbeat.findings.breakdown import by_facet, over_sets, values_of
+from hoofbeat.findings.correlation import AnswersAndRetrieval, answers_and_retrieval
+from hoofbeat.findings.systems import compare_systems
+from hoofbeat.records import Facets
+from hoofbeat.reports.model import Report, Table, charts_in, tables_in
+from hoofbeat.reports.rankings import flat_rows, rankings_files, rankings_page, rankings_report
+from hoofbeat.reports.sections.breakdowns import ablation_table
+from hoofbeat.store.tables import read_tsv, write_tsv
+from tests.reports.examples import HOSTILE
+from tests.reports.parsing import parsed, words
+
+Rows = dict[str, dict[str, float]]
+DEPTHS = (1, 3, 5, 10, 20, 50, 100, 1000)
+SETS = ("Biology", "MedXpertQA-Exam", "PMC-Treatment")
+SPECIALTIES = ("Cardiology", "Infectious diseases and tropical medicine", "Kidney")
+
+
+def system(skill: float, seed: int, questions: int = 40) -> Rows:
+    rng = np.random.default_rng(seed)
+    rows: Rows = {}
+    for number in range(questions):
+        rank = 1 + int(rng.exponential(30 * (1 - skill) * (1 + number % 5)))
+        rows[f"q{number}"] = {"nDCG@10": float(1 / np.log2(rank + 1)) if rank <= 10 else 0.0, "RR": 1 / rank} | {
+            f"R@{depth}": float(rank <= depth) for depth in DEPTHS
+        }
+    return rows
+
+
+SYSTEMS = {
+    "bm25": system(0.2, 1),
+    "minilm": system(0.5, 2),
+    "bm25 + 0.5*minilm > crossencoder[window=512,stride=128]@100": system(0.97, 3),
+}
+FACETS: dict[str, Facets] = {f"q{n}": {"specialty": SPECIALTIES[n % 3], "id": f"only {n}"} for n in range(38)}
+
+
+def answers() -> list[AnswersAndRetrieval]:
+    scores = {f"model {n}": values_of(system(0.1 + n / 7, 20 + n), "nDCG@10") for n in range(6)}
+    correct = {
+        model: {q: None if q == "q7" else value + number / 9 > 0.4 for q, value in rows.items()}
+        for number, (model, rows) in enumerate(scores.items())
+    }
+    return answers_and_retrieval(correct, scores)
+
+
+def grids() -> list[Ablation]:
+    runs = [({"chunk": c, "stride": s}, system(c / 600, c + s)) for c in (128, 512) for s in (0, 128) if c + s != 640]
+    return [ablation(runs, "R@10", down="chunk", across="stride"), ablation(runs[:2], "RR", down="stride")]
+
+
+def whole() -> Report:
+    return rankings_report(
+        SYSTEMS,
+        title="Retrievers",
+        baseline="bm25",
+        facets=FACETS,
+        sets={f"q{number}": SETS[number % 3] for number in range(40)},
+        ablations=grids(),
+        answers=answers(),
+    )
+
+
+def table(report: Report, name: str) -> Table:
+    return next(found for found in tables_in(report.blocks) if found.name == name)
+
+
+def test_the_whole_report_has_every_chapter() -> None:
+    report = whole()
+    assert [heading.text for heading in report.headings] == [
+        "Measures",
+        "Differences",
+        "Recall over depth",
+        "By specialty",
+        "By set",
+        "Settings",
+        "Answers against retrieval",
+    ]
+    assert [chart.name for chart in charts_in(report.blocks)] == [
+        "measures",
+        "difference-2",
+        "difference-1",
+        "recall",
+        "by-specialty",
+        "by-set",
+        "ablation-chunk-stride-R@10",
+        "ablation-stride--RR",
+        "answers",
+    ]
+    assert report == whole()
+
+
+def test_tables_tell_what_the_findings_found() -> None:
+    report = whole()
+    compared = compare_systems(SYSTEMS, "nDCG@10", baseline="bm25")
+    measures = table(report, "measures")
+    assert [row[0] for row in measures.rows] == [row.system for row in compared.ranked]
+    best = compared.ranked[0]
+    assert measures.rows[0][3] == pytest.approx((best.mean, best.interval.low, best.interval.high))
+    first = table(report, "differences").rows[0]
+    found = compared.comparisons[0]
+    assert first == (
+        "minilm",
+        (found.paired.difference, found.paired.interval.low, found.paired.interval.high),
+        found.wins,
+        found.ties,
+        found.losses,
+        found.test.p,
+        found.p_holm,
+    )
+    facet = by_facet(values_of(SYSTEMS[best.system], "nDCG@10"), FACETS, "specialty")
+    rows = table(report, "by-specialty").rows
+    assert [(row[0], row[1]) for row in rows] == [*((g.value, g.n) for g in facet.groups), ("all", 40)]
+    assert rows[-2][0] == "(none)"
+    assert rows[0][2] == (facet.groups[0].mean, facet.groups[0].interval.low, facet.groups[0].interval.high)
+    values = values_of(SYSTEMS[best.system], "nDCG@10")
+    sets = over_sets({name: {q: v for q, v in values.items() if int(q[1:]) % 3 == n} for n, name in enumerate(SETS)})
+    assert table(report, "by-set").rows[0][-1] == (
+        sets.macro.mean,
+        sets.macro.interval.low,
+        sets.macro.interval.high,
+    )
+
+
+def test_the_page_is_whole_and_says_the_same() -> None:
+    report = whole()
+    page = rankings_page(
+        SYSTEMS,
+        title="Retrievers",
+        baseline="bm25",
+        facets=FACETS,
+        sets={f"q{number}": SETS[number % 3] for number in range(40)},
+        ablations=grids(),
+        answers=answers(),
+    )
+    assert page == rankings_files(report)["report.html"].decode()
+    assert not re.search(r'(?:src|href)="(?!#)', page)
+    root = parsed(page)
+    text = words(root)
+    assert "3 systems over the 40 questions that all of them have a value for" in text
+    assert "Pearson's r" in text
+    assert len(root.findall(".//figure")) == 9
+
+
+def test_files_of_a_folder() -> None:
+    report = whole()
+    files = rankings_files(report)
+    assert len([name for name in files if name.startswith("tables/")]) == len(list(tables_in(report.blocks)))
+    for name, data in files.items():
+        if name.endswith(".svg"):
+            assert etree.fromstring(data).get("role") == "img"
+            assert f"({name})" in files["report.md"].decode()
+    rows = list(csv.DictReader(io.StringIO(files["tables/01-measures.csv"].decode())))
+    assert float(rows[0]["nDCG@10"]) >= float(rows[1]["nDCG@10"])
+    assert files == rankings_files(whole())
+
+
+def test_tables_as_tsv(tmp_path: Path) -> None:
+    header, rows = flat_rows(ablation_table(grids()[0]))
+    write_tsv(tmp_path / "t.tsv", header, rows)
+    first, last = read_tsv(tmp_path / "t.tsv")
+    assert (first["chunk"], first["stride 0 gained"], first["stride 0 gained low"]) == ("128", "baseline", "")
+    gain = grids()[0].cell("512", "0")
+    assert gain is not None
+    assert gain.gain is not None
+    assert float(last["stride 0 gained"]) == pytest.approx(gain.gain.difference)
+    assert float(last["stride 0 gained low"]) == pytest.approx(gain.gain.interval.low)
+    assert last["stride 128"] == ""
+
+
+def test_one_system_and_one_measure_are_enough() -> None:
+    report = rankings_report({"bm25": {"q1": {"RR": 0.5}, "q2": {"RR": 1.0}}})
+    assert [heading.text for heading in report.headings] == ["Measures"]
+    assert report.cards[0].label == "RR of bm25"
+    assert "n = 2" in report.cards[0].detail.replace("\u00a0", " ")
+
+
+def test_questions_that_are_left_out_are_told() -> None:
+    report = rankings_report({"a": {"q1": {"RR": 0.5}, "q2": {"RR": 1.0}}, "b": {"q2": {"RR": 0.0}}})
+    text = words(parsed(rankings_files(report)["report.html"].decode()))
+    assert "Questions left out because another system has no value for them: a 1." in text
+
+
+def test_without_a_baseline_every_pair_is_told() -> None:
+    rows = table(rankings_report(SYSTEMS), "differences").rows
+    assert [(row[0], row[1]) for row in rows] == [
+        ("bm25", "minilm"),
+        ("bm25", list(SYSTEMS)[2]),
+        ("minilm", list(SYSTEMS)[2]),
+    ]
+
+
+def test_many_systems_say_what_is_not_drawn() -> None:
+    many = {f"system {n}": system(n / 10, n) for n in range(8)}
+    report = rankings_report(many, baseline="system 0", facets=FACETS)
+    captions = {chart.name: chart.caption for chart in charts_in(report.blocks)}
+    assert "The 6 best systems by nDCG@10; 2 more are in the table." in captions["recall"]
+    assert "Drawn are the 6 best of 8 systems." in captions["by-specialty"]
+    assert len(table(report, "by-specialty").columns) == 10
+
+
+def test_measures_of_ones_own() -> None:
+    report = rankings_report({"a": {"q": {"latency": 3.5, "cost": 2.0}}, "b": {"q": {"latency": 1.5}}})
+    assert [column.title for column in table(report, "measures").columns][3:] == ["latency"]
+
+
+def test_hostile_names_stay_text() -> None:
+    facets: dict[str, Facets] = {f"q{n}": {HOSTILE: [HOSTILE, str(n % 2)]} for n in range(4)}
+    systems = {HOSTILE: system(0.3, 1, 4), "b": system(0.5, 2, 4)}
+    page = rankings_page(systems, title=HOSTILE, facets=facets, sets=dict.fromkeys(systems[HOSTILE], HOSTILE))
+    assert "<script>window.owned" not in page
+    assert "\u202e" not in page
+    assert len(parsed(page).findall(".//script")) == 1
+
+
+def test_nothing_to_compare() -> None:
+    with pytest.raises(UsageError, match="no systems"):
+        rankings_report({})
+    with pytest.raises(UsageError, match="share no measure"):
+        rankings_report({"a": {"q": {"RR": 1.0}}, "b": {"q": {"P@1": 1.0}}})
+    with pytest.raises(UsageError, match="no question"):
+        rankings_report({"a": {"q": {"RR": 1.0}}, "b": {"r": {"RR": 1.0}}})
+    with pytest.raises(UsageError, match="no question has a value of nDCG@7"):
+        rankings_report({"a": {"q": {"RR": 1.0}}}, main="nDCG@7")
