@@ -50,5 +50,5 @@ def command(
         command=command_words(),
     )
     if page is not None:
-        page.write_bytes(artefact.file("page.html").read_bytes())
+        page.write_bytes(artefact.file("report.html").read_bytes())
     screen.finish(artefact)

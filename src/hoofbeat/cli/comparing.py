@@ -9,14 +9,15 @@ from pathlib import Path
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.ranking import KIND as RANKINGS
+from hoofbeat.cli.ranking import clusters_of
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.ablation import Ablation, AblationCell, ablation
 from hoofbeat.findings.breakdown import values_of
 from hoofbeat.findings.correlation import AnswersAndRetrieval, answers_and_retrieval
 from hoofbeat.findings.systems import SystemTable, compare_systems
 from hoofbeat.judging.equivalence import Judged
-from hoofbeat.records import Facets, Question
-from hoofbeat.reports.rankings import rankings_page
+from hoofbeat.records import Question
+from hoofbeat.reports.rankings import rankings_files, rankings_report
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import read_jsonl, read_tsv, write_tsv
@@ -51,23 +52,33 @@ def compare_rankings(
     measures = [name for name in artefacts[0].manifest.metrics if name in common]
     if not measures:
         raise UsageError("these rankings have no measure in common", fix="rank them with the same --measure")
-    tables = [compare_systems(systems, measure, baseline=baseline, seed=seed) for measure in measures]
-    grid = _ablation(artefacts, list(systems.values()), measures[0], seed)
+    questions = {
+        question.id: question
+        for artefact in artefacts
+        for question in read_jsonl(artefact.file("questions.jsonl"), Question)
+    }.values()
+    clusters = clusters_of(questions)
+    tables = [
+        compare_systems(systems, measure, baseline=baseline, clusters=clusters, seed=seed) for measure in measures
+    ]
+    grid = _ablation(artefacts, list(systems.values()), measures[0], clusters, seed)
     right = _answers(systems, judged, condition, measures[0], seed)
     _show(screen, tables[0], grid)
     with create(target, replace_kind=KIND) as draft:
         _write_tables(draft.path, tables, grid, right)
-        page = rankings_page(
+        report = rankings_report(
             systems,
             title="Retrievers compared",
             main=measures[0],
             baseline=baseline,
-            facets=_facets(artefacts),
+            facets={question.id: question.facets for question in questions},
+            clusters=clusters,
             ablations=[grid] if grid else [],
             answers=right,
             seed=seed,
         )
-        write_bytes(draft.path / "page.html", page.encode())
+        for name, content in rankings_files(report).items():
+            write_bytes(draft.path / name, content)
         draft.finish(
             Manifest(
                 kind=KIND,
@@ -126,7 +137,13 @@ def _systems(artefacts: Sequence[Artefact]) -> dict[str, Values]:
     return systems
 
 
-def _ablation(artefacts: Sequence[Artefact], values: Sequence[Values], measure: str, seed: int) -> Ablation | None:
+def _ablation(
+    artefacts: Sequence[Artefact],
+    values: Sequence[Values],
+    measure: str,
+    clusters: Mapping[str, str] | None,
+    seed: int,
+) -> Ablation | None:
     """The grid of settings, where all rankings come from one line with braces."""
     settings = [artefact.manifest.settings.get("variant") for artefact in artefacts]
     named = [dict(each) for each in settings if isinstance(each, dict)]
@@ -134,7 +151,15 @@ def _ablation(artefacts: Sequence[Artefact], values: Sequence[Values], measure: 
         return None
     down, *across = named[0]
     runs: list[tuple[Mapping[str, object], Values]] = list(zip(named, values, strict=True))
-    return ablation(runs, measure, down=down, across=across[0] if across else "", baseline=named[0], seed=seed)
+    return ablation(
+        runs,
+        measure,
+        down=down,
+        across=across[0] if across else "",
+        baseline=named[0],
+        clusters=clusters,
+        seed=seed,
+    )
 
 
 def _answers(
@@ -149,15 +174,6 @@ def _answers(
     verdicts = {name: verdicts_of(Judged.open(path), condition) for name, path in zip(systems, judged, strict=True)}
     scores = {name: values_of(values, measure) for name, values in systems.items()}
     return answers_and_retrieval(verdicts, scores, seed=seed)
-
-
-def _facets(artefacts: Sequence[Artefact]) -> dict[str, Facets]:
-    """The facets of every question that was ranked for."""
-    return {
-        question.id: question.facets
-        for artefact in artefacts
-        for question in read_jsonl(artefact.file("questions.jsonl"), Question)
-    }
 
 
 def _show(screen: Screen, table: SystemTable, grid: Ablation | None) -> None:

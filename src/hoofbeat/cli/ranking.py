@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from hoofbeat.answering.run import count_outcomes
@@ -26,7 +26,7 @@ from hoofbeat.store.files import atomic_write
 from hoofbeat.store.manifest import Cost
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
-__all__ = ["KIND", "MEASURES", "Models", "index_bed", "index_corpus", "rank_bed", "show_measures"]
+__all__ = ["KIND", "MEASURES", "Models", "clusters_of", "index_bed", "index_corpus", "rank_bed", "show_measures"]
 
 KIND = "rankings"
 MEASURES = ("nDCG@10", "R@1", "R@10", "RR")
@@ -199,13 +199,20 @@ def _prompts(retriever: Retriever) -> dict[str, str]:
     return {name: label for stage in stages(retriever.tree) for name, label in prompts_of(stage).items()}
 
 
+def clusters_of(questions: Iterable[Question]) -> dict[str, str] | None:
+    """What questions share: the one document that answers them. None where no two share any, so each stands alone."""
+    labels = {each.id: each.documents[0] if len(each.documents) == 1 else f"question {each.id}" for each in questions}
+    return labels if len(set(labels.values())) < len(labels) else None
+
+
 def _metrics(questions: Sequence[Question], result: Evaluation, names: Sequence[str], seed: int) -> dict[str, object]:
     metrics: dict[str, object] = {}
+    measured = [question for question in questions if question.id in result.per_question]
+    clusters = clusters_of(measured)
+    labels = [clusters[question.id] for question in measured] if clusters else None
     for name in names:
-        values = [
-            result.per_question[question.id][name] for question in questions if question.id in result.per_question
-        ]
-        interval = bootstrap_mean(values, seed=seed)
+        values = [result.per_question[question.id][name] for question in measured]
+        interval = bootstrap_mean(values, clusters=labels, seed=seed)
         metrics[name] = {
             "value": result.means[name],
             "low": interval.low,
@@ -228,7 +235,7 @@ def _write_measures(
     for facet in kinds:
         for name in names:
             values = {question.id: result.per_question[question.id][name] for question in measured}
-            groups = by_facet(values, facets, facet, seed=seed).groups
+            groups = by_facet(values, facets, facet, clusters=clusters_of(measured), seed=seed).groups
             if 2 <= len(groups) <= _MOST_VALUES:
                 table += [
                     (facet, group.value, name, group.n, group.mean, group.interval.low, group.interval.high)

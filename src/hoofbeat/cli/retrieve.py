@@ -209,7 +209,7 @@ def _finish(
     if len(made) > 1 and bed.qrels:
         compared = compare_rankings(screen, [artefact.path for artefact in made], output / "comparison", seed=seed)
         if page is not None:
-            page.write_bytes(compared.file("page.html").read_bytes())
+            page.write_bytes(compared.file("report.html").read_bytes())
         screen.finish(compared, next_step=("hoofbeat", "compare", *(artefact.path for artefact in made)))
         return
     if page is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from hoofbeat.corpus.readers.qrels import read_qrels, write_qrels
 from hoofbeat.errors import InputError
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.tables import read_jsonl, write_jsonl, write_tsv
+from hoofbeat.store.tables import read_jsonl, write_jsonl
 
 __all__ = ["Benchmark", "write_benchmark"]
 
@@ -28,7 +29,9 @@ class Benchmark:
         return Benchmark(open_artefact(path, KIND))
 
     def qrels(self) -> dict[str, dict[str, int]]:
-        """Relevant documents of each question that names some."""
+        """The judged documents of each question that names some, with their grades."""
+        if self.artefact.has("qrels.tsv"):
+            return read_qrels(self.artefact.file("qrels.tsv"))
         return {q.id: dict.fromkeys(q.documents, 1) for q in self.questions if q.documents}
 
     def first(self, count: int | None) -> list[Question]:
@@ -47,13 +50,14 @@ def write_benchmark(
     counts: Counts,
     command: Sequence[str] = (),
     settings: dict[str, object] | None = None,
+    qrels: Mapping[str, Mapping[str, int]] | None = None,
 ) -> Artefact:
-    """Write a benchmark folder."""
+    """Write a benchmark folder; `qrels` are grades, where documents answer more or less well or are judged not to."""
     with create(target, replace_kind=KIND) as draft:
         write_jsonl(draft.path / "questions.jsonl", questions)
-        rows = [(q.id, document, 1) for q in questions for document in q.documents]
-        if rows:
-            write_tsv(draft.path / "qrels.tsv", ("query-id", "corpus-id", "score"), rows)
+        grades = qrels or {q.id: dict.fromkeys(q.documents, 1) for q in questions if q.documents}
+        if grades:
+            write_qrels(draft.path / "qrels.tsv", grades, "beir")
         draft.finish(
             Manifest(
                 kind=KIND,

@@ -159,7 +159,7 @@ class Hero:
         parents = Parents(self._layout, self.documents)
         sizes = [len(self.documents[name].text) for name in self._layout.names]
         fits = self.settings.fits if self.room is None else min(self.settings.fits, self.room)
-        return EvidenceTools(self._signals, parents, lambda: self._coverage, sizes, fits)
+        return EvidenceTools(self._signals, parents, sizes, fits)
 
     @cached_property
     def _long(self) -> list[bool]:
@@ -217,7 +217,7 @@ class Hero:
         return Coverage(self._signals.postings())
 
     def _weigh(self, asked: Asked, trails: list[Trail]) -> None:
-        """How strong the evidence of each search is: the mean of its best similarity and its coverage."""
+        """How strong the evidence in each source (in order) is: the mean of its best similarity and its coverage."""
         if not trails:
             return
         concepts = self._coverage.concepts(asked.query.text, asked.added)
@@ -225,6 +225,7 @@ class Hero:
         dense = trails[0].signals.get("dense")
         for trail, share in zip(trails, self._coverage.shares(concepts, table).tolist(), strict=True):
             trail.score = trail.coverage = share
+            trail.concepts, trail.covered = concepts, table
             if dense is not None:
                 found = dense.ranking(trail.place).scores
                 trail.similarity = float(found[0]) if len(found) else 0.0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hoofbeat.records import Failure, Passage
-from hoofbeat.retrieval.hero_coverage import Coverage
+from hoofbeat.retrieval.hero_coverage import Concept
 from hoofbeat.retrieval.hero_parents import Parents, Unit
 from hoofbeat.retrieval.hero_settings import NAVIGATION, HeroSettings
 from hoofbeat.retrieval.hero_signals import Asked, BySource, Signals
@@ -29,10 +32,23 @@ __all__ = ["Evidence", "EvidenceTools", "Trail", "explain"]
 class Trail:
     """What a search in one source left behind, filled in as the layers are passed.
 
-    `signals` and `fused` hold the rankings of all sources of the query, this one's at `place`.
+    `signals` and `fused` hold the rankings of all sources of the query, this one's at `place`; so does `covered`, which
+    says for the terms of the query (`concepts`) whether the evidence of a source speaks of them.
     """
 
-    __slots__ = ("coverage", "failure", "fused", "place", "reranked", "score", "signals", "similarity", "units")
+    __slots__ = (
+        "concepts",
+        "coverage",
+        "covered",
+        "failure",
+        "fused",
+        "place",
+        "reranked",
+        "score",
+        "signals",
+        "similarity",
+        "units",
+    )
 
     def __init__(self, signals: Mapping[str, BySource], fused: BySource, place: int) -> None:
         self.signals = signals
@@ -43,6 +59,8 @@ class Trail:
         self.units: list[Unit] = []
         self.score = self.coverage = 0.0
         self.similarity: float | None = None
+        self.concepts: Sequence[Concept] = ()
+        self.covered: NDArray[np.bool_] | None = None
 
     def best(self) -> list[int]:
         """The children, best first."""
@@ -54,11 +72,10 @@ class Trail:
 
 
 class EvidenceTools(NamedTuple):
-    """What evidence is laid out with; shared by all evidence of one HERO. The coverage is made when it is needed."""
+    """What evidence is laid out with; shared by all evidence of one HERO."""
 
     signals: Signals
     parents: Parents
-    coverage: Callable[[], Coverage]
     sizes: list[int]
     fits: int
 
@@ -196,12 +213,10 @@ class Evidence:
 
     def _sufficiency(self) -> Sufficiency | None:
         trail = self._trail
-        if trail is None or trail.failure is not None:
+        if trail is None or trail.covered is None or trail.failure is not None:
             return None
-        coverage = self._tools.coverage()
-        concepts = coverage.concepts(self._asked.query.text, self._asked.added)
-        table = coverage.covered(concepts, [self._units])
-        missing = [concept for concept, covered in zip(concepts, table[:, 0], strict=True) if not covered]
+        covered = trail.covered[:, trail.place].tolist()
+        missing = [concept for concept, found in zip(trail.concepts, covered, strict=True) if not found]
         return Sufficiency(
             score=trail.score,
             threshold=self._settings.enough,

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from hoofbeat.retrieval.expansion import Added, Expansions, Group, load_expansions
+
+
+def test_expansion_brings_the_other_words_of_a_group_once() -> None:
+    table = Expansions(
+        [Group(terms=["flu", "influenza"], narrower=["grippe"]), Group(terms=["flu jab", "flu vaccine"])]
+    )
+    assert table.added("Is the FLU bad?") == (Added(matched="flu", terms=("influenza",)),)
+    assert table.added("grippe") == (Added(matched="grippe", terms=("flu", "influenza")),)
+    assert table.added("flu jabs now") == (Added(matched="flu jab", terms=("flu vaccine",)),)
+    assert table.added("influenza or flu, flu") == ()
+    assert table.added("") == table.added("of the") == table.added("nothing here") == ()
+
+
+def test_the_shipped_table_is_readable_and_every_entry_can_match() -> None:
+    table = load_expansions()
+    assert table.added("Is ibuprofen ok?")[-1].terms == ("NSAID", "anti-inflammatory")
+    assert {"CMV"} <= {term for each in table.added("cytomegalovirus") for term in each.terms}
+    assert len(table.fingerprint) == 12
