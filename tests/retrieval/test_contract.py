@@ -261,3 +261,13 @@ def test_every_documented_line_runs(documented: str, model: Callable[[str], Mode
     searched = Retriever(indexes, documented, model=model).run([("q", "tacrolimus dose for a kidney transplant")], 2)
     assert not searched.failures
     assert found(searched.hits[0])[0] == "d1"
+
+
+def test_approximate_search_says_what_it_misses() -> None:
+    texts = [f"word{number} and word{number + 1} in a text" for number in range(60)]
+    indexes = IndexSet(documents_of(*texts), encoder=lambda _: HashedWords())
+    retriever = Retriever(indexes, "dense[search=ivf:6/2]")
+    retriever.search([("a", "word3 and word4"), ("b", "word40 in a text")], 5)
+    ((name, recall),) = IndexSet.recalls(retriever.describe()).items()
+    assert "2 queries" in name
+    assert 0.0 < recall <= 1.0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from hoofbeat.retrieval.analysis import ENGLISH
 from hoofbeat.retrieval.expansion import Added, Expansions, Group, load_expansions
 
 
@@ -16,6 +17,13 @@ def test_expansion_brings_the_other_words_of_a_group_once() -> None:
 
 def test_the_shipped_table_is_readable_and_every_entry_can_match() -> None:
     table = load_expansions()
+    for group in table.groups:
+        for term in [*group.terms, *group.narrower]:
+            brought = {other for each in table.added(term) for other in each.terms}
+            said = set(ENGLISH.terms(term))
+            new = [other for other in group.terms if not said.issuperset(ENGLISH.terms(other))]
+            assert not new or brought & set(new), term
+            assert term not in brought
     assert table.added("Is ibuprofen ok?")[-1].terms == ("NSAID", "anti-inflammatory")
     assert {"CMV"} <= {term for each in table.added("cytomegalovirus") for term in each.terms}
     assert len(table.fingerprint) == 12

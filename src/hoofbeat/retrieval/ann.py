@@ -27,7 +27,7 @@ from hoofbeat.retrieval.dense import Dense
 from hoofbeat.retrieval.selecting import Selection, rankings
 from hoofbeat.retrieval.topk import Indices, Ranking, check_k
 
-__all__ = ["Approximate", "Hnsw", "Ivf", "approximate"]
+__all__ = ["Approximate", "Hnsw", "Ivf", "approximate", "check_search"]
 
 Vectors = NDArray[np.float32]
 
@@ -45,11 +45,7 @@ def approximate(
     vectors: NDArray[Any], search: str, *, store: str = "float32", seed: int = 0, progress: Progress = SILENT
 ) -> Approximate:
     """The approximate search of that name, built, its recall measured on a sample of the rows themselves."""
-    match = _SPEC.fullmatch(search)
-    if not match:
-        raise UsageError(
-            f"there is no dense search {search!r}", fix="choose one of: exact, ivf, ivf:LISTS/PROBES, hnsw, hnsw:EFFORT"
-        )
+    match = _written(search)
     index: Approximate
     if match[1]:
         lists, probes = int(match[2] or 0), int(match[3] or 0)
@@ -64,6 +60,21 @@ def approximate(
         index = Hnsw(vectors, store, effort=int(match[5] or 128), progress=progress)
     index.measure(seed=seed)
     return index
+
+
+def check_search(search: str) -> None:
+    """Refuse what is no dense search."""
+    if search != "exact":
+        _written(search)
+
+
+def _written(search: str) -> re.Match[str]:
+    match = _SPEC.fullmatch(search)
+    if not match:
+        raise UsageError(
+            f"there is no dense search {search!r}", fix="choose one of: exact, ivf, ivf:LISTS/PROBES, hnsw, hnsw:EFFORT"
+        )
+    return match
 
 
 class Approximate(Dense):

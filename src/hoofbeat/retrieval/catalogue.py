@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from hoofbeat.retrieval import agents, hero_settings, reranking, writing
+from hoofbeat.retrieval.ann import check_search
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
+from hoofbeat.retrieval.instructions import instructions
 from hoofbeat.retrieval.line import Option, StageSpec
 from hoofbeat.retrieval.pooling import check_pool
 
@@ -31,9 +33,9 @@ _DENSE = StageSpec(
     "ranker",
     (
         Option("encoder", "minilm"),
-        Option("search", "exact", choices=("exact", "ivf", "hnsw")),
+        Option("search", "exact", check=check_search),
         Option("store", "float32", choices=("float32", "float16", "int8")),
-        Option("instruct", "none"),
+        Option("instruct", "none", check=instructions),
         *_CUTTING,
     ),
     summary="ranks by the similarity of an encoder's vectors",

@@ -51,6 +51,7 @@ class Expansions:
     def __init__(self, groups: list[Group], *, analyzer: Analyzer = ENGLISH, fingerprint: str = "") -> None:
         self.analyzer = analyzer
         self.fingerprint = fingerprint
+        self.groups = groups
         self._stems: list[list[tuple[str, _Stems]]] = []
         self._spelling: dict[_Stems, str] = {}
         self._by_first: defaultdict[str, dict[_Stems, list[int]]] = defaultdict(dict)

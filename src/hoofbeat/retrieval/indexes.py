@@ -153,8 +153,8 @@ class IndexSet:
         collections = settings.get("collections")
         for described in collections.values() if isinstance(collections, dict) else ():
             for name, vectors in described.get("vectors", {}).items():
-                if "recall" in vectors:
-                    found[name] = float(vectors["recall"])
+                if "recall@10" in vectors:
+                    found[f"{name} ({vectors['recall measured on']})"] = float(vectors["recall@10"])
         return found
 
     def _add(self, key: tuple[str, str], collection: PassageCollection) -> None:

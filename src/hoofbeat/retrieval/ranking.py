@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoofbeat.records import Failure
+from hoofbeat.retrieval.ann import Approximate
 from hoofbeat.retrieval.chunking import Chunking, pieces
 from hoofbeat.retrieval.collection import PassageCollection
 from hoofbeat.retrieval.indexes import IndexSet
@@ -146,6 +147,8 @@ def _searcher(
         groups += [(owner, part) for part in parts]
     words = instructions(stage.word("instruct"))
     vectors = _means(groups, queries, encoder, words)
+    if isinstance(dense, Approximate) and "queries" not in dense.measured_on:
+        dense.measure(vectors)
     return lambda numbers, k: dense.search(vectors[numbers], k, allowed), [owner for owner, _ in groups]
 
 

@@ -2,9 +2,9 @@
 
 One text goes through the model at a time, several texts side by side on one thread each: nothing is padded, so a text's
 vector can't depend on its neighbours or on the number of threads. Other ways were measured on two cores (abstracts of
-240 tokens, MiniLM): batches of equal length took 0.93 to 0.97 of the time, which is within the noise of measuring,
-and two threads inside one text 1.2 to 1.3. Three quarters of the time go into matrix products that run at the
-processor's limit: the file's 8-bit weights are unpacked to 32 bits, so quicker 8-bit products would give other vectors.
+240 tokens, MiniLM): batches of equal length took 0.93 to 1.04 of the CPU time, two threads inside one text 1.2 to 1.4.
+Three quarters of the time go into matrix products of 32-bit floats, to which the file's 8-bit weights are unpacked:
+quicker 8-bit products would give other vectors.
 """
 
 from __future__ import annotations
