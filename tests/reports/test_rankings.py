@@ -18,7 +18,8 @@ from hoofbeat.findings.correlation import AnswersAndRetrieval, answers_and_retri
 from hoofbeat.findings.systems import compare_systems
 from hoofbeat.records import Facets
 from hoofbeat.reports.model import Report, Table, charts_in, tables_in
-from hoofbeat.reports.rankings import flat_rows, rankings_files, rankings_page, rankings_report
+from hoofbeat.reports.page import to_html
+from hoofbeat.reports.rankings import flat_rows, rankings_files, rankings_report
 from hoofbeat.reports.sections.breakdowns import ablation_table
 from hoofbeat.store.tables import read_tsv, write_tsv
 from tests.reports.examples import HOSTILE
@@ -138,14 +139,16 @@ def test_tables_tell_what_the_findings_found() -> None:
 
 def test_the_page_is_whole_and_says_the_same() -> None:
     report = whole()
-    page = rankings_page(
-        SYSTEMS,
-        title="Retrievers",
-        baseline="bm25",
-        facets=FACETS,
-        sets={f"q{number}": SETS[number % 3] for number in range(40)},
-        ablations=grids(),
-        answers=answers(),
+    page = to_html(
+        rankings_report(
+            SYSTEMS,
+            title="Retrievers",
+            baseline="bm25",
+            facets=FACETS,
+            sets={f"q{number}": SETS[number % 3] for number in range(40)},
+            ablations=grids(),
+            answers=answers(),
+        )
     )
     assert page == rankings_files(report)["report.html"].decode()
     assert not re.search(r'(?:src|href)="(?!#)', page)
@@ -221,7 +224,9 @@ def test_measures_of_ones_own() -> None:
 def test_hostile_names_stay_text() -> None:
     facets: dict[str, Facets] = {f"q{n}": {HOSTILE: [HOSTILE, str(n % 2)]} for n in range(4)}
     systems = {HOSTILE: system(0.3, 1, 4), "b": system(0.5, 2, 4)}
-    page = rankings_page(systems, title=HOSTILE, facets=facets, sets=dict.fromkeys(systems[HOSTILE], HOSTILE))
+    page = to_html(
+        rankings_report(systems, title=HOSTILE, facets=facets, sets=dict.fromkeys(systems[HOSTILE], HOSTILE))
+    )
     assert "<script>window.owned" not in page
     assert "\u202e" not in page
     assert len(parsed(page).findall(".//script")) == 1

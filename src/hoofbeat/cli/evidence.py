@@ -21,6 +21,7 @@ from hoofbeat.store.tables import read_jsonl, write_jsonl
 __all__ = ["KIND", "SourceEvidence", "find_evidence", "show_evidence"]
 
 KIND = "evidence"
+_SHOWN = 5
 
 
 class SourceEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -97,5 +98,7 @@ def show_evidence(screen: Screen, artefact: Artefact, count: int) -> None:
         screen.title(f"{each.question} in {each.document}")
         if each.trace is not None:
             screen.say(explain_trace(each.trace))
-        for passage in each.passages:
+        for passage in each.passages[:_SHOWN]:
             screen.say(f"  {passage.heading}: {' '.join(passage.text.split())[:160]}")
+        if len(each.passages) > _SHOWN:
+            screen.say(f"  and {len(each.passages) - _SHOWN} more passages")

@@ -1,8 +1,8 @@
 """Rankings of several systems as one page: who is better, by how much, how surely, and where.
 
 Everything comes in as plain mappings (system to question to measure to value), so that rankings folders, runs of other
-programs and figures of a paper can be set side by side. `rankings_page` gives the page, `rankings_files` the page with
-its tables and charts as files.
+programs and figures of a paper can be set side by side. `rankings_report` gives the report, `rankings_files` the page
+with its tables and charts as files.
 """
 
 from __future__ import annotations
@@ -32,42 +32,12 @@ from hoofbeat.reports.sections.systems import (
 from hoofbeat.reports.sheets import to_csv
 from hoofbeat.reports.words import count_of, slug, written
 
-__all__ = ["flat_rows", "rankings_files", "rankings_page", "rankings_report"]
+__all__ = ["flat_rows", "rankings_files", "rankings_report"]
 
 _NOTICE = "Research software. Not for clinical use."
 _MAIN = "nDCG@10"
 _FACETS = 4
 _HEADS = {1: ("",), 2: (" low", " high"), 3: ("", " low", " high")}
-
-
-def rankings_page(
-    systems: Systems,
-    *,
-    title: str = "Rankings compared",
-    main: str = "",
-    baseline: str = "",
-    facets: Mapping[str, Facets] | None = None,
-    sets: Mapping[str, str] | None = None,
-    clusters: Mapping[str, str] | None = None,
-    ablations: Sequence[Ablation] = (),
-    answers: Sequence[AnswersAndRetrieval] = (),
-    seed: int = 0,
-) -> str:
-    """The whole comparison as one HTML page that needs nothing else; see `rankings_report`."""
-    return to_html(
-        rankings_report(
-            systems,
-            title=title,
-            main=main,
-            baseline=baseline,
-            facets=facets,
-            sets=sets,
-            clusters=clusters,
-            ablations=ablations,
-            answers=answers,
-            seed=seed,
-        )
-    )
 
 
 def rankings_report(

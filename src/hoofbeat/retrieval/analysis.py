@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
-from itertools import chain, count
+from itertools import chain, count, islice
 from threading import Lock
 from typing import NamedTuple
 
@@ -175,8 +175,9 @@ class Numberer:
 
     def __init__(self, analyzer: Analyzer) -> None:
         self.analyzer = analyzer
-        self.names: list[str] = []
-        self._terms: dict[str, int] = {}
+        self._terms: defaultdict[str | None, int] = defaultdict(count().__next__)
+        self.names: list[str | None] = [None]  # number 0 are the stop words
+        assert self._terms[None] == 0
         self._pieces: defaultdict[str, int] = defaultdict(count().__next__)
         self._flat = np.empty(0, np.int32)
         self._starts = np.zeros(1, np.int32)
@@ -207,17 +208,12 @@ class Numberer:
         """Analyse pieces that come for the first time."""
         words, sizes = self.analyzer.words_of(new)
         terms = self.analyzer.terms_of(words)
-        numbers = np.array([-1 if term is None else self._number(term) for term in terms], np.int32)
-        kept = numbers >= 0
+        numbers = np.fromiter(map(self._terms.__getitem__, terms), np.int32, len(terms))
+        self.names += islice(self._terms, len(self.names), None)
+        kept = numbers > 0
         ends = np.concatenate([[0], np.cumsum(kept)])[np.cumsum(sizes)]
         self._starts = np.concatenate([self._starts, (len(self._flat) + ends).astype(np.int32)])
         self._flat = np.concatenate([self._flat, numbers[kept]])
-
-    def _number(self, term: str) -> int:
-        number = self._terms.setdefault(term, len(self.names))
-        if number == len(self.names):
-            self.names.append(term)
-        return number
 
 
 def _cut(analyzer: Analyzer, texts: list[str]) -> tuple[list[str], NDArray[np.int32], NDArray[np.int64]]:

@@ -23,7 +23,7 @@ from hoofbeat.models.embedded import default_threads
 from hoofbeat.models.encoders.base import EncoderBase, TokenStates, Vectors, readable, unit
 from hoofbeat.progress import SILENT, Progress
 
-__all__ = ["MiniLM", "OnnxEncoder", "Pooling", "Tokens"]
+__all__ = ["MiniLM", "OnnxEncoder", "Pooling", "TokenisedEncoder", "Tokens"]
 
 Pooling = Literal["mean", "cls", "max", "lasttoken"]
 
@@ -54,7 +54,22 @@ class Tokens:
         return offsets
 
 
-class OnnxEncoder(EncoderBase):
+class TokenisedEncoder(EncoderBase):
+    """What encoders with a tokenizer of their own share."""
+
+    _tokens: Tokens
+
+    @property
+    def window(self) -> int:
+        """How many tokens of a text are read, the model's own marks not counted."""
+        return self._tokens.window
+
+    def token_spans(self, text: str) -> list[tuple[int, int]]:
+        """Where each token of a text starts and ends, in characters; nothing is cut off."""
+        return self._tokens.spans(text)
+
+
+class OnnxEncoder(TokenisedEncoder):
     """A transformer encoder: the states of a text's tokens, pooled to one vector of unit length."""
 
     def __init__(
@@ -90,15 +105,6 @@ class OnnxEncoder(EncoderBase):
         lowered = ";lower" if lower else ""
         runtime = f"onnxruntime={onnxruntime.__version__}"
         self.identity = f"{name}@{digest[:12]};max={longest};pooling={pooling}{lowered};{runtime}"
-
-    @property
-    def window(self) -> int:
-        """How many tokens of a text are read, the model's own marks not counted."""
-        return self._tokens.window
-
-    def token_spans(self, text: str) -> list[tuple[int, int]]:
-        """Where each token of a text starts and ends, in characters; nothing is cut off."""
-        return self._tokens.spans(text)
 
     def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
         """One row per text, in their order: float32, of unit length."""

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError
 from hoofbeat.models import weights
-from hoofbeat.models.encoders.base import EncoderBase, Vectors, readable, unit
-from hoofbeat.models.encoders.onnx import Tokens
+from hoofbeat.models.encoders.base import Vectors, readable, unit
+from hoofbeat.models.encoders.onnx import TokenisedEncoder, Tokens
 from hoofbeat.progress import SILENT, Progress
 
 __all__ = ["Potion", "StaticEncoder", "read_safetensors"]
@@ -35,7 +35,7 @@ class _Tensor(msgspec.Struct):
     data_offsets: tuple[int, int]
 
 
-class StaticEncoder(EncoderBase):
+class StaticEncoder(TokenisedEncoder):
     """Token vectors from a safetensors file, averaged."""
 
     def __init__(self, *, name: str, model: Path, tokenizer: Path, digest: str, longest: int = 512) -> None:
@@ -53,15 +53,6 @@ class StaticEncoder(EncoderBase):
         unknown = getattr(self._tokens.cut.model, "unk_token", None)
         self._unknown = self._tokens.cut.token_to_id(unknown) if unknown else None
         self._check(model)
-
-    @property
-    def window(self) -> int:
-        """How many tokens of a text are read."""
-        return self._tokens.window
-
-    def token_spans(self, text: str) -> list[tuple[int, int]]:
-        """Where each token of a text starts and ends, in characters; nothing is cut off."""
-        return self._tokens.spans(text)
 
     def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
         """One row per text, in their order: float32, of unit length; zero for a text without known tokens."""
