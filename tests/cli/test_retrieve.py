@@ -156,6 +156,18 @@ def test_every_source_by_itself_with_its_trace(corpus: Path, tmp_path: Path) -> 
     assert rows[1]["passages"][0]["text"].startswith("The tacrolimus dose")
 
 
+def test_a_writer_may_stand_before_hero(corpus: Path, tmp_path: Path) -> None:
+    with FaultServer() as server:
+        hoofbeat(
+            "retrieve", "corpus", "--query", "jaundice", "--with", "query2doc > hero[dense=0,route=0]", "--each-source",
+            "--model", server.spec(), "-o", "evidence", folder=tmp_path,
+        )  # fmt: skip
+        assert len(server.seen) == 1
+    rows = [json.loads(row) for row in (tmp_path / "evidence" / "evidence.jsonl").read_text("utf-8").splitlines()]
+    assert "answer" in rows[3]["trace"]["searched"]
+    assert rows[3]["trace"]["searched"].count("jaundice") == 5
+
+
 def test_a_writer_s_failures_are_counted_apart_and_traced(corpus: Path, tmp_path: Path) -> None:
     with FaultServer() as server:
         words = [

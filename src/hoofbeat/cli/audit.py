@@ -43,7 +43,7 @@ def plan_audit(
 
     def search(asked: Sequence[Question], source: str) -> list[list[Passage]]:
         found = retriever.evidence([(q.id, q.full_text) for q in asked], [source], passages)
-        return [list(each.passages) for each in found]
+        return [list(each.parts) for each in found]
 
     return AuditPlan(
         questions=questions,

@@ -132,9 +132,12 @@ class Retriever:
         HERO brings query after query, another line source after source. `room` is how many characters the model that
         reads the evidence can be shown.
         """
-        if isinstance(self.tree, Stage) and self.tree.spec.name == "hero":
-            hero = make_hero(self.indexes, self.tree, _Tools(self, self.tree, Scope(True, None)), room=room)
-            asked = [SearchQuery(id=name, text=text) for name, text in queries]
+        steps = self.tree.steps if isinstance(self.tree, Pipeline) else (self.tree,)
+        last = steps[-1]
+        if isinstance(last, Stage) and last.spec.name == "hero":
+            scope = Scope(True, None)
+            hero = make_hero(self.indexes, last, _Tools(self, last, scope), room=room)
+            asked = self._write(steps, [SearchQuery(id=name, text=text) for name, text in queries], scope)
             yield from hero.evidence_all(asked, [list(sources)] * len(asked))
             return
         for source in sources:
@@ -203,19 +206,25 @@ class Retriever:
         return fused
 
     def _rank_pipeline(self, node: Pipeline, queries: Sequence[SearchQuery], k: int, scope: Scope) -> list[Ranked]:
+        queries = self._write(node.steps, queries, scope)
         at = next(number for number, step in enumerate(node.steps) if step.kind == "ranker")
-        for number, step in enumerate(node.steps[:at]):
-            assert isinstance(step, Stage)
-            rest = node.steps[number + 1 :]
-            follows = rest[0] if len(rest) == 1 else Pipeline(rest)
-            writer = self._writers.get(step) or make_writer(step)
-            queries = _written(writer, queries, _Tools(self, follows, scope))
         rerankers = [step for step in node.steps[at + 1 :] if isinstance(step, Stage)]
         depth = max([k, *(step.depth or RERANKED for step in rerankers)])
         ranked = self.rank(node.steps[at], queries, depth, scope)
         for step in rerankers:
             ranked = self._rerank(step, ranked, scope)
         return [found.first(k) for found in ranked]
+
+    def _write(self, steps: Sequence[Node], queries: Sequence[SearchQuery], scope: Scope) -> list[SearchQuery]:
+        """The queries after the writers that stand before the ranker."""
+        for number, step in enumerate(steps):
+            if not isinstance(step, Stage) or step.kind != "query":
+                break
+            rest = tuple(steps[number + 1 :])
+            follows = rest[0] if len(rest) == 1 else Pipeline(rest)
+            writer = self._writers.get(step) or make_writer(step)
+            queries = _written(writer, queries, _Tools(self, follows, scope))
+        return list(queries)
 
     def _rerank(self, stage: Stage, ranked: list[Ranked], scope: Scope) -> list[Ranked]:
         depth = stage.depth or RERANKED

@@ -32,6 +32,11 @@ class LineEvidence(NamedTuple):
     sufficient: bool = True
     trace: HeroTrace | None = None
 
+    @property
+    def parts(self) -> tuple[Passage, ...]:
+        """The passages: none of them goes over a section's border."""
+        return self.passages
+
 
 class _Documents(Mapping[str, Document]):
     """The documents of an index set by their ids; each is fetched once."""
