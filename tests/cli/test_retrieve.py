@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,19 @@ def test_several_lines_are_compared_on_a_page(beir: Path, tmp_path: Path) -> Non
     assert json_of(again)["metrics"] == value["metrics"]
     wrong = hoofbeat("compare", "out/01-bm25", folder=tmp_path, code=2)
     assert "two rankings or more" in wrong.stderr
+
+
+def test_one_line_over_several_sets_has_an_average_over_them(beir: Path, tmp_path: Path) -> None:
+    shutil.copytree(beir, tmp_path / "second")
+    for name in ("invented", "second"):
+        hoofbeat("retrieve", name, "--with", "bm25", "--with", "bm25[b=1]", "-o", f"out-{name}", folder=tmp_path)
+    made = [f"out-{name}/{line}" for name in ("invented", "second") for line in ("01-bm25", "02-bm25-b-1")]
+    hoofbeat("compare", *made, "-o", "sets", folder=tmp_path)
+    systems = (tmp_path / "sets" / "systems.tsv").read_text(encoding="utf-8").splitlines()
+    assert systems[1].split("\t")[1:3] == ["bm25", "6"]
+    assert "second" in (tmp_path / "sets" / "report.md").read_text(encoding="utf-8")
+    done = hoofbeat("compare", *made[:3], "-o", "sets", folder=tmp_path, code=2)
+    assert "not every line was run over every set" in done.stderr
 
 
 def test_braces_make_an_ablation_table(beir: Path, tmp_path: Path) -> None:

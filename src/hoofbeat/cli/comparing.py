@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.ranking import KIND as RANKINGS
 from hoofbeat.cli.ranking import clusters_of
@@ -47,21 +49,16 @@ def compare_rankings(
     set against how good the ranking was.
     """
     artefacts = [open_artefact(folder, RANKINGS) for folder in folders]
-    systems = _systems(artefacts)
     common = set.intersection(*(set(artefact.manifest.metrics) for artefact in artefacts))
     measures = [name for name in artefacts[0].manifest.metrics if name in common]
     if not measures:
         raise UsageError("these rankings have no measure in common", fix="rank them with the same --measure")
-    questions = {
-        question.id: question
-        for artefact in artefacts
-        for question in read_jsonl(artefact.file("questions.jsonl"), Question)
-    }.values()
-    clusters = clusters_of(questions)
+    systems, asked, sets = _systems(artefacts)
+    clusters = clusters_of(asked)
     tables = [
         compare_systems(systems, measure, baseline=baseline, clusters=clusters, seed=seed) for measure in measures
     ]
-    grid = _ablation(artefacts, list(systems.values()), measures[0], clusters, seed)
+    grid = None if sets else _ablation(artefacts, list(systems.values()), measures[0], clusters, seed)
     right = _answers(systems, judged, condition, measures[0], seed)
     _show(screen, tables[0], grid)
     with create(target, replace_kind=KIND) as draft:
@@ -71,7 +68,8 @@ def compare_rankings(
             title="Retrievers compared",
             main=measures[0],
             baseline=baseline,
-            facets={question.id: question.facets for question in questions},
+            facets={question.id: question.facets for question in asked},
+            sets=sets,
             clusters=clusters,
             ablations=[grid] if grid else [],
             answers=right,
@@ -82,7 +80,7 @@ def compare_rankings(
         draft.finish(
             Manifest(
                 kind=KIND,
-                title=f"{len(artefacts)} retrievers over {tables[0].n} questions",
+                title=f"{len(systems)} retrievers over {tables[0].n} questions",
                 command=list(command),
                 inputs=[artefact.reference() for artefact in artefacts],
                 settings={"systems": list(systems), "baseline": baseline},
@@ -118,23 +116,35 @@ def verdicts_of(judged: Judged, condition: str) -> dict[str, bool | None]:
     }
 
 
-def _systems(artefacts: Sequence[Artefact]) -> dict[str, Values]:
-    """Each ranking's measures under its line; lines that come twice are told apart by their folders."""
-    titles = Counter(artefact.manifest.title for artefact in artefacts)
+def _systems(artefacts: Sequence[Artefact]) -> tuple[dict[str, Values], list[Question], dict[str, str] | None]:
+    """Each line's measures by question, the questions, and the set that each belongs to where there are several sets.
+
+    Rankings of one line over several sets are one system; its questions are then named after their sets. A line that
+    comes twice over one set is told apart by its folder.
+    """
+    beds = list(dict.fromkeys(str(artefact.manifest.settings["bed"]) for artefact in artefacts))
+    times = Counter((artefact.manifest.title, artefact.manifest.settings["bed"]) for artefact in artefacts)
     systems: dict[str, Values] = {}
+    asked: dict[str, Question] = {}
+    sets: dict[str, str] = {}
     for artefact in artefacts:
-        title = artefact.manifest.title
-        name = title if titles[title] == 1 else f"{title} ({artefact.path.name})"
-        if name in systems or not artefact.has("queries.tsv"):
-            raise UsageError(
-                f"{artefact.path} {'is named twice' if name in systems else 'has no measures'}",
-                fix="name different rankings of a benchmark with judgments",
-            )
-        values: Values = {}
+        title, bed = artefact.manifest.title, str(artefact.manifest.settings["bed"])
+        values = systems.setdefault(title if times[title, bed] == 1 else f"{title} ({artefact.path.name})", {})
+        before = f"{bed}: " if len(beds) > 1 else ""
+        if not artefact.has("queries.tsv"):
+            raise UsageError(f"{artefact.path} has no measures", fix="name rankings of a benchmark with judgments")
+        for question in read_jsonl(artefact.file("questions.jsonl"), Question):
+            asked[before + question.id] = replace(question, id=before + question.id)
+            sets[before + question.id] = bed
         for row in read_tsv(artefact.file("queries.tsv")):
-            values.setdefault(row["query"], {})[row["measure"]] = float(row["value"])
-        systems[name] = values
-    return systems
+            values.setdefault(before + row["query"], {})[row["measure"]] = float(row["value"])
+    if len(systems) * len(beds) != len(artefacts):
+        raise UsageError(
+            "not every line was run over every set, or a folder is named twice",
+            where=f"{len(systems)} lines, {len(beds)} sets, {len(artefacts)} folders",
+            fix="name the rankings of each line over each of the sets, once",
+        )
+    return systems, list(asked.values()), sets if len(beds) > 1 else None
 
 
 def _ablation(
