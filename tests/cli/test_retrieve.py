@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hoofbeat.teaching import cases_folder
 from tests.cli.support import hoofbeat, json_of
 from tests.helpers import shared_data
 from tests.models.fault_server import FaultServer
@@ -118,6 +119,22 @@ def test_means_by_facet_stand_beside_the_measures(beir: Path, tmp_path: Path) ->
     hoofbeat("retrieve", "invented", "--with", "bm25", folder=tmp_path)
     rows = (tmp_path / "rankings" / "facets.tsv").read_text(encoding="utf-8").splitlines()
     assert {row.split("\t")[1] for row in rows[1:]} == {"drugs", "rejection", "complications"}
+
+
+def test_right_answers_are_set_against_good_rankings(tmp_path: Path) -> None:
+    hoofbeat("corpus", "import", str(cases_folder()), "-o", "cases", folder=tmp_path)
+    hoofbeat("build", "teaching", "cases", "-o", "bench", folder=tmp_path)
+    hoofbeat("retrieve", "bench", "--with", "bm25[b={0.4|1}]", "-o", "ranked", folder=tmp_path)
+    with FaultServer() as server:
+        hoofbeat("answer", "bench", "--model", server.spec(), "-o", "run", folder=tmp_path)
+        hoofbeat("judge", "run", "--model", server.spec(), "-o", "judged", folder=tmp_path)
+    ranked = ["ranked/01-bm25", "ranked/02-bm25-b-1"]
+    hoofbeat("compare", *ranked, "--judged", "judged", "--judged", "judged", "-o", "both", folder=tmp_path)
+    head, *rows = (tmp_path / "both" / "answers.tsv").read_text(encoding="utf-8").splitlines()
+    assert head.split("\t")[:4] == ["system", "n", "unscored", "accuracy"]
+    assert [row.split("\t")[0] for row in rows] == ["bm25", "bm25[b=1]"]
+    few = hoofbeat("compare", *ranked, "--judged", "judged", "-o", "both", folder=tmp_path, code=2)
+    assert "give --judged once for each ranking" in few.stderr
 
 
 @pytest.fixture

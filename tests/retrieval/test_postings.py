@@ -202,6 +202,14 @@ def test_files_that_do_not_belong_together_are_refused(saved: Path) -> None:
         Postings.load(saved)
 
 
+def test_rows_that_go_backwards_are_refused(saved: Path) -> None:
+    starts = np.load(saved / "starts.npy")
+    starts[3] = starts[5]
+    np.save(saved / "starts.npy", starts)
+    with pytest.raises(ArtefactError, match="does not ascend"):
+        Postings.load(saved)
+
+
 def test_rows_that_name_texts_that_are_not_there_are_refused_when_searched(tmp_path: Path) -> None:
     Postings.build(["fever", "fever"]).save(tmp_path)
     path = tmp_path / "texts.npy"

@@ -5,6 +5,7 @@ Standard output is for results: with `--json` one object, otherwise the few line
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import time
@@ -23,6 +24,8 @@ from hoofbeat.progress import Task
 from hoofbeat.store import Artefact, Cost
 
 __all__ = ["Screen"]
+
+_FILE_WIDTH = 240
 
 
 class _Bar:
@@ -67,6 +70,8 @@ class Screen:
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
         self._console = Console(stderr=True, highlight=False)
+        if not self._console.is_terminal and "COLUMNS" not in os.environ:
+            self._console.width = _FILE_WIDTH  # in a file no column need be cut
         self._began = time.monotonic()
 
     @contextmanager

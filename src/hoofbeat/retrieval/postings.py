@@ -118,6 +118,8 @@ class Postings:
             found = (len(lengths), len(names), len(starts) - 1, len(texts), len(counts), int(starts[-1]))
             if found != (meta.texts, meta.terms, meta.terms, meta.postings, meta.postings, meta.postings):
                 raise ValueError("its files do not belong together")
+            if starts[0] != 0 or (np.diff(starts) <= 0).any():
+                raise ValueError("starts.npy does not ascend")
         except (OSError, ValueError, KeyError, TypeError, IndexError, EOFError) as error:
             raise ArtefactError(
                 f"the lexical index is damaged: {error}", where=str(folder), fix=_BUILD_AGAIN
