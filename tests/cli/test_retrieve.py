@@ -81,6 +81,7 @@ def test_several_lines_are_compared_on_a_page(beir: Path, tmp_path: Path) -> Non
         "01-bm25",
         "02-bm25-b-1-chunk-whole",
         "comparison",
+        "lines.tsv",
     ]
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<svg" in page
@@ -241,3 +242,109 @@ def test_a_figure_that_does_not_come_out_is_an_error(beir: Path, tmp_path: Path)
     beir.rename(tmp_path / "nfcorpus-preprocessed")
     done = hoofbeat("verify", "retrieval", "--data", ".", "--json", folder=tmp_path, code=1)
     assert "did not come out" in json_of(done)["error"]
+
+
+def test_several_lines_replace_their_own_folders_and_no_others(beir: Path, tmp_path: Path) -> None:
+    hoofbeat("retrieve", "invented", "--with", "bm25[b={0|0.5|1}]", "-o", "out", folder=tmp_path)
+    hoofbeat("retrieve", "invented", "--with", "bm25[b={0|1}]", "-o", "out", folder=tmp_path)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "01-bm25-b-0", "02-bm25-b-1", "comparison", "lines.tsv",
+    ]  # fmt: skip
+    for place in ("invented", "out/01-bm25-b-0"):
+        before = sorted(path.name for path in (tmp_path / place).iterdir())
+        done = hoofbeat("retrieve", "invented", "--with", "bm25[b={0|1}]", "-o", place, folder=tmp_path, code=1)
+        assert "choose another folder" in done.stderr
+        assert sorted(path.name for path in (tmp_path / place).iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "code"),
+    [
+        (["--with", "bm25", "--page", "p.html"], "needs two lines or more", 2),
+        (["--with", "bm25[b={0|1}]", "--page", "no/p.html"], "that folder does not exist", 1),
+        (["--with", "bm25[b={0|1}]", "--page", "mine.html"], "Hoofbeat did not write", 1),
+        (["--with", "bm25", "--measure", "R@200"], "--top 200", 2),
+        (["--with", "bm25", "--query", "x"], "has its own questions", 2),
+        (["--with", "hyde > query2doc > bm25"], "would discard what hyde has written", 2),
+    ],
+)
+def test_what_can_t_work_is_said_before_any_work(
+    beir: Path, tmp_path: Path, words: list[str], said: str, code: int
+) -> None:
+    (tmp_path / "mine.html").write_text("<p>mine</p>", encoding="utf-8")
+    done = hoofbeat("retrieve", "invented", *words, folder=tmp_path, code=code)
+    assert said in done.stderr
+    assert not (tmp_path / "rankings").exists()
+    assert (tmp_path / "mine.html").read_text(encoding="utf-8") == "<p>mine</p>"
+
+
+def test_what_lowers_a_measure_is_said(beir: Path, tmp_path: Path) -> None:
+    with (beir / "qrels" / "test.tsv").open("a", encoding="utf-8") as stream:
+        stream.write("q9\td1\t1\n")
+    done = hoofbeat("retrieve", "invented", "--with", "bm25", "--where", "organ=kidney", folder=tmp_path)
+    assert "1 questions have no relevant document among those ranked" in done.stderr
+    assert "1 judged questions are not among the questions" in done.stderr
+
+
+def test_ids_with_spaces_cost_only_the_trec_file(beir: Path, tmp_path: Path) -> None:
+    for name in ("queries.jsonl", "qrels/test.tsv"):
+        path = beir / name
+        path.write_text(path.read_text(encoding="utf-8").replace("q1", "q one"), encoding="utf-8")
+    done = hoofbeat("retrieve", "invented", "--with", "bm25", folder=tmp_path)
+    assert "no run.trec was written" in done.stderr
+    assert not (tmp_path / "rankings" / "run.trec").exists()
+    (beir / "queries.jsonl").write_text('{"_id": "q2", "text": "a"}\n{"_id": "q2", "text": "b"}\n', encoding="utf-8")
+    twice = hoofbeat("retrieve", "invented", "--with", "bm25", folder=tmp_path, code=1)
+    assert "two questions have the id 'q2'" in twice.stderr
+
+
+def test_rankings_of_different_data_under_one_name_are_not_compared(beir: Path, tmp_path: Path) -> None:
+    hoofbeat("retrieve", "invented", "--with", "bm25", "-o", "a", folder=tmp_path)
+    shutil.copytree(beir, tmp_path / "other" / "invented")
+    with (tmp_path / "other" / "invented" / "qrels" / "test.tsv").open("a", encoding="utf-8") as stream:
+        stream.write("q3\td1\t1\n")
+    hoofbeat("retrieve", "other/invented", "--with", "bm25[b=1]", "-o", "b", folder=tmp_path)
+    done = hoofbeat("compare", "a", "b", folder=tmp_path, code=2)
+    assert "different questions or documents under one name" in done.stderr
+
+
+def test_a_corpus_edited_in_place_is_indexed_anew(corpus: Path, tmp_path: Path) -> None:
+    words = ["retrieve", "corpus", "--query", "zebrafish", "--with", "bm25", "--explain", "1"]
+    hoofbeat(*words, folder=tmp_path)
+    documents = corpus / "documents.jsonl"
+    documents.write_text(documents.read_text(encoding="utf-8").replace("Jaundice", "Zebrafish"), encoding="utf-8")
+    assert "1. d4" in hoofbeat(*words, folder=tmp_path).stderr
+
+
+def test_a_cache_that_can_t_be_written_only_costs_time(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    words = ["retrieve", "corpus", "--query", "jaundice", "--with", "bm25", "--explain", "1"]
+    done = hoofbeat(*words, folder=tmp_path, extra={"HOOFBEAT_CACHE": str(tmp_path / "file")})
+    assert "HOOFBEAT_CACHE can name another folder" in done.stderr or "HOOFBEAT_CACHE to a folder" in done.stderr
+    assert "1. d4" in done.stderr
+
+
+def test_an_embeddings_endpoint_is_estimated_counted_and_recorded(corpus: Path, tmp_path: Path) -> None:
+    with FaultServer() as server:
+        words = ["retrieve", "corpus", "--query", "jaundice", "--with", f"dense[encoder={server.spec()}]", "--json"]
+        assert json_of(hoofbeat(*words, "--estimate", folder=tmp_path))["estimate"]["calls"] == 1
+        value = json_of(hoofbeat(*words, folder=tmp_path))
+    assert value["cost"]["calls"] == 6  # four documents, the query, and one text that tells the dimension
+    manifest = json.loads((tmp_path / "rankings" / "manifest.json").read_text(encoding="utf-8"))
+    assert any(name.startswith("encoder ") for name in manifest["models"])
+
+
+def test_what_a_model_wrote_does_not_steer_the_terminal(corpus: Path, tmp_path: Path) -> None:
+    done = hoofbeat(
+        "retrieve",
+        "corpus",
+        "--query",
+        "jaundice \x1b[31m[bold]red",
+        "--with",
+        "bm25",
+        "--explain",
+        "1",
+        folder=tmp_path,
+    )
+    assert "\x1b" not in done.stderr
+    assert "jaundice [31m[bold]red" in done.stderr

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from hoofbeat.models.encoder import Encoder
+from hoofbeat.models.encoder import Encoder, Instructions
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Failure, Section
 from hoofbeat.retrieval.chunking import Chunking, cut
@@ -82,6 +84,21 @@ def only(**weights: float) -> HeroSettings:
     """One signal, and children as they were found."""
     none = {"dense": 0.0, "bm25": 0.0, "sections": 0.0, "titles": 0.0}
     return msgspec.structs.replace(LONG, expand="none", parents=False, **{**none, **weights})
+
+
+class Prompted(HashedWords):
+    """An encoder that was trained with prompts; keeps what it was given to encode, call by call."""
+
+    name = identity = "prompted"
+    prompts = Instructions(query="Q: ", document="D: ")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[list[str]] = []
+
+    def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> NDArray[np.float32]:
+        self.read.append(list(texts))
+        return super().encode(texts, progress)
 
 
 class ByWord:

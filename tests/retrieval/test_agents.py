@@ -323,7 +323,7 @@ def test_agents_search_together_and_their_search_may_use_a_model(ledger: Ledger)
     assert tools.searches == [("", ("A fact.",) * 6, 10)]
 
 
-@pytest.mark.parametrize("line", ["search-o1", "search-r1 > bm25 + dense", "search-o1 > hyde > bm25"])
+@pytest.mark.parametrize("line", ["search-o1", "search-r1 > bm25 + dense"])
 def test_in_a_line_an_agent_searches_with_what_follows_it(ledger: Ledger, line: str) -> None:
     script = [
         Says(STEP, "you searched for", DONE),

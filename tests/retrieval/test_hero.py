@@ -15,6 +15,7 @@ from hoofbeat.models import load_encoder
 from hoofbeat.records import Document, Failure
 from hoofbeat.retrieval.analysis import ENGLISH
 from hoofbeat.retrieval.hero import SPEC, Hero, HeroSettings, HeroTrace, explain
+from hoofbeat.retrieval.hero_coverage import Coverage
 from hoofbeat.retrieval.line import Stage, parse
 from hoofbeat.retrieval.stages import SearchQuery
 from tests.helpers import needs_weights
@@ -86,6 +87,37 @@ def test_sufficiency_by_hand() -> None:
     assert both is not None
     assert both.similarity is not None
     assert both.score == pytest.approx((both.similarity + both.coverage) / 2)
+
+
+@pytest.mark.parametrize(
+    "question", ["no tub for six weeks", "tub water zebra", "cat", "of the", " ".join(BOOK.text.split())]
+)
+def test_the_strength_of_evidence_does_not_depend_on_the_other_sources(question: str) -> None:
+    others = [laid_out(f"other{n}", (1, "Tub", "tub zebra week " * (40 * n + 1)), (1, "Six", "six")) for n in range(7)]
+    settings = msgspec.structs.replace(LONG, top=2, neighbours=0)
+    among = hero(*others[:3], BOOK, *others[3:], settings=settings)
+    alone = one(hero(BOOK, settings=settings), question).trace.sufficiency
+    assert alone is not None
+    assert one(among, question).trace.sufficiency == alone
+    (together,) = [each for each in among.evidence_all([ask(question)]) if each.document == "book"]
+    assert together.trace.sufficiency == alone
+
+
+def test_terms_are_rare_or_not_in_their_own_source() -> None:
+    other = laid_out("other", (1, "Tub", "tub"), (1, "Bath", "tub cat"), (1, "Tray", "tub"))
+    coverage = Coverage((children := collections([BOOK, other])[0]).bm25(0.9, 0.4).postings, children.bounds)
+    weights = coverage.weights(coverage.concepts("tub cat zebra", []), [0, 1])
+
+    def rarity(frequency: int, total: int) -> float:
+        return float(np.log1p((total - frequency + 0.5) / (frequency + 0.5)))
+
+    assert weights.tolist() == [
+        [pytest.approx(rarity(1, 6)), pytest.approx(rarity(3, 3))],
+        [pytest.approx(rarity(1, 6)), pytest.approx(rarity(1, 3))],
+        [pytest.approx(rarity(0, 6)), pytest.approx(rarity(0, 3))],
+    ]
+    assert coverage.weights(coverage.concepts("tub cat zebra", []), [1]).tolist() == weights[:, 1:].tolist()
+    assert coverage.weights([], [0, 1]).shape == (0, 2)
 
 
 def test_a_word_that_was_added_covers_the_one_that_brought_it() -> None:
@@ -322,6 +354,23 @@ def test_teaching_handbooks(teaching_hero: Callable[[HeroSettings], Hero]) -> No
     assert found == len(planted)
     assert weak <= 0.1 * len(planted)
     assert silent >= 0.5 * (len(gold) - len(planted))
+
+
+@pytest.mark.slow
+def test_a_teaching_handbook_alone_and_among_eight(
+    teaching_hero: Callable[[HeroSettings], Hero], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    queries = [ask(each.text, each.id) for each in teaching.patient_questions()]
+    book = min(handbooks(tmp_path_factory.mktemp("again") / "corpus"), key=lambda each: len(each.text))
+    alone = Hero({book.id: book}, *collections([book], load_encoder("minilm")), LONG)
+    among = [each for each in teaching_hero(LONG).evidence_all(queries) if each.document == book.id]
+    for by_itself, beside in zip(alone.evidence(queries, book.id), among, strict=True):
+        one_way, other = by_itself.trace.sufficiency, beside.trace.sufficiency
+        assert one_way is not None
+        assert other is not None
+        assert (one_way.coverage, one_way.missing) == (other.coverage, other.missing)  # to the last bit
+        # vectors of children are the encoder's, which may round by the batch
+        assert one_way.score == pytest.approx(other.score, abs=1e-6)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 from hoofbeat.retrieval.expansion import Added
@@ -18,6 +19,7 @@ from tests.retrieval.hero_support import (
     LONG,
     ByWord,
     NoTools,
+    Prompted,
     ask,
     collections,
     filler,
@@ -28,6 +30,7 @@ from tests.retrieval.hero_support import (
     signal,
     with_reranker,
 )
+from tests.retrieval.support import HashedWords
 
 # The document model
 
@@ -126,6 +129,54 @@ def test_what_a_query_writer_wrote_is_searched() -> None:
     assert evidence.trace.query == "animals?"
     assert evidence.trace.searched.startswith("cat")
     assert signal(evidence, "dense")[0] == signal(evidence, "bm25")[0] == ("5", 1)
+
+
+def test_questions_are_encoded_as_queries_and_what_was_written_beside_them_as_documents() -> None:
+    encoder = Prompted()
+    found = Hero({"book": BOOK}, *collections([BOOK], encoder), only(dense=1))
+    found.rank([ask("tub")], 1)  # the children are encoded
+    assert all(text.startswith("D: ") for text in encoder.read[0])
+    encoder.read.clear()
+    queries = [
+        ask("the cat"),
+        SearchQuery(id="b", text="the tub", dense=("the tub", "no tub for weeks", "showers")),
+        SearchQuery(id="c", text="the tray", dense=("who empties it",)),  # all there is to search for
+        SearchQuery(id="d", text="sport", dense=("walk", "swim")),
+    ]
+    evidence = found.evidence(queries, "book")
+    as_documents, as_queries = sorted(encoder.read)
+    assert as_queries == ["Q: the cat", "Q: the tub", "Q: who empties it"]
+    assert as_documents == ["D: no tub for weeks", "D: showers", "D: walk", "D: swim"]
+    rows = [HashedWords().encode(texts) for texts in (as_queries, as_documents)]
+    by_hand = np.array([rows[0][0], rows[0][1] + rows[1][0] + rows[1][1], rows[0][2], rows[1][2] + rows[1][3]])
+    by_hand /= np.linalg.norm(by_hand, axis=1, keepdims=True)
+    children = HashedWords().encode([f"D: {text}" for text in collections([BOOK])[0].texts()])
+    for each, vector in zip(evidence, by_hand, strict=True):
+        similarity = each.trace.sufficiency.similarity if each.trace.sufficiency else None
+        assert similarity == pytest.approx(float((children @ vector).max()), abs=1e-6)
+    encoder.read.clear()
+    found.rank(queries, 3)
+    assert sorted(encoder.read) == [as_documents, as_queries]
+
+
+def test_words_that_were_added_belong_to_the_query() -> None:
+    encoder = Prompted()
+    found = Hero({"book": BOOK}, *collections([BOOK], encoder), LONG)
+    found.rank([ask("my scar")], 1)
+    assert encoder.read[1:] == [["Q: my scar wound incision"]]
+
+
+def test_another_way_of_encoding_is_used_for_everything() -> None:
+    encoder, seen = Prompted(), list[str]()
+
+    def encode(texts: list[str]) -> NDArray[np.float32]:
+        seen.extend(texts)
+        return HashedWords().encode(texts)
+
+    found = Hero({"book": BOOK}, *collections([BOOK], encoder), only(dense=1), encode=encode)
+    found.evidence([SearchQuery(id="q", text="the tub", dense=("the tub", "showers"))], "book")
+    assert sorted(seen) == ["showers", "the tub"]
+    assert not any(text.startswith("Q: ") for texts in encoder.read for text in texts)
 
 
 # Reranking

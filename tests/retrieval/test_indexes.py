@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.models.encoder import Instructions
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Document
 from hoofbeat.retrieval.chunking import Chunking
@@ -77,6 +78,58 @@ def test_a_part_that_lost_its_manifest_or_a_file_is_made_again(tmp_path: Path, p
         if path.name != "manifest.json":
             path.write_bytes(path.read_bytes()[:-1])
     assert search(indexes(tmp_path, Counted(*TEXTS)), "bm25 + dense") == expected
+
+
+@pytest.mark.parametrize("harm", ["no file", "no manifest", "half a manifest", "zeros"])
+def test_a_part_that_is_damaged_in_any_way_is_made_again(tmp_path: Path, harm: str) -> None:
+    expected = search(indexes(tmp_path, Counted(*TEXTS)), "bm25")
+    (folder,) = [path for path in tmp_path.rglob("passages") if path.is_dir()]
+    manifest, table = folder / "manifest.json", folder / "passages.jsonl"
+    match harm:
+        case "no file":
+            (folder / "passages.npy").unlink()
+        case "no manifest":
+            manifest.unlink()
+        case "half a manifest":
+            manifest.write_bytes(manifest.read_bytes()[:40])
+        case "zeros":
+            table.write_bytes(bytes(table.stat().st_size))
+    assert search(indexes(tmp_path, Counted(*TEXTS)), "bm25") == expected
+
+
+def test_an_encoder_s_own_prompt_is_part_of_its_vectors(tmp_path: Path) -> None:
+    plain, prompted = HashedWords(), HashedWords()
+    prompted.prompts = Instructions(document="zebra ")
+    first = search(indexes(tmp_path, Counted(*TEXTS), plain), "dense")
+    second = search(indexes(tmp_path, Counted(*TEXTS), prompted), "dense")
+    assert first != second
+    assert second == search(indexes(None, Counted(*TEXTS), prompted), "dense")
+
+
+def test_two_tokenizers_cut_under_different_ids() -> None:
+    class Letters(HashedWords):
+        identity = "letters"
+
+        def token_spans(self, text: str) -> list[tuple[int, int]]:
+            return [(place, place + 1) for place in range(len(text))]
+
+    encoders = {"minilm": HashedWords(), "letters": Letters()}
+    documents = [Document(id="d", title="", text="alpha beta gamma delta")]
+    made = IndexSet(documents, encoder=lambda spec: encoders[spec])
+    (hits,) = Retriever(made, "bm25[chunk=tokens:2] + dense[encoder=letters,chunk=tokens:8]").search_passages(
+        [("q", "alpha beta")], 9
+    )
+    texts = {hit.passage: made.passage(hit.passage).text for hit in hits}
+    assert {"alpha beta", "alpha be"} <= set(texts.values())
+
+
+def test_a_line_is_described_by_what_it_searches_alone() -> None:
+    made = indexes(None, Counted(*TEXTS))
+    search(made, "dense[search=ivf:2/1]")
+    lexical = Retriever(made, "bm25")
+    lexical.search([("q", "kidney")], 1)
+    assert "vectors" not in str(lexical.describe())
+    assert "recall" in str(Retriever(made, "dense[search=ivf:2/1]").describe())
 
 
 KILLED = """

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from hoofbeat.errors import InputError
 from hoofbeat.records import Hit
 from hoofbeat.retrieval.indexes import IndexSet
+from hoofbeat.retrieval.line import parse
+from hoofbeat.retrieval.making import most_calls
+from hoofbeat.retrieval.ranking import Ranked
 from hoofbeat.retrieval.retriever import Retriever
+from hoofbeat.retrieval.stages import SearchQuery
+from hoofbeat.retrieval.topk import Ranking
 from tests.retrieval.support import HashedWords, passages
 
 LINES = ["bm25", "bm25[k1=1.2,b=0.75]", "dense", "bm25 + dense", "bm25 + 2*dense", "(bm25 + dense) + 0.5*bm25"]
@@ -131,3 +137,21 @@ def test_first_and_sum_pool_otherwise() -> None:
 def test_a_fusion_s_constant_changes_its_scores() -> None:
     (hits,) = over("bm25 +[k=1] dense", *TEXTS).search([("q", "zebra")], 1)
     assert hits[0].score == pytest.approx(1 / 2 + 1 / 2)
+
+
+def test_the_order_in_which_a_reranker_left_ties_survives_measuring() -> None:
+    query = SearchQuery(id="q", text="zebra")
+    units = np.arange(8)
+    found = Ranked(query, Ranking(units, np.linspace(0.1, 0.01, 8)), units, {})
+    after = found.reordered("rerank", [0.0, 1.0, 0.0, 1.0, 0.0])
+    assert after.ranking.indices.tolist() == [1, 3, 0, 2, 4, 5, 6, 7]
+    single = after.ranking.scores.astype(np.float32)
+    assert (np.diff(single) < 0).all()
+    assert after.via["rerank"].scores.tolist() == [1.0, 1.0, 0.0, 0.0, 0.0]
+
+
+def test_the_most_calls_count_what_serves_other_stages() -> None:
+    assert most_calls(parse("lamer[with=bm25 > rerank@50] > bm25")).calls == 1 + 50
+    alone = most_calls(parse("search-o1[turns=4]")).calls
+    assert most_calls(parse("search-o1[turns=4] > bm25 > rerank@10")).calls == alone + 10 * (4 + 1)
+    assert most_calls(parse("bm25 + dense")).calls == 0

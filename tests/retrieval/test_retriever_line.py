@@ -39,7 +39,6 @@ LATER = {
         ("bm25+[ depth=50, k=10 ]dense +[k=10,depth=50] bm25", "bm25 +[k=10,depth=50] dense +[k=10,depth=50] bm25"),
         ("agent", "agent > bm25"),
         ("(agent) + dense", "(agent > bm25) + dense"),
-        ("hyde > agent", "hyde > agent > bm25"),
     ],
 )
 def test_canonical_form(line: str, canonical: str) -> None:

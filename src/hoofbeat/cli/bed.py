@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from msgspec import Struct
 
 from hoofbeat.cli.session import find_corpus
 from hoofbeat.corpus import Corpus
+from hoofbeat.corpus.importing import DOCUMENTS
 from hoofbeat.corpus.readers import Refusal, read_beir, read_r2med
 from hoofbeat.corpus.readers.beir import read_corpus
 from hoofbeat.errors import InputError, UsageError
@@ -18,11 +20,14 @@ from hoofbeat.records import Document, Question
 from hoofbeat.store import InputRef, open_artefact
 from hoofbeat.store.files import file_sha256
 
-__all__ = ["Bed", "bed_of", "open_bed"]
+__all__ = ["Bed", "bed_of", "content_of", "open_bed"]
 
 
 class Bed(Struct, frozen=True, kw_only=True):
-    """Questions with their judgments, and the documents to rank for them. `content` names the documents' content."""
+    """Questions with their judgments, and the documents to rank for them.
+
+    `content` names the documents' content, `unasked` counts judged questions that are not there.
+    """
 
     name: str
     questions: Sequence[Question]
@@ -31,6 +36,7 @@ class Bed(Struct, frozen=True, kw_only=True):
     ids: frozenset[str]
     content: str
     inputs: list[InputRef]
+    unasked: int = 0
 
     def chosen(self, where: Sequence[str]) -> list[str] | None:
         """The documents with these facets (`name=value`, the same name again means either); None for all."""
@@ -58,9 +64,14 @@ def bed_of(bench: Benchmark, corpus: Corpus) -> Bed:
         qrels=bench.qrels(),
         documents=corpus,
         ids=frozenset(corpus.ids()),
-        content=corpus.artefact.reference().sha256,
+        content=content_of(corpus),
         inputs=[bench.artefact.reference(), corpus.artefact.reference()],
     )
+
+
+def content_of(corpus: Corpus) -> str:
+    """The hash of a corpus's documents as they are now, which its manifest may not know of."""
+    return file_sha256(corpus.artefact.file(DOCUMENTS))
 
 
 def open_bed(target: Path, corpus_path: Path | None, queries: Sequence[str], split: str) -> Bed:
@@ -73,6 +84,12 @@ def open_bed(target: Path, corpus_path: Path | None, queries: Sequence[str], spl
             return bed_of(Benchmark.open(target), find_corpus(corpus_path, artefact))
         return _searched(Corpus(artefact), queries)
     if (target / "corpus.jsonl").is_file():
+        if queries or corpus_path is not None:
+            raise UsageError(
+                "a folder in BEIR's or R2MED's layout has its own questions and documents",
+                where=str(target),
+                fix="leave --query and --corpus out, or import its corpus first: hoofbeat corpus import",
+            )
         return _public(target, split)
     open_artefact(target)  # says readably what is wrong with it
     raise InputError("this is neither a benchmark nor a corpus", where=str(target), fix="see hoofbeat retrieve --help")
@@ -83,13 +100,15 @@ def _searched(corpus: Corpus, queries: Sequence[str]) -> Bed:
         raise UsageError(
             "a corpus has no questions", where=str(corpus.path), fix="ask with --query TEXT, or name a benchmark"
         )
+    if not all(text.strip() for text in queries):
+        raise UsageError("there is nothing to search for", fix="give --query a text")
     return Bed(
         name=corpus.path.name,
         questions=[Question(id=f"query-{number}", text=text) for number, text in enumerate(queries, start=1)],
         qrels={},
         documents=corpus,
         ids=frozenset(corpus.ids()),
-        content=corpus.artefact.reference().sha256,
+        content=content_of(corpus),
         inputs=[corpus.artefact.reference()],
     )
 
@@ -97,6 +116,12 @@ def _searched(corpus: Corpus, queries: Sequence[str]) -> Bed:
 def _public(folder: Path, split: str) -> Bed:
     layout = "r2med" if (folder / "query.jsonl").is_file() else "beir"
     tests = read_r2med(folder) if layout == "r2med" else read_beir(folder, split)
+    names = [question.id for question in tests.questions]
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise InputError(f"two questions have the id {twice!r}", where=str(folder), fix="every question needs its own")
+    if not tests.judgments:
+        raise InputError("there are no judgments, so nothing can be measured", where=str(folder), fix="check the qrels")
     documents = []
     for entry in read_corpus(folder / "corpus.jsonl"):
         if isinstance(entry, Refusal):
@@ -111,7 +136,8 @@ def _public(folder: Path, split: str) -> Bed:
     return Bed(
         name=folder.name,
         questions=list(tests.questions),
-        qrels={name: dict(grades) for name, grades in tests.judgments.items()},
+        qrels={name: dict(tests.judgments[name]) for name in names if name in tests.judgments},
+        unasked=len(tests.judgments.keys() - set(names)),
         documents=documents,
         ids=frozenset(document.id for document in documents),
         content=hashes["corpus.jsonl"],

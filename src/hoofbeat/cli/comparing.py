@@ -59,8 +59,11 @@ def compare_rankings(
         compare_systems(systems, measure, baseline=baseline, clusters=clusters, seed=seed) for measure in measures
     ]
     grid = None if sets else _ablation(artefacts, list(systems.values()), measures[0], clusters, seed)
-    right = _answers(systems, judged, condition, measures[0], seed)
+    right = _answers(systems, judged, condition, measures[0], clusters, seed)
     _show(screen, tables[0], grid)
+    left_out = max(row.left_out for row in tables[0].means)
+    if left_out:
+        screen.say(f"{left_out} questions are left out, because not every line has a value for them")
     with create(target, replace_kind=KIND) as draft:
         _write_tables(draft.path, tables, grid, right)
         report = rankings_report(
@@ -123,6 +126,13 @@ def _systems(artefacts: Sequence[Artefact]) -> tuple[dict[str, Values], list[Que
     comes twice over one set is told apart by its folder.
     """
     beds = list(dict.fromkeys(str(artefact.manifest.settings["bed"]) for artefact in artefacts))
+    contents = {(artefact.manifest.settings["bed"], repr(artefact.manifest.inputs)) for artefact in artefacts}
+    if len(contents) > len(beds):
+        raise UsageError(
+            "these rankings are of different questions or documents under one name",
+            where=", ".join(beds),
+            fix="compare rankings of the same benchmark and corpus",
+        )
     times = Counter((artefact.manifest.title, artefact.manifest.settings["bed"]) for artefact in artefacts)
     systems: dict[str, Values] = {}
     asked: dict[str, Question] = {}
@@ -173,7 +183,12 @@ def _ablation(
 
 
 def _answers(
-    systems: Mapping[str, Values], judged: Sequence[Path], condition: str, measure: str, seed: int
+    systems: Mapping[str, Values],
+    judged: Sequence[Path],
+    condition: str,
+    measure: str,
+    clusters: Mapping[str, str] | None,
+    seed: int,
 ) -> list[AnswersAndRetrieval]:
     if not judged:
         return []
@@ -183,7 +198,7 @@ def _answers(
         )
     verdicts = {name: verdicts_of(Judged.open(path), condition) for name, path in zip(systems, judged, strict=True)}
     scores = {name: values_of(values, measure) for name, values in systems.items()}
-    return answers_and_retrieval(verdicts, scores, seed=seed)
+    return answers_and_retrieval(verdicts, scores, clusters=clusters, seed=seed)
 
 
 def _show(screen: Screen, table: SystemTable, grid: Ablation | None) -> None:

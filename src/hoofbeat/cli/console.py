@@ -9,6 +9,7 @@ import os
 import shlex
 import sys
 import time
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -81,7 +82,7 @@ class Screen:
             yield _Line(title, total)
             return
         columns = (
-            rich.progress.TextColumn("[bold]{task.description}"),
+            rich.progress.TextColumn("{task.description}", style="bold", markup=False),
             rich.progress.BarColumn(bar_width=28),
             rich.progress.MofNCompleteColumn(),
             rich.progress.TimeElapsedColumn(),
@@ -94,11 +95,11 @@ class Screen:
 
     def say(self, text: str) -> None:
         """A line for the person at the terminal."""
-        self._console.print(text, markup=False, soft_wrap=True)
+        self._console.print(_plain(text), markup=False, soft_wrap=True)
 
     def title(self, text: str) -> None:
         """A heading."""
-        self._console.print(Text(f"\n{text}", style="bold"), soft_wrap=True)
+        self._console.print(Text(f"\n{_plain(text)}", style="bold"), soft_wrap=True)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A small table; all columns but the first are numbers."""
@@ -167,6 +168,11 @@ class Screen:
             f"would make at most {estimate.calls} calls ({estimate.cached} more are in the ledger): about "
             f"{estimate.tokens_in} tokens in, at most {estimate.tokens_out_most} out, {money}"
         )
+
+
+def _plain(text: str) -> str:
+    """Text without control characters: what a document or a model wrote must not steer the terminal."""
+    return "".join(sign for sign in text if sign in "\n\t" or unicodedata.category(sign) not in {"Cc", "Cf"})
 
 
 def _listed(counts: dict[str, int]) -> str:

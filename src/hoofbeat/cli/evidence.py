@@ -96,6 +96,8 @@ def show_evidence(screen: Screen, artefact: Artefact, count: int) -> None:
         if shown[each.question] > count:
             continue
         screen.title(f"{each.question} in {each.document}")
+        if each.failure is not None:
+            screen.say(f"  failed: {each.failure.kind}: {each.failure.message}")
         if each.trace is not None:
             screen.say(explain_trace(each.trace))
         for passage in each.passages[:_SHOWN]:

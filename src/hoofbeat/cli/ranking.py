@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from hoofbeat.answering.run import count_outcomes
-from hoofbeat.cli.bed import Bed
+from hoofbeat.cli.bed import Bed, content_of
 from hoofbeat.cli.console import Screen
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError
@@ -19,14 +19,22 @@ from hoofbeat.progress import Progress
 from hoofbeat.records import Question
 from hoofbeat.retrieval import IndexSet, Retriever, Searched
 from hoofbeat.retrieval.indexes import index_folder
-from hoofbeat.retrieval.line import stages
-from hoofbeat.retrieval.making import prompts_of
-from hoofbeat.store import Artefact, Manifest, create, open_artefact
+from hoofbeat.store import Artefact, Manifest, check_target, create, open_artefact
 from hoofbeat.store.files import atomic_write
 from hoofbeat.store.manifest import Cost
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
-__all__ = ["KIND", "MEASURES", "Models", "clusters_of", "index_bed", "index_corpus", "rank_bed", "show_measures"]
+__all__ = [
+    "KIND",
+    "MEASURES",
+    "Models",
+    "clusters_of",
+    "index_bed",
+    "index_corpus",
+    "rank_bed",
+    "say_what_is_odd",
+    "show_measures",
+]
 
 KIND = "rankings"
 MEASURES = ("nDCG@10", "R@1", "R@10", "RR")
@@ -60,7 +68,7 @@ class Models:
 
 def index_corpus(corpus: Corpus, progress: Progress, *, models: Callable[[str], Model] | None = None) -> IndexSet:
     """The indexes over a corpus, kept in the user's cache."""
-    return _indexes(corpus, corpus.artefact.reference().sha256, progress, models)
+    return _indexes(corpus, content_of(corpus), progress, models)
 
 
 def index_bed(bed: Bed, progress: Progress, *, models: Callable[[str], Model] | None = None) -> IndexSet:
@@ -79,12 +87,17 @@ def rank_bed(
     documents: Collection[str] | None = None,
     seed: int = 0,
     models: Models | None = None,
+    encoders: Models | None = None,
     settings: dict[str, object] | None = None,
     command: Sequence[str] = (),
 ) -> Artefact:
-    """Rank the documents for every question that names some, measure the rankings, and write their folder."""
+    """Rank the documents for every question that names some, measure the rankings, and write their folder.
+
+    `models` are those that the line asks, `encoders` the endpoints behind its encoders.
+    """
     parsed = [Measure.parse(text) for text in measures]
-    asked, missing = _asked(bed)
+    check_target(target, KIND)
+    asked, missing = _asked(bed, documents)
     retriever = Retriever(indexes, line, model=models)
     searched = retriever.run([(question.id, question.full_text) for question in asked], top, documents)
     failed = searched.failures
@@ -92,12 +105,17 @@ def rank_bed(
     came = [question for question in asked if question.id not in failed]
     qrels = {question.id: bed.qrels[question.id] for question in came if question.id in bed.qrels}
     result = evaluate(hits, qrels, parsed)
-    used = {f"line {spec}".strip(): model.identity for spec, model in (models.used if models else {}).items()}
+    names = {hit.question for hit in hits} | {hit.document for hit in hits}
+    spaced = sorted(name for name in names if len(name.split()) != 1)
+    endpoints = {spec: model for spec, model in (encoders.used if encoders else {}).items() if spec in line}
+    used = {f"encoder {spec}": model.identity for spec, model in endpoints.items()}
+    used |= {f"line {spec}".strip(): model.identity for spec, model in (models.used if models else {}).items()}
     with create(target, replace_kind=KIND) as draft:
         write_jsonl(draft.path / "questions.jsonl", asked)
         write_jsonl(draft.path / "hits.jsonl", hits)
-        with atomic_write(draft.path / "run.trec") as stream:
-            stream.writelines(f"{row}\n".encode() for row in trec_run_lines(hits, "hoofbeat"))
+        if not spaced:
+            with atomic_write(draft.path / "run.trec") as stream:
+                stream.writelines(f"{row}\n".encode() for row in trec_run_lines(hits, "hoofbeat"))
         if any(query.steps or query.failure for query in searched.queries):
             write_jsonl(draft.path / "traces.jsonl", searched.queries)
         if qrels:
@@ -113,17 +131,20 @@ def rank_bed(
                     "bed": bed.name,
                     "top": top,
                     "unanswerable": len(missing),
+                    "without_relevant": sum(not any(g > 0 for g in grades.values()) for grades in qrels.values()),
+                    "unasked": bed.unasked,
+                    **({"no_trec_run": f"ids with spaces, such as {spaced[0]!r}"} if spaced else {}),
                     **({"documents": len(documents)} if documents is not None else {}),
                     **(settings or {}),
                 },
                 seeds={"bootstrap": seed},
                 models=used,
-                prompts=_prompts(retriever),
+                prompts=retriever.prompts,
                 counts=count_outcomes(
                     failed[question.id].kind if question.id in failed else None for question in asked
                 ),
                 metrics=_metrics(came, result, list(map(str, parsed)), seed) if qrels else {},
-                cost=models.cost if models else Cost(),
+                cost=(models.cost if models else Cost()) + (encoders.cost if endpoints and encoders else Cost()),
             )
         )
     return open_artefact(target, KIND)
@@ -144,6 +165,30 @@ def show_measures(screen: Screen, artefacts: Sequence[Artefact]) -> None:
             cells.append(f"{metric['value']:.3f}{interval}")
         rows.append(cells)
     screen.table(["retriever", *names], rows)
+
+
+def say_what_is_odd(screen: Screen, artefact: Artefact) -> None:
+    """What a reader of the measures must know: failures, questions that can't be answered, and what stages noted."""
+    counts, settings = artefact.manifest.counts, artefact.manifest.settings
+    line = artefact.manifest.title
+    if counts.failed:
+        screen.say(
+            f"{line}: {counts.failed} of {counts.failed + counts.kept} queries could not be searched; they are left "
+            "out of its measures (traces.jsonl says why)"
+        )
+    told = {
+        "unanswerable": "questions have no relevant document among those ranked; they count 0",
+        "without_relevant": "questions have no relevant document at all; they count 0",
+        "unasked": "judged questions are not among the questions; they are left out",
+    }
+    for name, words in told.items():
+        if settings.get(name):
+            screen.say(f"{line}: {settings[name]} {words}")
+    if "no_trec_run" in settings:
+        screen.say(f"{line}: no run.trec was written: {settings['no_trec_run']}")
+    notes = settings.get("notes", ())
+    for note in notes if isinstance(notes, list) else ():
+        screen.say(str(note))
 
 
 def explain(screen: Screen, searched: Searched, indexes: IndexSet, count: int) -> None:
@@ -174,8 +219,8 @@ def _indexes(
     )
 
 
-def _asked(bed: Bed) -> tuple[list[Question], list[str]]:
-    """The questions to rank for, and those whose documents are not here."""
+def _asked(bed: Bed, documents: Collection[str] | None) -> tuple[list[Question], list[str]]:
+    """The questions to rank for, and those whose documents are not among those that are ranked."""
     if not bed.qrels and all(not question.documents for question in bed.questions):
         return list(bed.questions), []
     asked = [question for question in bed.questions if question.id in bed.qrels]
@@ -185,18 +230,20 @@ def _asked(bed: Bed) -> tuple[list[Question], list[str]]:
             where=bed.name,
             fix="use a benchmark with qrels",
         )
-    missing = [question.id for question in asked if bed.ids.isdisjoint(bed.qrels[question.id])]
+    here = bed.ids if documents is None else set(documents)
+    missing = [
+        question.id
+        for question in asked
+        if any(grade > 0 for grade in bed.qrels[question.id].values())
+        and not any(grade > 0 and name in here for name, grade in bed.qrels[question.id].items())
+    ]
     if len(missing) == len(asked):
         raise InputError(
             "this corpus holds none of the documents that answer the benchmark's questions",
             where=bed.name,
-            fix="name the corpus the benchmark was made from: --corpus",
+            fix="name the corpus the benchmark was made from: --corpus; and see what --where leaves",
         )
     return asked, missing
-
-
-def _prompts(retriever: Retriever) -> dict[str, str]:
-    return {name: label for stage in stages(retriever.tree) for name, label in prompts_of(stage).items()}
 
 
 def clusters_of(questions: Iterable[Question]) -> dict[str, str] | None:

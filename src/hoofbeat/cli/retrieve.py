@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,23 +11,30 @@ from pathlib import Path
 import click
 
 from hoofbeat.cli.bed import Bed, open_bed
+from hoofbeat.cli.comparing import KIND as COMPARISON
 from hoofbeat.cli.comparing import compare_rankings
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.evidence import find_evidence, show_evidence
-from hoofbeat.cli.ranking import KIND, MEASURES, Models, explain, index_bed, rank_bed, show_measures
+from hoofbeat.cli.ranking import KIND, MEASURES, Models, explain, index_bed, rank_bed, say_what_is_odd, show_measures
 from hoofbeat.cli.session import Calling, Session, calling_options, check_file, command_words, output_option
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.findings.ranking import Measure
 from hoofbeat.models import Estimate, Model
 from hoofbeat.records import Hit, Question
 from hoofbeat.retrieval import IndexSet, Searched, parse
+from hoofbeat.retrieval.line import stages
 from hoofbeat.retrieval.making import most_calls
 from hoofbeat.retrieval.stages import SearchQuery
 from hoofbeat.retrieval.variants import Variant, variants
-from hoofbeat.store import Artefact
-from hoofbeat.store.tables import read_jsonl
+from hoofbeat.store import Artefact, open_artefact
+from hoofbeat.store.files import output_errors
+from hoofbeat.store.tables import read_jsonl, read_tsv, write_tsv
 
 __all__ = ["command"]
+
+_EMBEDDED_AT_ONCE = 32
+_PASSAGE_TOKENS = 250
+_PASSAGE_CHARACTERS = 800
 
 
 @click.command("retrieve")
@@ -72,11 +80,16 @@ def command(
     screen = calling.screen()
     check_file(page, ".html")
     systems = _systems(lines)
-    measures = tuple(str(Measure.parse(measure)) for measure in measures)
+    names = _measures(measures, top)
     bed = open_bed(target, corpus_path, queries, split)
     if limit is not None:
         bed = _first(bed, limit)
     documents = bed.chosen(where)
+    if page is not None and (each_source or len(systems) < 2 or not bed.qrels):
+        raise UsageError(
+            "a page compares lines over judged questions, so it needs two lines or more and judgments",
+            fix="give --with twice, or use braces; or leave --page out",
+        )
     if calling.only_estimate:
         screen.estimate(_estimate(bed, systems))
         return
@@ -88,13 +101,15 @@ def command(
                 sessions.append(stack.enter_context(calling.open(screen)))
             return sessions[0].model(spec or calling.model_spec)
 
-        indexes = index_bed(bed, screen, models=load)
+        encoders = Models(load)
+        indexes = index_bed(bed, screen, models=encoders)
+        if indexes.trouble:
+            screen.say(indexes.trouble)
         if each_source:
             _evidence(screen, bed, indexes, systems, documents, output, Models(load), explained)
             return
         made: list[Artefact] = []
-        for number, variant in enumerate(systems, start=1):
-            folder = output if len(systems) == 1 else output / f"{number:02d}-{_slug(variant.line)}"
+        for folder, variant in _places(output, systems):
             models = Models(load)
             artefact = rank_bed(
                 bed,
@@ -102,21 +117,61 @@ def command(
                 variant.line,
                 folder,
                 top=top,
-                measures=measures,
+                measures=names,
                 documents=documents,
                 seed=seed,
                 models=models,
+                encoders=encoders,
                 settings={"variant": variant.settings} if variant.settings else {},
                 command=command_words(),
             )
             made.append(artefact)
             screen.calls(*models.used.values())
-            _say_failures(screen, artefact)
-            for note in artefact.manifest.settings.get("notes", ()):  # type: ignore[attr-defined]
-                screen.say(str(note))
+            say_what_is_odd(screen, artefact)
             if explained:
                 explain(screen, _searched(artefact), indexes, explained)
+    if documents is None:
+        _say_recall(screen, made)
     _finish(screen, bed, made, output, page, seed, target)
+
+
+def _measures(measures: Sequence[str], top: int) -> list[str]:
+    """The measures by their names; one that looks deeper than the rankings go would measure the limit, not the line."""
+    parsed = [Measure.parse(measure) for measure in measures]
+    deep = next((measure for measure in parsed if measure.cutoff is not None and measure.cutoff > top), None)
+    if deep is not None:
+        raise UsageError(f"{deep} looks at more than the {top} documents that are ranked", fix=f"--top {deep.cutoff}")
+    return [str(measure) for measure in parsed]
+
+
+def _places(output: Path, systems: Sequence[Variant]) -> list[tuple[Path, Variant]]:
+    """Where each line's rankings go: the output folder itself, or for several lines folders in it.
+
+    The folder of several lines lists them in `lines.tsv`. One that is listed from before is replaced; a folder that
+    holds anything else is left alone and refused.
+    """
+    if len(systems) == 1:
+        return [(output, systems[0])]
+    listing = output / "lines.tsv"
+    before = [row["folder"] for row in read_tsv(listing)] if listing.is_file() else []
+    known = {*before, "lines.tsv", "comparison"}
+    strange = sorted(path.name for path in output.iterdir() if path.name not in known) if output.is_dir() else []
+    if strange or (output.exists() and not output.is_dir()):
+        raise OutputError(
+            f"something stands there that is no earlier run of several lines ({', '.join(strange[:3]) or 'a file'})",
+            where=str(output),
+            fix="choose another folder with -o",
+        )
+    places = [(output / f"{number:02d}-{_slug(each.line)}", each) for number, each in enumerate(systems, start=1)]
+    for name in {*before, "comparison"} - {folder.name for folder, _ in places}:
+        folder = output / Path(name).name
+        if folder.is_dir():
+            open_artefact(folder, (KIND, COMPARISON))
+            shutil.rmtree(folder)
+    with output_errors(output):
+        output.mkdir(parents=True, exist_ok=True)
+    write_tsv(listing, ("folder", "line"), [(folder.name, each.line) for folder, each in places])
+    return places
 
 
 def _evidence(
@@ -167,12 +222,22 @@ def _estimate(bed: Bed, systems: Sequence[Variant]) -> Estimate:
     total = Estimate()
     for variant in systems:
         most = most_calls(parse(variant.line))
+        encoded = _encoded(bed, variant.line)
         total += Estimate(
-            calls=most.calls * len(questions),
-            tokens_in=most.calls * asked + most.tokens_in * len(questions),
+            calls=most.calls * len(questions) + -(-encoded // _EMBEDDED_AT_ONCE),
+            tokens_in=most.calls * asked + most.tokens_in * len(questions) + encoded * _PASSAGE_TOKENS,
             tokens_out_most=most.tokens_out * len(questions),
         )
     return total
+
+
+def _encoded(bed: Bed, line: str) -> int:
+    """About how many texts an embeddings endpoint would encode for a line; none where it names no endpoint."""
+    spaces = [stage.word("encoder") for stage in stages(parse(line)) if stage.spec.name in {"dense", "hero"}]
+    if not any(":" in spec for spec in spaces):
+        return 0
+    passages = sum(1 + len(document.text) // _PASSAGE_CHARACTERS for document in bed.documents)
+    return len(list(bed.questions)) + passages
 
 
 def _searched(artefact: Artefact) -> Searched:
@@ -191,34 +256,30 @@ def _searched(artefact: Artefact) -> Searched:
     return Searched(traced, [hits.get(query.id, []) for query in traced])
 
 
-def _say_failures(screen: Screen, artefact: Artefact) -> None:
-    counts = artefact.manifest.counts
-    if counts.failed:
-        screen.say(
-            f"{counts.failed} of {counts.failed + counts.kept} queries could not be searched by "
-            f"{artefact.manifest.title}; they are left out of its measures (traces.jsonl says why)"
-        )
-
-
 def _finish(
     screen: Screen, bed: Bed, made: list[Artefact], output: Path, page: Path | None, seed: int, target: Path
 ) -> None:
-    if made[0].manifest.metrics:
+    if any(artefact.manifest.metrics for artefact in made):
         show_measures(screen, made)
-    _say_recall(screen, made)
-    if len(made) > 1 and bed.qrels:
-        compared = compare_rankings(screen, [artefact.path for artefact in made], output / "comparison", seed=seed)
+    measured = [artefact for artefact in made if artefact.manifest.metrics]
+    if len(measured) > 1:
+        compared = compare_rankings(
+            screen,
+            [artefact.path for artefact in measured],
+            output / "comparison",
+            seed=seed,
+            command=command_words(),
+        )
         if page is not None:
             page.write_bytes(compared.file("report.html").read_bytes())
-        screen.finish(compared, next_step=("hoofbeat", "compare", *(artefact.path for artefact in made)))
+        screen.finish(compared, artefacts=[str(artefact.path) for artefact in made])
         return
-    if page is not None:
-        raise UsageError("a page compares lines, so it needs two or more", fix="give --with twice, or use braces")
     line = str(made[0].manifest.settings["line"])
-    next_step = (
-        ("hoofbeat", "answer", target, "--condition", "closed", "--condition", f"{line} @3") if bed.qrels else ()
+    answerable = (target / "manifest.json").is_file() and bed.qrels
+    next_step = ("hoofbeat", "answer", target, "--condition", "closed", "--condition", f"{line} @3")
+    screen.finish(
+        made[0], next_step=next_step if answerable else (), artefacts=[str(artefact.path) for artefact in made]
     )
-    screen.finish(made[0], next_step=next_step)
 
 
 def _say_recall(screen: Screen, made: Sequence[Artefact]) -> None:

@@ -120,6 +120,10 @@ def check_file(path: Path | None, suffix: str) -> None:
         return
     if path.suffix != suffix or path.is_dir():
         raise UsageError(f"the file to write must end in {suffix}", where=str(path), fix=f"name a {suffix} file")
+    if not path.resolve().parent.is_dir():
+        raise OutputError("that folder does not exist", where=str(path.parent), fix="make it, or name another file")
+    if suffix == ".html" and path.exists() and b"Hoofbeat" not in path.read_bytes()[:4000]:
+        raise OutputError("a file that Hoofbeat did not write stands there", where=str(path), fix="name another file")
     if (path.resolve().parent / "manifest.json").exists():
         raise OutputError(
             "that file would lie inside an artefact, which must stay as it was written",

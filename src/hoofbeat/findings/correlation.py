@@ -90,6 +90,7 @@ def answers_and_retrieval(
     correct: Mapping[str, Mapping[str, bool | None]],
     scores: Mapping[str, Mapping[str, float]],
     *,
+    clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
     level: float = 0.95,
     seed: int = 0,
@@ -97,13 +98,16 @@ def answers_and_retrieval(
     """For each model that has both: right or wrong (None: unscored) by question, and the retrieval score by question.
 
     A model's score is that of the ranking its answers or queries led to, so that models can be set side by side.
+    `clusters` maps a question to what it shares with others: clusters are resampled as a whole.
     """
     table = []
     for model, verdicts in correct.items():
         mine = scores.get(model)
         if mine is None:
             continue
-        pairs = [(bool(right), mine[q]) for q, right in verdicts.items() if right is not None and q in mine]
+        both = {q: (bool(right), mine[q]) for q, right in verdicts.items() if right is not None and q in mine}
+        pairs = list(both.values())
+        labels = [clusters.get(q, q) for q in both] if clusters else None
         if not pairs:
             raise UsageError(
                 f"no question of {model} has both a verdict and a retrieval score",
@@ -117,9 +121,9 @@ def answers_and_retrieval(
                 n=len(pairs),
                 unscored=len({*verdicts, *mine}) - len(pairs),
                 accuracy=float(rights.mean()),
-                accuracy_interval=bootstrap_mean(rights, samples=samples, level=level, seed=seed),
+                accuracy_interval=bootstrap_mean(rights, clusters=labels, samples=samples, level=level, seed=seed),
                 score=float(values.mean()),
-                score_interval=bootstrap_mean(values, samples=samples, level=level, seed=seed),
+                score_interval=bootstrap_mean(values, clusters=labels, samples=samples, level=level, seed=seed),
                 when_right=float(values[rights == 1].mean()) if rights.any() else None,
                 when_wrong=float(values[rights == 0].mean()) if not rights.all() else None,
             )

@@ -195,7 +195,7 @@ class Numberer:
             known = len(self._pieces)
             numbers = np.fromiter(map(self._pieces.__getitem__, pieces), np.int64, len(pieces))
             if len(self._pieces) > known:
-                self._learn([pieces[place] for place in np.flatnonzero(numbers >= known)])
+                self._learn([pieces[place] for place in np.flatnonzero(numbers >= known).tolist()])
             flat, starts = self._flat, self._starts
         many = (starts[numbers + 1] - starts[numbers])[places]
         so_far = np.zeros(len(places) + 1, np.int32)
@@ -209,7 +209,8 @@ class Numberer:
         words, sizes = self.analyzer.words_of(new)
         terms = self.analyzer.terms_of(words)
         numbers = np.fromiter(map(self._terms.__getitem__, terms), np.int32, len(terms))
-        self.names += islice(self._terms, len(self.names), None)
+        latest = list(islice(reversed(self._terms), len(self._terms) - len(self.names)))
+        self.names += reversed(latest)
         kept = numbers > 0
         ends = np.concatenate([[0], np.cumsum(kept)])[np.cumsum(sizes)]
         self._starts = np.concatenate([self._starts, (len(self._flat) + ends).astype(np.int32)])

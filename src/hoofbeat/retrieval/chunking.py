@@ -91,10 +91,13 @@ def indexed_text(passage: Passage) -> str:
     return f"{passage.heading}\n{passage.text}" if passage.heading else passage.text
 
 
-def cut(document: Document, chunking: Chunking, tokens: Spans | None = None) -> list[Passage]:
-    """The passages of a document: at least one, so that a document without text can be found by its title."""
+def cut(document: Document, chunking: Chunking, tokens: Spans | None = None, mark: str = "") -> list[Passage]:
+    """The passages of a document: at least one, so that a document without text can be found by its title.
+
+    `mark` goes into their ids, where the same way of cutting is used with the tokens of more than one encoder.
+    """
     if chunking.unit == "whole":
-        return _numbered(document, chunking, [(document.title, None, 0, len(document.text))])
+        return _numbered(document, f"{chunking}{mark}", [(document.title, None, 0, len(document.text))])
     if chunking.unit == "headings":
         found = [(heading, page, start, start) for heading, page, start, _ in _regions(document)]
     elif chunking.unit in {"tokens", "truncate"}:
@@ -107,7 +110,7 @@ def cut(document: Document, chunking: Chunking, tokens: Spans | None = None) -> 
             for heading, page, start, end in _regions(document)
             for window in _pieces(document.text, start, end, chunking, tokens)
         ]
-    return _numbered(document, chunking, found or [(document.title, None, 0, len(document.text))])
+    return _numbered(document, f"{chunking}{mark}", found or [(document.title, None, 0, len(document.text))])
 
 
 def pieces(text: str, chunking: Chunking, tokens: Spans | None = None) -> list[str]:
@@ -218,9 +221,9 @@ def _need(tokens: Spans | None) -> Spans:
     return tokens
 
 
-def _numbered(document: Document, chunking: Chunking, windows: Sequence[_Stretch]) -> list[Passage]:
-    mark = "" if chunking == DEFAULT_CHUNKING else f"{chunking}#"
-    return [_passage(f"{document.id}#{mark}{number}", document, window) for number, window in enumerate(windows)]
+def _numbered(document: Document, way: str, windows: Sequence[_Stretch]) -> list[Passage]:
+    between = "" if way == str(DEFAULT_CHUNKING) else f"{way}#"
+    return [_passage(f"{document.id}#{between}{number}", document, window) for number, window in enumerate(windows)]
 
 
 def _passage(name: str, document: Document, window: _Stretch) -> Passage:

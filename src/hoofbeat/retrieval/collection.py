@@ -8,11 +8,14 @@ complete, and one whose making was broken off is made again.
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from msgspec import MsgspecError
 from numpy.typing import NDArray
 
 from hoofbeat.errors import ArtefactError, InputError, UsageError
@@ -25,6 +28,12 @@ from hoofbeat.retrieval.dense import Dense
 from hoofbeat.retrieval.instructions import Instructions, instructions
 from hoofbeat.retrieval.topk import Indices
 from hoofbeat.store import Manifest, create, open_artefact
+from hoofbeat.store.files import output_errors
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from hoofbeat.models.encoder import Encoder
@@ -40,17 +49,32 @@ def kept(
 ) -> Part:
     """A part of an index: as it lies there, or, where it is not there or can't be read, built now.
 
-    It is written beside and renamed. What was damaged after it was written (a file cut short by a full disk, say) does
-    not load and is built again.
+    It is written beside and renamed, by one process at a time: another that wants the same part waits and finds it.
+    What was damaged after it was written (a file cut short by a full disk, say) does not load, is removed and built
+    again.
     """
-    try:
-        open_artefact(target, INDEX_KIND)
-        return load(target)
-    except (ArtefactError, ValueError, OSError, EOFError):
+    with _alone(target):
+        try:
+            open_artefact(target, INDEX_KIND)
+            return load(target)
+        except (ArtefactError, MsgspecError, ValueError, OSError, EOFError):
+            shutil.rmtree(target, ignore_errors=True)
         with create(target, replace_kind=INDEX_KIND) as draft:
             build(draft.path)
             draft.finish(Manifest(kind=INDEX_KIND, title=target.name, settings=settings))
         return load(target)
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Hold the lock of a part; systems without file locks go without."""
+    with output_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        lock = (target.parent / f".{target.name}.lock").open("a")
+    with lock:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class PassageCollection:
@@ -81,14 +105,15 @@ class PassageCollection:
         """What retrievers read of every passage, in order."""
         return map(indexed_text, self.passages)
 
-    def describe(self) -> dict[str, object]:
-        """The analysis, and which vectors were searched how, as a manifest records them."""
+    def describe(self, *, lexical: bool, dense: Collection[tuple[str, ...]] = ()) -> dict[str, object]:
+        """The analysis, and which vectors are searched how, as a manifest records them; `dense` names the searches."""
         used = {
-            ",".join(filter(None, key)): {"encoder": encoder.identity, **dense.describe()}
-            for key, (encoder, dense) in self._dense.items()
+            ",".join(filter(None, key)): {"encoder": encoder.identity, **index.describe()}
+            for key, (encoder, index) in self._dense.items()
+            if key in dense
         }
-        lexical = {"analysis": self.analyzer.describe()} if self._postings is not None else {}
-        return {"passages": len(self.passages), **lexical, **({"vectors": used} if used else {})}
+        analysis = {"analysis": self.analyzer.describe()} if lexical else {}
+        return {"passages": len(self.passages), **analysis, **({"vectors": used} if used else {})}
 
     def bm25(self, k1: float, b: float, *, partitioned: bool = False) -> Bm25:
         """BM25 with these parameters; `partitioned` takes its statistics from each passage's own document."""
@@ -169,8 +194,9 @@ class PassageCollection:
 
         if self.folder is None:
             return build()
-        settings: dict[str, object] = {"encoder": encoder.identity, "instruction": words.document}
-        name = f"vectors-{_digest(encoder.identity + words.document)}"
+        before = words.document or encoder.prompts.document
+        settings: dict[str, object] = {"encoder": encoder.identity, "instruction": before}
+        name = f"vectors-{_digest(repr((encoder.identity, before)))}"
         return kept(self.folder / name, settings, lambda draft: np.save(draft / "vectors.npy", build()), load)
 
 

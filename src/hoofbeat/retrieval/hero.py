@@ -25,13 +25,14 @@ from hoofbeat.errors import UsageError
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Document, Failure
 from hoofbeat.retrieval.chunking import indexed_text
-from hoofbeat.retrieval.hero_coverage import Coverage
+from hoofbeat.retrieval.hero_coverage import Coverage, shares
 from hoofbeat.retrieval.hero_evidence import Evidence, EvidenceTools, Trail, explain
 from hoofbeat.retrieval.hero_layers import Collection, Layout
 from hoofbeat.retrieval.hero_parents import Parents
 from hoofbeat.retrieval.hero_settings import SPEC, HeroSettings
-from hoofbeat.retrieval.hero_signals import Asked, Encode, HeroRanked, Signals
+from hoofbeat.retrieval.hero_signals import Asked, HeroRanked, Signals
 from hoofbeat.retrieval.hero_trace import HeroTrace, Route
+from hoofbeat.retrieval.querying import Encode
 from hoofbeat.retrieval.stages import Reranker, SearchQuery, Tools
 from hoofbeat.retrieval.topk import Indices, Ranking
 
@@ -43,8 +44,9 @@ _BATCH = 256
 class Hero:
     """HERO over the children, sections and headings of the same documents.
 
-    `encode` turns query texts into vectors (the encoder's own way unless given), `rerank` and `tools` are needed for
-    reranking only, `room` is how many characters the model that reads the evidence can be shown, where that is known.
+    `encode` turns whatever is searched for into vectors (unless given, the encoder does: questions as queries, texts
+    that a query writer wrote beside them as documents), `rerank` and `tools` are needed for reranking only, `room` is
+    how many characters the model that reads the evidence can be shown, where that is known.
     """
 
     def __init__(
@@ -200,7 +202,7 @@ class Hero:
         for trail in trails.values():
             if trail.failure is None:
                 trail.units = expand(trail.best())
-        self._weigh(asked, list(trails.values()))
+        self._weigh(asked, trails)
         for source in wanted:
             found = trails.get(source)
             if found is None:
@@ -214,18 +216,19 @@ class Hero:
 
     @cached_property
     def _coverage(self) -> Coverage:
-        return Coverage(self._signals.postings())
+        return Coverage(self._signals.postings(), self._layout.children.bounds)
 
-    def _weigh(self, asked: Asked, trails: list[Trail]) -> None:
+    def _weigh(self, asked: Asked, trails: Mapping[int, Trail]) -> None:
         """How strong the evidence in each source (in order) is: the mean of its best similarity and its coverage."""
         if not trails:
             return
         concepts = self._coverage.concepts(asked.query.text, asked.added)
-        table = self._coverage.covered(concepts, [trail.units for trail in trails])
-        dense = trails[0].signals.get("dense")
-        for trail, share in zip(trails, self._coverage.shares(concepts, table).tolist(), strict=True):
+        weights = self._coverage.weights(concepts, list(trails))
+        table = self._coverage.covered(concepts, [trail.units for trail in trails.values()])
+        for trail, share in zip(trails.values(), shares(weights, table).tolist(), strict=True):
             trail.score = trail.coverage = share
-            trail.concepts, trail.covered = concepts, table
+            trail.concepts, trail.weights, trail.covered = concepts, weights, table
+            dense = trail.signals.get("dense")
             if dense is not None:
                 found = dense.ranking(trail.place).scores
                 trail.similarity = float(found[0]) if len(found) else 0.0

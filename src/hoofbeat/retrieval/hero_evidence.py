@@ -24,7 +24,7 @@ from hoofbeat.retrieval.hero_trace import (
     Sufficiency,
     explain_trace,
 )
-from hoofbeat.retrieval.topk import Ranking
+from hoofbeat.retrieval.topk import Floats, Ranking
 
 __all__ = ["Evidence", "EvidenceTools", "Trail", "explain"]
 
@@ -32,8 +32,9 @@ __all__ = ["Evidence", "EvidenceTools", "Trail", "explain"]
 class Trail:
     """What a search in one source left behind, filled in as the layers are passed.
 
-    `signals` and `fused` hold the rankings of all sources of the query, this one's at `place`; so does `covered`, which
-    says for the terms of the query (`concepts`) whether the evidence of a source speaks of them.
+    `signals` and `fused` hold the rankings of all sources of the query, this one's at `place`; so do `weights`
+    and `covered`, which say for the terms of the query (`concepts`) how much they count in a source, and whether its
+    evidence speaks of them.
     """
 
     __slots__ = (
@@ -48,6 +49,7 @@ class Trail:
         "signals",
         "similarity",
         "units",
+        "weights",
     )
 
     def __init__(self, signals: Mapping[str, BySource], fused: BySource, place: int) -> None:
@@ -60,6 +62,7 @@ class Trail:
         self.score = self.coverage = 0.0
         self.similarity: float | None = None
         self.concepts: Sequence[Concept] = ()
+        self.weights: Floats | None = None
         self.covered: NDArray[np.bool_] | None = None
 
     def best(self) -> list[int]:
@@ -213,16 +216,19 @@ class Evidence:
 
     def _sufficiency(self) -> Sufficiency | None:
         trail = self._trail
-        if trail is None or trail.covered is None or trail.failure is not None:
+        if trail is None or trail.weights is None or trail.covered is None or trail.failure is not None:
             return None
-        covered = trail.covered[:, trail.place].tolist()
-        missing = [concept for concept, found in zip(trail.concepts, covered, strict=True) if not found]
+        covered, weights = trail.covered[:, trail.place].tolist(), trail.weights[:, trail.place].tolist()
+        each_term = zip(trail.concepts, weights, covered, strict=True)
+        missing = sorted(
+            ((concept.stem, weight) for concept, weight, found in each_term if not found), key=lambda each: -each[1]
+        )
         return Sufficiency(
             score=trail.score,
             threshold=self._settings.enough,
             coverage=trail.coverage,
             similarity=trail.similarity,
-            missing=tuple(each.stem for each in sorted(missing, key=lambda each: -each.weight)),
+            missing=tuple(stem for stem, _ in missing),
         )
 
 

@@ -48,8 +48,12 @@ class DenseIndex(Protocol):
 class VectorSource(Protocol):
     """What turns texts into vectors of unit length."""
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row per text."""
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row per query, as the encoder reads queries."""
+        ...
+
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row per document, as the encoder reads documents."""
         ...
 
 

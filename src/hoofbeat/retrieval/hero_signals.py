@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hoofbeat.retrieval.bm25 import Postings
 from hoofbeat.retrieval.expansion import Added, load_expansions
 from hoofbeat.retrieval.hero_layers import Collection, Layout, LexicalIndex, Navigation
 from hoofbeat.retrieval.hero_settings import NAVIGATION, HeroSettings
+from hoofbeat.retrieval.querying import Encode, Vectors, mean_vectors
 from hoofbeat.retrieval.stages import SearchQuery
 from hoofbeat.retrieval.topk import Floats, Indices, Ranking, check_k, top_k
 
-__all__ = ["Asked", "BySource", "Encode", "HeroRanked", "Signals"]
-
-Vectors = NDArray[np.float32]
-Encode = Callable[[list[str]], Vectors]
-"""From texts of queries to their vectors."""
+__all__ = ["Asked", "BySource", "HeroRanked", "Signals"]
 
 _K1, _B = 0.9, 0.4
 _FEW = 8
@@ -84,18 +80,11 @@ class Signals:
         """A vector for each query, all encoded in one go; None where the dense signal is off."""
         if "dense" not in self.weights or not asked:
             return None
-        encode = self._encode
-        if encode is None:
-            encoder, _ = self.layout.children.dense(self.settings.encoder)
-            encode = encoder.encode
-        rows = encode([text for each in asked for text in each.dense])
-        if all(len(each.dense) == 1 for each in asked):
-            return rows
-        ends = np.cumsum([len(each.dense) for each in asked])
-        means = np.array([part.mean(axis=0, dtype=np.float64) for part in np.split(rows, ends[:-1])])
-        lengths = np.linalg.norm(means, axis=1, keepdims=True)
-        unit: Vectors = (means / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
-        return unit
+        groups = [(each.query.text, each.dense) for each in asked]
+        if self._encode is not None:
+            return mean_vectors(groups, self._encode, self._encode)
+        encoder, _ = self.layout.children.dense(self.settings.encoder)
+        return mean_vectors(groups, encoder.encode_queries, encoder.encode_documents)
 
     def search(
         self, asked: Sequence[Asked], vectors: Vectors | None, sources: Sequence[int]

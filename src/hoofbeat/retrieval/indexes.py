@@ -6,6 +6,7 @@ changed finds no old index, and the same corpus finds its own from anywhere.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.analysis import ENGLISH, Analyzer
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking, Spans, cut
 from hoofbeat.retrieval.collection import PassageCollection, kept
+from hoofbeat.retrieval.line import Node, Stage, stages
 from hoofbeat.retrieval.passages import PassageFile, write_passages
 from hoofbeat.retrieval.topk import Indices
 
@@ -58,7 +60,8 @@ class IndexSet:
         self.source = documents
         self.analyzer = analyzer
         self.progress = progress
-        self._root = folder / f"v{FORMAT}-{content[:24]}" if folder is not None and content else None
+        self.trouble = ""
+        self._root = self._place(folder, content)
         self._load = encoder
         self._encoders: dict[str, Encoder] = {}
         self._collections: dict[tuple[str, str], PassageCollection] = {}
@@ -84,6 +87,22 @@ class IndexSet:
         made.source = ()
         return made
 
+    def _place(self, folder: Path | None, content: str) -> Path | None:
+        """Where indexes are kept; nowhere where that can't be written, and `trouble` says so."""
+        if folder is None or not content:
+            return None
+        root = folder / f"v{FORMAT}-{content[:24]}"
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            (root / f".{os.getpid()}.probe").touch()
+            (root / f".{os.getpid()}.probe").unlink()
+        except OSError as err:
+            self.trouble = (
+                f"indexes can't be kept in {folder} ({err.strerror}); set HOOFBEAT_CACHE to a folder of yours"
+            )
+            return None
+        return root
+
     def encoder(self, spec: str) -> Encoder:
         """The encoder of that name, loaded once."""
         if spec not in self._encoders:
@@ -96,7 +115,7 @@ class IndexSet:
 
     def collection(self, chunking: Chunking = DEFAULT_CHUNKING, encoder: str = "") -> PassageCollection:
         """The passages of one way of cutting; `encoder` is whose tokens are counted, where tokens are."""
-        key = (str(chunking), (encoder or _TOKENIZER) if chunking.needs_tokens else "")
+        key = _key(chunking, encoder)
         if key not in self._collections:
             if self._ordered and self.source == ():
                 raise UsageError(
@@ -138,11 +157,18 @@ class IndexSet:
             raise InputError(f"no document {name!r} is indexed", fix="check the document ids against the corpus")
         return found
 
-    def describe(self) -> dict[str, object]:
-        """What was cut and indexed how, as a manifest records it."""
+    def describe(self, line: Node) -> dict[str, object]:
+        """What a line searches, cut and indexed how, as a manifest records it."""
+        wanted: dict[tuple[str, str], tuple[bool, set[tuple[str, ...]]]] = {}
+        for stage in stages(line):
+            for key, dense in _searched_by(stage):
+                lexical, vectors = wanted.get(key, (False, set()))
+                wanted[key] = (lexical or dense is None, vectors | ({dense} if dense else set()))
         return {
             "collections": {
-                " by ".join(filter(None, key)): collection.describe() for key, collection in self._collections.items()
+                " by ".join(filter(None, key)): self._collections[key].describe(lexical=lexical, dense=vectors)
+                for key, (lexical, vectors) in wanted.items()
+                if key in self._collections
             }
         }
 
@@ -165,6 +191,8 @@ class IndexSet:
 
     def _cut(self, chunking: Chunking, key: tuple[str, str]) -> PassageCollection:
         spans = self.tokens(key[1]) if chunking.needs_tokens else None
+        tokenizer = self.encoder(key[1]).identity if chunking.needs_tokens else ""
+        mark = "" if key[1] in {"", _TOKENIZER} else "@" + hashlib.sha256(tokenizer.encode()).hexdigest()[:6]
 
         def passages() -> Iterator[Passage]:
             seen: set[str] = set()
@@ -174,19 +202,40 @@ class IndexSet:
                         f"two documents have the id {document.id!r}", fix="every document needs its own id"
                     )
                 seen.add(document.id)
-                yield from cut(document, chunking, spans)
+                yield from cut(document, chunking, spans, mark)
 
         if self._root is None:
             return self._over(list(passages()), None)
-        encoder = self.encoder(key[1]).identity if chunking.needs_tokens else ""
-        name = re.sub(r"[^\w.-]+", "-", " ".join(filter(None, [str(chunking), encoder])))[:120]
-        settings: dict[str, object] = {"chunking": str(chunking), "tokens": encoder}
-        folder = self._root / name
-        return self._over(
-            kept(folder / "passages", settings, lambda draft: write_passages(draft, passages()), PassageFile), folder
+        settings: dict[str, object] = {"chunking": str(chunking), "tokens": tokenizer}
+        digest = hashlib.sha256(repr((str(chunking), tokenizer)).encode()).hexdigest()[:12]
+        folder = self._root / f"{re.sub(r'[^a-z0-9]+', '-', str(chunking))}-{digest}"
+        return kept(
+            folder / "passages",
+            settings,
+            lambda draft: write_passages(draft, passages()),
+            lambda found: self._over(PassageFile(found), folder),
         )
 
     def _over(self, passages: Sequence[Passage], folder: Path | None) -> PassageCollection:
         return PassageCollection(
             passages, encoder=self.encoder, analyzer=self.analyzer, progress=self.progress, folder=folder
         )
+
+
+def _key(chunking: Chunking, encoder: str) -> tuple[str, str]:
+    """A way of cutting, and whose tokens are counted where tokens are."""
+    return (str(chunking), (encoder or _TOKENIZER) if chunking.needs_tokens else "")
+
+
+def _searched_by(stage: Stage) -> list[tuple[tuple[str, str], tuple[str, ...] | None]]:
+    """The collections that a stage searches, each lexically (None) or by vectors of that name."""
+    if stage.spec.name == "bm25":
+        return [(_key(Chunking.parse(stage.word("chunk")), ""), None)]
+    if stage.spec.name == "dense":
+        names = ("encoder", "search", "store", "instruct")
+        cutting = _key(Chunking.parse(stage.word("chunk")), stage.word("encoder"))
+        return [(cutting, tuple(stage.word(name) for name in names))]
+    if stage.spec.name == "hero":
+        ways = [_key(way, "") for way in (DEFAULT_CHUNKING, Chunking("sections"), Chunking("headings"))]
+        return [*((way, None) for way in ways), (ways[0], (stage.word("encoder"), "exact", "float32", "none"))]
+    return []

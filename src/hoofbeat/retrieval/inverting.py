@@ -28,9 +28,9 @@ Counts = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
 _SHIFT = 12
 _BLOCK = 1 << _SHIFT
 _NARROW = 1 << (32 - _SHIFT)
-_BLOCK_CHARACTERS = 2 << 20
+_BLOCK_CHARACTERS = 3 << 19
 _REMEMBERED = 1 << 20
-_IN_MEMORY = 4 << 20
+_IN_MEMORY = 1 << 20
 _MOST_THREADS = 4
 
 

@@ -219,6 +219,10 @@ class _Parser:
         return Pipeline(tuple(node for _, node in steps))
 
     def check_order(self, steps: list[tuple[int, Node]]) -> None:
+        writers = [(column, node) for column, node in steps if node.kind == "query"]
+        if len(writers) > 1:
+            column, node = writers[1]
+            self.fail(column, f"{node} would discard what {writers[0][1]} has written", "use one query writer")
         ranked = False
         for column, node in steps:
             if ranked != (node.kind == "reranker"):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hoofbeat.prompts import load_prompt
 from hoofbeat.retrieval import agents, reranking, writing
-from hoofbeat.retrieval.line import Node, Stage, parse, stages
+from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, parse, stages
 from hoofbeat.retrieval.reranking_llm import Listwise, YesNo
 from hoofbeat.retrieval.stages import Writer
 
@@ -48,16 +49,30 @@ def prompts_of(stage: Stage) -> dict[str, str]:
     if stage.kind != "query":
         return {}
     names = agents.prompts_of(stage) if stage.spec.name in _AGENTS else writing.prompts_of(stage)
-    return {name: load_prompt(name).label for name in names}
+    found = {name: load_prompt(name).label for name in names}
+    if stage.spec.name == "lamer":
+        for inner in stages(parse(stage.word("with"))):
+            found |= prompts_of(inner)
+    return found
 
 
 def most_calls(node: Node) -> Most:
-    """The most that a line can spend on one query."""
-    calls = tokens_in = tokens_out = 0
-    for stage in stages(node):
-        each = _most(stage)
-        calls, tokens_in, tokens_out = calls + each.calls, tokens_in + each.tokens_in, tokens_out + each.tokens_out
-    return Most(calls, tokens_in, tokens_out)
+    """The most that a line can spend on one query; what follows an agent serves its searches, too."""
+    match node:
+        case Stage():
+            return _most(node)
+        case Fusion(parts):
+            return _sum([most_calls(part.node) for part in parts])
+        case Pipeline(steps):
+            spent = [most_calls(step) for step in steps]
+            for number, step in enumerate(steps):
+                if isinstance(step, Stage) and step.spec.name in _AGENTS:
+                    spent += spent[number + 1 :] * int(step.number("turns"))
+            return _sum(spent)
+
+
+def _sum(parts: Sequence[Most]) -> Most:
+    return Most(*(sum(column) for column in zip(*parts, strict=True)))
 
 
 def _most(stage: Stage) -> Most:
@@ -67,8 +82,11 @@ def _most(stage: Stage) -> Most:
         return Most(calls, calls * int(stage.number("top")) * _PASSAGE_TOKENS, int(stage.number("tokens")))
     if stage.kind == "query":
         count = int(stage.number("n"))
-        shown = int(stage.number("top")) * _PASSAGE_TOKENS if stage.spec.name == "lamer" else 0
-        return Most(count, count * shown, count * int(stage.number("tokens")))
+        own = Most(count, 0, count * int(stage.number("tokens")))
+        if stage.spec.name != "lamer":
+            return own
+        shown = Most(0, count * int(stage.number("top")) * _PASSAGE_TOKENS, 0)
+        return _sum([own, shown, most_calls(parse(stage.word("with")))])
     if stage.kind == "reranker" and reranking.asks_a_model(stage):
         return _most_reranking(stage, stage.depth or RERANKED)
     if stage.spec.name == "hero" and stage.word("rerank") != "none":

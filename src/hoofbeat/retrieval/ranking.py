@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from hoofbeat.records import Failure
 from hoofbeat.retrieval.ann import Approximate
 from hoofbeat.retrieval.chunking import Chunking, pieces
 from hoofbeat.retrieval.collection import PassageCollection
 from hoofbeat.retrieval.indexes import IndexSet
-from hoofbeat.retrieval.instructions import Instructions, instructions
+from hoofbeat.retrieval.instructions import instructions
 from hoofbeat.retrieval.line import Stage
 from hoofbeat.retrieval.pooling import Pooled, Search, best_of, check_pool, pool_documents
+from hoofbeat.retrieval.querying import mean_vectors
 from hoofbeat.retrieval.stages import SearchQuery, Tools
-from hoofbeat.retrieval.topk import Indices, Ranking
-
-if TYPE_CHECKING:
-    from hoofbeat.models.encoder import Encoder
+from hoofbeat.retrieval.topk import Floats, Indices, Ranking
 
 __all__ = ["Ranked", "Scope", "rank_stage"]
 
@@ -66,7 +64,7 @@ class Ranked(NamedTuple):
         units = np.concatenate([self.ranking.indices[: len(new)][order], self.ranking.indices[rest]])
         passages = np.concatenate([self.passages[: len(new)][order], self.passages[rest]])
         seen = Ranking(units[: len(new)], new[order])
-        ranking = Ranking(units, np.concatenate([new[order], below]))
+        ranking = Ranking(units, _falling(np.concatenate([new[order], below])))
         return Ranked(self.query, ranking, passages, {**self.via, stage: seen})
 
 
@@ -146,33 +144,23 @@ def _searcher(
         parts = [query.for_dense] if alone is None else [(piece,) for piece in pieces(alone, cutting, tokens)]
         groups += [(owner, part) for part in parts]
     words = instructions(stage.word("instruct"))
-    vectors = _means(groups, queries, encoder, words)
+    vectors = mean_vectors(
+        [(queries[owner].text, part) for owner, part in groups],
+        partial(encoder.encode_queries, instructions=words),
+        partial(encoder.encode_documents, instructions=words),
+    )
     if isinstance(dense, Approximate) and "queries" not in dense.measured_on:
         dense.measure(vectors)
     return lambda numbers, k: dense.search(vectors[numbers], k, allowed), [owner for owner, _ in groups]
 
 
-def _means(
-    groups: Sequence[tuple[int, tuple[str, ...]]],
-    queries: Sequence[SearchQuery],
-    encoder: Encoder,
-    words: Instructions,
-) -> NDArray[np.float32]:
-    """The mean vector of each group of texts, of unit length.
+def _falling(scores: Floats) -> Floats:
+    """Scores in the same order with ties pulled apart, by the least that single precision can tell.
 
-    A text that was written beside the question stands for a document and is encoded as one; a text that is all there is
-    to search for is the query, whoever wrote it.
+    Whoever measures a ranking orders it by its scores anew; the order in which a reranker left ties must survive that.
     """
-    asked = [(text, len(part) == 1 or text == queries[owner].text) for owner, part in groups for text in part]
-    rows = np.empty((len(asked), encoder.dimension), np.float32)
-    for as_query, encode in ((True, encoder.encode_queries), (False, encoder.encode_documents)):
-        places = [place for place, (_, query) in enumerate(asked) if query is as_query]
-        if places:
-            rows[places] = encode([asked[place][0] for place in places], words)
-    if len(asked) == len(groups):
-        return rows
-    ends = np.cumsum([len(part) for _, part in groups])
-    means = np.array([part.mean(axis=0, dtype=np.float64) for part in np.split(rows, ends[:-1])])
-    lengths = np.linalg.norm(means, axis=1, keepdims=True)
-    unit: NDArray[np.float32] = (means / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
-    return unit
+    apart = scores.astype(np.float32)
+    for place in range(1, len(apart)):
+        if not apart[place] < apart[place - 1]:
+            apart[place] = np.nextafter(apart[place - 1], np.float32(-np.inf))
+    return apart.astype(np.float64)

@@ -22,7 +22,7 @@ from hoofbeat.retrieval.fusion import reciprocal_rank_fusion, rrf_shares
 from hoofbeat.retrieval.hero import Evidence
 from hoofbeat.retrieval.indexes import IndexSet
 from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, parse, stages
-from hoofbeat.retrieval.making import RERANKED, make_reranker, make_writer
+from hoofbeat.retrieval.making import RERANKED, make_reranker, make_writer, prompts_of
 from hoofbeat.retrieval.ranking import Ranked, Scope, rank_stage
 from hoofbeat.retrieval.sources import LineEvidence, make_hero
 from hoofbeat.retrieval.stages import Found, SearchQuery, Tools, Writer
@@ -74,7 +74,21 @@ class Retriever:
     def describe(self) -> dict[str, object]:
         """The settings as a manifest records them."""
         notes = {"notes": list(dict.fromkeys(self.notes))} if self.notes else {}
-        return {"line": self.line, **self.indexes.describe(), **notes}
+        rerankers = {str(stage): reranker.identity for stage, reranker in self._rerankers.items()}
+        return {
+            "line": self.line,
+            **self.indexes.describe(self.tree),
+            **({"rerankers": rerankers} if rerankers else {}),
+            **notes,
+        }
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """The prompts its stages use, with their fingerprints."""
+        found: dict[str, str] = {}
+        for stage in stages(self.tree):
+            found |= self._rerankers[stage].prompts if stage in self._rerankers else prompts_of(stage)
+        return found
 
     def search(
         self, queries: Sequence[tuple[str, str]], k: int, documents: Collection[str] | None = None

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from hoofbeat.store.artefact import Artefact, Draft, create, open_artefact
+from hoofbeat.store.artefact import Artefact, Draft, check_target, create, open_artefact
 from hoofbeat.store.ledger import Ledger
 from hoofbeat.store.manifest import Cost, Counts, InputRef, Manifest
 
-__all__ = ["Artefact", "Cost", "Counts", "Draft", "InputRef", "Ledger", "Manifest", "create", "open_artefact"]
+__all__ = [
+    "Artefact",
+    "Cost",
+    "Counts",
+    "Draft",
+    "InputRef",
+    "Ledger",
+    "Manifest",
+    "check_target",
+    "create",
+    "open_artefact",
+]

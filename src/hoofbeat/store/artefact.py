@@ -25,7 +25,7 @@ from hoofbeat.store.files import file_sha256, output_errors, sync_folder, write_
 from hoofbeat.store.manifest import SCHEMA_VERSION, InputRef, Manifest
 from hoofbeat.store.tables import canonical_json
 
-__all__ = ["Artefact", "Draft", "create", "open_artefact"]
+__all__ = ["Artefact", "Draft", "check_target", "create", "open_artefact"]
 
 MANIFEST = "manifest.json"
 
@@ -97,7 +97,7 @@ def create(target: Path, *, replace_kind: str | None = None) -> Iterator[Draft]:
     Anything else that stands there is left alone and refused: Hoofbeat deletes only what it has made.
     """
     target = target.resolve()
-    _refuse_foreign(target, replace_kind)
+    check_target(target, replace_kind)
     draft_path = target.with_name(f".{target.name}.{os.getpid()}.draft")
     with output_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -175,7 +175,8 @@ def open_artefact(path: Path, kind: str | tuple[str, ...] | None = None) -> Arte
     return Artefact(path, manifest)
 
 
-def _refuse_foreign(target: Path, replace_kind: str | None) -> None:
+def check_target(target: Path, replace_kind: str | None) -> None:
+    """Refuse a folder where something stands that is no earlier artefact of `replace_kind`."""
     if not target.exists():
         return
     if target.is_dir() and not any(target.iterdir()):

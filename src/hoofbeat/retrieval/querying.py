@@ -1,0 +1,47 @@
+"""What dense rankers search by: one vector for each query, whoever wrote its texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Encode", "Vectors", "mean_vectors"]
+
+Vectors = NDArray[np.float32]
+Encode = Callable[[list[str]], Vectors]
+"""From texts to their vectors, one row per text."""
+
+
+def mean_vectors(
+    groups: Sequence[tuple[str, tuple[str, ...]]], encode_queries: Encode, encode_documents: Encode
+) -> Vectors:
+    """The mean vector, of unit length, of each group: a question and the texts that are searched for.
+
+    A text that was written beside the question stands for a document and is encoded as one; a text that is all there is
+    to search for is the query, whoever wrote it.
+    """
+    asked = [(text, len(texts) == 1 or text == question) for question, texts in groups for text in texts]
+    if all(as_query for _, as_query in asked):
+        rows = encode_queries([text for text, _ in asked])
+    else:
+        rows = _by_kind(asked, encode_queries, encode_documents)
+    if all(len(texts) == 1 for _, texts in groups):
+        return rows
+    ends = np.cumsum([len(texts) for _, texts in groups])
+    means = np.array([part.mean(axis=0, dtype=np.float64) for part in np.split(rows, ends[:-1])])
+    lengths = np.linalg.norm(means, axis=1, keepdims=True)
+    unit: Vectors = (means / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
+    return unit
+
+
+def _by_kind(asked: Sequence[tuple[str, bool]], encode_queries: Encode, encode_documents: Encode) -> Vectors:
+    """Queries in one go and documents in another; the rows stand in the order of the texts."""
+    kinds = np.array([as_query for _, as_query in asked])
+    documents = encode_documents([text for text, as_query in asked if not as_query])
+    rows = np.empty((len(asked), documents.shape[1]), np.float32)
+    rows[~kinds] = documents
+    if kinds.any():
+        rows[kinds] = encode_queries([text for text, as_query in asked if as_query])
+    return rows
