@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from hoofbeat.retrieval.analysis import ENGLISH
-from hoofbeat.retrieval.expansion import Added, Expansions, Group, load_expansions
+from hoofbeat.retrieval.hero.expansion import Added, Expansions, Group, load_expansions
 
 
 def test_expansion_brings_the_other_words_of_a_group_once() -> None:

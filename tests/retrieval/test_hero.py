@@ -15,7 +15,7 @@ from hoofbeat.models import load_encoder
 from hoofbeat.records import Document, Failure
 from hoofbeat.retrieval.analysis import ENGLISH
 from hoofbeat.retrieval.hero import SPEC, Hero, HeroSettings, HeroTrace, explain
-from hoofbeat.retrieval.hero_coverage import Coverage
+from hoofbeat.retrieval.hero.coverage import Coverage
 from hoofbeat.retrieval.line import Stage, parse
 from hoofbeat.retrieval.stages import SearchQuery
 from tests.helpers import needs_weights

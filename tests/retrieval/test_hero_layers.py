@@ -8,10 +8,10 @@ import pytest
 from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
-from hoofbeat.retrieval.expansion import Added
 from hoofbeat.retrieval.hero import Hero, explain
-from hoofbeat.retrieval.hero_layers import Layout
-from hoofbeat.retrieval.hero_parents import Parents, Unit
+from hoofbeat.retrieval.hero.expansion import Added
+from hoofbeat.retrieval.hero.layers import Layout
+from hoofbeat.retrieval.hero.parents import Parents, Unit
 from hoofbeat.retrieval.stages import SearchQuery
 from hoofbeat.retrieval.topk import Ranking
 from tests.retrieval.hero_support import (

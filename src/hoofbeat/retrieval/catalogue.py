@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hoofbeat.retrieval import agents, hero_settings, reranking, writing
+from hoofbeat.retrieval import agents, reranking, writing
 from hoofbeat.retrieval.ann import check_search
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
+from hoofbeat.retrieval.hero.settings import SPEC as HERO
 from hoofbeat.retrieval.instructions import instructions
 from hoofbeat.retrieval.line import Option, StageSpec
 from hoofbeat.retrieval.pooling import check_pool
@@ -42,6 +43,6 @@ _DENSE = StageSpec(
 )
 
 STAGES: dict[str, StageSpec] = {
-    spec.name: spec for spec in (_BM25, _DENSE, hero_settings.SPEC, *writing.SPECS, *agents.SPECS, *reranking.SPECS)
+    spec.name: spec for spec in (_BM25, _DENSE, HERO, *writing.SPECS, *agents.SPECS, *reranking.SPECS)
 }
 """Every stage by its name."""

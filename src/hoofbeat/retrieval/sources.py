@@ -10,7 +10,7 @@ import numpy as np
 from hoofbeat.records import Document, Failure, Passage
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
 from hoofbeat.retrieval.hero import Hero, HeroSettings
-from hoofbeat.retrieval.hero_trace import HeroTrace
+from hoofbeat.retrieval.hero.trace import HeroTrace
 from hoofbeat.retrieval.indexes import IndexSet
 from hoofbeat.retrieval.line import Stage
 from hoofbeat.retrieval.making import make_reranker, rerank_stage

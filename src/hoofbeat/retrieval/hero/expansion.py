@@ -20,7 +20,7 @@ from hoofbeat.retrieval.analysis import ENGLISH, Analyzer
 
 __all__ = ["Added", "Expansions", "Group", "load_expansions"]
 
-_FILE = resources.files("hoofbeat.retrieval") / "expansions.toml"
+_FILE = resources.files("hoofbeat.retrieval.hero") / "expansions.toml"
 
 
 class Group(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from hoofbeat.records import Failure
-from hoofbeat.retrieval.expansion import Added
+from hoofbeat.retrieval.hero.expansion import Added
 
 __all__ = [
     "TRACE_DEPTH",

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoofbeat.records import Failure, Passage
-from hoofbeat.retrieval.hero_coverage import Concept
-from hoofbeat.retrieval.hero_parents import Parents, Unit
-from hoofbeat.retrieval.hero_settings import NAVIGATION, HeroSettings
-from hoofbeat.retrieval.hero_signals import Asked, BySource, Signals
-from hoofbeat.retrieval.hero_trace import (
+from hoofbeat.retrieval.hero.coverage import Concept
+from hoofbeat.retrieval.hero.parents import Parents, Unit
+from hoofbeat.retrieval.hero.settings import NAVIGATION, HeroSettings
+from hoofbeat.retrieval.hero.signals import Asked, BySource, Signals
+from hoofbeat.retrieval.hero.trace import (
     TRACE_DEPTH,
     HeroTrace,
     Place,

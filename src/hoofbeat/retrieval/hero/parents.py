@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hoofbeat.records import Document, Passage
-from hoofbeat.retrieval.hero_layers import Layout, Navigation
+from hoofbeat.retrieval.hero.layers import Layout, Navigation
 from hoofbeat.retrieval.topk import Indices
 
 __all__ = ["Parents", "Unit"]

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hoofbeat.retrieval.bm25 import Postings
-from hoofbeat.retrieval.expansion import Added, load_expansions
-from hoofbeat.retrieval.hero_layers import Collection, Layout, LexicalIndex, Navigation
-from hoofbeat.retrieval.hero_settings import NAVIGATION, HeroSettings
+from hoofbeat.retrieval.hero.expansion import Added, load_expansions
+from hoofbeat.retrieval.hero.layers import Collection, Layout, LexicalIndex, Navigation
+from hoofbeat.retrieval.hero.settings import NAVIGATION, HeroSettings
 from hoofbeat.retrieval.querying import Encode, Vectors, mean_vectors
 from hoofbeat.retrieval.stages import SearchQuery
 from hoofbeat.retrieval.topk import Floats, Indices, Ranking, check_k, top_k

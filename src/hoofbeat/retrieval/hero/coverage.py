@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoofbeat.retrieval.bm25 import Postings
-from hoofbeat.retrieval.expansion import Added
-from hoofbeat.retrieval.hero_parents import Unit
+from hoofbeat.retrieval.hero.expansion import Added
+from hoofbeat.retrieval.hero.parents import Unit
 from hoofbeat.retrieval.topk import Floats, Indices
 
 __all__ = ["Concept", "Coverage", "shares"]

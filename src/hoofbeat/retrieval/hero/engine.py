@@ -25,18 +25,18 @@ from hoofbeat.errors import UsageError
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Document, Failure
 from hoofbeat.retrieval.chunking import indexed_text
-from hoofbeat.retrieval.hero_coverage import Coverage, shares
-from hoofbeat.retrieval.hero_evidence import Evidence, EvidenceTools, Trail, explain
-from hoofbeat.retrieval.hero_layers import Collection, Layout
-from hoofbeat.retrieval.hero_parents import Parents
-from hoofbeat.retrieval.hero_settings import SPEC, HeroSettings
-from hoofbeat.retrieval.hero_signals import Asked, HeroRanked, Signals
-from hoofbeat.retrieval.hero_trace import HeroTrace, Route
+from hoofbeat.retrieval.hero.coverage import Coverage, shares
+from hoofbeat.retrieval.hero.evidence import Evidence, EvidenceTools, Trail
+from hoofbeat.retrieval.hero.layers import Collection, Layout
+from hoofbeat.retrieval.hero.parents import Parents
+from hoofbeat.retrieval.hero.settings import HeroSettings
+from hoofbeat.retrieval.hero.signals import Asked, HeroRanked, Signals
+from hoofbeat.retrieval.hero.trace import Route
 from hoofbeat.retrieval.querying import Encode
 from hoofbeat.retrieval.stages import Reranker, SearchQuery, Tools
 from hoofbeat.retrieval.topk import Indices, Ranking
 
-__all__ = ["SPEC", "Evidence", "Hero", "HeroRanked", "HeroSettings", "HeroTrace", "explain"]
+__all__ = ["Hero"]
 
 _BATCH = 256
 
