@@ -47,6 +47,10 @@ format: $(STAMP)-dev
 bench: $(STAMP)-bench weights
 	$(BIN)/python -m bench.client
 	-$(BIN)/python -m bench.corpus_import --articles 2000
+	-$(BIN)/python -m bench.lexical --passages 10000 100000
+	-$(BIN)/python -m bench.dense
+	-$(BIN)/python -m bench.hero
+	-$(BIN)/python -m bench.lines
 
 clean:
 	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache build dist
