@@ -52,6 +52,8 @@ def test_a_public_layout_is_ranked_and_measured_as_it_lies_there(beir: Path, tmp
     run = (tmp_path / "rankings" / "run.trec").read_text(encoding="utf-8").splitlines()
     assert run[0].split()[:4] == ["q1", "Q0", "d2", "1"]
     assert not (beir / "manifest.json").exists()
+    settings = json.loads((tmp_path / "rankings" / "manifest.json").read_text(encoding="utf-8"))["settings"]
+    assert list(settings["collections"]) == ["whole"]  # passages that were published as such are not cut
     again = json_of(
         hoofbeat(
             "retrieve",

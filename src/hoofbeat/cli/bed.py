@@ -12,21 +12,23 @@ from msgspec import Struct
 from hoofbeat.cli.session import find_corpus
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.importing import DOCUMENTS
-from hoofbeat.corpus.readers import Refusal, read_beir, read_r2med
-from hoofbeat.corpus.readers.beir import read_corpus
+from hoofbeat.corpus.readers import Refusal, beir, r2med, read_beir, read_r2med
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.recipes import Benchmark
 from hoofbeat.records import Document, Question
 from hoofbeat.store import InputRef, open_artefact
 from hoofbeat.store.files import file_sha256
 
-__all__ = ["Bed", "bed_of", "content_of", "open_bed"]
+__all__ = ["Bed", "bed_of", "content_of", "holds_passages", "open_bed"]
+
+_PASSAGES = frozenset({beir.READER, r2med.READER})
 
 
 class Bed(Struct, frozen=True, kw_only=True):
     """Questions with their judgments, and the documents to rank for them.
 
-    `content` names the documents' content, `unasked` counts judged questions that are not there.
+    `content` names the documents' content, `unasked` counts judged questions that are not there, `passages` says that
+    the documents were published as passages (BEIR, R2MED) and are not to be cut unasked.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Bed(Struct, frozen=True, kw_only=True):
     content: str
     inputs: list[InputRef]
     unasked: int = 0
+    passages: bool = False
 
     def chosen(self, where: Sequence[str]) -> list[str] | None:
         """The documents with these facets (`name=value`, the same name again means either); None for all."""
@@ -66,7 +69,14 @@ def bed_of(bench: Benchmark, corpus: Corpus) -> Bed:
         ids=frozenset(corpus.ids()),
         content=content_of(corpus),
         inputs=[bench.artefact.reference(), corpus.artefact.reference()],
+        passages=holds_passages(corpus),
     )
+
+
+def holds_passages(corpus: Corpus) -> bool:
+    """Whether the documents of a corpus were published as passages: it was imported from such a collection."""
+    first = next(iter(corpus.documents()), None)
+    return first is not None and first.provenance is not None and first.provenance.reader in _PASSAGES
 
 
 def content_of(corpus: Corpus) -> str:
@@ -110,6 +120,7 @@ def _searched(corpus: Corpus, queries: Sequence[str]) -> Bed:
         ids=frozenset(corpus.ids()),
         content=content_of(corpus),
         inputs=[corpus.artefact.reference()],
+        passages=holds_passages(corpus),
     )
 
 
@@ -123,7 +134,7 @@ def _public(folder: Path, split: str) -> Bed:
     if not tests.judgments:
         raise InputError("there are no judgments, so nothing can be measured", where=str(folder), fix="check the qrels")
     documents = []
-    for entry in read_corpus(folder / "corpus.jsonl"):
+    for entry in beir.read_corpus(folder / "corpus.jsonl"):
         if isinstance(entry, Refusal):
             raise InputError(
                 f"a document can't be read: {entry.reason}",
@@ -141,6 +152,7 @@ def _public(folder: Path, split: str) -> Bed:
         documents=documents,
         ids=frozenset(document.id for document in documents),
         content=hashes["corpus.jsonl"],
+        passages=True,
         inputs=[
             InputRef(
                 name=folder.name, sha256=hashlib.sha256(repr(sorted(hashes.items())).encode()).hexdigest(), kind=layout

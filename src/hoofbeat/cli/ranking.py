@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from hoofbeat.answering.run import count_outcomes
-from hoofbeat.cli.bed import Bed, content_of
+from hoofbeat.cli.bed import Bed, content_of, holds_passages
 from hoofbeat.cli.console import Screen
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError
@@ -16,8 +16,9 @@ from hoofbeat.findings.ranking import Evaluation, Measure, evaluate, trec_run_li
 from hoofbeat.models import Model, load_encoder
 from hoofbeat.models.vectors import cached, vectors_folder
 from hoofbeat.progress import Progress
-from hoofbeat.records import Question
+from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import IndexSet, Retriever, Searched
+from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
 from hoofbeat.retrieval.indexes import index_folder
 from hoofbeat.store import Artefact, Manifest, check_target, create, open_artefact
 from hoofbeat.store.files import atomic_write
@@ -68,12 +69,12 @@ class Models:
 
 def index_corpus(corpus: Corpus, progress: Progress, *, models: Callable[[str], Model] | None = None) -> IndexSet:
     """The indexes over a corpus, kept in the user's cache."""
-    return _indexes(corpus, content_of(corpus), progress, models)
+    return _indexes(corpus, content_of(corpus), progress, models, passages=holds_passages(corpus))
 
 
 def index_bed(bed: Bed, progress: Progress, *, models: Callable[[str], Model] | None = None) -> IndexSet:
     """The indexes over a test bed's documents, kept in the user's cache."""
-    return _indexes(bed.documents, bed.content, progress, models)
+    return _indexes(bed.documents, bed.content, progress, models, passages=bed.passages)
 
 
 def rank_bed(
@@ -208,14 +209,20 @@ def explain(screen: Screen, searched: Searched, indexes: IndexSet, count: int) -
 
 
 def _indexes(
-    documents: Corpus | object, content: str, progress: Progress, models: Callable[[str], Model] | None
+    documents: Iterable[Document],
+    content: str,
+    progress: Progress,
+    models: Callable[[str], Model] | None,
+    *,
+    passages: bool,
 ) -> IndexSet:
     return IndexSet(
-        documents,  # type: ignore[arg-type]
+        documents,
         encoder=lambda spec: cached(load_encoder(spec, model=models), vectors_folder()),
         progress=progress,
         folder=index_folder(),
         content=content,
+        auto=Chunking("whole") if passages else DEFAULT_CHUNKING,
     )
 
 

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from hoofbeat.cli.bed import Bed, open_bed
 from hoofbeat.cli.comparing import KIND as COMPARISON
@@ -204,15 +205,7 @@ def _systems(lines: Sequence[str]) -> list[Variant]:
 def _first(bed: Bed, limit: int) -> Bed:
     kept = list(bed.questions)[:limit]
     names = {question.id for question in kept}
-    return Bed(
-        name=bed.name,
-        questions=kept,
-        qrels={name: grades for name, grades in bed.qrels.items() if name in names},
-        documents=bed.documents,
-        ids=bed.ids,
-        content=bed.content,
-        inputs=bed.inputs,
-    )
+    return replace(bed, questions=kept, qrels={name: each for name, each in bed.qrels.items() if name in names})
 
 
 def _estimate(bed: Bed, systems: Sequence[Variant]) -> Estimate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hoofbeat.retrieval import agents, reranking, writing
 from hoofbeat.retrieval.ann import check_search
-from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
+from hoofbeat.retrieval.chunking import Chunking
 from hoofbeat.retrieval.hero.settings import SPEC as HERO
 from hoofbeat.retrieval.instructions import instructions
 from hoofbeat.retrieval.line import Option, StageSpec
@@ -13,7 +13,7 @@ from hoofbeat.retrieval.pooling import check_pool
 __all__ = ["STAGES"]
 
 _CUTTING = (
-    Option("chunk", str(DEFAULT_CHUNKING), check=Chunking.parse),
+    Option("chunk", "auto", check=Chunking.parse),
     Option("qchunk", "whole", check=Chunking.parse),
     Option("pool", "max", check=check_pool),
 )

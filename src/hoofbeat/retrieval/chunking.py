@@ -10,6 +10,7 @@ kept beside the text, not in it. How a text is cut is written as one word, the s
     headings           every section by its heading alone
     truncate:512       the first 512 tokens
     whole              all of it
+    auto               whole where documents are passages already (BEIR, R2MED), else words:160/32
 """
 
 from __future__ import annotations
@@ -25,12 +26,23 @@ from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.analysis import CJK
 from hoofbeat.retrieval.sentences import sentence_spans
 
-__all__ = ["DEFAULT_CHUNKING", "Chunking", "Spans", "chunk", "cut", "indexed_text", "pieces", "sections", "whole"]
+__all__ = [
+    "AUTO",
+    "DEFAULT_CHUNKING",
+    "Chunking",
+    "Spans",
+    "chunk",
+    "cut",
+    "indexed_text",
+    "pieces",
+    "sections",
+    "whole",
+]
 
 Spans = Callable[[str], Sequence[tuple[int, int]]]
 """Start and end of every token of a text."""
 
-Unit = Literal["words", "tokens", "sentences", "sections", "headings", "truncate", "whole"]
+Unit = Literal["words", "tokens", "sentences", "sections", "headings", "truncate", "whole", "auto"]
 
 _Stretch = tuple[str, int | None, int, int]
 """Heading, page, start and end of some text."""
@@ -61,7 +73,7 @@ class Chunking(Struct, frozen=True):
         if match is None or unit not in get_args(Unit) or (match[2] and unit not in _SIZED):
             raise UsageError(
                 f"{text!r} is no way to cut texts",
-                fix="write words:160/32, tokens:512/128, sentences:128, truncate:512, sections, headings or whole",
+                fix="write words:160/32, tokens:512/128, sentences:128, truncate:512, sections, headings, whole, auto",
             )
         default_size, default_overlap = _SIZED.get(unit, (0, 0))
         size = int(match[2]) if match[2] else default_size
@@ -82,6 +94,9 @@ class Chunking(Struct, frozen=True):
         return self.unit + (f":{self.size}" if self.size else "") + (f"/{self.overlap}" if self.overlap else "")
 
 
+AUTO = Chunking("auto")
+"""As the documents ask for: passages that were published as such stay whole."""
+
 DEFAULT_CHUNKING = Chunking("words", 160, 32)
 """Windows of 160 words that share 32, each under its section's heading."""
 
@@ -96,6 +111,8 @@ def cut(document: Document, chunking: Chunking, tokens: Spans | None = None, mar
 
     `mark` goes into their ids, where the same way of cutting is used with the tokens of more than one encoder.
     """
+    if chunking.unit == "auto":
+        chunking = DEFAULT_CHUNKING
     if chunking.unit == "whole":
         return _numbered(document, f"{chunking}{mark}", [(document.title, None, 0, len(document.text))])
     if chunking.unit == "headings":
@@ -115,7 +132,7 @@ def cut(document: Document, chunking: Chunking, tokens: Spans | None = None, mar
 
 def pieces(text: str, chunking: Chunking, tokens: Spans | None = None) -> list[str]:
     """A query cut like documents are; always at least one piece."""
-    if chunking.unit in {"whole", "sections", "headings"}:
+    if chunking.unit in {"whole", "auto", "sections", "headings"}:
         return [text]
     if chunking.unit in {"tokens", "truncate"}:
         windows = list(_windows(_need(tokens)(text), chunking.size, chunking.overlap))

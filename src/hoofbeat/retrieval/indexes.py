@@ -17,7 +17,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.analysis import ENGLISH, Analyzer
-from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking, Spans, cut
+from hoofbeat.retrieval.chunking import AUTO, DEFAULT_CHUNKING, Chunking, Spans, cut
 from hoofbeat.retrieval.collection import PassageCollection, kept
 from hoofbeat.retrieval.line import Node, Stage, stages
 from hoofbeat.retrieval.passages import PassageFile, write_passages
@@ -55,8 +55,13 @@ class IndexSet:
         progress: Progress = SILENT,
         folder: Path | None = None,
         content: str = "",
+        auto: Chunking = DEFAULT_CHUNKING,
     ) -> None:
-        """`documents` is read as often as needed; `content` names what they hold: with it, `folder` keeps indexes."""
+        """`documents` is read as often as needed; `content` names what they hold: with it, `folder` keeps indexes.
+
+        `auto` is how they are cut where a line does not say.
+        """
+        self.auto = auto
         self.source = documents
         self.analyzer = analyzer
         self.progress = progress
@@ -113,8 +118,9 @@ class IndexSet:
         """Where an encoder's tokens begin and end in a text; for lexical search those of the embedded encoder."""
         return self.encoder(spec or _TOKENIZER).token_spans
 
-    def collection(self, chunking: Chunking = DEFAULT_CHUNKING, encoder: str = "") -> PassageCollection:
+    def collection(self, chunking: Chunking = AUTO, encoder: str = "") -> PassageCollection:
         """The passages of one way of cutting; `encoder` is whose tokens are counted, where tokens are."""
+        chunking = self.auto if chunking.unit == "auto" else chunking
         key = _key(chunking, encoder)
         if key not in self._collections:
             if self._ordered and self.source == ():
@@ -161,7 +167,8 @@ class IndexSet:
         """What a line searches, cut and indexed how, as a manifest records it."""
         wanted: dict[tuple[str, str], tuple[bool, set[tuple[str, ...]]]] = {}
         for stage in stages(line):
-            for key, dense in _searched_by(stage):
+            for way, encoder, dense in _searched_by(stage):
+                key = _key(self.auto if way.unit == "auto" else way, encoder)
                 lexical, vectors = wanted.get(key, (False, set()))
                 wanted[key] = (lexical or dense is None, vectors | ({dense} if dense else set()))
         return {
@@ -227,15 +234,16 @@ def _key(chunking: Chunking, encoder: str) -> tuple[str, str]:
     return (str(chunking), (encoder or _TOKENIZER) if chunking.needs_tokens else "")
 
 
-def _searched_by(stage: Stage) -> list[tuple[tuple[str, str], tuple[str, ...] | None]]:
-    """The collections that a stage searches, each lexically (None) or by vectors of that name."""
+def _searched_by(stage: Stage) -> list[tuple[Chunking, str, tuple[str, ...] | None]]:
+    """The ways of cutting that a stage searches, whose tokens it counts, and lexically (None) or by which vectors."""
     if stage.spec.name == "bm25":
-        return [(_key(Chunking.parse(stage.word("chunk")), ""), None)]
+        return [(Chunking.parse(stage.word("chunk")), "", None)]
     if stage.spec.name == "dense":
-        names = ("encoder", "search", "store", "instruct")
-        cutting = _key(Chunking.parse(stage.word("chunk")), stage.word("encoder"))
-        return [(cutting, tuple(stage.word(name) for name in names))]
+        encoder = stage.word("encoder")
+        vectors = tuple(stage.word(name) for name in ("encoder", "search", "store", "instruct"))
+        return [(Chunking.parse(stage.word("chunk")), encoder, vectors)]
     if stage.spec.name == "hero":
-        ways = [_key(way, "") for way in (DEFAULT_CHUNKING, Chunking("sections"), Chunking("headings"))]
-        return [*((way, None) for way in ways), (ways[0], (stage.word("encoder"), "exact", "float32", "none"))]
+        ways = (DEFAULT_CHUNKING, Chunking("sections"), Chunking("headings"))
+        vectors = (stage.word("encoder"), "exact", "float32", "none")
+        return [*((way, "", None) for way in ways), (DEFAULT_CHUNKING, "", vectors)]
     return []
