@@ -381,7 +381,7 @@ def test_every_stage_has_a_writer_a_summary_and_prompts_that_exist() -> None:
     for spec in SPECS:
         stage = a_stage(spec.name)
         assert make_writer(stage)
-        assert (spec.kind, spec.needs_model, spec.alone) == ("query", True, "bm25")
+        assert (spec.kind, spec.alone) == ("query", "bm25")
         assert spec.summary
         assert all(load_prompt(name) for name in prompts_of(stage))
 

@@ -345,7 +345,6 @@ def test_every_stage_has_a_writer_a_summary_and_prompts_that_exist() -> None:
         assert str(stage) == spec.name
         assert make_writer(stage)
         assert spec.kind == "query"
-        assert spec.needs_model
         assert spec.summary
         assert all(load_prompt(name).max_tokens == stage.number("tokens") for name in prompts_of(stage))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hoofbeat.answering.run import count_outcomes
@@ -20,6 +20,7 @@ from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import IndexSet, Retriever, Searched
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
 from hoofbeat.retrieval.indexes import index_folder
+from hoofbeat.retrieval.line import stages
 from hoofbeat.store import Artefact, Manifest, check_target, create, open_artefact
 from hoofbeat.store.files import atomic_write
 from hoofbeat.store.manifest import Cost
@@ -108,9 +109,6 @@ def rank_bed(
     result = evaluate(hits, qrels, parsed)
     names = {hit.question for hit in hits} | {hit.document for hit in hits}
     spaced = sorted(name for name in names if len(name.split()) != 1)
-    endpoints = {spec: model for spec, model in (encoders.used if encoders else {}).items() if spec in line}
-    used = {f"encoder {spec}": model.identity for spec, model in endpoints.items()}
-    used |= {f"line {spec}".strip(): model.identity for spec, model in (models.used if models else {}).items()}
     with create(target, replace_kind=KIND) as draft:
         write_jsonl(draft.path / "questions.jsonl", asked)
         write_jsonl(draft.path / "hits.jsonl", hits)
@@ -129,26 +127,58 @@ def rank_bed(
                 inputs=bed.inputs,
                 settings={
                     **retriever.describe(),
-                    "bed": bed.name,
                     "top": top,
-                    "unanswerable": len(missing),
-                    "without_relevant": sum(not any(g > 0 for g in grades.values()) for grades in qrels.values()),
-                    "unasked": bed.unasked,
+                    **_limits(bed, qrels, missing, documents),
                     **({"no_trec_run": f"ids with spaces, such as {spaced[0]!r}"} if spaced else {}),
-                    **({"documents": len(documents)} if documents is not None else {}),
                     **(settings or {}),
                 },
                 seeds={"bootstrap": seed},
-                models=used,
+                models=_asked_models(retriever, models, encoders),
                 prompts=retriever.prompts,
                 counts=count_outcomes(
                     failed[question.id].kind if question.id in failed else None for question in asked
                 ),
                 metrics=_metrics(came, result, list(map(str, parsed)), seed) if qrels else {},
-                cost=(models.cost if models else Cost()) + (encoders.cost if endpoints and encoders else Cost()),
+                cost=_cost(retriever, models, encoders),
             )
         )
     return open_artefact(target, KIND)
+
+
+def _limits(
+    bed: Bed,
+    qrels: Mapping[str, Mapping[str, int]],
+    missing: Sequence[str],
+    documents: Collection[str] | None,
+) -> dict[str, object]:
+    """What was ranked for, and how many questions no ranking can answer."""
+    return {
+        "bed": bed.name,
+        "unanswerable": len(missing),
+        "without_relevant": sum(not any(grade > 0 for grade in grades.values()) for grades in qrels.values()),
+        "unasked": bed.unasked,
+        **({"documents": len(documents)} if documents is not None else {}),
+    }
+
+
+def _endpoints(retriever: Retriever, encoders: Models | None) -> dict[str, Model]:
+    """The endpoints behind the encoders that a line names."""
+    named = {
+        each.word("encoder").removeprefix("model:")
+        for each in stages(retriever.tree)
+        if each.kind == "ranker" and each.spec.name != "bm25"
+    }
+    return {spec: model for spec, model in (encoders.used if encoders else {}).items() if spec in named}
+
+
+def _asked_models(retriever: Retriever, models: Models | None, encoders: Models | None) -> dict[str, str]:
+    asked = {f"encoder {spec}": model.identity for spec, model in _endpoints(retriever, encoders).items()}
+    return asked | {f"line {spec}".strip(): model.identity for spec, model in (models.used if models else {}).items()}
+
+
+def _cost(retriever: Retriever, models: Models | None, encoders: Models | None) -> Cost:
+    behind = encoders.cost if encoders and _endpoints(retriever, encoders) else Cost()
+    return (models.cost if models else Cost()) + behind
 
 
 def show_measures(screen: Screen, artefacts: Sequence[Artefact]) -> None:

@@ -86,11 +86,7 @@ def command(
     if limit is not None:
         bed = _first(bed, limit)
     documents = bed.chosen(where)
-    if page is not None and (each_source or len(systems) < 2 or not bed.qrels):
-        raise UsageError(
-            "a page compares lines over judged questions, so it needs two lines or more and judgments",
-            fix="give --with twice, or use braces; or leave --page out",
-        )
+    _check_page(page, bed, systems, each_source)
     if calling.only_estimate:
         screen.estimate(_estimate(bed, systems))
         return
@@ -109,31 +105,40 @@ def command(
         if each_source:
             _evidence(screen, bed, indexes, systems, documents, output, Models(load), explained)
             return
-        made: list[Artefact] = []
+        made = []
         for folder, variant in _places(output, systems):
             models = Models(load)
-            artefact = rank_bed(
-                bed,
-                indexes,
-                variant.line,
-                folder,
-                top=top,
-                measures=names,
-                documents=documents,
-                seed=seed,
-                models=models,
-                encoders=encoders,
-                settings={"variant": variant.settings} if variant.settings else {},
-                command=command_words(),
+            made.append(
+                rank_bed(
+                    bed,
+                    indexes,
+                    variant.line,
+                    folder,
+                    top=top,
+                    measures=names,
+                    documents=documents,
+                    seed=seed,
+                    models=models,
+                    encoders=encoders,
+                    settings={"variant": variant.settings} if variant.settings else {},
+                    command=command_words(),
+                )
             )
-            made.append(artefact)
             screen.calls(*models.used.values())
-            say_what_is_odd(screen, artefact)
+            say_what_is_odd(screen, made[-1])
             if explained:
-                explain(screen, _searched(artefact), indexes, explained)
+                explain(screen, _searched(made[-1]), indexes, explained)
     if documents is None:
         _say_recall(screen, made)
     _finish(screen, bed, made, output, page, seed, target)
+
+
+def _check_page(page: Path | None, bed: Bed, systems: Sequence[Variant], each_source: bool) -> None:
+    if page is not None and (each_source or len(systems) < 2 or not bed.qrels):
+        raise UsageError(
+            "a page compares lines over judged questions, so it needs two lines or more and judgments",
+            fix="give --with twice, or use braces; or leave --page out",
+        )
 
 
 def _measures(measures: Sequence[str], top: int) -> list[str]:

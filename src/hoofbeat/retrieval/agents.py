@@ -37,7 +37,6 @@ SPECS: tuple[StageSpec, ...] = (
         "query",
         _options(turns=5, top=10, reads=800),
         summary="searches while it thinks, condenses what it finds, and searches for its final answer",
-        needs_model=True,
         alone="bm25",
     ),
     StageSpec(
@@ -45,7 +44,6 @@ SPECS: tuple[StageSpec, ...] = (
         "query",
         _options(turns=4, top=3, reads=800),
         summary="searches while it thinks, reads the passages themselves, and searches for its final answer",
-        needs_model=True,
         alone="bm25",
     ),
 )

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def _written(search: str) -> re.Match[str]:
     return match
 
 
-class Approximate(Dense):
+class Approximate(Dense, ABC):
     """What approximate searches share: exact search over a subset, and the measured recall."""
 
     kind = ""
@@ -92,9 +93,9 @@ class Approximate(Dense):
         """The measured recall of the ten best; not a number before it was measured."""
         return self.recalls.get(10, math.nan)
 
+    @abstractmethod
     def settings(self) -> dict[str, object]:
         """What it was built with."""
-        raise NotImplementedError
 
     def describe(self) -> dict[str, object]:
         """How vectors are stored and searched, with the measured recall, as a manifest records it."""
@@ -139,8 +140,9 @@ class Approximate(Dense):
         self.measured_on = f"{len(chosen)} {'rows' if queries is None else 'queries'}, seed {seed}"
         return self.recalls[k]
 
+    @abstractmethod
     def _search(self, queries: Vectors, k: int) -> list[Ranking]:
-        raise NotImplementedError
+        """About the `k` rows nearest to each query of a batch."""
 
 
 class Ivf(Approximate):

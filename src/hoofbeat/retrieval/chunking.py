@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Passage
@@ -164,18 +165,7 @@ def chunk(document: Document, size_words: int = 160, overlap_words: int = 32) ->
             fix="the size is at least 1 word and the overlap is smaller than the size",
         )
     found = cut(document, Chunking("words", size_words, overlap_words))
-    return [
-        Passage(
-            id=f"{document.id}#{number}",
-            document=passage.document,
-            text=passage.text,
-            start=passage.start,
-            end=passage.end,
-            heading=passage.heading,
-            page=passage.page,
-        )
-        for number, passage in enumerate(found)
-    ]
+    return [replace(passage, id=f"{document.id}#{number}") for number, passage in enumerate(found)]
 
 
 def _regions(document: Document) -> Iterator[_Stretch]:

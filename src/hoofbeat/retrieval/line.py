@@ -73,7 +73,6 @@ class StageSpec(Struct, frozen=True):
     options: tuple[Option, ...] = ()
     takes_depth: bool = False
     summary: str = ""
-    needs_model: bool = False
     alone: str = ""
 
 

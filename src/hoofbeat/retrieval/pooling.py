@@ -14,7 +14,7 @@ import numpy as np
 from hoofbeat.errors import UsageError
 from hoofbeat.retrieval.topk import Floats, Indices, Ranking, top_k
 
-__all__ = ["Pool", "Pooled", "best_of", "check_pool", "pool_documents"]
+__all__ = ["Pool", "Pooled", "best_of", "by_best_passage", "check_pool", "pool_documents"]
 
 Pool = Literal["max", "sum", "first"]
 
@@ -70,14 +70,15 @@ def _best_passages_first(search: Search, count: int, k: int, document_of: Indice
     while unfinished:
         still = []
         for number, ranking in zip(unfinished, search(unfinished, depth), strict=True):
-            results[number] = _collapsed(ranking, k, document_of)
+            results[number] = by_best_passage(ranking, k, document_of)
             if len(results[number].passages) < k and len(ranking.indices) == depth < total:
                 still.append(number)
         unfinished, depth = still, min(total, 4 * depth)
     return [results[number] for number in range(count)]
 
 
-def _collapsed(ranking: Ranking, k: int, document_of: Indices) -> Pooled:
+def by_best_passage(ranking: Ranking, k: int, document_of: Indices) -> Pooled:
+    """The first `k` documents of a ranking of passages, each with its best passage."""
     owners = document_of[ranking.indices]
     first = np.sort(np.unique(owners, return_index=True)[1])[:k]
     return Pooled(Ranking(owners[first], ranking.scores[first]), ranking.indices[first])

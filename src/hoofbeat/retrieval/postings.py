@@ -126,14 +126,6 @@ class Postings:
             ) from error
         return cls(Vocabulary(analyzer, _numbered(names)), starts, texts, counts, lengths)
 
-    @classmethod
-    def try_load(cls, folder: Path, analyzer: Analyzer = ENGLISH) -> Self | None:
-        """Open an index that was saved, or None if there is none to be used."""
-        try:
-            return cls.load(folder, analyzer)
-        except ArtefactError:
-            return None
-
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {f"{name}.npy": getattr(self, name) for name in _NAMES}
 

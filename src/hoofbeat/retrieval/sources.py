@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from hoofbeat.records import Document, Failure, Passage
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
 from hoofbeat.retrieval.hero import Hero, HeroSettings
@@ -14,9 +12,10 @@ from hoofbeat.retrieval.hero.trace import HeroTrace
 from hoofbeat.retrieval.indexes import IndexSet
 from hoofbeat.retrieval.line import Stage
 from hoofbeat.retrieval.making import make_reranker, rerank_stage
+from hoofbeat.retrieval.pooling import by_best_passage
 from hoofbeat.retrieval.ranking import Ranked, Scope
 from hoofbeat.retrieval.stages import SearchQuery, Tools
-from hoofbeat.retrieval.topk import Indices, Ranking
+from hoofbeat.retrieval.topk import Ranking
 
 __all__ = ["LineEvidence", "make_hero", "rank_hero"]
 
@@ -89,21 +88,14 @@ def rank_hero(
     total = len(children.passages)
     ranked = []
     for query, found in zip(queries, hero.rank(queries, total if scope.by_document else k, allowed), strict=True):
-        codes = indexes.code(children, found.ranking.indices)
         if not scope.by_document:
+            codes = indexes.code(children, found.ranking.indices)
             via = {name: Ranking(indexes.code(children, each.indices), each.scores) for name, each in found.via.items()}
             ranking = Ranking(codes, found.ranking.scores)
             ranked.append(Ranked(query, ranking, codes, {**via, str(stage): ranking}))
             continue
-        owners = children.document_of[found.ranking.indices]
-        first = np.sort(np.unique(owners, return_index=True)[1])[:k]
-        ranking = Ranking(owners[first], found.ranking.scores[first])
-        via = {name: _by_document(each, children.document_of) for name, each in found.via.items()}
-        ranked.append(Ranked(query, ranking, codes[first], {**via, str(stage): ranking}))
+        best = by_best_passage(found.ranking, k, children.document_of)
+        via = {name: by_best_passage(each, total, children.document_of).ranking for name, each in found.via.items()}
+        speakers = indexes.code(children, best.passages)
+        ranked.append(Ranked(query, best.ranking, speakers, {**via, str(stage): best.ranking}))
     return ranked
-
-
-def _by_document(ranking: Ranking, document_of: Indices) -> Ranking:
-    owners = document_of[ranking.indices]
-    first = np.sort(np.unique(owners, return_index=True)[1])
-    return Ranking(owners[first], ranking.scores[first])

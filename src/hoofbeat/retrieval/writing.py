@@ -82,14 +82,12 @@ SPECS: tuple[StageSpec, ...] = (
         "query",
         _options(512),
         summary="searches for a made-up document that answers the question",
-        needs_model=True,
     ),
     StageSpec(
         "query2doc",
         "query",
         _options(512, Option("repeat", 5.0, 1.0, 50.0), Option("shots", 2.0, 0.0, 4.0)),
         summary="adds to the question a document written after worked examples",
-        needs_model=True,
     ),
     StageSpec(
         "lamer",
@@ -101,14 +99,12 @@ SPECS: tuple[StageSpec, ...] = (
             Option("reads", 1200.0, 50.0, 20000.0),
         ),
         summary="adds to the question a document written after a look at what a first search found",
-        needs_model=True,
     ),
     StageSpec(
         "reason",
         "query",
         _options(4096),
         summary="searches for the final answer of a model that thinks first",
-        needs_model=True,
     ),
 )
 """The query writers of this module, for the catalogue."""

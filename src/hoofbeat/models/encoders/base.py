@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -86,7 +87,7 @@ class Encoder(Protocol):
         ...
 
 
-class EncoderBase:
+class EncoderBase(ABC):
     """What encoders share. One that shows its tokens has a `window` and `token_spans` of its own."""
 
     name: str
@@ -97,9 +98,9 @@ class EncoderBase:
         """How many tokens of a text are read; 0 where that is not known."""
         return 0
 
+    @abstractmethod
     def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
         """One row per text, in their order: float32, of unit length."""
-        raise NotImplementedError
 
     def encode_queries(
         self, texts: Sequence[str], instructions: Instructions = NO_INSTRUCTIONS, progress: Progress = SILENT
