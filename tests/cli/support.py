@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hoofbeat.recipes import write_benchmark
+from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.records import Question
 from hoofbeat.store import Counts
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from hoofbeat.benchmarks.benchmark import write_benchmark
 from hoofbeat.cli.corpus_filter import aging_command, filter_command
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.aging import aging_counts, refilter
@@ -23,7 +24,6 @@ from hoofbeat.corpus.funnel import (
     run_filters,
 )
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.recipes.benchmark import write_benchmark
 from hoofbeat.records import Question
 from hoofbeat.store import Counts
 from hoofbeat.teaching import cases_folder

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hoofbeat import teaching
+from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus, import_corpus
-from hoofbeat.recipes import Benchmark, build_teaching, teaching_patient_questions
+from hoofbeat.recipes import build_teaching, teaching_patient_questions
 
 TRAPS = {f"trap: {trap}": 1 for trap in ("near-duplicate", "promotional", "retracted", "standard-procedure")}
 

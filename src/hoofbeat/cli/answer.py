@@ -17,6 +17,7 @@ from hoofbeat.answering import (
     request_for,
     write_run,
 )
+from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.ranking import index_corpus
 from hoofbeat.cli.session import Calling, calling_options, command_words, find_corpus, output_option
 from hoofbeat.corpus import Corpus
@@ -24,7 +25,6 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models import Model
 from hoofbeat.progress import Progress
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes import Benchmark
 from hoofbeat.records import Failure, Passage, Question
 from hoofbeat.retrieval import IndexSet, Retriever, parse, whole
 from hoofbeat.retrieval.making import most_calls

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.ranking import index_corpus
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
@@ -14,7 +15,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.judging import AuditPlan, audit_sources
 from hoofbeat.progress import Progress
 from hoofbeat.prompts import load_pack
-from hoofbeat.recipes import Benchmark, teaching_patient_questions
+from hoofbeat.recipes import teaching_patient_questions
 from hoofbeat.records import Document, Passage, Question
 from hoofbeat.retrieval import Retriever
 

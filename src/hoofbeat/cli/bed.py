@@ -9,12 +9,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.session import find_corpus
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.importing import DOCUMENTS
 from hoofbeat.corpus.readers import Refusal, beir, r2med, read_beir, read_r2med
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.recipes import Benchmark
 from hoofbeat.records import Document, Question
 from hoofbeat.store import InputRef, open_artefact
 from hoofbeat.store.files import file_sha256

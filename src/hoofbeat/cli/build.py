@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import command_words, json_option, output_option
+from hoofbeat.cli.session import Calling, calling_options, command_words, json_option, output_option
 from hoofbeat.corpus import Corpus
+from hoofbeat.errors import InputError
+from hoofbeat.models import Model, load_encoder
 from hoofbeat.recipes import build_teaching
+from hoofbeat.recipes.catalogue import find_recipe, recipe_names
+from hoofbeat.recipes.recipe import Parameter, Recipe, parameters, read_settings
+from hoofbeat.recipes.steps import Estimated
+from hoofbeat.recipes.workshop import Settings, Workshop
+from hoofbeat.recipes.writing import FUNNEL_HEADER, build_benchmark
+from hoofbeat.store import Artefact
 
 __all__ = ["command"]
 
 
-@click.group("build")
+class _Recipes(click.Group):
+    """The recipes as commands: each has its own parameters as options. A path to a Python file is one more."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *recipe_names()])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        own = super().get_command(ctx, cmd_name)
+        return own if own is not None else _command(find_recipe(cmd_name), cmd_name)
+
+
+@click.group("build", cls=_Recipes)
 def command() -> None:
-    """Make a benchmark from a corpus."""
+    """Make a benchmark from a corpus, by the recipe of a paper or by one of your own (the path of a Python file)."""
 
 
 @command.command("teaching")
@@ -30,3 +50,97 @@ def teaching_command(corpus: Path, output: Path, as_json: bool) -> None:
     for reason, count in artefact.manifest.counts.reasons.items():
         screen.say(f"rejected: {count} × {reason}")
     screen.finish(artefact, next_step=("hoofbeat", "retrieve", output, "--with", "bm25 + dense"))
+
+
+def _command(recipe: Recipe, name: str) -> click.Command:
+    """The command of one recipe."""
+
+    @click.command(name, help=f"{recipe.title}.\n\n{recipe.about}")
+    @click.argument("corpus", type=click.Path(path_type=Path))
+    @click.option("--second-model", "second", help="A second model, for the steps that want another one.")
+    @click.option("--committee", multiple=True, help="A model that steps ask in turn; give several.")
+    @click.option("--encoder", default="minilm", show_default=True, help="The sentence encoder.")
+    @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of everything random.")
+    @output_option("benchmark")
+    @calling_options
+    def build(
+        corpus: Path,
+        second: str | None,
+        committee: tuple[str, ...],
+        encoder: str,
+        seed: int,
+        output: Path,
+        calling: Calling,
+        **given: str | None,
+    ) -> None:
+        screen = calling.screen()
+        settings = read_settings(recipe, {key: value for key, value in given.items() if value is not None})
+        opened = Corpus.open(corpus)
+        files = _files(settings)
+        with calling.open(screen) as session:
+            specs = {"model": calling.model_spec, **({"second": second} if second else {})}
+            specs |= {f"committee-{number}": spec for number, spec in enumerate(committee, start=1)}
+            loaded: dict[str, Model] = {spec: session.model(spec) for spec in dict.fromkeys(specs.values())}
+            shop = Workshop(
+                opened,
+                settings,
+                models={role: loaded[spec] for role, spec in specs.items()},
+                encoder=lambda: load_encoder(encoder),
+                seed=seed,
+                progress=screen,
+                estimating=calling.only_estimate,
+            )
+            try:
+                artefact = build_benchmark(recipe, shop, output, command=command_words(), files=files)
+            except Estimated as found:
+                _tell_estimate(screen, recipe, settings, found)
+                return
+            if calling.only_estimate:
+                screen.say("every call this recipe needs is in the ledger already")
+            for model in loaded.values():
+                screen.calls(model)
+            _tell_funnel(screen, artefact)
+            screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", f"{output}-report"))
+
+    build.params += [_option(parameter) for parameter in parameters(recipe)]
+    return build
+
+
+def _option(parameter: Parameter) -> click.Option:
+    default = parameter.default
+    told = f"{parameter.about} [default: {default}]" if default not in ("", None, (), []) else parameter.about
+    flag = "--" + parameter.name.replace("_", "-")
+    return click.Option([flag, parameter.name], default=None, metavar="VALUE", help=told)
+
+
+def _files(settings: Settings) -> list[Path]:
+    """The files that parameters name; one that is missing is said before anything is done."""
+    names: tuple[str, ...] = getattr(settings, "FILES", ())
+    paths = [Path(value) for name in names if (value := str(getattr(settings, name)))]
+    for path in paths:
+        if not path.is_file():
+            raise InputError("there is no such file", where=str(path), fix="check the path")
+    return paths
+
+
+def _tell_estimate(screen: Screen, recipe: Recipe, settings: Settings, found: Estimated) -> None:
+    screen.estimate(found.estimate)
+    later = list(recipe.steps(settings))
+    place = next(number for number, step in enumerate(later) if step.name == found.step)
+    most = sum(step.calls for step in later[place + 1 :]) * found.items
+    screen.say(
+        f"this is for the step “{found.step}” ({found.items} items); the steps after it make at most {most} more calls"
+    )
+
+
+def _tell_funnel(screen: Screen, artefact: Artefact) -> None:
+    funnel = artefact.manifest.metrics.get("funnel")
+    if isinstance(funnel, list):
+        rows = [[_cell(stage, name) for name in FUNNEL_HEADER] for stage in funnel if isinstance(stage, dict)]
+        screen.title("From candidates to questions")
+        screen.table(FUNNEL_HEADER, rows)
+
+
+def _cell(stage: Mapping[str, object], name: str) -> str:
+    value = stage[name]
+    return "; ".join(f"{n} {reason}" for reason, n in value.items()) if isinstance(value, dict) else str(value)

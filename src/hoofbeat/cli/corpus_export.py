@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
+from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.exporting import FORMATS, export_corpus
-from hoofbeat.recipes import Benchmark
 
 __all__ = ["export_command"]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import check_file, command_words, find_corpus, json_option, output_option, plot_option
 from hoofbeat.corpus.aging import HEADER, Aged, aging_counts, aging_table, refilter
@@ -15,7 +16,6 @@ from hoofbeat.corpus.corpus import Corpus
 from hoofbeat.corpus.filters import FACET, KNOWN, parse_filters
 from hoofbeat.corpus.filters.rarity import RarityLimits
 from hoofbeat.corpus.funnel import FunnelStep, filter_corpus, funnel_data, read_funnel
-from hoofbeat.recipes import Benchmark
 from hoofbeat.reports.plots import funnel_svg
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_tsv

@@ -13,6 +13,7 @@ import click
 
 from hoofbeat import teaching
 from hoofbeat.answering import Run, answer_all, parse_condition, write_run
+from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.answer import plan_conditions
 from hoofbeat.cli.audit import plan_audit
 from hoofbeat.cli.bed import bed_of
@@ -24,7 +25,7 @@ from hoofbeat.errors import OutputError
 from hoofbeat.judging import audit_sources, judge_equivalence, write_judgments
 from hoofbeat.models import SPEC_HELP, Model, weights
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes import Benchmark, build_teaching, teaching_patient_questions
+from hoofbeat.recipes import build_teaching, teaching_patient_questions
 from hoofbeat.reports import build_report
 from hoofbeat.store import Artefact, Cost
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-from hoofbeat.records import Document
+from hoofbeat.records import Document, Question
 
 __all__ = ["facet_values", "year_of"]
 
 _YEAR = re.compile(r"(?<!\d)(1[89]\d\d|20\d\d)(?!\d)")
 
 
-def facet_values(document: Document, *names: str) -> list[str]:
-    """The values of these facets, one list."""
+def facet_values(document: Document | Question, *names: str) -> list[str]:
+    """The values of these facets of a document or a question, one list."""
     found: list[str] = []
     for name in names:
         value = document.facets.get(name, [])

@@ -39,6 +39,7 @@ __all__ = [
     "Tokenizer",
     "compute_stats",
     "load_tokenizer",
+    "quantiles",
     "write_stats",
 ]
 
@@ -165,6 +166,14 @@ class _Lengths:
         low, part = int(place), place - int(place)
         first, second = (_nth(ordered, rank) for rank in (low, min(low + 1, self._number - 1)))
         return round(min(float(self._most), first + (second - first) * part), 3)
+
+
+def quantiles(values: Iterable[int]) -> Quantiles | None:
+    """The distribution of some numbers; None where there are none."""
+    lengths = _Lengths()
+    for value in values:
+        lengths.add(value)
+    return lengths.quantiles()
 
 
 def _nth(ordered: Sequence[tuple[int, int]], rank: int) -> int:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hoofbeat import teaching
+from hoofbeat.benchmarks.benchmark import write_benchmark
+from hoofbeat.benchmarks.evidence import locate
 from hoofbeat.corpus import Corpus
-from hoofbeat.recipes.benchmark import write_benchmark
-from hoofbeat.recipes.evidence import locate
 from hoofbeat.records import Question, Step
 from hoofbeat.store import Artefact, Counts
 

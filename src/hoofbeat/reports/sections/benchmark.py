@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoofbeat.recipes.benchmark import Benchmark
+from hoofbeat.benchmarks.benchmark import Benchmark
 from hoofbeat.reports.charts import Bar, interval_bars
 from hoofbeat.reports.model import Block, Card, Column, Entry, Heading, Notice, Table, Text, Viewer
 from hoofbeat.reports.sections.common import FacetTally, Part, facet_blocks, figure, question_view

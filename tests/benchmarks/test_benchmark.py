@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.errors import ArtefactError, InputError
-from hoofbeat.recipes import Benchmark, write_benchmark
 from hoofbeat.records import Question, Span
 from hoofbeat.store import Artefact, Counts, InputRef
 from hoofbeat.store.tables import read_tsv

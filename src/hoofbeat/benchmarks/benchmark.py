@@ -11,27 +11,47 @@ from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
-__all__ = ["Benchmark", "write_benchmark"]
+__all__ = ["KIND", "Benchmark", "edition_file", "write_benchmark"]
 
 KIND = "benchmark"
 
 
-class Benchmark:
-    """An opened benchmark."""
+def edition_file(name: str) -> str:
+    """The table that holds an edition of the questions; the main one has no name."""
+    return f"questions-{name}.jsonl" if name else "questions.jsonl"
 
-    def __init__(self, artefact: Artefact) -> None:
+
+class Benchmark:
+    """An opened benchmark. A recipe may leave other editions of the same questions: undistracted, with images, ..."""
+
+    def __init__(self, artefact: Artefact, edition: str = "") -> None:
         self.artefact = artefact
-        self.questions: list[Question] = list(read_jsonl(artefact.file("questions.jsonl"), Question))
+        self.edition = edition
+        if edition and edition not in self.editions():
+            known = ", ".join(self.editions())
+            raise InputError(
+                f"this benchmark has no edition {edition!r}",
+                where=str(artefact.path),
+                fix=f"it has {known}" if known else "it has one edition only: leave --edition out",
+            )
+        self.questions: list[Question] = list(read_jsonl(artefact.file(edition_file(edition)), Question))
 
     @staticmethod
-    def open(path: Path) -> Benchmark:
-        """Open a benchmark folder."""
-        return Benchmark(open_artefact(path, KIND))
+    def open(path: Path, edition: str = "") -> Benchmark:
+        """Open a benchmark folder, at its main edition or at another."""
+        return Benchmark(open_artefact(path, KIND), edition)
+
+    def editions(self) -> list[str]:
+        """The names of the other editions."""
+        before, after = edition_file("*").split("*")
+        names = (name for name in self.artefact.manifest.files if name.startswith(before) and name.endswith(after))
+        return sorted(name[len(before) : -len(after)] for name in names)
 
     def qrels(self) -> dict[str, dict[str, int]]:
         """The judged documents of each question that names some, with their grades."""
         if self.artefact.has("qrels.tsv"):
-            return read_qrels(self.artefact.file("qrels.tsv"))
+            grades = read_qrels(self.artefact.file("qrels.tsv"))
+            return {q.id: grades[q.id] for q in self.questions if q.id in grades} if self.edition else grades
         return {q.id: dict.fromkeys(q.documents, 1) for q in self.questions if q.documents}
 
     def first(self, count: int | None) -> list[Question]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoofbeat.recipes import locate
+from hoofbeat.benchmarks import locate
 from hoofbeat.records import Document, Span
 
 TEXT = "Day 1: fever.\n\nOn day 2 the joint\n was aspirated (38.5 °C).\u00a0Gout. Gout."

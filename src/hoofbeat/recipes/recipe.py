@@ -1,0 +1,177 @@
+"""A recipe: where candidates come from, the row of steps they go through, and the questions made of what is left.
+
+A recipe is one file: it names its parameters as a `Settings`, lists its steps, and says how an item becomes questions.
+`hoofbeat build my_recipe.py CORPUS` runs a file of your own that defines `RECIPE`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from hoofbeat.errors import UsageError
+from hoofbeat.recipes.items import Failed, Item, Rejected, Rejection, Stage
+from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.recipes.steps import RecipeStep
+from hoofbeat.recipes.workshop import Settings, Workshop
+from hoofbeat.records import Document, Failure, Question
+
+__all__ = [
+    "Edition",
+    "Made",
+    "Parameter",
+    "Ran",
+    "Recipe",
+    "from_documents",
+    "parameters",
+    "read_settings",
+    "run_steps",
+]
+
+
+class Edition(Struct, frozen=True, kw_only=True):
+    """Another edition of the questions, such as the undistracted or the image one: its name and what it is."""
+
+    name: str
+    about: str
+    questions: tuple[Question, ...]
+
+
+class Made(Struct, frozen=True, kw_only=True):
+    """What a recipe ends with: questions, their other editions, grades of documents, what waits for a reviewer."""
+
+    questions: tuple[Question, ...]
+    editions: tuple[Edition, ...] = ()
+    qrels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    review: tuple[ReviewTask, ...] = ()
+
+
+class Recipe(Struct, frozen=True, kw_only=True):
+    """One way to make a benchmark.
+
+    `begin` gives the candidates, `steps` the row of steps for the settings given, `finish` makes the questions.
+    """
+
+    name: str
+    title: str
+    about: str
+    settings: type[Settings]
+    steps: Callable[[Any], Sequence[RecipeStep]]
+    finish: Callable[[Sequence[Item], Workshop], Made]
+    begin: Callable[[Workshop], Iterable[Item]]
+
+
+class Parameter(Struct, frozen=True, kw_only=True):
+    """One parameter of a recipe, for help and documentation."""
+
+    name: str
+    default: object
+    about: str
+
+
+class Ran(Struct, frozen=True, kw_only=True):
+    """What became of every candidate."""
+
+    items: tuple[Item, ...]
+    rejected: tuple[Rejected, ...]
+    failed: tuple[Failed, ...]
+    stages: tuple[Stage, ...]
+
+
+def from_documents(shop: Workshop) -> Iterable[Item]:
+    """Every document of the corpus as a candidate of the same id."""
+    for document in shop.corpus.documents():
+        yield document_item(document)
+
+
+def document_item(document: Document) -> Item:
+    """A candidate made of one document."""
+    return Item(id=document.id, documents=(document.id,), values={"title": document.title})
+
+
+def run_steps(recipe: Recipe, steps: Sequence[RecipeStep], shop: Workshop) -> Ran:
+    """Put all candidates through the steps. What a step turns away goes no further and is kept with its reason."""
+    items = list(recipe.begin(shop))
+    doubled = [id for id, count in Counter(item.id for item in items).items() if count > 1]
+    if doubled:
+        raise UsageError(f"two candidates have the id {doubled[0]}", fix="give every document an id of its own")
+    rejected: list[Rejected] = []
+    failed: list[Failed] = []
+    stages: list[Stage] = []
+    for step in steps:
+        stage = Stage(step=step.name, came=len(items))
+        outcomes = step.run(items, shop) if items else ()
+        staying: list[Item] = []
+        for item, outcome in zip(items, outcomes, strict=True):
+            if isinstance(outcome, Rejection):
+                stage.reasons[outcome.reason] = stage.reasons.get(outcome.reason, 0) + 1
+                rejected.append(_rejected(item, step.name, outcome))
+            elif isinstance(outcome, Failure):
+                stage.failures[outcome.kind] = stage.failures.get(outcome.kind, 0) + 1
+                failed.append(
+                    Failed(id=item.id, step=step.name, failure=outcome, documents=item.documents, values=item.values)
+                )
+            else:
+                staying.append(outcome)
+        stage.kept = len(staying)
+        assert stage.came == stage.kept + stage.rejected + stage.failed, "every candidate is accounted for"
+        stages.append(stage)
+        items = staying
+    return Ran(items=tuple(items), rejected=tuple(rejected), failed=tuple(failed), stages=tuple(stages))
+
+
+def _rejected(item: Item, step: str, why: Rejection) -> Rejected:
+    return Rejected(
+        id=item.id,
+        step=step,
+        reason=why.reason,
+        details=why.details,
+        span=why.span,
+        documents=item.documents,
+        values=item.values,
+    )
+
+
+def parameters(recipe: Recipe) -> list[Parameter]:
+    """The parameters of a recipe with their defaults and meaning."""
+    info = msgspec.inspect.type_info(recipe.settings)
+    assert isinstance(info, msgspec.inspect.StructType)
+    listed = []
+    for each in info.fields:
+        about = each.type.extra_json_schema or {} if isinstance(each.type, msgspec.inspect.Metadata) else {}
+        default = each.default if each.default is not msgspec.NODEFAULT else None
+        if default is None and each.default_factory is not msgspec.NODEFAULT:
+            default = each.default_factory()
+        listed.append(Parameter(name=each.name, default=default, about=str(about.get("description", ""))))
+    return listed
+
+
+def read_settings(recipe: Recipe, given: Mapping[str, str]) -> Settings:
+    """The recipe's parameters from words such as `year=2022`; a wrong name or value is a `UsageError`."""
+    known = {each.name for each in parameters(recipe)}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise UsageError(
+            f"the recipe {recipe.name} has no parameter {unknown[0]!r}",
+            fix=f"it has {', '.join(sorted(known))}" if known else "it has none",
+        )
+    values: dict[str, object] = {name: _value(text) for name, text in given.items()}
+    try:
+        return msgspec.convert(values, recipe.settings, strict=False)
+    except msgspec.ValidationError as err:
+        raise UsageError(
+            f"a parameter of the recipe {recipe.name} can't be used: {err}",
+            fix="see --help",
+        ) from err
+
+
+def _value(text: str) -> object:
+    """A parameter as typed: lists are separated by commas in brackets, everything else is converted by its type."""
+    stripped = text.strip()
+    if stripped.startswith("[") and stripped.endswith("]"):
+        return [part.strip() for part in stripped[1:-1].split(",") if part.strip()]
+    return stripped

@@ -1,0 +1,218 @@
+"""The kinds of step a recipe is made of.
+
+- `check`: a rule about one item, without a model.
+- `whole`: a rule that must see all items (sampling, near-duplicates, mining).
+- `ask`: one model call an item. A prompt file says what is asked and what the output must look like; `values` fills it,
+  `read` is the deterministic check of what came back.
+- `ask_each`: several calls an item, one for each of its parts.
+- `sample`: so many items, drawn by the seed.
+
+Every step returns one outcome an item, in the items' order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from hoofbeat.errors import HoofbeatError
+from hoofbeat.models import ChatRequest, Estimate
+from hoofbeat.models.model import Structured
+from hoofbeat.prompts import Prompt, load_prompt
+from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.workshop import Workshop
+from hoofbeat.records import Failure, Step
+
+__all__ = ["Answered", "Estimated", "RecipeStep", "ask", "ask_each", "check", "sample", "whole"]
+
+Part = TypeVar("Part")
+Values = Mapping[str, object]
+Schema = dict[str, object]
+
+
+class RecipeStep(Struct, frozen=True, kw_only=True):
+    """One step: its name, what it does, the prompts it uses and how many calls it makes for an item at most."""
+
+    name: str
+    run: Callable[[Sequence[Item], Workshop], Sequence[Outcome]]
+    prompts: tuple[str, ...] = ()
+    calls: int = 0
+
+
+class Answered(Struct, frozen=True, kw_only=True):
+    """What came back for one part of an item: an object that fits the prompt's schema, or why there is none."""
+
+    part: Any
+    value: dict[str, Any] | None = None
+    failure: Failure | None = None
+
+
+class Estimated(HoofbeatError):
+    """Raised in place of the first calls when only an estimate is wanted: what this step would make of them."""
+
+    def __init__(self, step: str, items: int, estimate: Estimate) -> None:
+        super().__init__(f"{step} would make {estimate.calls} calls")
+        self.step = step
+        self.items = items
+        self.estimate = estimate
+
+
+def check(name: str, judge: Callable[[Item, Workshop], Outcome]) -> RecipeStep:
+    """A rule about one item."""
+
+    def run(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+        with shop.progress.task(name, len(items)) as task:
+            outcomes = []
+            for item in items:
+                outcomes.append(_noted(judge(item, shop), item, Step(name=name)))
+                task.advance()
+        return outcomes
+
+    return RecipeStep(name=name, run=run)
+
+
+def whole(
+    name: str,
+    judge: Callable[[Sequence[Item], Workshop], Sequence[Outcome]],
+    *,
+    prompts: tuple[str, ...] = (),
+    calls: int = 0,
+) -> RecipeStep:
+    """A rule that must see all items before it can say anything of one."""
+
+    def run(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+        outcomes = judge(items, shop)
+        assert len(outcomes) == len(items), f"the step {name} must return one outcome for each item"
+        return [_noted(out, item, Step(name=name)) for out, item in zip(outcomes, items, strict=True)]
+
+    return RecipeStep(name=name, run=run, prompts=prompts, calls=calls)
+
+
+def sample(name: str, count: int, *, note: str = "not drawn into the sample") -> RecipeStep:
+    """So many of the items, drawn by the seed; the others are rejected as not drawn. 0 takes all."""
+
+    def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+        if not count or count >= len(items):
+            return list(items)
+        drawn = set(shop.rng(name).sample(range(len(items)), count))
+        return [item if place in drawn else Rejection(reason=note) for place, item in enumerate(items)]
+
+    return whole(name, judge)
+
+
+def ask(
+    name: str,
+    prompt: str,
+    *,
+    values: Callable[[Item, Workshop], Values | Rejection],
+    read: Callable[[Item, dict[str, Any], Workshop], Outcome],
+    role: str = "model",
+    schema: Callable[[Item, Workshop], Schema] | None = None,
+    when: Callable[[Item], bool] | None = None,
+) -> RecipeStep:
+    """One call an item; a call that brings nothing usable fails it. Items for which `when` is false pass by."""
+
+    def read_one(item: Item, answers: Sequence[Answered], shop: Workshop) -> Outcome:
+        (answer,) = answers
+        return answer.failure or read(item, answer.value or {}, shop)
+
+    return ask_each(
+        name,
+        prompt,
+        parts=lambda _item, _shop: (None,),
+        values=lambda item, _part, shop: values(item, shop),
+        read=read_one,
+        role=role,
+        schema=(lambda item, _part, shop: schema(item, shop)) if schema else None,
+        when=when,
+    )
+
+
+def ask_each(
+    name: str,
+    prompt: str,
+    *,
+    parts: Callable[[Item, Workshop], Sequence[Part]],
+    values: Callable[[Item, Part, Workshop], Values | Rejection],
+    read: Callable[[Item, Sequence[Answered], Workshop], Outcome],
+    role: str = "model",
+    schema: Callable[[Item, Part, Workshop], Schema] | None = None,
+    when: Callable[[Item], bool] | None = None,
+    most: int = 1,
+) -> RecipeStep:
+    """A call for each part of an item; `read` sees them all, failures among them. `most` is how many at most.
+
+    Where `values` rejects, the item is rejected before any of its calls is made.
+    """
+
+    def run(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+        file = load_prompt(prompt)
+        shop.prompts_used[prompt] = file.label
+        plans = [_Plan(item) if when and not when(item) else _planned(item, shop, file) for item in items]
+        asked = [(plan, place) for plan in plans for place in range(len(plan.requests))]
+        model = shop.model(role) if asked else None
+        if model is not None:
+            if shop.estimating:
+                estimate = model.estimate([plan.requests[place] for plan, place in asked])
+                if estimate.calls:
+                    raise Estimated(name, len(items), estimate)
+
+            async def work(which: tuple[_Plan, int]) -> Structured | Failure:
+                plan, place = which
+                return await model.chat_json(plan.requests[place])
+
+            for (plan, _), result in zip(
+                asked, model.run(asked, work, title=name, progress=shop.progress), strict=True
+            ):
+                plan.results.append(result)
+        spec = model.spec if model is not None else ""
+        return [_read(plan, shop, file, spec) for plan in plans]
+
+    def _planned(item: Item, shop: Workshop, file: Prompt) -> _Plan:
+        plan = _Plan(item)
+        for part in parts(item, shop):
+            filled = values(item, part, shop)
+            if isinstance(filled, Rejection):
+                return _Plan(item, rejection=filled)
+            plan.parts.append(part)
+            plan.requests.append(file.request(filled, schema=schema(item, part, shop) if schema else None))
+        return plan
+
+    def _read(plan: _Plan, shop: Workshop, file: Prompt, spec: str) -> Outcome:
+        if plan.rejection is not None:
+            return plan.rejection
+        if when and not when(plan.item):
+            return plan.item
+        outcome = read(plan.item, plan.answers(), shop)
+        calls = [call for result in plan.results if isinstance(result, Structured) for call in result.calls]
+        note = f"{len(calls)} calls" if len(calls) > 1 else ""
+        step = Step(name=name, prompt=file.label, model=spec, call=calls[-1] if calls else "", note=note)
+        return _noted(outcome, plan.item, step)
+
+    return RecipeStep(name=name, run=run, prompts=(prompt,), calls=most)
+
+
+class _Plan:
+    """The calls of one item and what came of them."""
+
+    def __init__(self, item: Item, rejection: Rejection | None = None) -> None:
+        self.item = item
+        self.rejection = rejection
+        self.parts: list[Any] = []
+        self.requests: list[ChatRequest] = []
+        self.results: list[Structured | Failure] = []
+
+    def answers(self) -> list[Answered]:
+        return [
+            Answered(part=part, failure=result)
+            if isinstance(result, Failure)
+            else Answered(part=part, value=result.value)
+            for part, result in zip(self.parts, self.results, strict=True)
+        ]
+
+
+def _noted(outcome: Outcome, before: Item, step: Step) -> Outcome:
+    """An item that a step changed carries the step in its lineage; one it only looked at does not."""
+    return outcome.done(step) if isinstance(outcome, Item) and (step.prompt or outcome != before) else outcome

@@ -1,0 +1,127 @@
+"""What the steps of a recipe work with: the corpus, models by their role, the encoder, seeds, a place for tables.
+
+A step never loads anything itself. What it takes from here is recorded in the benchmark's manifest.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from hoofbeat.corpus import Corpus
+from hoofbeat.corpus.vocabularies import Vocabulary, load_vocabulary
+from hoofbeat.errors import UsageError
+from hoofbeat.models import Model
+from hoofbeat.models.encoder import Encoder
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.prompts import Prompt
+from hoofbeat.records import Document
+from hoofbeat.store import Cost
+
+__all__ = ["Settings", "TableFile", "Workshop"]
+
+_CHARS_PER_TOKEN = 3.0
+_FALLBACK_WINDOW = 8192
+_SPARE_TOKENS = 200
+_KEPT_DOCUMENTS = 256
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The parameters of a recipe: every threshold, with its default, its bounds and what it means."""
+
+
+class TableFile(Struct, frozen=True):
+    """A table that a recipe leaves in the benchmark's folder beside the questions."""
+
+    header: tuple[str, ...]
+    rows: Sequence[Sequence[object]]
+
+
+class Workshop:
+    """One run of a recipe.
+
+    `models` are by role: `model` always, `second` where a second one is given, `committee-1` and so on for steps that
+    ask several. A role that is not filled falls back to `model`; `roles_used` says what served for what.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        settings: Settings,
+        *,
+        models: Mapping[str, Model],
+        encoder: Callable[[], Encoder] | None = None,
+        seed: int = 0,
+        progress: Progress = SILENT,
+        estimating: bool = False,
+    ) -> None:
+        self.corpus = corpus
+        self.settings: Any = settings
+        self.seed = seed
+        self.progress = progress
+        self.estimating = estimating
+        self.tables: dict[str, TableFile] = {}
+        self.metrics: dict[str, object] = {}
+        self.prompts_used: dict[str, str] = {}
+        self.roles_used: dict[str, str] = {}
+        self.vocabularies_used: dict[str, str] = {}
+        self._models = dict(models)
+        self._load_encoder = encoder
+        self._encoder: Encoder | None = None
+        self._document = lru_cache(maxsize=_KEPT_DOCUMENTS)(corpus.get)
+
+    def document(self, id: str) -> Document:
+        """A document of the corpus."""
+        return self._document(id)
+
+    def model(self, role: str = "model") -> Model:
+        """The model that serves for a role."""
+        model = self._models.get(role) or self._models.get("model")
+        if model is None:
+            raise UsageError(f"this recipe asks a model ({role}), and none was given", fix="name one: --model")
+        self.roles_used[role] = model.identity
+        return model
+
+    def committee(self) -> list[str]:
+        """The roles of the models that steps ask in turn; empty where no committee was given."""
+        return sorted(role for role in self._models if role.startswith("committee-"))
+
+    def encoder(self) -> Encoder:
+        """The sentence encoder."""
+        if self._encoder is None:
+            if self._load_encoder is None:
+                raise UsageError("this recipe needs a sentence encoder, and none was given", fix="name one: --encoder")
+            self._encoder = self._load_encoder()
+            self.roles_used["encoder"] = self._encoder.identity
+        return self._encoder
+
+    def vocabulary(self, name: str) -> Vocabulary:
+        """A vocabulary by its name, such as `icd10cm`."""
+        vocabulary = load_vocabulary(name)
+        self.vocabularies_used[name] = vocabulary.release
+        return vocabulary
+
+    def rng(self, *words: object) -> random.Random:
+        """A random generator of its own for these words (a step, an item): its numbers depend on nothing else."""
+        return random.Random(":".join(map(str, (self.seed, *words))))  # noqa: S311 - seeded sampling, no secret
+
+    def fit(self, text: str, prompt: Prompt, role: str = "model", *, beside: int = 0) -> str:
+        """As much of a text's beginning as the model's window holds, besides the prompt and `beside` characters."""
+        window = self.model(role).context or _FALLBACK_WINDOW
+        own = len(prompt.system) + len(prompt.user) + len(msgspec.json.encode(prompt.schema or {}))
+        room = int((window - prompt.max_tokens - _SPARE_TOKENS) * _CHARS_PER_TOKEN) - own - beside
+        if len(text) <= room:
+            return text
+        cut = text[: max(room, 0)]
+        return cut[: cut.rfind(" ")] if " " in cut else cut
+
+    @property
+    def cost(self) -> Cost:
+        """What all models used so far cost."""
+        distinct = {id(model): model for model in self._models.values()}
+        return sum((model.cost for model in distinct.values()), Cost())

@@ -1,0 +1,188 @@
+"""A recipe's run as a benchmark folder, with the account of everything that was turned away.
+
+Beside `questions.jsonl` and `qrels.tsv`: `questions-EDITION.jsonl` for other editions of the questions, `items.jsonl`
+with what every step wrote, `rejected.jsonl` and `failed.jsonl`, `funnel.tsv`, `review.jsonl`, the recipe's own tables,
+and the images that questions name.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from hoofbeat.benchmarks.benchmark import KIND, edition_file
+from hoofbeat.corpus.facets import facet_values
+from hoofbeat.corpus.readers.qrels import write_qrels
+from hoofbeat.corpus.stats import NO_TOKENIZER, load_tokenizer, quantiles
+from hoofbeat.errors import InputError, WeightsError
+from hoofbeat.recipes.items import Stage
+from hoofbeat.recipes.recipe import Made, Ran, Recipe, run_steps
+from hoofbeat.recipes.steps import RecipeStep
+from hoofbeat.recipes.workshop import Workshop
+from hoofbeat.records import Question
+from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
+from hoofbeat.store.files import file_sha256
+from hoofbeat.store.tables import write_jsonl, write_tsv
+
+__all__ = ["FUNNEL_HEADER", "build_benchmark", "funnel_rows"]
+
+FUNNEL_HEADER = ("step", "in", "kept", "rejected", "failed", "reasons", "failures")
+
+
+def build_benchmark(
+    recipe: Recipe, shop: Workshop, target: Path, *, command: Sequence[str] = (), files: Sequence[Path] = ()
+) -> Artefact:
+    """Run a recipe and write its benchmark; `files` are what its parameters name besides the corpus."""
+    steps = recipe.steps(shop.settings)
+    with create(target, replace_kind=KIND) as draft:
+        ran = run_steps(recipe, steps, shop)
+        made = recipe.finish(ran.items, shop)
+        _check(made)
+        _write_tables(draft.path, ran, made, shop)
+        _copy_images(made, shop, draft.path)
+        references = [InputRef(name=path.name, sha256=file_sha256(path), kind="file") for path in files]
+        draft.finish(
+            Manifest(
+                kind=KIND,
+                title=recipe.title,
+                command=list(command),
+                inputs=[shop.corpus.artefact.reference(), *references],
+                settings={"recipe": recipe.name, **msgspec.to_builtins(shop.settings)},
+                seeds={"recipe": shop.seed},
+                models=dict(sorted(shop.roles_used.items())),
+                prompts=dict(sorted(shop.prompts_used.items())),
+                counts=_counts(ran),
+                cost=shop.cost,
+                metrics={
+                    "funnel": [_stage_data(stage) for stage in ran.stages],
+                    "steps": _steps_data(steps),
+                    "editions": {edition.name: edition.about for edition in made.editions},
+                    "tokens": _token_table(made, shop),
+                    "facets": _facet_tables(made.questions),
+                    "review": _review_counts(made),
+                    "vocabularies": dict(sorted(shop.vocabularies_used.items())),
+                    **shop.metrics,
+                },
+            )
+        )
+    return open_artefact(target, KIND)
+
+
+def funnel_rows(stages: Iterable[Stage]) -> list[tuple[object, ...]]:
+    """The funnel as rows under `FUNNEL_HEADER`, reasons with their counts in words."""
+    return [(s.step, s.came, s.kept, s.rejected, s.failed, _in_words(s.reasons), _in_words(s.failures)) for s in stages]
+
+
+def _in_words(reasons: Mapping[str, int]) -> str:
+    return "; ".join(f"{count} {reason}" for reason, count in _ordered(reasons).items())
+
+
+def _ordered(reasons: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _stage_data(stage: Stage) -> dict[str, object]:
+    return {
+        "step": stage.step,
+        "in": stage.came,
+        "kept": stage.kept,
+        "rejected": stage.rejected,
+        "failed": stage.failed,
+        "reasons": _ordered(stage.reasons),
+        "failures": _ordered(stage.failures),
+    }
+
+
+def _steps_data(steps: Sequence[RecipeStep]) -> list[dict[str, object]]:
+    return [{"step": step.name, "prompts": list(step.prompts)} for step in steps]
+
+
+def _check(made: Made) -> None:
+    """Ids are told apart within an edition, and options hold their answer: a recipe that breaks this has a fault."""
+    for questions in (made.questions, *(edition.questions for edition in made.editions)):
+        twice = [id for id, count in Counter(question.id for question in questions).items() if count > 1]
+        assert not twice, f"two questions have the id {twice[0]}"
+        for question in questions:
+            assert not question.options or question.answer in question.options, f"{question.id}: answer not an option"
+
+
+def _write_tables(folder: Path, ran: Ran, made: Made, shop: Workshop) -> None:
+    write_jsonl(folder / "questions.jsonl", made.questions)
+    for edition in made.editions:
+        write_jsonl(folder / edition_file(edition.name), edition.questions)
+    grades = made.qrels or {q.id: dict.fromkeys(q.documents, 1) for q in made.questions if q.documents}
+    if grades:
+        write_qrels(folder / "qrels.tsv", grades, "beir")
+    write_jsonl(folder / "items.jsonl", ran.items)
+    write_jsonl(folder / "rejected.jsonl", ran.rejected)
+    write_jsonl(folder / "failed.jsonl", ran.failed)
+    write_jsonl(folder / "review.jsonl", made.review)
+    write_tsv(folder / "funnel.tsv", FUNNEL_HEADER, funnel_rows(ran.stages))
+    for name, table in sorted(shop.tables.items()):
+        write_tsv(folder / f"{name}.tsv", table.header, table.rows)
+
+
+def _copy_images(made: Made, shop: Workshop, folder: Path) -> None:
+    every = [*made.questions, *(question for edition in made.editions for question in edition.questions)]
+    for name in sorted({name for question in every for name in question.images}):
+        parts = PurePosixPath(name).parts
+        if not parts or parts[0] != "images" or ".." in parts or not shop.corpus.artefact.has(name):
+            raise InputError(
+                f"a question names the image {name}, which the corpus does not hold",
+                where=str(shop.corpus.path),
+                fix="import the documents again with their images",
+            )
+        place = folder.joinpath(*parts)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(shop.corpus.path.joinpath(*parts), place)
+
+
+def _counts(ran: Ran) -> Counts:
+    reasons: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    for stage in ran.stages:
+        reasons.update(stage.reasons)
+        failures.update(stage.failures)
+    return Counts(
+        kept=len(ran.items),
+        rejected=len(ran.rejected),
+        failed=len(ran.failed),
+        reasons=dict(sorted(reasons.items())),
+        failures=dict(sorted(failures.items())),
+    )
+
+
+def _token_table(made: Made, shop: Workshop) -> dict[str, object]:
+    """Lengths of questions, answers and their documents in tokens: the table that the papers print."""
+    try:
+        tokenizer = load_tokenizer()
+    except WeightsError:  # a benchmark can be built without the encoder; its lengths are then in words alone
+        tokenizer = None
+    documents = dict.fromkeys(id for question in made.questions for id in question.documents)
+    texts = {
+        "question": [question.full_text for question in made.questions],
+        "answer": [question.answer for question in made.questions if question.answer],
+        "document": [shop.document(id).text for id in documents],
+    }
+    table: dict[str, object] = {"tokenizer": tokenizer.name if tokenizer else NO_TOKENIZER}
+    for name, listed in texts.items():
+        if listed:
+            counts = tokenizer.counts(listed) if tokenizer else [len(text.split()) for text in listed]
+            table[name] = msgspec.to_builtins(quantiles(counts))
+    return table
+
+
+def _facet_tables(questions: Sequence[Question]) -> dict[str, dict[str, int]]:
+    tables: dict[str, Counter[str]] = {}
+    for question in questions:
+        for facet in question.facets:
+            tables.setdefault(facet, Counter()).update(facet_values(question, facet))
+    return {facet: _ordered(counts) for facet, counts in sorted(tables.items())}
+
+
+def _review_counts(made: Made) -> dict[str, int]:
+    return dict(sorted(Counter(task.kind for task in made.review).items()))

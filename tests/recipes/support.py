@@ -1,0 +1,106 @@
+"""What the tests of recipes share: a small corpus, and a workshop whose model says what a test wants said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hoofbeat.corpus import Corpus
+from hoofbeat.models import ChatRequest, Encoder, Likelihood, Model, Reply
+from hoofbeat.models.wire import Trouble
+from hoofbeat.recipes.recipe import Recipe
+from hoofbeat.recipes.workshop import Settings, Workshop
+from hoofbeat.recipes.writing import build_benchmark
+from hoofbeat.records import Document, Usage
+from hoofbeat.store import Artefact, Counts, Ledger, Manifest, create
+from hoofbeat.store.tables import write_jsonl
+
+__all__ = ["Script", "a_corpus", "a_workshop", "build", "user_text"]
+
+Says = Callable[[str, ChatRequest], object]
+
+
+class Script:
+    """A backend behind the model seam: `says` is given the prompt's name and the request, and returns what to answer.
+
+    A dictionary is answered as JSON, a string as it is, a `Trouble` as what went wrong. Every request is kept.
+    """
+
+    most_in_flight = 8
+
+    def __init__(self, says: Says, name: str = "scripted") -> None:
+        self.identity = name
+        self.requests: list[tuple[str, ChatRequest]] = []
+        self._says = says
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def abandon(self) -> None: ...
+
+    async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:
+        name = request.prompt.partition("@")[0]
+        self.requests.append((name, request))
+        said = self._says(name, request)
+        if isinstance(said, Trouble):
+            return said
+        text = said if isinstance(said, str) else json.dumps(said)
+        return Reply(text=text, usage=Usage(tokens_in=10, tokens_out=5))
+
+    async def loglikelihood(self, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Trouble:
+        return Trouble(kind="unsupported", message="a script gives no likelihoods")
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:
+        return Trouble(kind="unsupported", message="a script gives no embeddings")
+
+    def count(self, name: str) -> int:
+        """How many calls were made with this prompt."""
+        return sum(called == name for called, _ in self.requests)
+
+
+def user_text(request: ChatRequest) -> str:
+    """What the user message says."""
+    return next(message.content for message in request.messages if message.role == "user")
+
+
+def a_corpus(folder: Path, documents: Sequence[Document]) -> Corpus:
+    """A corpus folder of these documents."""
+    target = folder / "corpus"
+    with create(target, replace_kind="corpus") as draft:
+        write_jsonl(draft.path / "documents.jsonl", documents)
+        draft.finish(Manifest(kind="corpus", title="for a test", counts=Counts(kept=len(documents))))
+    return Corpus.open(target)
+
+
+@contextmanager
+def a_workshop(
+    folder: Path,
+    documents: Sequence[Document] | Corpus,
+    settings: Settings,
+    says: Says | Mapping[str, Script],
+    *,
+    encoder: Callable[[], Encoder] | None = None,
+    seed: int = 0,
+    estimating: bool = False,
+) -> Iterator[Workshop]:
+    """A workshop over these documents. `says` scripts the one model, or gives scripts by role."""
+    corpus = documents if isinstance(documents, Corpus) else a_corpus(folder, documents)
+    scripts = says if isinstance(says, Mapping) else {"model": Script(says)}
+    with Ledger(folder / "ledger.sqlite") as ledger:
+        models = {role: Model(spec=each.identity, backend=each, ledger=ledger) for role, each in scripts.items()}
+        yield Workshop(corpus, settings, models=models, encoder=encoder, seed=seed, estimating=estimating)
+
+
+def build(
+    folder: Path, recipe: Recipe, documents: Sequence[Document] | Corpus, settings: Settings, says: Any, **more: Any
+) -> Artefact:
+    """Build a benchmark in `folder/bench`."""
+    with a_workshop(folder, documents, settings, says, **more) as shop:
+        return build_benchmark(recipe, shop, folder / "bench")

@@ -1,0 +1,265 @@
+"""The machinery of recipes, tried with a recipe of three steps written here (which is also a recipe of one's own)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+import pytest
+from msgspec import Meta
+
+from hoofbeat.benchmarks import Benchmark, locate
+from hoofbeat.errors import BatchPending, UsageError
+from hoofbeat.models import ChatRequest, Model
+from hoofbeat.models.batch import BatchBackend
+from hoofbeat.models.wire import Trouble
+from hoofbeat.recipes.catalogue import find_recipe, recipe_names
+from hoofbeat.recipes.items import Failed, Item, Outcome, Rejected, Rejection
+from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents, parameters, read_settings
+from hoofbeat.recipes.reviewing import ReviewTask, drawn_for_review
+from hoofbeat.recipes.steps import Estimated, ask, check, sample
+from hoofbeat.recipes.workshop import Settings, Workshop
+from hoofbeat.recipes.writing import build_benchmark
+from hoofbeat.records import Document, Question
+from hoofbeat.store import Ledger
+from hoofbeat.store.tables import read_jsonl, read_tsv
+from tests.recipes.support import Script, a_corpus, a_workshop, build, user_text
+
+
+class Few(Settings, frozen=True, kw_only=True):
+    """Parameters of the recipe below."""
+
+    FILES: ClassVar[tuple[str, ...]] = ()
+    least: Annotated[int, Meta(description="Fewest characters.", ge=0)] = 10
+    draw: Annotated[int, Meta(description="How many to draw; 0 takes all.", ge=0)] = 0
+
+
+def _long_enough(item: Item, shop: Workshop) -> Outcome:
+    text = shop.document(item.documents[0]).text
+    return (
+        item if len(text) >= shop.settings.least else Rejection(reason="too short", details=f"{len(text)} characters")
+    )
+
+
+def _values(item: Item, shop: Workshop) -> dict[str, object] | Rejection:
+    text = shop.document(item.documents[0]).text
+    if "nothing" in text:
+        return Rejection(reason="nothing to ask")
+    return {"question": "What is it?", "reference": "x", "answer": text}
+
+
+def _read(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+    span = locate(shop.document(item.documents[0]), str(value["reason"]))
+    if span is None:
+        return Rejection(reason="a quote is not in the source", details=str(value["reason"]))
+    return item.put(quote=span.quote).proven(span).labelled(label=str(value["label"]))
+
+
+def _finish(items: Any, shop: Workshop) -> Made:
+    made = tuple(
+        Question(id=item.id, text="What is it?", answer=item["quote"], documents=item.documents,
+                 evidence=item.evidence, facets=item.facets, lineage=item.lineage)
+        for item in items
+    )  # fmt: skip
+    tasks = [
+        ReviewTask(item=item.id, kind="likert", criteria=("clear",), why="drawn")
+        for item in drawn_for_review(items, shop, "end", 0.5)
+    ]
+    return Made(questions=made, editions=(Edition(name="bare", about="the same", questions=made),), review=tuple(tasks))
+
+
+TOY = Recipe(
+    name="toy",
+    title="A toy",
+    about="Quotes.",
+    settings=Few,
+    begin=from_documents,
+    steps=lambda s: [
+        check("length", _long_enough),
+        sample("draw", s.draw),
+        ask("quote", "equivalence", values=_values, read=_read),
+    ],
+    finish=_finish,
+)
+
+
+def _documents(count: int = 6) -> list[Document]:
+    texts = [f"The patient {n} had a rare condition of the liver." for n in range(count)]
+    return [Document(id=f"d{n}", title=f"Case {n}", text=text) for n, text in enumerate(texts)] + [
+        Document(id="short", title="Short", text="Short."),
+        Document(id="void", title="Void", text="There is nothing to see here."),
+    ]
+
+
+def _says(name: str, request: ChatRequest) -> object:
+    text = user_text(request)
+    if "patient 1 " in text:
+        return {"reason": "words that stand nowhere", "label": "equivalent"}
+    if "patient 2 " in text:
+        return Trouble(kind="bad-request", message="no", retryable=False)
+    if "patient 3 " in text:
+        return "no JSON at all"
+    return {"reason": "a  rare condition", "label": "mismatch"}
+
+
+def test_every_candidate_is_accounted_for(tmp_path: Path) -> None:
+    artefact = build(tmp_path, TOY, _documents(), Few(), _says)
+    manifest = artefact.manifest
+    assert [question.id for question in Benchmark(artefact).questions] == ["d0", "d4", "d5"]
+    assert manifest.counts.kept == 3
+    assert manifest.counts.reasons == {
+        "a quote is not in the source": 1,
+        "nothing to ask": 1,
+        "too short": 1,
+    }
+    assert manifest.counts.failures == {"bad-request": 1, "unreadable": 1}
+    funnel = list(read_tsv(artefact.file("funnel.tsv")))
+    assert [(row["step"], row["in"], row["kept"], row["rejected"], row["failed"]) for row in funnel] == [
+        ("length", "8", "7", "1", "0"),
+        ("draw", "7", "7", "0", "0"),
+        ("quote", "7", "3", "2", "2"),
+    ]
+    rejected = {each.id: each for each in read_jsonl(artefact.file("rejected.jsonl"), Rejected)}
+    assert rejected["short"].details == "6 characters"
+    assert rejected["d1"].step == "quote"
+    assert {each.id for each in read_jsonl(artefact.file("failed.jsonl"), Failed)} == {"d2", "d3"}
+    assert manifest.metrics["review"] == {"likert": 2}
+    assert manifest.metrics["facets"] == {"label": {"mismatch": 3}}
+    assert "equivalence" in manifest.prompts
+    assert manifest.cost.calls == 6  # of six calls one was refused, which costs nothing, and one repaired
+
+
+def test_evidence_and_lineage_reach_the_question(tmp_path: Path) -> None:
+    question = Benchmark(build(tmp_path, TOY, _documents(), Few(), _says)).questions[0]
+    assert question.evidence[0].quote == "a rare condition"
+    (step,) = question.lineage
+    assert step.name == "quote"
+    assert step.prompt.startswith("equivalence@")
+    assert step.model == "scripted"
+    assert step.call
+
+
+def test_same_seed_and_ledger_same_bytes_and_no_more_calls(tmp_path: Path) -> None:
+    script = Script(_says)
+    first = build(tmp_path, TOY, _documents(), Few(draw=4), {"model": script})
+    files, made = dict(first.manifest.files), len(script.requests)
+    again = build(tmp_path, TOY, _documents(), Few(draw=4), {"model": script})
+    assert again.manifest.files == files
+    assert again.manifest.cost == first.manifest.cost
+    failures = first.manifest.counts.failures.get("bad-request", 0)
+    assert len(script.requests) - made == failures  # only what the endpoint refused is asked again
+
+
+def test_another_seed_draws_others(tmp_path: Path) -> None:
+    drawn = set()
+    for seed in range(6):
+        with a_workshop(tmp_path, _documents(20), Few(draw=5), _says, seed=seed) as shop:
+            outcomes = sample("draw", 5).run(list(from_documents(shop)), shop)
+            kept = tuple(outcome.id for outcome in outcomes if isinstance(outcome, Item))
+            assert len(kept) == 5
+            drawn.add(kept)
+    assert len(drawn) > 1
+
+
+def test_an_estimate_makes_no_call_and_writes_nothing(tmp_path: Path) -> None:
+    script = Script(_says)
+    with (
+        a_workshop(tmp_path, _documents(), Few(), {"model": script}, estimating=True) as shop,
+        pytest.raises(Estimated) as found,
+    ):
+        build_benchmark(TOY, shop, tmp_path / "bench")
+    assert found.value.step == "quote"
+    assert found.value.estimate.calls == 6
+    assert not script.requests
+    assert not (tmp_path / "bench").exists()
+
+
+def test_editions_are_opened_by_name(tmp_path: Path) -> None:
+    artefact = build(tmp_path, TOY, _documents(), Few(), _says)
+    assert Benchmark(artefact).editions() == ["bare"]
+    assert Benchmark.open(artefact.path, "bare").questions == Benchmark(artefact).questions
+    assert Benchmark.open(artefact.path, "bare").qrels() == Benchmark(artefact).qrels()
+    with pytest.raises(Exception, match="no edition 'other'"):
+        Benchmark.open(artefact.path, "other")
+
+
+def test_parameters_are_listed_and_read() -> None:
+    assert [(each.name, each.default, each.about) for each in parameters(TOY)] == [
+        ("least", 10, "Fewest characters."),
+        ("draw", 0, "How many to draw; 0 takes all."),
+    ]
+    assert read_settings(TOY, {"least": "3"}) == Few(least=3)
+    with pytest.raises(UsageError, match="no parameter 'most'"):
+        read_settings(TOY, {"most": "3"})
+    with pytest.raises(UsageError, match="can't be used"):
+        read_settings(TOY, {"least": "few"})
+    with pytest.raises(UsageError, match="can't be used"):
+        read_settings(TOY, {"least": "-1"})
+
+
+def test_a_recipe_of_ones_own_is_one_file(tmp_path: Path) -> None:
+    assert find_recipe(__file__).name == "toy"
+    for text, message in (("x = 1", "defines no RECIPE"), ("1 / 0", "ZeroDivisionError"), ("def", "SyntaxError")):
+        file = tmp_path / "mine.py"
+        file.write_text(text)
+        with pytest.raises(UsageError, match=message):
+            find_recipe(str(file))
+    with pytest.raises(UsageError, match="there is no recipe"):
+        find_recipe("nonesuch")
+    with pytest.raises(UsageError, match="no such recipe file"):
+        find_recipe(str(tmp_path / "other.py"))
+
+
+def test_shipped_recipes_load_and_document_their_parameters() -> None:
+    for name in recipe_names():
+        recipe = find_recipe(name)
+        assert recipe.name == name
+        steps = recipe.steps(recipe.settings())
+        assert len({step.name for step in steps}) == len(steps)
+        assert all(parameter.about for parameter in parameters(recipe)), f"{name} has a parameter without a meaning"
+
+
+def test_a_batch_folder_carries_a_recipe_across_its_rounds(tmp_path: Path) -> None:
+    """Each step that asks is a round: requests are written, answered elsewhere, and the same command goes on."""
+    again = ask(
+        "again",
+        "equivalence",
+        values=lambda item, _shop: {"question": item["quote"], "reference": "x", "answer": item.id},
+        read=lambda item, value, _shop: item.put(second=str(value["label"])),
+    )
+    recipe = msgspec.structs.replace(TOY, steps=lambda s: [*TOY.steps(s), again])
+    corpus = a_corpus(tmp_path, _documents())
+    folder = tmp_path / "batch"
+    rounds = 0
+    while True:
+        with Ledger(tmp_path / "ledger.sqlite") as ledger:
+            model = Model(spec="batch", backend=BatchBackend(folder, "m"), ledger=ledger)
+            shop = Workshop(corpus, Few(), models={"model": model})
+            try:
+                artefact = build_benchmark(recipe, shop, tmp_path / "bench")
+                break
+            except BatchPending:
+                rounds += 1
+                assert not (tmp_path / "bench").exists()
+                _answer(folder, rounds)
+    assert rounds == 3  # the first step, its repair, the second step
+    assert artefact.manifest.counts.kept == 4
+    assert [item.values["second"] for item in read_jsonl(artefact.file("items.jsonl"), Item)] == ["mismatch"] * 4
+
+
+def _answer(folder: Path, number: int) -> None:
+    lines = []
+    for line in (folder / f"requests-{number:03d}.jsonl").read_text().splitlines():
+        asked = json.loads(line)
+        user = next(message["content"] for message in asked["body"]["messages"] if message["role"] == "user")
+        text = "no JSON" if "patient 3 " in user else json.dumps({"reason": "a rare condition", "label": "mismatch"})
+        if "patient 1 " in user:
+            text = json.dumps({"reason": "words that stand nowhere", "label": "mismatch"})
+        body = {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": text}}]}
+        lines.append({"custom_id": asked["custom_id"], "response": {"status_code": 200, "body": body}})
+    (folder / f"answers-{number}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+RECIPE = TOY
