@@ -20,6 +20,7 @@ _VERBS = {
     "demo": "a tour in under three minutes: the teaching set from documents to a report",
     "corpus": "bring documents in",
     "build": "make a benchmark from a corpus",
+    "export": "write a benchmark in formats that others read",
     "retrieve": "rank a corpus for a benchmark's questions and measure it",
     "compare": "set rankings of the same questions against each other",
     "answer": "let a model answer a benchmark",

@@ -19,7 +19,7 @@ from hoofbeat.answering import (
 )
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.ranking import index_corpus
-from hoofbeat.cli.session import Calling, calling_options, command_words, find_corpus, output_option
+from hoofbeat.cli.session import Calling, calling_options, command_words, edition_option, find_corpus, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import Model
@@ -74,6 +74,7 @@ def plan_conditions(
     "--condition", "conditions", multiple=True, default=("closed",), show_default=True,
     help="closed, oracle, or a retriever line with how many passages: 'bm25 + dense @3'. Several may be given.",
 )  # fmt: skip
+@edition_option
 @click.option("--limit", type=click.IntRange(1), help="Only the first so many questions.")
 @click.option("--samples", type=click.IntRange(1, 64), default=1, show_default=True, help="Answers a question.")
 @click.option("--temperature", type=click.FloatRange(0.0, 2.0), default=0.0, show_default=True, help="Of the answers.")
@@ -86,6 +87,7 @@ def command(
     benchmark: Path,
     corpus_path: Path | None,
     conditions: tuple[str, ...],
+    edition: str,
     limit: int | None,
     samples: int,
     temperature: float,
@@ -101,7 +103,7 @@ def command(
             f"{samples} samples at temperature 0 would all be the same", fix="give --temperature 0.6, or one sample"
         )
     parsed = list({condition.name: condition for condition in map(parse_condition, conditions)}.values())
-    bench = Benchmark.open(benchmark)
+    bench = Benchmark.open(benchmark, edition)
     corpus = find_corpus(corpus_path, bench.artefact) if any(c.needs_corpus for c in parsed) else None
     questions = bench.first(limit)
     with calling.open(screen) as session:
@@ -139,6 +141,7 @@ def command(
                 "samples": samples,
                 "temperature": temperature,
                 "limit": limit,
+                **({"edition": edition} if edition else {}),
             },
             seeds={"sampling": seed} if temperature else {},
             command=command_words(),

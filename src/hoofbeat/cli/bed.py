@@ -84,15 +84,17 @@ def content_of(corpus: Corpus) -> str:
     return file_sha256(corpus.artefact.file(DOCUMENTS))
 
 
-def open_bed(target: Path, corpus_path: Path | None, queries: Sequence[str], split: str) -> Bed:
+def open_bed(target: Path, corpus_path: Path | None, queries: Sequence[str], split: str, edition: str = "") -> Bed:
     """A benchmark folder, a corpus with queries of one's own, or a folder in BEIR's or R2MED's layout."""
-    if (target / "manifest.json").is_file():
-        artefact = open_artefact(target, ("benchmark", "corpus"))
-        if artefact.manifest.kind == "benchmark":
-            if queries:
-                raise UsageError("a benchmark has its own questions", fix="name a corpus to search it with --query")
-            return bed_of(Benchmark.open(target), find_corpus(corpus_path, artefact))
-        return _searched(Corpus(artefact), queries)
+    whole = open_artefact(target, ("benchmark", "corpus")) if (target / "manifest.json").is_file() else None
+    if edition and (whole is None or whole.manifest.kind != "benchmark"):
+        raise UsageError("only benchmarks have editions", where=str(target), fix="leave --edition out")
+    if whole is not None and whole.manifest.kind == "benchmark":
+        if queries:
+            raise UsageError("a benchmark has its own questions", fix="name a corpus to search it with --query")
+        return bed_of(Benchmark(whole, edition), find_corpus(corpus_path, whole))
+    if whole is not None:
+        return _searched(Corpus(whole), queries)
     if (target / "corpus.jsonl").is_file():
         if queries or corpus_path is not None:
             raise UsageError(

@@ -17,7 +17,15 @@ from hoofbeat.cli.comparing import compare_rankings
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.evidence import find_evidence, show_evidence
 from hoofbeat.cli.ranking import KIND, MEASURES, Models, explain, index_bed, rank_bed, say_what_is_odd, show_measures
-from hoofbeat.cli.session import Calling, Session, calling_options, check_file, command_words, output_option
+from hoofbeat.cli.session import (
+    Calling,
+    Session,
+    calling_options,
+    check_file,
+    command_words,
+    edition_option,
+    output_option,
+)
 from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.findings.ranking import Measure
 from hoofbeat.models import Estimate, Model
@@ -45,6 +53,7 @@ _PASSAGE_CHARACTERS = 800
 @click.option("--corpus", "corpus_path", type=click.Path(path_type=Path), help="The documents to rank.")
 @click.option("--query", "queries", multiple=True, help="Search a corpus for this text; several may be given.")
 @click.option("--split", default="test", show_default=True, help="Which judgments of a BEIR folder.")
+@edition_option
 @click.option("--where", multiple=True, metavar="FACET=VALUE", help="Only documents with this facet.")
 @click.option("--top", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Documents a question.")
 @click.option("--measure", "measures", multiple=True, default=MEASURES, show_default=True, help="Measures, by name.")
@@ -63,6 +72,7 @@ def command(
     corpus_path: Path | None,
     queries: tuple[str, ...],
     split: str,
+    edition: str,
     where: tuple[str, ...],
     top: int,
     measures: tuple[str, ...],
@@ -82,7 +92,7 @@ def command(
     check_file(page, ".html")
     systems = _systems(lines)
     names = _measures(measures, top)
-    bed = open_bed(target, corpus_path, queries, split)
+    bed = open_bed(target, corpus_path, queries, split, edition)
     if limit is not None:
         bed = _first(bed, limit)
     documents = bed.chosen(where)
@@ -120,7 +130,7 @@ def command(
                     seed=seed,
                     models=models,
                     encoders=encoders,
-                    settings={"variant": variant.settings} if variant.settings else {},
+                    settings=_settings(variant, edition),
                     command=command_words(),
                 )
             )
@@ -131,6 +141,12 @@ def command(
     if documents is None:
         _say_recall(screen, made)
     _finish(screen, bed, made, output, page, seed, target)
+
+
+def _settings(variant: Variant, edition: str) -> dict[str, object]:
+    """What the manifest says of a line besides the line itself."""
+    said = {"variant": variant.settings, "edition": edition}
+    return {name: value for name, value in said.items() if value}
 
 
 def _check_page(page: Path | None, bed: Bed, systems: Sequence[Variant], each_source: bool) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "calling_options",
     "check_file",
     "command_words",
+    "edition_option",
     "find_corpus",
     "json_option",
     "ledger_file",
@@ -37,6 +38,11 @@ F = TypeVar("F", bound=Callable[..., object])
 
 plot_option = click.option("--plot", type=click.Path(path_type=Path), help="Draw it to this SVG file, too.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+
+
+edition_option = click.option(
+    "--edition", default="", help="Another edition of the benchmark's questions, such as original, free or image."
+)
 
 
 def output_option(default: str) -> Callable[[F], F]:

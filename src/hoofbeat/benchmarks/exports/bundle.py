@@ -1,0 +1,119 @@
+"""What every export is made from: a benchmark with all its editions, and its corpus where documents are wanted."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hoofbeat.benchmarks.benchmark import Benchmark
+from hoofbeat.corpus import Corpus
+from hoofbeat.errors import UsageError
+from hoofbeat.records import Question
+from hoofbeat.store.files import write_bytes
+from hoofbeat.store.tables import plain_cell
+
+__all__ = ["LETTERS", "Bundle", "lettered", "shown_value", "write_csv", "write_json"]
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class _Values(msgspec.Struct):
+    id: str
+    values: dict[str, Any] = {}
+
+
+class Bundle:
+    """A benchmark on its way out."""
+
+    def __init__(self, bench: Benchmark, corpus: Corpus | None) -> None:
+        self.bench = bench
+        self.corpus = corpus
+        self.manifest = bench.artefact.manifest
+
+    @property
+    def questions(self) -> Sequence[Question]:
+        """The questions of the edition that was opened."""
+        return self.bench.questions
+
+    @cached_property
+    def editions(self) -> dict[str, list[Question]]:
+        """The main edition under the name `default`, and all others under theirs."""
+        artefact = self.bench.artefact
+        others = {name: Benchmark(artefact, name).questions for name in self.bench.editions()}
+        return {"default": Benchmark(artefact).questions, **others}
+
+    @cached_property
+    def values(self) -> dict[str, dict[str, Any]]:
+        """What the recipe's steps wrote of each item, where the benchmark has it."""
+        if not self.bench.artefact.has("items.jsonl"):
+            return {}
+        path = self.bench.artefact.file("items.jsonl")
+        rows = (msgspec.json.decode(line, type=_Values) for line in path.read_bytes().splitlines() if line.strip())
+        return {row.id: row.values for row in rows}
+
+    def documents(self) -> Corpus:
+        """The corpus; a format that needs it says so where there is none."""
+        if self.corpus is None:
+            raise UsageError("this format takes the documents along", fix="name the corpus: --corpus")
+        return self.corpus
+
+    def title(self, question: Question) -> str:
+        """The title of the document a question came from."""
+        kept = self.values.get(question.id, {}).get("title")
+        if kept is None and self.corpus is not None and question.documents and question.documents[0] in self.corpus:
+            kept = self.corpus.get(question.documents[0]).title
+        return str(kept or "")
+
+    def licences(self) -> list[str]:
+        """The licences of the documents that questions were made from, as far as the corpus says."""
+        if self.corpus is None:
+            return []
+        named = {id for question in self.questions for id in question.documents}
+        return sorted({self.corpus.get(id).licence for id in sorted(named) if id in self.corpus} - {""})
+
+    def copy_images(self, questions: Iterable[Question], folder: Path) -> None:
+        """Copy the images that these questions name, under the same names."""
+        for name in sorted({name for question in questions for name in question.images}):
+            source = self.bench.artefact.file(name)
+            place = folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, place)
+
+
+def lettered(question: Question) -> tuple[dict[str, str], str]:
+    """The options by letter, and the letter of the right one (empty where there is none)."""
+    options = dict(zip(LETTERS, question.options, strict=False))
+    if len(question.options) > len(LETTERS):
+        raise UsageError(f"{question.id} has {len(question.options)} options, more than there are letters")
+    return options, next((letter for letter, text in options.items() if text == question.answer), "")
+
+
+def shown_value(value: str | list[str] | None) -> str:
+    """A facet as one cell."""
+    return "; ".join(value) if isinstance(value, list) else value or ""
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A CSV table whose cells no spreadsheet runs as formulas; line breaks inside cells stay."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([_cell(cell) for cell in row] for row in rows)
+    write_bytes(path, text.getvalue().encode())
+
+
+def _cell(text: str) -> str:
+    """The text, with a quote before what a spreadsheet would take for a formula."""
+    return "'" + text if plain_cell(text)[:1] == "'" and text[:1] != "'" else text
+
+
+def write_json(path: Path, value: object) -> None:
+    """One JSON document, laid out for people."""
+    write_bytes(path, msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")

@@ -1,0 +1,92 @@
+"""The papers' own formats, so that a benchmark built here drops into their scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hoofbeat.benchmarks.exports.bundle import Bundle, lettered, shown_value, write_csv, write_json
+from hoofbeat.errors import UsageError
+from hoofbeat.records import Question
+
+__all__ = ["write_clinbench", "write_cupcase", "write_ogcare", "write_sourceqa"]
+
+_DISTRACTORS = ("distractor2", "distractor3", "distractor4")  # ranks of the neighbours: the first is the diagnosis
+
+
+def write_ogcare(bundle: Bundle, folder: Path) -> int:
+    """`ogcarebench.csv` and `.json`: title, PMC id, classification, question before and after distraction, answer."""
+    original = {question.id: question.full_text for question in bundle.editions.get("original", ())}
+    rows = [
+        {
+            "Title": bundle.title(question),
+            "pmc_id": question.documents[0] if question.documents else question.id,
+            "Classification": shown_value(question.facets.get("specialty")),
+            "Original Question": original.get(question.id, question.full_text),
+            "Question": question.full_text,
+            "Answer": question.answer,
+        }
+        for question in bundle.questions
+    ]
+    header = ("Title", "pmc_id", "Classification", "Original Question", "Question", "Answer")
+    write_csv(folder / "ogcarebench.csv", header, ([row[name] for name in header] for row in rows))
+    write_json(folder / "ogcarebench.json", rows)
+    return len(rows)
+
+
+def write_cupcase(bundle: Bundle, folder: Path) -> int:
+    """`cupcase.csv`: the cleaned presentation, the diagnosis, and the distractors by the rank of the neighbour."""
+    rows = []
+    for question in _choices(bundle.questions, "cupcase"):
+        wrong = [option for option in question.options if option != question.answer]
+        if len(wrong) != len(_DISTRACTORS):
+            raise UsageError(
+                f"{question.id} has {len(question.options)} options, and this format has room for four",
+                fix="export a benchmark made with the recipe cupcase",
+            )
+        ranked = [str(text) for text in bundle.values.get(question.id, {}).get("distractors", [])]
+        ordered = ranked if sorted(ranked) == sorted(wrong) else wrong
+        discipline = shown_value(question.facets.get("discipline") or question.facets.get("specialty"))
+        rows.append([question.id, question.context or question.text, question.answer, *ordered, discipline])
+    header = ("id", "clean_case_presentation", "correct_diagnosis", *_DISTRACTORS, "discipline")
+    write_csv(folder / "cupcase.csv", header, rows)
+    return len(rows)
+
+
+def write_clinbench(bundle: Bundle, folder: Path) -> int:
+    """`clinbench-text.json`, and `clinbench-mm.json` with its images: id, question_stem, options, answer, image."""
+    text = [_entry(question) for question in _choices(bundle.questions, "clinbench")]
+    write_json(folder / "clinbench-text.json", text)
+    with_images = bundle.editions.get("image", [])
+    if with_images:
+        entries = [{**_entry(question), "image": "; ".join(question.images)} for question in with_images]
+        write_json(folder / "clinbench-mm.json", entries)
+        bundle.copy_images(with_images, folder)
+    return len(text)
+
+
+def _entry(question: Question) -> dict[str, str]:
+    options, letter = lettered(question)
+    return {
+        "id": question.id,
+        "question_stem": question.full_text,
+        "options": "\n".join(f"{name}. {text}" for name, text in options.items()),
+        "answer": letter,
+    }
+
+
+def write_sourceqa(bundle: Bundle, folder: Path) -> int:
+    """`questions.json`: the question, which sources are asked (group), its topics and sub-topics."""
+    rows = [{"id": question.id, "question": question.full_text, **question.facets} for question in bundle.questions]
+    write_json(folder / "questions.json", rows)
+    return len(rows)
+
+
+def _choices(questions: Sequence[Question], form: str) -> Sequence[Question]:
+    without = next((question for question in questions if not question.options), None)
+    if without is not None:
+        raise UsageError(
+            f"{without.id} has no options, and {form} is a format of multiple choice",
+            fix="export the edition with options, or choose another format",
+        )
+    return questions

@@ -1,0 +1,240 @@
+"""Every export is written and loaded back, with the library it is made for."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hoofbeat.benchmarks import Benchmark
+from hoofbeat.benchmarks.benchmark import KIND
+from hoofbeat.benchmarks.exports import FORMATS, export_benchmark
+from hoofbeat.corpus import Corpus
+from hoofbeat.corpus.readers import read_beir, read_r2med
+from hoofbeat.corpus.readers.qrels import write_qrels
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.records import Document, Question, Span
+from hoofbeat.store import Counts, Manifest, create, open_artefact
+from hoofbeat.store.tables import read_jsonl, write_jsonl
+from tests.recipes.support import a_corpus
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+_IMAGE = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360606060000000050001a5f64540"
+    "0000000049454e44ae426082"
+)
+
+
+def _question(number: int, **more: Any) -> Question:
+    given: dict[str, Any] = {
+        "id": f"q{number}",
+        "text": "What is the most likely diagnosis?",
+        "context": f"An invented patient, number {number}, with fever.\nA second line, “quoted” and with = signs.",
+        "answer": "=Sarcoidosis",
+        "options": ("Tuberculosis", "=Sarcoidosis", "Lymphoma", "Histoplasmosis"),
+        "documents": (f"d{number}",),
+        "evidence": (Span(document=f"d{number}", start=0, end=5, quote="A man"),),
+        "facets": {"specialty": "Pulmonology", "topics": ["a", "b"], "group": "lung"},
+    }
+    return Question(**{**given, **more})
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    documents = [Document(id=f"d{n}", title=f"Case {n}", text="A man had a fever.", licence="CC BY") for n in range(3)]
+    return a_corpus(tmp_path, documents)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, corpus: Corpus) -> Benchmark:
+    return Benchmark(_written(tmp_path / "bench", corpus, [_question(n) for n in range(3)]))
+
+
+def _written(target: Path, corpus: Corpus, questions: list[Question]) -> Any:
+    free = [_question(n, options=()) for n in range(len(questions))]
+    images = [_question(n, images=(f"images/{n}.png",)) for n in range(1)]
+    with create(target) as draft:
+        write_jsonl(draft.path / "questions.jsonl", questions)
+        write_jsonl(draft.path / "questions-free.jsonl", free)
+        write_jsonl(draft.path / "questions-image.jsonl", images)
+        write_jsonl(draft.path / "questions-original.jsonl", [_question(0, context="Before.")])
+        values = {"title": "Kept title", "distractors": ["Lymphoma", "Tuberculosis", "Histoplasmosis"]}
+        write_jsonl(draft.path / "items.jsonl", [{"id": "q0", "values": values}])
+        write_qrels(draft.path / "qrels.tsv", {"q0": {"d0": 2, "d1": 0}, "q1": {"d1": 1}, "q2": {"d2": 1}}, "beir")
+        (draft.path / "images").mkdir()
+        (draft.path / "images" / "0.png").write_bytes(_IMAGE)
+        draft.finish(
+            Manifest(
+                kind=KIND,
+                title="A benchmark | for a test",
+                settings={"recipe": "cupcase"},
+                inputs=[corpus.artefact.reference()],
+                models={"model": "scripted"},
+                prompts={"cupcase-diagnosis": "cupcase-diagnosis@abc"},
+                counts=Counts(kept=3, rejected=4, failed=1, reasons={"too short": 4}, failures={"schema": 1}),
+                metrics={
+                    "funnel": [{"step": "length", "in": 8, "kept": 4, "rejected": 4, "failed": 0}],
+                    "tokens": {"tokenizer": "minilm", "question": {"minimum": 3, "median": 4.0}},
+                    "facets": {"specialty": {"Pulmonology": 3}},
+                    "review": {"leak": 1},
+                },
+            )
+        )
+    return open_artefact(target, KIND)
+
+
+def _export(bench: Benchmark, form: str, corpus: Corpus | None, tmp_path: Path) -> Path:
+    artefact = export_benchmark(bench, tmp_path / "out" / form, form, corpus=corpus)
+    assert artefact.verify() == []
+    assert artefact.manifest.counts.kept == len(bench.questions)
+    return artefact.path
+
+
+def test_own_format(bench: Benchmark, tmp_path: Path) -> None:
+    folder = _export(bench, "jsonl", None, tmp_path)
+    assert list(read_jsonl(folder / "questions.jsonl", Question)) == bench.questions
+    assert (folder / "questions-free.jsonl").is_file()
+    assert (folder / "images" / "0.png").read_bytes() == _IMAGE
+
+
+def test_beir_and_r2med_come_back_with_their_grades(bench: Benchmark, corpus: Corpus, tmp_path: Path) -> None:
+    beir = read_beir(_export(bench, "beir", corpus, tmp_path))
+    assert beir.judgments["q0"] == {"d0": 2, "d1": 0}
+    assert [question.text for question in beir.questions] == [question.full_text for question in bench.questions]
+    r2med = read_r2med(_export(bench, "r2med", corpus, tmp_path))
+    assert r2med.judgments["q0"]["d0"] == 2
+    with pytest.raises(UsageError, match="takes the documents along"):
+        export_benchmark(bench, tmp_path / "none", "beir")
+    assert not (tmp_path / "none").exists()
+
+
+def test_ogcare(bench: Benchmark, corpus: Corpus, tmp_path: Path) -> None:
+    folder = _export(bench, "ogcare", corpus, tmp_path)
+    with (folder / "ogcarebench.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["Title"] for row in rows] == ["Kept title", "Case 1", "Case 2"]
+    assert rows[0]["pmc_id"] == "d0"
+    assert rows[0]["Classification"] == "Pulmonology"
+    assert rows[0]["Original Question"].startswith("Before.")
+    assert rows[1]["Original Question"] == rows[1]["Question"] == bench.questions[1].full_text
+    assert rows[0]["Answer"] == "'=Sarcoidosis"  # no spreadsheet runs it
+    listed = json.loads((folder / "ogcarebench.json").read_text())
+    assert listed[0]["Answer"] == "=Sarcoidosis"
+
+
+def test_cupcase(bench: Benchmark, tmp_path: Path) -> None:
+    folder = _export(bench, "cupcase", None, tmp_path)
+    with (folder / "cupcase.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert rows[0]["correct_diagnosis"] == "'=Sarcoidosis"
+    assert [rows[0][f"distractor{n}"] for n in (2, 3, 4)] == ["Lymphoma", "Tuberculosis", "Histoplasmosis"]
+    assert rows[0]["clean_case_presentation"] == bench.questions[0].context
+    with pytest.raises(UsageError, match="no options"):
+        export_benchmark(Benchmark(bench.artefact, "free"), tmp_path / "none", "cupcase")
+
+
+def test_cupcase_has_room_for_four_options(corpus: Corpus, tmp_path: Path) -> None:
+    five = Benchmark(_written(tmp_path / "five", corpus, [_question(0, options=("=Sarcoidosis", "a", "b", "c", "d"))]))
+    with pytest.raises(UsageError, match="room for four"):
+        export_benchmark(five, tmp_path / "none", "cupcase")
+
+
+def test_clinbench(bench: Benchmark, tmp_path: Path) -> None:
+    folder = _export(bench, "clinbench", None, tmp_path)
+    entries = json.loads((folder / "clinbench-text.json").read_text())
+    assert set(entries[0]) == {"id", "question_stem", "options", "answer"}
+    assert entries[0]["options"].splitlines()[1] == "B. =Sarcoidosis"
+    assert entries[0]["answer"] == "B"
+    (shown,) = json.loads((folder / "clinbench-mm.json").read_text())
+    assert (folder / shown["image"]).read_bytes() == _IMAGE
+
+
+def test_sourceqa(bench: Benchmark, tmp_path: Path) -> None:
+    rows = json.loads((_export(bench, "sourceqa", None, tmp_path) / "questions.json").read_text())
+    assert rows[0]["group"] == "lung"
+    assert rows[0]["topics"] == ["a", "b"]
+
+
+def test_lm_evaluation_harness_runs_it(bench: Benchmark, tmp_path: Path) -> None:
+    tasks = pytest.importorskip("lm_eval.tasks")
+    manager = tasks.TaskManager(include_path=str(_export(bench, "lm-eval", None, tmp_path)), include_defaults=False)
+    task = manager.load(["hoofbeat_cupcase"])["tasks"]["hoofbeat_cupcase"]
+    documents = list(task.test_docs())
+    assert [document["id"] for document in documents] == ["q0", "q1", "q2"]
+    assert task.doc_to_choice(documents[0]) == list(bench.questions[0].options)
+    assert task.doc_to_target(documents[0]) == 1
+    assert task.doc_to_text(documents[0]).startswith(bench.questions[0].full_text)
+
+
+def test_lm_evaluation_harness_takes_free_text(bench: Benchmark, tmp_path: Path) -> None:
+    tasks = pytest.importorskip("lm_eval.tasks")
+    folder = _export(Benchmark(bench.artefact, "free"), "lm-eval", None, tmp_path)
+    manager = tasks.TaskManager(include_path=str(folder), include_defaults=False)
+    task = manager.load(["hoofbeat_cupcase_free"])["tasks"]["hoofbeat_cupcase_free"]
+    assert task.doc_to_target(next(iter(task.test_docs()))) == "=Sarcoidosis"
+
+
+@pytest.mark.parametrize("edition", ["", "free", "image"])
+def test_inspect_runs_it(bench: Benchmark, tmp_path: Path, edition: str) -> None:
+    pytest.importorskip("inspect_ai")
+    folder = _export(Benchmark(bench.artefact, edition), "inspect", None, tmp_path)
+    (file,) = folder.glob("*.py")
+    space: dict[str, Any] = {"__file__": str(file), "__name__": "exported"}
+    exec(compile(file.read_text(), str(file), "exec"), space)
+    task = space[file.stem]()
+    sample = task.dataset[0]
+    assert sample.id == "q0"
+    assert sample.target == ("B" if edition != "free" else "=Sarcoidosis")
+    if edition == "image":
+        assert Path(sample.input[0].content[1].image).name == "0.png"
+    assert len(task.dataset) == len(Benchmark(bench.artefact, edition).questions)
+    assert bool(sample.choices) == (edition != "free")
+
+
+def test_hugging_face_loads_every_edition(bench: Benchmark, corpus: Corpus, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    folder = _export(bench, "huggingface", corpus, tmp_path)
+    loaded = datasets.load_dataset(str(folder), "default", split="test", cache_dir=str(tmp_path / "cache"))
+    assert loaded["id"][:] == ["q0", "q1", "q2"]
+    assert loaded[0]["options"] == list(bench.questions[0].options)
+    assert json.loads(loaded[0]["facets"])["topics"] == ["a", "b"]
+    free = datasets.load_dataset(str(folder), "free", split="test", cache_dir=str(tmp_path / "cache"))
+    assert free[0]["options"] == []
+    assert "config_name: image" in (folder / "README.md").read_text()
+
+
+@pytest.mark.parametrize("form", ["croissant", "huggingface"])
+def test_croissant_is_valid_and_its_records_load(bench: Benchmark, corpus: Corpus, tmp_path: Path, form: str) -> None:
+    mlcroissant = pytest.importorskip("mlcroissant")
+    folder = _export(bench, form, corpus, tmp_path)
+    described = mlcroissant.Dataset(jsonld=str(folder / "croissant.json"))
+    assert not described.metadata.ctx.issues.errors
+    assert described.metadata.to_json()["conformsTo"] == "http://mlcommons.org/croissant/1.1"
+    rows = list(described.records("default"))
+    assert [row["default/id"].decode() for row in rows] == ["q0", "q1", "q2"]
+    assert rows[0]["default/answer"].decode() == "=Sarcoidosis"
+
+
+def test_datasheet_is_filled_from_the_manifest(bench: Benchmark, corpus: Corpus, tmp_path: Path) -> None:
+    text = (_export(bench, "datasheet", corpus, tmp_path) / "DATASHEET.md").read_text()
+    for said in ("too short | 4", "failed: schema | 1", "cupcase-diagnosis@abc", "Pulmonology | 3", "1 leak", "CC BY",
+                 "length | 8 | 4 | 4 | 0", "free (3)", "Not for clinical use"):  # fmt: skip
+        assert said in text, said
+
+
+def test_same_benchmark_same_bytes(bench: Benchmark, corpus: Corpus, tmp_path: Path) -> None:
+    for form in FORMATS:
+        first = export_benchmark(bench, tmp_path / "a" / form, form, corpus=corpus).manifest.files
+        assert export_benchmark(bench, tmp_path / "b" / form, form, corpus=corpus).manifest.files == first
+
+
+def test_an_empty_benchmark_and_an_unknown_format_are_refused(corpus: Corpus, tmp_path: Path) -> None:
+    empty = Benchmark(_written(tmp_path / "empty", corpus, []))
+    with pytest.raises(InputError, match="no questions"):
+        export_benchmark(empty, tmp_path / "none", "jsonl")
+    with pytest.raises(UsageError, match="no export format"):
+        export_benchmark(empty, tmp_path / "none", "xml")
