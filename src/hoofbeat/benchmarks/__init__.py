@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoofbeat.benchmarks.benchmark import Benchmark, write_benchmark
-from hoofbeat.benchmarks.evidence import locate
+from hoofbeat.benchmarks.benchmark import Benchmark, corpus_beside, write_benchmark
+from hoofbeat.benchmarks.evidence import Found, find_quote, locate
 
-__all__ = ["Benchmark", "locate", "write_benchmark"]
+__all__ = ["Benchmark", "Found", "corpus_beside", "find_quote", "locate", "write_benchmark"]

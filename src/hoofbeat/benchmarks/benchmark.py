@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.readers.qrels import read_qrels, write_qrels
 from hoofbeat.errors import InputError
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
-__all__ = ["KIND", "Benchmark", "edition_file", "write_benchmark"]
+__all__ = ["KIND", "Benchmark", "corpus_beside", "edition_file", "write_benchmark"]
 
 KIND = "benchmark"
 
@@ -59,6 +60,18 @@ class Benchmark:
         if count is not None and count < 1:
             raise InputError(f"{count} questions can't be asked", fix="give --limit 1 or more")
         return self.questions[:count]
+
+
+def corpus_beside(artefact: Artefact) -> Corpus | None:
+    """The corpus an artefact was made from, if it still lies beside it and holds the same documents."""
+    for reference in artefact.manifest.inputs:
+        beside = artefact.path.resolve().parent / reference.name
+        if reference.kind != "corpus" or not (beside / "manifest.json").is_file():
+            continue
+        corpus = Corpus.open(beside)
+        if corpus.artefact.reference().sha256 == reference.sha256:
+            return corpus
+    return None
 
 
 def write_benchmark(

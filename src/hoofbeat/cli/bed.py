@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.benchmarks import Benchmark
+from hoofbeat.benchmarks.collection import COLLECTION, Collection, read_pieces
 from hoofbeat.cli.session import find_corpus
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.importing import DOCUMENTS
@@ -60,7 +61,20 @@ class Bed(Struct, frozen=True, kw_only=True):
 
 
 def bed_of(bench: Benchmark, corpus: Corpus) -> Bed:
-    """A benchmark over a corpus."""
+    """A benchmark over a corpus, or over the passages of it that the benchmark is about."""
+    pieces = read_pieces(bench.artefact)
+    if pieces:
+        cut = file_sha256(bench.artefact.file(COLLECTION))
+        return Bed(
+            name=bench.artefact.path.name,
+            questions=bench.questions,
+            qrels=bench.qrels(),
+            documents=Collection(bench.artefact, corpus),
+            ids=frozenset(piece.id for piece in pieces),
+            content=hashlib.sha256(f"{content_of(corpus)} {cut}".encode()).hexdigest(),
+            inputs=[bench.artefact.reference(), corpus.artefact.reference()],
+            passages=True,
+        )
     return Bed(
         name=bench.artefact.path.name,
         questions=bench.questions,

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 from msgspec import Struct
 
+from hoofbeat.benchmarks import corpus_beside
 from hoofbeat.cli.console import Screen
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import OutputError, UsageError
@@ -152,13 +153,8 @@ def find_corpus(given: Path | None, artefact: Artefact) -> Corpus:
     """The corpus named by `--corpus`, else the one the artefact was made from if it still lies beside it."""
     if given is not None:
         return Corpus.open(given)
-    for reference in artefact.manifest.inputs:
-        beside = artefact.path.resolve().parent / reference.name
-        if reference.kind != "corpus" or not (beside / "manifest.json").is_file():
-            continue
-        corpus = Corpus.open(beside)
-        if corpus.artefact.reference().sha256 == reference.sha256:
-            return corpus
+    if (beside := corpus_beside(artefact)) is not None:
+        return beside
     raise UsageError(
         "the corpus is needed and does not lie beside the benchmark", where=str(artefact.path), fix="name it: --corpus"
     )

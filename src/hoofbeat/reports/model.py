@@ -126,10 +126,15 @@ class Details(Struct, frozen=True):
 
 
 class PassageView(Struct, frozen=True, kw_only=True):
-    """A piece of a document: evidence for a gold answer, or what a model was shown."""
+    """A piece of a document: evidence for a gold answer, or what a model was shown.
+
+    Where the words around it are known, the text is marked between them.
+    """
 
     source: str
     text: str
+    before: str = ""
+    after: str = ""
 
 
 class QuestionView(Struct, frozen=True, kw_only=True):

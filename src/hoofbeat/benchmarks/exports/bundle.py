@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from hoofbeat.benchmarks.benchmark import Benchmark
+from hoofbeat.benchmarks.collection import collection_documents
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
-from hoofbeat.records import Question
+from hoofbeat.records import Document, Question
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import plain_cell
 
@@ -58,11 +59,11 @@ class Bundle:
         rows = (msgspec.json.decode(line, type=_Values) for line in path.read_bytes().splitlines() if line.strip())
         return {row.id: row.values for row in rows}
 
-    def documents(self) -> Corpus:
-        """The corpus; a format that needs it says so where there is none."""
+    def searched(self) -> Iterator[Document]:
+        """What is searched for the benchmark; a format that needs it says so where there is no corpus."""
         if self.corpus is None:
             raise UsageError("this format takes the documents along", fix="name the corpus: --corpus")
-        return self.corpus
+        return collection_documents(self.bench.artefact, self.corpus)
 
     def title(self, question: Question) -> str:
         """The title of the document a question came from."""

@@ -29,13 +29,13 @@ def write_own(bundle: Bundle, folder: Path) -> int:
 
 def write_as_beir(bundle: Bundle, folder: Path) -> int:
     """`corpus.jsonl`, `queries.jsonl`, `qrels/test.tsv`."""
-    write_beir(folder, bundle.documents().documents(), bundle.questions, bundle.bench.qrels())
+    write_beir(folder, bundle.searched(), bundle.questions, bundle.bench.qrels())
     return len(bundle.questions)
 
 
 def write_as_r2med(bundle: Bundle, folder: Path) -> int:
     """`corpus.jsonl`, `query.jsonl`, `qrels.jsonl`."""
-    write_r2med(folder, bundle.documents().documents(), bundle.questions, bundle.bench.qrels())
+    write_r2med(folder, bundle.searched(), bundle.questions, bundle.bench.qrels())
     return len(bundle.questions)
 
 

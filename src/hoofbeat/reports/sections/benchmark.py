@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from hoofbeat.benchmarks.benchmark import Benchmark
+from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.reports.charts import Bar, interval_bars
 from hoofbeat.reports.model import Block, Card, Column, Entry, Heading, Notice, Table, Text, Viewer
 from hoofbeat.reports.sections.common import FacetTally, Part, facet_blocks, figure, question_view
+from hoofbeat.reports.sections.recipes import build_blocks, build_cards
 from hoofbeat.reports.words import count_of, cut
 from hoofbeat.store import Artefact, Counts
 
@@ -17,6 +18,7 @@ _EXAMPLES = 5
 def benchmark_part(artefact: Artefact, prefix: str) -> Part:
     """The chapter on one benchmark."""
     questions = Benchmark(artefact).questions
+    corpus = corpus_beside(artefact)
     counts = artefact.manifest.counts
     with_gold = sum(bool(question.answer) for question in questions)
     choice = sum(bool(question.options) for question in questions)
@@ -27,7 +29,7 @@ def benchmark_part(artefact: Artefact, prefix: str) -> Part:
     blocks: list[Block] = [Text(words)]
     if not questions:
         blocks.append(Notice("This benchmark holds no questions."))
-    blocks += _funnel(counts, prefix)
+    blocks += build_blocks(artefact, prefix) or _funnel(counts, prefix)
     blocks += facet_blocks(FacetTally(question.facets for question in questions), f"{prefix}-questions", "questions")
     if questions:
         entries = tuple(
@@ -35,7 +37,7 @@ def benchmark_part(artefact: Artefact, prefix: str) -> Part:
                 id=f"{prefix}-example-{number}",
                 name=question.id,
                 title=cut(question.text, 160),
-                blocks=(question_view(question),),
+                blocks=(question_view(question, corpus),),
             )
             for number, question in enumerate(questions[:_EXAMPLES], start=1)
         )
@@ -48,7 +50,7 @@ def benchmark_part(artefact: Artefact, prefix: str) -> Part:
     detail = f"of {count_of(candidates, 'candidate')}" if candidates > len(questions) else ""
     card = Card(label="Questions in the benchmark", value=f"{len(questions):,}", detail=detail)
     title = artefact.manifest.title or artefact.path.name
-    return Part(title=f"Benchmark: {title}", id=prefix, blocks=tuple(blocks), cards=(card,))
+    return Part(title=f"Benchmark: {title}", id=prefix, blocks=tuple(blocks), cards=(card, *build_cards(artefact)))
 
 
 def _funnel(counts: Counts, prefix: str) -> list[Block]:

@@ -9,7 +9,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from hoofbeat.records import Answer, Facets, Failure, Passage, Question
+from hoofbeat.corpus import Corpus
+from hoofbeat.records import Answer, Facets, Failure, Passage, Question, Span
 from hoofbeat.reports.charts import NARROW, WIDE, Bar, interval_bars
 from hoofbeat.reports.model import Block, Card, Chart, Column, Details, Heading, PassageView, QuestionView, Table
 from hoofbeat.reports.words import Form, cut, written
@@ -34,6 +35,7 @@ PAGE_CHARACTERS = 3_000_000
 """About how much text of questions and answers one page holds; more makes browsers slow, and nobody reads it."""
 
 _PASSAGE = 900
+_AROUND = 220
 _VALUES = 40
 _CHARTED = 12
 
@@ -152,17 +154,31 @@ def _length(text: str) -> str:
     return f"the first {_PASSAGE} of {len(text):,} characters" if len(text) > _PASSAGE else ""
 
 
-def question_view(question: Question) -> QuestionView:
-    """A question with everything the benchmark knows of it."""
+def question_view(question: Question, corpus: Corpus | None = None) -> QuestionView:
+    """A question with everything the benchmark knows of it; with the corpus, evidence is marked in its sentence."""
     return QuestionView(
         text=question.text,
         context=question.context,
         options=question.options,
         gold=question.answer,
-        evidence=tuple(
-            PassageView(source=f"{span.document}, characters {span.start:,}–{span.end:,}", text=span.quote)
-            for span in question.evidence
-        ),
+        evidence=tuple(_evidence_view(span, corpus) for span in question.evidence),
+    )
+
+
+def _evidence_view(span: Span, corpus: Corpus | None) -> PassageView:
+    source = f"{span.document}, characters {span.start:,}–{span.end:,}"
+    if corpus is None or span.document not in corpus:
+        return PassageView(source=source, text=span.quote)
+    text = corpus.get(span.document).text
+    if text[span.start : span.end] != span.quote:
+        return PassageView(source=f"{source}; the source reads otherwise now", text=span.quote)
+    low, high = max(0, span.start - _AROUND), min(len(text), span.end + _AROUND)
+    before, after = text[low : span.start], text[span.end : high]
+    return PassageView(
+        source=source,
+        text=span.quote,
+        before=("… " + before.partition(" ")[2]) if low else before,
+        after=(after.rpartition(" ")[0] + " …") if high < len(text) else after,
     )
 
 
