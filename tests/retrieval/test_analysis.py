@@ -64,17 +64,19 @@ def test_no_term_is_empty(text: str) -> None:
 
 @pytest.mark.parametrize("analyzer", [ENGLISH, SPACED])
 @settings(deadline=None)
-@given(texts=st.lists(TEXTS, max_size=8), cut=st.integers(0, 8), many=st.sampled_from([1, 10**9]))
-@example(texts=["half \ud800 of a character", "whole"], cut=0, many=1)
+@given(texts=st.lists(TEXTS, max_size=8), cut=st.integers(0, 8), remembered=st.sampled_from([1, 10**9]))
+@example(texts=["half \ud800 of a character", "whole"], cut=0, remembered=1)
+@example(texts=["ΑΣ\tΣΑ", "H\n\u0331 e\x1f\u0301", "x" * 40, "x" * 40], cut=3, remembered=10**9)
 def test_numbering_agrees_with_the_analysis_in_any_blocks(
-    analyzer: Analyzer, texts: list[str], cut: int, many: int
+    analyzer: Analyzer, texts: list[str], cut: int, remembered: int
 ) -> None:
     numberer = Numberer(analyzer)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(analysis, "_MANY", many)
+        patch.setattr(analysis, "_REMEMBERED", remembered)
         blocks = [numberer.analyse(texts[:cut]), numberer.analyse(texts[cut:])]
     found = [numberer.names[term] for block in blocks for term in block.terms]
     lengths = [int(length) for block in blocks for length in block.lengths]
+    assert len(numberer) == len(numberer.names)
     assert found == [term for text in texts for term in analyzer.terms(text)]
     assert lengths == [len(analyzer.terms(text)) for text in texts]
 
@@ -85,3 +87,14 @@ def test_pieces_have_the_terms_of_the_text(text: str) -> None:
     for analyzer in (ENGLISH, SPACED):
         pieces = analyzer.pieces(text)
         assert [term for piece in pieces for term in analyzer.terms(piece)] == analyzer.terms(text)
+
+
+@settings(deadline=None)
+@given(st.lists(TEXTS, max_size=8))
+def test_terms_in_order_keep_their_numbers(texts: list[str]) -> None:
+    numberer = Numberer(ENGLISH)
+    numberer.analyse(texts)
+    names = numberer.names
+    ordered, numbers = numberer.in_order()
+    assert ordered == sorted({term for text in texts for term in ENGLISH.terms(text)})
+    assert [names[number] for number in numbers] == ordered

@@ -96,10 +96,13 @@ def test_how_rows_are_kept_and_subsets_searched_changes_nothing(
     postings = Postings.build(texts)
     allowed = np.array([3, 17, 40, 41, 200, 299])
     results = []
-    for sparse in (1, 10**9):
-        for dense in (0, 4, 10**9):
+    for sparse, wide in ((1, 0), (10**9, 10**9)):
+        for dense, if_few, budget in ((0, 0, 0), (4, 8, 0), (4, 8, 20_000), (0, 10**9, 10**9), (10**9, 10**9, 0)):
             monkeypatch.setattr(bm25_module, "_SPARSE", sparse)
             monkeypatch.setattr(bm25_module, "_DENSE", dense)
+            monkeypatch.setattr(bm25_module, "_DENSE_IF_FEW", if_few)
+            monkeypatch.setattr(bm25_module, "_FEW_BYTES", budget)
+            monkeypatch.setattr(kernels, "_WIDE", wide)
             index = Bm25(postings)
             results.append(
                 [
@@ -122,6 +125,14 @@ def test_batches_threads_and_numba_change_nothing(weighted: bool) -> None:
     assert flat(ranking for query in queries for ranking in plain.search([query], 100, weighted=weighted)) == expected
     assert flat(Bm25(postings, fast=True, threads=1).search(queries, 100, weighted=weighted)) == expected
     assert flat(Bm25(postings, fast=True, threads=3).search(queries, 100, weighted=weighted)) == expected
+
+
+def test_frequent_terms_are_kept_for_every_text_while_few_bytes_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    frequencies = np.array([1, 40, 13, 26, 100, 20, 13])
+    assert bm25_module._frequent(frequencies, 100).tolist() == [1, 2, 3, 4, 5, 6]
+    for rows, expected in ((0, [1, 3, 4]), (3, [1, 3, 4]), (4, [1, 3, 4, 5]), (5, [1, 2, 3, 4, 5])):
+        monkeypatch.setattr(bm25_module, "_FEW_BYTES", rows * 400)
+        assert bm25_module._frequent(frequencies, 100).tolist() == expected
 
 
 def test_compiled_rows_are_added_as_plain_ones_are() -> None:

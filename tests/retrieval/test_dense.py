@@ -32,8 +32,9 @@ def as_stored(vectors: NDArray[np.float32], store: str) -> NDArray[np.float64]:
 
 
 def same(one: list[Ranking], other: list[Ranking]) -> None:
+    """The same rows with the same scores, to the last bit."""
     assert [ranking.indices.tolist() for ranking in one] == [ranking.indices.tolist() for ranking in other]
-    assert [ranking.scores.tolist() for ranking in one] == [ranking.scores.tolist() for ranking in other]
+    assert [ranking.scores.tobytes() for ranking in one] == [ranking.scores.tobytes() for ranking in other]
 
 
 @pytest.fixture(params=["as is", "small blocks"])
@@ -74,6 +75,18 @@ def test_a_large_collection_in_ascending_order(store: str, monkeypatch: pytest.M
         np.testing.assert_array_equal(ranking.indices, np.lexsort((np.arange(30_000), -scores))[:25])
 
 
+@pytest.mark.parametrize("every", [1, 2, 16, 20])
+def test_a_sample_that_deceives_loses_nothing(every: int) -> None:
+    """The rows that a guess looks at are the best ones, so the guess is far too high."""
+    vectors = unit_rows(4000, 16, 9)
+    order = np.argsort(-vectors[:, 0], kind="stable")
+    placed = np.empty_like(vectors)
+    places = np.concatenate([np.arange(start, 4000, every) for start in range(every)])
+    placed[places] = vectors[order]
+    (ranking,) = Dense(placed).search(np.eye(16, dtype=np.float32)[:1], 1000)
+    np.testing.assert_array_equal(ranking.indices, places[:1000])
+
+
 @pytest.mark.usefixtures("blocks")
 def test_equal_vectors_tie_and_keep_their_order() -> None:
     vectors = np.repeat(unit_rows(7, 33, 3), 31, axis=0)
@@ -103,6 +116,24 @@ def test_masses_of_equal_rows_stay_within_memory(monkeypatch: pytest.MonkeyPatch
     same(index.search_partitions(queries, 5, np.array([0, 8000]))[3], [index.search(queries[3:], 5)[0]])
 
 
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("k", [7, 300, 2000])
+def test_neither_batch_nor_threads_nor_numba_change_a_bit(
+    monkeypatch: pytest.MonkeyPatch, k: int, store: str, fast: bool
+) -> None:
+    vectors, queries = unit_rows(3000, 100, 5), unit_rows(41, 100, 6)
+    vectors[1000:1100] = vectors[17]  # ties
+    monkeypatch.setenv("HOOFBEAT_THREADS", "1")
+    one_by_one = [ranking for query in queries for ranking in Dense(vectors, store, fast=False).search(query[None], k)]
+    index = Dense(vectors, store, fast=fast)
+    same(index.search(queries, k), one_by_one)
+    monkeypatch.setenv("HOOFBEAT_THREADS", "3")
+    monkeypatch.setattr(dense_module, "_AT_ONCE", 30)
+    same(index.search(queries, k), one_by_one)
+    same(index.search(queries[::-1], k), one_by_one[::-1])
+
+
 def test_ranking_does_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     index, queries = Dense(unit_rows(500, 64, 5)), unit_rows(9, 64, 6)
     together = index.search(queries, 20)
@@ -125,6 +156,25 @@ def test_partitions_equal_searching_each_subset(store: str, k: int, bounds: list
     for part in range(len(bounds) - 1):
         allowed = np.arange(bounds[part], bounds[part + 1])
         same([parts[part] for parts in found], index.search(queries, k, allowed))
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("parts", [[], [0], [4], [1, 2, 3], [0, 2, 4], [0, 1, 2, 3, 4]])
+def test_some_partitions_are_the_same_as_among_all(store: str, parts: list[int]) -> None:
+    index, queries = Dense(unit_rows(400, 24, 10), store), unit_rows(7, 24, 11)
+    bounds = np.array([3, 20, 20, 60, 65, 399])
+    everything = index.search_partitions(queries, 6, bounds)
+    found = index.search_parts(queries, 6, bounds, parts)
+    assert [len(each.edges) for each in found] == [len(parts) + 1] * 7
+    for each, among_all in zip(found, everything, strict=True):
+        same([each.ranking(place) for place in range(len(parts))], [among_all[part] for part in parts])
+
+
+@pytest.mark.parametrize("parts", [[-1, 0], [1, 0], [0, 0], [2]])
+def test_partitions_that_are_not_there_are_refused(parts: list[int]) -> None:
+    with pytest.raises(UsageError, match="partitions to search must ascend from 0 to 1"):
+        Dense(unit_rows(10, 8, 1)).search_parts(unit_rows(1, 8, 2), 3, np.array([0, 5, 10]), parts)
 
 
 @pytest.mark.parametrize("bounds", [[], [0, 5, 3], [-1, 4], [0, 11], [[0, 1]]])

@@ -13,8 +13,9 @@ from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import load_encoder
 from hoofbeat.records import Document, Failure
+from hoofbeat.retrieval import quantise
 from hoofbeat.retrieval.analysis import ENGLISH
-from hoofbeat.retrieval.hero import SPEC, Hero, HeroSettings, HeroTrace, explain
+from hoofbeat.retrieval.hero import SPEC, Hero, HeroSettings, HeroTrace, engine, explain
 from hoofbeat.retrieval.hero.coverage import Coverage
 from hoofbeat.retrieval.line import Stage, parse
 from hoofbeat.retrieval.stages import SearchQuery
@@ -193,7 +194,8 @@ def test_no_sources_at_all() -> None:
 # All sources at once
 
 
-def test_all_at_once_is_the_same_as_one_by_one() -> None:
+def many_books() -> tuple[list[Document], list[SearchQuery], list[list[str]]]:
+    """Twenty documents, seventy questions, and to which of the documents each is put."""
     rng = np.random.default_rng(3)
     names = ["water", "tub", "cat", "swim", "plaster", "walk", "tray", "shower", "incision", "week"]
 
@@ -204,10 +206,15 @@ def test_all_at_once_is_the_same_as_one_by_one() -> None:
         laid_out(f"d{number}", *((int(rng.integers(1, 4)), f"{rng.choice(names)}", text()) for _ in range(8)))
         for number in range(20)
     ]
-    encoder = HashedWords()
-    found = Hero({each.id: each for each in books}, *collections(books, encoder), LONG)
     queries = [ask(" ".join(rng.choice(names, size=3)), f"q{number}") for number in range(70)]
     wanted = [[books[n].id for n in sorted(set(rng.integers(0, 20, size=12).tolist()))] for _ in queries]
+    return books, queries, wanted
+
+
+def test_all_at_once_is_the_same_as_one_by_one() -> None:
+    books, queries, wanted = many_books()
+    encoder = HashedWords()
+    found = Hero({each.id: each for each in books}, *collections(books, encoder), LONG)
     before = found.evidence(queries[:1], "d0")[0].trace  # the index is built
     calls = encoder.calls
     together = list(found.evidence_all(queries, wanted))
@@ -220,6 +227,31 @@ def test_all_at_once_is_the_same_as_one_by_one() -> None:
         assert each.trace == alone[each.question, each.document].trace
         assert each.passages == alone[each.question, each.document].passages
     assert before == alone["q0", "d0"].trace
+
+
+@pytest.mark.parametrize("settings", [HeroSettings(route=0), msgspec.structs.replace(LONG, span=900, neighbours=2)])
+def test_neither_batches_nor_threads_nor_company_change_a_byte(
+    monkeypatch: pytest.MonkeyPatch, settings: HeroSettings
+) -> None:
+    books, queries, wanted = many_books()
+    wanted = [wanted[number % 3] for number in range(len(queries))]  # many are put to the same sources
+
+    def everything(order: list[int], compile_from: int) -> dict[tuple[str, str], bytes]:
+        monkeypatch.setattr(quantise, "_COMPILE_FROM", compile_from)
+        found = Hero({each.id: each for each in books}, *collections(books), settings)
+        evidence = found.evidence_all([queries[n] for n in order], [wanted[n] for n in order])
+        return {
+            (each.question, each.document): msgspec.json.encode([each.trace, each.passages, each.parts])
+            for each in evidence
+        }
+
+    monkeypatch.setenv("HOOFBEAT_THREADS", "1")
+    plain = everything(list(range(70)), 1 << 40)
+    monkeypatch.setenv("HOOFBEAT_THREADS", "3")
+    monkeypatch.setattr(quantise, "_WORTH_THREADS", 1)
+    for batch, order, compile_from in ((1, range(70), 1 << 40), (7, range(69, -1, -1), 0), (64, range(70), 0)):
+        monkeypatch.setattr(engine, "_BATCH", batch)
+        assert everything(list(order), compile_from) == plain
 
 
 # Ranking a corpus

@@ -13,7 +13,7 @@ from hoofbeat.retrieval.hero.expansion import Added
 from hoofbeat.retrieval.hero.layers import Layout
 from hoofbeat.retrieval.hero.parents import Parents, Unit
 from hoofbeat.retrieval.stages import SearchQuery
-from hoofbeat.retrieval.topk import Ranking
+from hoofbeat.retrieval.topk import Ranking, Rankings
 from tests.retrieval.hero_support import (
     BOOK,
     LONG,
@@ -273,6 +273,33 @@ def test_a_long_section_is_cut_around_the_child() -> None:
         assert one_unit.hi <= other.lo
     # a child longer than the span is shown by itself
     assert found.units([chunks], 5, parents=True, neighbours=1, span=1) == [Unit(chunks, 1, chunks, chunks + 1)]
+
+
+@pytest.mark.parametrize("parents", [True, False])
+@pytest.mark.parametrize("top", [1, 3, 5])
+@pytest.mark.parametrize("neighbours", [0, 1, 3])
+@pytest.mark.parametrize("span", [1, 900, 2500, 6000])
+def test_units_of_many_searches_are_those_of_each(parents: bool, top: int, neighbours: int, span: int) -> None:
+    rng = np.random.default_rng(top + neighbours + span)
+    books = [
+        laid_out(f"d{number}", *((1, "Part", filler("w", int(rng.choice([0, 3, 60, 500])))) for _ in range(9)))
+        for number in range(6)
+    ]
+    layout = Layout(*collections(books))
+    found = Parents(layout, {each.id: each for each in books})
+    bounds = layout.children.bounds
+    asked = []
+    for _ in range(20):
+        sources = np.flatnonzero(rng.random(6) < 0.6)
+        ordered = [rng.permutation(np.arange(bounds[n], bounds[n + 1]))[: int(rng.integers(0, 12))] for n in sources]
+        children = np.concatenate([np.empty(0, np.int64), *ordered])
+        asked.append(Rankings(children, np.ones(len(children)), np.cumsum([0, *map(len, ordered)])))
+    together = found.units_of_all(asked, top, parents, neighbours, span)
+    assert sum(len(units.sizes) for units in together) > 20
+    for rankings, units in zip(asked, together, strict=True):
+        for number in range(len(rankings.edges) - 1):
+            alone = found.units(rankings.ranking(number).indices.tolist(), top, parents, neighbours, span)
+            assert units.units(number) == alone
 
 
 def test_passages_are_exact_slices_under_their_parents_heading() -> None:

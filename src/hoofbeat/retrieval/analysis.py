@@ -1,7 +1,7 @@
 """How text becomes index terms. Stemming and stop words move BM25 by several points, so the analysis is a record.
 
 Text is cut at its spaces, and what stands between two spaces is split, folded and stemmed once however often it comes:
-on English text that is some hundred times less work, and what is left runs at the speed of a dictionary.
+on English text that is some hundred times less work, and what is left is looking pieces up (`pieces.py`).
 
 The default is the nearest thing to Lucene's English analysis that needs no Lucene: its 33 stop words, the possessive
 dropped, Porter's stemmer. The token pattern was picked among 16 analyses (8 patterns, 2 stemmers) while looking at
@@ -15,9 +15,8 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cached_property
-from itertools import chain, count, islice
+from itertools import chain, count
 from threading import Lock
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ import Stemmer
 from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
+from hoofbeat.retrieval.pieces import Pieces, cut
 
 __all__ = ["CJK", "ENGLISH", "STOP_WORDS", "Analyzer", "Block", "Numberer", "Vocabulary"]
 
@@ -48,8 +48,9 @@ STOP_WORDS: dict[str, frozenset[str]] = {
 
 _POSSESSIVE = ("'s", "’s")
 _UNSTEMMED = 2
+_NO_CACHE = 0
 _BREAK = "\x00"
-_MANY = 512
+_REMEMBERED = 1 << 20
 
 
 class Analyzer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -101,7 +102,7 @@ class Analyzer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if self.stemmer == "none":
             return [None if word in stop else word for word in words]
         bases = [word[:-2] if word.endswith(_POSSESSIVE) else word for word in words]
-        stems: list[str] = Stemmer.Stemmer(self.stemmer).stemWords(bases)
+        stems: list[str] = Stemmer.Stemmer(self.stemmer, _NO_CACHE).stemWords(bases)
         return [
             None if base in stop else stem if len(base) > _UNSTEMMED else base
             for base, stem in zip(bases, stems, strict=True)
@@ -126,9 +127,10 @@ class Analyzer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def words_of(self, pieces: list[str]) -> tuple[list[str], list[int]]:
         """The `words` of pieces, one piece after the other, and how many belong to each."""
-        if self.cuts_at_spaces and not any(_BREAK in piece for piece in pieces):
+        joined = _BREAK.join([*pieces, ""])
+        if self.cuts_at_spaces and joined.count(_BREAK) == len(pieces):
             # all at once: between two pieces comes a character that ends every word and counts as one itself
-            found = self._find_with_breaks(self._folded(_BREAK.join([*pieces, ""])))
+            found = self._find_with_breaks(self._folded(joined))
             ends = [place for place, word in enumerate(found) if word == _BREAK]
             sizes = [end - begin - 1 for begin, end in zip([-1, *ends], ends, strict=False)]
             return [word for word in found if word != _BREAK], sizes
@@ -168,78 +170,103 @@ class Block(NamedTuple):
 
 
 class Numberer:
-    """Numbers terms as texts come by; remembers every distinct piece of text so that it is analysed once.
+    """Numbers terms as texts come by; remembers pieces of text, so that each is analysed once.
 
-    Threads may share one: what takes most time, telling pieces apart, lets others run.
+    Threads may share one: what takes most time is done by numpy, which lets others run.
     """
 
     def __init__(self, analyzer: Analyzer) -> None:
         self.analyzer = analyzer
         self._terms: defaultdict[str | None, int] = defaultdict(count().__next__)
-        self.names: list[str | None] = [None]  # number 0 are the stop words
-        assert self._terms[None] == 0
-        self._pieces: defaultdict[str, int] = defaultdict(count().__next__)
-        self._flat = np.empty(0, np.int32)
-        self._starts = np.zeros(1, np.int32)
+        assert self._terms[None] == 0  # the stop words
+        self._memory = _Memory()
         self._lock = Lock()
+
+    def __len__(self) -> int:
+        """How many numbers are given, that of the stop words included."""
+        return len(self._terms)
+
+    @property
+    def names(self) -> list[str | None]:
+        """The terms by number; number 0 are the stop words, which no block holds."""
+        with self._lock:
+            return list(self._terms)
+
+    def in_order(self) -> tuple[list[str], NDArray[np.int64]]:
+        """The terms in the order of their characters, and their numbers. All is forgotten then."""
+        self._memory = _Memory()
+        names = sorted(name for name in self._terms if name is not None)
+        numbers = np.fromiter(map(self._terms.__getitem__, names), np.int64, len(names))
+        self._terms.clear()
+        return names, numbers
+
+    def analyse(self, texts: list[str]) -> Block:
+        """Analyse a block of texts, adding terms that are new."""
+        if not self.analyzer.cuts_at_spaces:
+            with self._lock:
+                terms, lengths = self._learn(texts)
+            return Block(terms, lengths.astype(np.int64))
+        found = cut(texts)
+        with self._lock:
+            if self._memory.size > _REMEMBERED:
+                self._memory = _Memory()
+            memory = self._memory
+            numbers, new = memory.pieces.number(found)
+            if new:
+                memory.add(*self._learn(new))
+            flat, begins, widths = memory.flat, memory.begins, memory.widths
+        places = numbers.astype(np.intp)
+        many = widths[places]
+        so_far = np.zeros(len(places) + 1, np.int32)
+        np.cumsum(many, out=so_far[1:])
+        terms = np.repeat(begins[places] - so_far[:-1], many)
+        terms += np.arange(len(terms), dtype=np.int32)
+        return Block(flat[terms], np.diff(so_far[np.cumsum(found.sizes)], prepend=0).astype(np.int64))
+
+    def _learn(self, pieces: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The numbers of the pieces' terms, one piece after the other, and how many belong to each."""
+        words, sizes = self.analyzer.words_of(pieces)
+        terms = self.analyzer.terms_of(words)
+        numbers = np.fromiter(map(self._terms.__getitem__, terms), np.int32, len(terms))
+        kept = numbers > 0
+        so_far = np.concatenate([[0], np.cumsum(kept)])
+        return numbers[kept], np.diff(so_far[np.cumsum(sizes, dtype=np.int64)], prepend=0).astype(np.int32)
+
+
+class _Memory:
+    """Pieces of text and their terms: piece `p` has `widths[p]` of them, in `flat` from `begins[p]` on.
+
+    What is there never changes, so arrays once handed out stay right for the pieces known then.
+    """
+
+    def __init__(self) -> None:
+        self.pieces = Pieces()
+        self.flat = np.empty(0, np.int32)
+        self.begins = np.empty(0, np.int32)
+        self.widths = np.empty(0, np.int32)
+        self._known = self._filled = 0
 
     @property
     def size(self) -> int:
         """How much is remembered, in pieces and their terms."""
-        return len(self._pieces) + len(self._flat)
+        return self._known + self._filled
 
-    def analyse(self, texts: list[str]) -> Block:
-        """Analyse a block of texts, adding terms that are new."""
-        pieces, places, sizes = _cut(self.analyzer, texts)
-        with self._lock:
-            known = len(self._pieces)
-            numbers = np.fromiter(map(self._pieces.__getitem__, pieces), np.int64, len(pieces))
-            if len(self._pieces) > known:
-                self._learn([pieces[place] for place in np.flatnonzero(numbers >= known).tolist()])
-            flat, starts = self._flat, self._starts
-        many = (starts[numbers + 1] - starts[numbers])[places]
-        so_far = np.zeros(len(places) + 1, np.int32)
-        np.cumsum(many, out=so_far[1:])
-        terms = np.repeat(starts[numbers][places] - so_far[:-1], many)
-        terms += np.arange(len(terms), dtype=np.int32)
-        return Block(flat[terms], np.diff(so_far[np.cumsum(sizes)], prepend=0).astype(np.int64))
-
-    def _learn(self, new: list[str]) -> None:
-        """Analyse pieces that come for the first time."""
-        words, sizes = self.analyzer.words_of(new)
-        terms = self.analyzer.terms_of(words)
-        numbers = np.fromiter(map(self._terms.__getitem__, terms), np.int32, len(terms))
-        latest = list(islice(reversed(self._terms), len(self._terms) - len(self.names)))
-        self.names += reversed(latest)
-        kept = numbers > 0
-        ends = np.concatenate([[0], np.cumsum(kept)])[np.cumsum(sizes)]
-        self._starts = np.concatenate([self._starts, (len(self._flat) + ends).astype(np.int32)])
-        self._flat = np.concatenate([self._flat, numbers[kept]])
+    def add(self, terms: NDArray[np.int32], widths: NDArray[np.int32]) -> None:
+        """Remember the terms of the next pieces."""
+        known, filled = self._known + len(widths), self._filled + len(terms)
+        self.flat, self.begins, self.widths = (
+            _with_room(self.flat, filled),
+            _with_room(self.begins, known),
+            _with_room(self.widths, known),
+        )
+        self.flat[self._filled : filled] = terms
+        self.begins[self._known : known] = self._filled + np.cumsum(widths) - widths
+        self.widths[self._known : known] = widths
+        self._known, self._filled = known, filled
 
 
-def _cut(analyzer: Analyzer, texts: list[str]) -> tuple[list[str], NDArray[np.int32], NDArray[np.int64]]:
-    """The distinct pieces of texts, which of them stand where, and how many in each text."""
-    if analyzer.cuts_at_spaces and len(texts) >= _MANY:
-        with suppress(UnicodeEncodeError):  # halves of characters, which polars can't hold
-            return _cut_many(texts)
-    numbers: defaultdict[str, int] = defaultdict(count().__next__)
-    rows = [list(map(numbers.__getitem__, analyzer.pieces(text))) for text in texts]
-    places = np.fromiter(chain.from_iterable(rows), np.int32)
-    return list(numbers), places, np.array([len(row) for row in rows], np.int64)
-
-
-def _cut_many(texts: list[str]) -> tuple[list[str], NDArray[np.int32], NDArray[np.int64]]:
-    """The same for many texts, several times as fast. Only the plain space cuts; other white space stays in pieces."""
-    import polars  # noqa: PLC0415 (slow to import, and small collections do without)
-
-    encoded = [text.encode() for text in texts]  # polars would leave a second copy of each inside the string itself
-    lists = polars.Series(encoded, dtype=polars.Binary).cast(polars.String).str.split(" ")
-    sizes = lists.list.len().to_numpy().astype(np.int64)
-    pieces = lists.explode()
-    codes = pieces.cast(polars.Categorical).to_physical().to_numpy()
-    example = np.full(int(codes.max()) + 1, -1, np.int32)
-    example[codes] = np.arange(len(codes), dtype=np.int32)
-    seen = np.flatnonzero(example >= 0)
-    distinct: list[str] = pieces.gather(example[seen]).to_list()
-    example[seen] = np.arange(len(seen), dtype=np.int32)
-    return distinct, example[codes], sizes
+def _with_room(array: NDArray[np.int32], size: int) -> NDArray[np.int32]:
+    """The array, or a copy with room for that many and half as many again."""
+    if size <= len(array):
+        return array
+    return np.concatenate([array, np.empty(size + size // 2 - len(array), np.int32)])

@@ -36,6 +36,8 @@ __all__ = ["Bm25", "Postings"]
 _Best = TypeVar("_Best")
 
 _DENSE = 4
+_DENSE_IF_FEW = 8
+_FEW_BYTES = 1 << 26
 _SPARSE = 16
 _COMPILE_FROM = 20_000_000
 _SIDE_BY_SIDE = 8
@@ -108,12 +110,12 @@ class Bm25:
         self._averages: Floats = np.where(sums > 0, sums, 1) / np.where(sums > 0, self._sizes, 1)
         self._saturations = self._saturation(postings.lengths, self._averages[parts])
         frequencies = np.diff(postings.starts)
-        frequent = np.flatnonzero(frequencies * _DENSE > total)
+        frequent = _frequent(frequencies, total)
         slots = np.full(len(frequencies), -1, np.int32)
         slots[frequent] = np.arange(len(frequent))
         # memory that is not written to takes no room: rows come to be when they are needed
         impacts, dense = np.empty(len(postings.texts), np.float32), np.zeros((len(frequent), total), np.float32)
-        self._rows = Rows(postings.starts, postings.texts, impacts, slots, dense)
+        self._rows = Rows(postings.starts, postings.texts, impacts, slots, dense, {})
         self._ready = np.zeros(len(frequencies), bool)
         self._pieces = _KnownPieces(postings.vocabulary)
         self._work = 0
@@ -274,6 +276,15 @@ class Bm25:
             np.repeat(_weigh(self._idf(run), times, saturations[run.partitions]), run.frequencies)
             for run, times in zip(runs, bag.counts, strict=True)
         ]
+
+
+def _frequent(frequencies: Indices, total: int) -> Indices:
+    """The terms worth a score for every text: those in every fourth text; in every eighth, while few bytes do."""
+    frequent = np.flatnonzero(frequencies * _DENSE_IF_FEW > total)
+    affordable = _FEW_BYTES // (np.dtype(np.float32).itemsize * max(1, total))
+    most = max(affordable, np.count_nonzero(frequencies * _DENSE > total))
+    by_frequency = np.argsort(-frequencies[frequent], kind="stable")
+    return np.sort(frequent[by_frequency[:most]])
 
 
 def _weigh(idf: Floats, counts: Floats, saturations: Floats) -> Single:

@@ -8,7 +8,7 @@ this is exact search over the rounded vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,8 +19,8 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models.embedded import default_threads
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.retrieval.quantise import Rows, check_storage
-from hoofbeat.retrieval.selecting import Pairs, Selection, rankings
-from hoofbeat.retrieval.topk import Indices, Ranking, check_k, top_k
+from hoofbeat.retrieval.selecting import Lists, Pairs, Selection, joined, rankings
+from hoofbeat.retrieval.topk import Indices, Ranking, Rankings, check_k, top_k
 
 __all__ = ["Dense"]
 
@@ -37,10 +37,14 @@ _EXACT_BLOCK = 4096
 
 
 class Dense:
-    """Dot-product search over the rows of a matrix, known by their positions; `store` is how they are kept."""
+    """Dot-product search over the rows of a matrix, known by their positions; `store` is how they are kept.
 
-    def __init__(self, vectors: NDArray[Any], store: str = "float32") -> None:
-        self.rows = Rows(vectors, check_storage(store))
+    `fast` says whether to use numba, if it is installed; by default once there has been enough to do. It changes no
+    score.
+    """
+
+    def __init__(self, vectors: NDArray[Any], store: str = "float32", *, fast: bool | None = None) -> None:
+        self.rows = Rows(vectors, check_storage(store), fast=fast)
 
     @classmethod
     def over(
@@ -75,6 +79,15 @@ class Dense:
 
         Rows of partition n are `bounds[n]:bounds[n + 1]`. One list per query, in it one ranking per partition.
         """
+        return [
+            [found.ranking(part) for part in range(len(found.edges) - 1)]
+            for found in self.search_parts(queries, k, bounds)
+        ]
+
+    def search_parts(
+        self, queries: Vectors, k: int, bounds: Indices, parts: Sequence[int] | None = None
+    ) -> list[Rankings]:
+        """The same rankings, joined for each query; `parts` (ascending) are the partitions to search, else all."""
         check_k(k)
         queries = self._checked(queries)
         bounds = np.asarray(bounds, np.int64)
@@ -86,14 +99,15 @@ class Dense:
             or (np.diff(bounds) < 0).any()
         ):
             raise UsageError(f"the bounds of partitions must ascend from 0 to {len(self)} at most", fix="check them")
-        parts = len(bounds) - 1
-        most = int(np.minimum(np.diff(bounds), k).sum())
+        chosen = np.arange(len(bounds) - 1) if parts is None else np.asarray(parts, np.int64)
+        if len(chosen) and (chosen[0] < 0 or chosen[-1] >= len(bounds) - 1 or (np.diff(chosen) <= 0).any()):
+            raise UsageError(f"the partitions to search must ascend from 0 to {len(bounds) - 2}", fix="check them")
+        spans = list(zip(bounds[chosen].tolist(), bounds[chosen + 1].tolist(), strict=True))
+        most = sum(min(end - start, k) for start, end in spans)
         step = max(1, min(_QUERIES, _MOST_PAIRS // max(1, most)))
-        found: list[list[Ranking]] = []
+        found: list[Rankings] = []
         for first in range(0, len(queries), step):
-            batch = queries[first : first + step]
-            by_part = self._by_partition(batch, k, bounds)
-            found += [by_part[number * parts : (number + 1) * parts] for number in range(len(batch))]
+            found += self._by_partition(queries[first : first + step], k, spans)
         return found
 
     # Inside
@@ -169,37 +183,34 @@ class Dense:
             best = top_k(joined[order], values[order], k)
         return best
 
-    def _by_partition(self, queries: Vectors, k: int, bounds: Indices) -> list[Ranking]:
-        """Rankings of a batch of queries, query by query and in it partition by partition."""
-        parts = len(bounds) - 1
+    def _by_partition(self, queries: Vectors, k: int, spans: list[tuple[int, int]]) -> list[Rankings]:
+        """Rankings of a batch of queries in each of these stretches of rows."""
         most = max(_CELLS // max(1, len(queries)), _LEAST_ROWS)
-        owners: list[Indices] = []
-        places: list[Indices] = []
-        large: dict[int, list[Ranking]] = {}
+        candidates: dict[int, Pairs] = {}
+        lists: dict[int, Lists] = {}
         margins = self._margins(queries)
-        first = 0
-        while first < parts:
-            if bounds[first + 1] - bounds[first] > most:
-                large[first] = self._nearest(queries, k, np.arange(bounds[first], bounds[first + 1]))
-                first += 1
+        for first, last in _together(spans, most):
+            places = _places(spans[first:last])
+            if len(places) > most:
+                lists[first] = Lists.of(self._nearest(queries, k, places))
                 continue
-            end = int(np.searchsorted(bounds, bounds[first] + most, side="right")) - 1
-            scores = queries @ self.rows.block(slice(int(bounds[first]), int(bounds[end]))).T
-            for part in range(first, end):
-                start = int(bounds[part])
-                here = scores[:, start - bounds[first] : bounds[part + 1] - bounds[first]]
-                pairs = _within(here, k, margins)
+            adjacent = len(places) == spans[last - 1][1] - spans[first][0]
+            block = self.rows.block(slice(spans[first][0], spans[last - 1][1]) if adjacent else places)
+            scores = queries @ block.T
+            done = 0
+            for part, (start, end) in enumerate(spans[first:last], first):
+                pairs = _within(scores[:, done : (done := done + end - start)], k, margins)
                 if len(pairs.owners) > 4 * len(queries) * k + 4096:  # masses of equal rows
                     pairs = self._trimmed(queries, k, pairs, start)
-                owners.append(pairs.owners * parts + part)
-                places.append(pairs.places + start)
-            first = end
-        owner, place = (np.concatenate(each) if each else np.empty(0, np.int64) for each in (owners, places))
-        exact = self.rows.dots(place, queries.astype(np.float64), owner // max(1, parts))
-        ranked = rankings(owner, place, exact, len(queries) * parts, k)
-        for part, found in large.items():
-            ranked[part::parts] = found
-        return ranked
+                candidates[part] = Pairs(pairs.owners, pairs.places + start)
+        if candidates:
+            owners, places = map(np.concatenate, zip(*candidates.values(), strict=True))
+            exact = self.rows.dots(places, queries.astype(np.float64), owners)
+            done = 0
+            for part, pairs in candidates.items():
+                here = slice(done, done := done + len(pairs.owners))
+                lists[part] = Lists.sorted(pairs, exact[here], len(queries), k)
+        return joined([lists[part] for part in range(len(spans))], len(queries))
 
     def _trimmed(self, queries: Vectors, k: int, pairs: Pairs, start: int) -> Pairs:
         """Only the best `k` of a partition's candidates, scored exactly at once."""
@@ -230,6 +241,23 @@ class _Batch:
             work(jobs[0])
         else:
             list(pool.map(work, jobs))
+
+
+def _together(spans: list[tuple[int, int]], most: int) -> Iterator[tuple[int, int]]:
+    """Which stretches to which have no more rows than that together, so that one product serves them."""
+    first = total = 0
+    for number, (start, end) in enumerate(spans):
+        if number > first and total + end - start > most:
+            yield first, number
+            first, total = number, 0
+        total += end - start
+    if spans:
+        yield first, len(spans)
+
+
+def _places(spans: list[tuple[int, int]]) -> Indices:
+    """The rows of these stretches."""
+    return np.concatenate([np.arange(start, end) for start, end in spans])
 
 
 def _within(scores: Vectors, k: int, margins: NDArray[np.float64]) -> Pairs:

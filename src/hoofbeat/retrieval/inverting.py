@@ -1,19 +1,18 @@
 """Texts turned into postings, block by block, on as many threads as there are cores.
 
-A block carries its terms by name, so it does not matter when and beside which others it was made. Terms are numbered in
-the order of their characters at the end: the same texts give the same index however the work was shared out. Blocks
-wait on disk, three or four bytes a posting, until all are there; then the index is laid out term by term.
+Terms are numbered as they come, which depends on what ran when, and again at the end in the order of their characters:
+the same texts give the same index however the work was shared out. Blocks wait on disk, three or four bytes a posting,
+until all are there; then the index is laid out term by term.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import count
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +24,8 @@ __all__ = ["Inverted", "Layout", "available_cores", "invert", "invert_all"]
 
 Counts = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
 
-_SHIFT = 12
-_BLOCK = 1 << _SHIFT
-_NARROW = 1 << (32 - _SHIFT)
-_BLOCK_CHARACTERS = 3 << 19
-_REMEMBERED = 1 << 20
+_BLOCK = 4096
+_BLOCK_CHARACTERS = 1 << 20
 _IN_MEMORY = 1 << 20
 _MOST_THREADS = 4
 
@@ -43,9 +39,9 @@ def available_cores() -> int:
 
 
 class Inverted(NamedTuple):
-    """A block of texts term by term: each term's name and number of texts, then those texts' places and counts."""
+    """A block of texts term by term: each term's number and how many texts have it, then their places and counts."""
 
-    terms: list[str]
+    terms: NDArray[np.int32]
     frequencies: NDArray[np.int32]
     texts: NDArray[np.uint16]
     counts: Counts
@@ -54,32 +50,29 @@ class Inverted(NamedTuple):
 
 def invert(numberer: Numberer, texts: list[str]) -> Inverted:
     """Analyse a block of texts and sort what is in it by term, then text."""
-    block = numberer.analyse(texts)
-    names = numberer.names
-    wide = len(names) >= _NARROW
-    pairs: NDArray[Any] = block.terms.astype(np.uint64 if wide else np.uint32)
-    pairs <<= _SHIFT
-    pairs |= np.repeat(np.arange(len(texts), dtype=pairs.dtype), block.lengths)
-    pairs.sort()
-    begins = _run_starts(pairs)
-    counts = np.diff(begins, append=len(pairs))
-    pairs = pairs[begins]
-    terms = pairs >> _SHIFT
-    rows = _run_starts(terms)
+    all_terms, lengths = numberer.analyse(texts)
+    present = np.zeros(len(numberer), bool)
+    present[all_terms] = True
+    terms = np.flatnonzero(present).astype(np.int32)
+    # few enough to be numbered by 16 bits, which numpy sorts by counting, many times as fast as by comparing
+    ranks = np.empty(len(present), np.min_scalar_type(len(terms)))
+    ranks[terms] = np.arange(len(terms))
+    ranked = ranks[all_terms]
+    order = np.argsort(ranked, kind="stable")
+    ranked = ranked[order]
+    places = np.repeat(np.arange(len(texts), dtype=np.uint16), lengths)[order]
+    first = np.ones(len(order), bool)
+    np.not_equal(places[1:], places[:-1], out=first[1:])
+    first[1:] |= ranked[1:] != ranked[:-1]
+    begins = np.flatnonzero(first)
+    counts = np.diff(begins, append=len(order))
     return Inverted(
-        [names[term] for term in terms[rows].tolist()],
-        np.diff(rows, append=len(terms)).astype(np.int32),
-        (pairs & (_BLOCK - 1)).astype(np.uint16),
+        terms,
+        np.bincount(ranked[begins], minlength=len(terms)).astype(np.int32),
+        places[begins],
         counts.astype(np.min_scalar_type(int(counts.max(initial=0)))),
-        block.lengths,
+        lengths,
     )
-
-
-def _run_starts(values: NDArray[Any]) -> NDArray[np.intp]:
-    """Where runs of equal values begin."""
-    changes = np.ones(len(values), bool)
-    np.not_equal(values[1:], values[:-1], out=changes[1:])
-    return np.flatnonzero(changes)
 
 
 class Layout(NamedTuple):
@@ -94,26 +87,24 @@ class Layout(NamedTuple):
 
 def invert_all(texts: Iterable[str], analyzer: Analyzer, task: Task, threads: int | None = None) -> Layout:
     """Analyse and invert all texts on so many threads; None means as many as there are cores, up to four."""
-    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    numberer = Numberer(analyzer)
     totals = np.zeros(0, np.int64)
     lengths: list[NDArray[np.int64]] = []
     widest: np.dtype[np.unsignedinteger] = np.dtype(np.uint8)
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spool:
-        for block in _inverted(texts, analyzer, threads):
-            terms = np.fromiter(map(numbers.__getitem__, block.terms), np.int32, len(block.terms))
-            totals = np.concatenate([totals, np.zeros(len(numbers) - len(totals), np.int64)])
-            totals[terms] += block.frequencies
-            for part in (terms, block.frequencies, block.texts, block.counts):
+        for block in _inverted(texts, numberer, threads):
+            if len(block.terms) and block.terms[-1] >= len(totals):
+                totals = np.concatenate([totals, np.zeros(block.terms[-1] + 1, np.int64)])
+            totals[block.terms] += block.frequencies
+            for part in (block.terms, block.frequencies, block.texts, block.counts):
                 np.save(spool, part)
             widest = max(widest, block.counts.dtype)
             lengths.append(block.lengths)
             task.advance(len(block.lengths))
         spool.seek(0)
-        names = sorted(numbers)
-        arrival = np.fromiter(map(numbers.__getitem__, names), np.int64, len(names))
-        numbers.clear()
+        names, arrival = numberer.in_order()
         starts = np.concatenate([[0], np.cumsum(totals[arrival])])
-        cursor = np.empty(len(names), np.int64)
+        cursor = np.zeros(len(names) + 1, np.int64)
         cursor[arrival] = starts[:-1]
         return Layout(names, starts, *_lay_out(spool, cursor, lengths, np.empty(starts[-1], widest)))
 
@@ -149,16 +140,13 @@ def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
         yield block
 
 
-def _inverted(texts: Iterable[str], analyzer: Analyzer, threads: int | None) -> Iterator[Inverted]:
+def _inverted(texts: Iterable[str], numberer: Numberer, threads: int | None) -> Iterator[Inverted]:
     """The inverted blocks in order; only a few wait at a time."""
     threads = min(available_cores(), _MOST_THREADS) if threads is None else threads
-    numberer = Numberer(analyzer)
     waiting: deque[Future[Inverted]] = deque()
     with ThreadPoolExecutor(max(1, threads)) as pool:
         try:
             for block in _blocks(texts):
-                if numberer.size > _REMEMBERED:
-                    numberer = Numberer(analyzer)
                 waiting.append(pool.submit(invert, numberer, block))
                 if len(waiting) > threads:
                     yield waiting.popleft().result()

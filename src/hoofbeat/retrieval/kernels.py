@@ -15,15 +15,20 @@ from numpy.typing import NDArray
 
 from hoofbeat.retrieval.topk import Indices
 
-__all__ = ["AddRows", "Rows", "Scratch", "Single", "add_rows", "compiled"]
+__all__ = ["AddRows", "Rows", "Scratch", "Single", "View", "add_rows", "compiled"]
 
 Single = NDArray[np.float32]
+
+_WIDE = 1 << 24  # postings; that is 128 MiB of wide positions if all terms are asked for
+
+View = tuple[NDArray[np.intp] | NDArray[np.int32] | None, Single]
+"""A term's row as numpy adds it: positions and impacts, or None and the impacts of all texts."""
 
 
 class Rows(NamedTuple):
     """The rows of an index: sparse ones as texts and impacts between `starts`, those of frequent terms as `dense` too.
 
-    `slots[t]` is where term `t` stands in `dense`, or -1.
+    `slots[t]` is where term `t` stands in `dense`, or -1. `views` are the rows that numpy has added before.
     """
 
     starts: Indices
@@ -31,6 +36,24 @@ class Rows(NamedTuple):
     impacts: Single
     slots: NDArray[np.int32]
     dense: NDArray[np.float32]
+    views: dict[int, View]
+
+    @property
+    def wide(self) -> bool:
+        """Whether views keep positions as wide as numpy wants them: where there are not too many."""
+        return len(self.texts) <= _WIDE
+
+    def view(self, term: int) -> View:
+        """Take a row out, and keep it for the next time."""
+        row, slot = slice(self.starts[term], self.starts[term + 1]), self.slots[term]
+        if slot >= 0:
+            view: View = (None, self.dense[slot])
+        elif self.wide:
+            view = (self.texts[row].astype(np.intp), self.impacts[row])
+        else:
+            view = (self.texts[row], self.impacts[row])
+        self.views[term] = view
+        return view
 
 
 class Scratch(NamedTuple):
@@ -53,17 +76,19 @@ def add_rows(scratch: Scratch, rows: Rows, terms: NDArray[np.int64], weights: Si
     """Set the scores to the sum of the terms' rows, each times its weight, in the order given."""
     scores, products, places = scratch
     scores.fill(0)
-    begins, ends, slots = rows.starts[terms].tolist(), rows.starts[terms + 1].tolist(), rows.slots[terms].tolist()
-    for begin, end, slot, weight in zip(begins, ends, slots, weights, strict=True):
-        impacts = rows.impacts[begin:end] if slot < 0 else rows.dense[slot]
+    known, add, add_at, narrow = rows.views.get, np.add, np.add.at, not rows.wide
+    for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
+        texts, impacts = known(term) or rows.view(term)
         if weight != 1:
             impacts = np.multiply(impacts, weight, out=products[: len(impacts)])
-        if slot >= 0:
-            np.add(scores, impacts, out=scores)
+        if texts is None:
+            add(scores, impacts, out=scores)
+        elif narrow:
+            widened = places[: len(texts)]
+            widened[:] = texts
+            add_at(scores, widened, impacts)
         else:
-            texts = places[: end - begin]
-            texts[:] = rows.texts[begin:end]
-            np.add.at(scores, texts, impacts)
+            add_at(scores, texts, impacts)
 
 
 @cache
@@ -96,6 +121,6 @@ def compiled() -> AddRows | None:
     fast = njit(nogil=True, cache=True)(loop)
 
     def add_rows_fast(scratch: Scratch, rows: Rows, terms: NDArray[np.int64], weights: Single) -> None:
-        fast(scratch.scores, *rows, terms, weights)
+        fast(scratch.scores, *rows[:-1], terms, weights)
 
     return add_rows_fast

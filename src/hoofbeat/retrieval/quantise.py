@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models.embedded import default_threads
+from hoofbeat.retrieval.dense_kernels import compiled, plain
 from hoofbeat.retrieval.topk import Floats, Indices
 
 __all__ = ["Rows", "Storage", "check_storage"]
@@ -25,7 +26,9 @@ Vectors = NDArray[np.float32]
 
 _BLOCK = 8192
 _PAIRS = 256
+_HALVES = 1024
 _WORTH_THREADS = 4096
+_COMPILE_FROM = 1_000_000
 _HALF_BITS = np.int32(-0x7000_2000)  # the sign, 5 bits of exponent, 10 of fraction
 _HALF_EXPONENT = np.float32(2.0**112)
 _MOST = 1e18  # a product of two lengths below this squared can't overflow 32 bits
@@ -42,14 +45,17 @@ def check_storage(name: str) -> Storage:
 class Rows:
     """Rows of numbers in one of the storages; `longest` is the length of the longest, for bounds on rounding errors.
 
-    32-bit rows that lie contiguous, memory-mapped ones too, are used in place.
+    32-bit rows that lie contiguous, memory-mapped ones too, are used in place. `fast` says whether pairs are scored by
+    numba, if it is installed; by default once there has been enough to do. It changes no score.
     """
 
-    def __init__(self, vectors: NDArray[Any], storage: Storage = "float32") -> None:
+    def __init__(self, vectors: NDArray[Any], storage: Storage = "float32", *, fast: bool | None = None) -> None:
         if vectors.ndim != 2:
             raise InputError(f"vectors must be a table of rows, not an array of {vectors.ndim} dimensions")
         self.storage: Storage = storage
         self.longest = 0.0
+        self._fast = fast
+        self._pairs = 0
         self._scale: NDArray[np.float32] | None = None
         self._data: NDArray[Any]
         if storage == "float32":
@@ -98,25 +104,34 @@ class Rows:
                 wide[here] *= scale[here, None]
         return wide
 
-    def dots(self, places: Indices, queries: NDArray[np.float64], owners: Indices) -> Floats:
+    def dots(self, places: Indices, queries: Floats, owners: Indices) -> Floats:
         """The dot product of each row at `places` with the query its owner names: in double precision, each row summed
         by itself in one fixed order, so that equal rows always have equal scores."""
+        self._pairs += len(places)
+        worth_it = self._pairs > _COMPILE_FROM if self._fast is None else self._fast
+        score = (compiled(self.dimension) if worth_it else None) or plain
         scores = np.empty(len(places), np.float64)
 
-        def score(span: tuple[int, int]) -> None:
-            for start in range(*span, _PAIRS):
-                here = slice(start, min(start + _PAIRS, span[1]))
-                products = queries[owners[here]]
-                products *= self._data[places[here]]
-                scores[here] = products.sum(axis=1)
+        def some(start: int, end: int) -> None:
+            scores[start:end] = score(self._data, places[start:end], queries, owners[start:end])
+
+        def some_halves(start: int, end: int) -> None:
+            order = start + np.argsort(places[start:end], kind="stable")
+            rows, row_of = _distinct(places[order])
+            borders = np.searchsorted(row_of, np.arange(0, len(rows) + _HALVES, _HALVES)).tolist()
+            for first, (begin, stop) in zip(range(0, len(rows), _HALVES), pairwise(borders), strict=True):
+                pairs = order[begin:stop]
+                wide = self.block(rows[first : first + _HALVES])
+                scores[pairs] = score(wide, row_of[begin:stop] - first, queries, owners[pairs])
 
         threads = default_threads() if len(places) >= _WORTH_THREADS else 1
         ends = [len(places) * part // threads for part in range(threads + 1)]
+        work = some_halves if self.storage == "float16" else some
         if threads == 1:
-            score((0, len(places)))
+            work(0, len(places))
         else:
             with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(score, pairwise(ends)))
+                list(pool.map(work, ends[:-1], ends[1:]))
         if self._scale is not None:
             scores *= self._scale[places]
         return scores
@@ -134,6 +149,12 @@ class Rows:
         steps = np.rint(wide / np.where(scale > 0, scale, 1)[:, None])
         self._data[here] = np.clip(steps, -127, 127)
         self._scale[here] = scale
+
+
+def _distinct(ascending: Indices) -> tuple[Indices, Indices]:
+    """The numbers that there are, and for each place which of them stands there."""
+    new = np.diff(ascending, prepend=-1) > 0
+    return ascending[new], np.cumsum(new) - 1
 
 
 def _widen_half(half: NDArray[Any], out: Vectors) -> None:

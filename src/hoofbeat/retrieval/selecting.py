@@ -1,25 +1,28 @@
 """The best k of scores that come in blocks, for many queries at once, without keeping the scores.
 
 Matrix products give scores with rounding errors, so what is kept are candidates: everything that could be among the
-best k within a margin. Each block is first reduced to maxima of small groups; only groups whose maximum reaches a
-query's bar are looked into. The bar (the k-th best so far, less the margin) rises as more is seen, so that little is
-looked at twice and memory stays bounded whatever the collection's size.
+best k within a margin. The first block gives every query a bar that k rows reach (less the margin); only what reaches
+it is kept. The bar rises to the k-th best so far as more is seen, so that little is looked at twice and memory stays
+bounded whatever the collection's size.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hoofbeat.retrieval.topk import Floats, Indices, Ranking
+from hoofbeat.retrieval.topk import Floats, Indices, Ranking, Rankings
 
-__all__ = ["Pairs", "Selection", "rankings"]
+__all__ = ["Lists", "Pairs", "Selection", "joined", "rankings"]
 
 _GROUP = 16
 _SPARE = 8  # groups for each result wanted, so that few hold two of them
+_SAMPLED = 50  # of the results wanted, for a guess that is seldom far off
+_SURE = 2.5  # standard deviations
 _FEW = 64
 _LEAST_KEPT = 1 << 18
 _MOST_KEPT = 1 << 23
@@ -50,23 +53,14 @@ class Selection:
 
     def offer(self, owners: Indices, places: Indices, scores: NDArray[np.float32]) -> None:
         """Scores of some queries (rows, by `owners`) for some of the collection (columns, at `places`)."""
-        columns = scores.shape[1]
-        size = min(_GROUP, columns // (_SPARE * self._k))
-        if size < 2:
-            self._first_bars(owners, scores)
-            self._take(owners, places, scores)
-        else:
-            # a group is every width-th column, so that maxima are taken of whole stretches at a time
-            width = columns // size
-            grouped = scores[:, : size * width].reshape(len(scores), size, width)
-            maxima = grouped.max(axis=1)
-            self._first_bars(owners, maxima)
-            rows, groups = _where(maxima >= self._bars[owners][:, None])
-            inside = grouped[rows, :, groups]
-            found, members = _where(inside >= self._bars[owners[rows]][:, None])
-            at = groups[found] + members * width
-            self._keep(owners[rows[found]], places[at], inside[found, members])
-            self._take(owners, places[size * width :], scores[:, size * width :])
+        new = np.flatnonzero(np.isneginf(self._bars[owners]))
+        if len(new) and scores.shape[1] >= self._k:
+            self._raise(owners[new], _first_bars(scores if len(new) == len(scores) else scores[new], self._k))
+        reaching = np.flatnonzero(scores >= self._bars[owners][:, None])  # much quicker than asking for both places
+        if len(reaching):
+            rows, columns = np.divmod(reaching, scores.shape[1])
+            self._kept.append((owners[rows], places[columns], scores.reshape(-1)[reaching]))
+            self._pending += len(reaching)
         if self._pending > self._limit:
             self._compress()
 
@@ -78,36 +72,22 @@ class Selection:
         owners, places, _ = self._kept[0]
         return Pairs(owners, places)
 
-    def _first_bars(self, owners: Indices, values: NDArray[np.float32]) -> None:
-        """The k-th best of what is seen first, maxima of groups or single scores, is a bar that k rows reach."""
-        new = np.flatnonzero(np.isneginf(self._bars[owners]))
-        spare = values.shape[1] - self._k
-        if len(new) and spare >= 0:
-            borders = np.partition(values[new], spare, axis=1)[:, spare]
-            self._raise(owners[new], borders)
-
     def _raise(self, owners: Indices, borders: NDArray[np.float32]) -> None:
         below = np.nextafter(
             (borders.astype(np.float64) - self._margins[owners]).astype(np.float32), np.float32(-np.inf)
         )
         self._bars[owners] = np.maximum(self._bars[owners], below)
 
-    def _take(self, owners: Indices, places: Indices, scores: NDArray[np.float32]) -> None:
-        rows, columns = _where(scores >= self._bars[owners][:, None])
-        self._keep(owners[rows], places[columns], scores[rows, columns])
-
-    def _keep(self, owners: Indices, places: Indices, scores: NDArray[np.float32]) -> None:
-        if len(owners):
-            self._kept.append((owners, places, scores))
-            self._pending += len(owners)
-
     def _compress(self) -> None:
         """Raise every bar to what has been seen, and drop what is below it."""
         if not self._kept:
             return
-        owners, places, scores = (np.concatenate(part) for part in zip(*self._kept, strict=True))
-        order = np.argsort(owners, kind="stable")
-        owners, places, scores = owners[order], places[order], scores[order]
+        owners, places, scores = self._kept[0]
+        if len(self._kept) > 1:
+            owners, places, scores = (np.concatenate(part) for part in zip(*self._kept, strict=True))
+            narrow = owners.astype(np.min_scalar_type(len(self._bars)))  # small numbers sort faster
+            order = np.argsort(narrow, kind="stable")
+            owners, places, scores = owners[order], places[order], scores[order]
         starts = np.searchsorted(owners, np.arange(len(self._bars) + 1))
         sizes = np.diff(starts)
         full = np.flatnonzero(sizes > self._k)
@@ -128,9 +108,35 @@ class Selection:
         self._limit = max(2 * self._pending, self._limit)
 
 
-def _where(mask: NDArray[np.bool_]) -> tuple[Indices, Indices]:
-    """Rows and columns of what is true; for a sparse mask much quicker than asking for both."""
-    return np.divmod(np.flatnonzero(mask), max(1, mask.shape[1]))
+def _first_bars(scores: NDArray[np.float32], k: int) -> NDArray[np.float32]:
+    """A number for each row that at least `k` of its scores reach, and not many more.
+
+    For few results that is the k-th best among maxima of groups. For many it is guessed from every n-th score and
+    counted; only where the guess was too high the k-th best is looked for.
+    """
+    count, columns = scores.shape
+    size = min(_GROUP, columns // (_SPARE * k))
+    every = min(_GROUP, k // _SAMPLED)
+    if size >= _GROUP // 2:
+        # a group is every width-th column, so that maxima are taken of whole stretches at a time
+        width = columns // size
+        maxima = scores[:, : size * width].reshape(count, size, width).max(axis=1)
+        return _kth(maxima, k)
+    if every < 2:
+        return _kth(scores, k)
+    expected = k / every
+    sample = np.ascontiguousarray(scores[:, ::every])
+    bars = _kth(sample, min(sample.shape[1], int(expected + _SURE * expected**0.5) + 1))
+    short = np.flatnonzero(np.count_nonzero(scores >= bars[:, None], axis=1) < k)
+    if len(short):
+        bars[short] = _kth(scores[short], k)
+    return bars
+
+
+def _kth(values: NDArray[np.float32], k: int) -> NDArray[np.float32]:
+    """The k-th best of each row."""
+    spare = values.shape[1] - k
+    return np.partition(values, spare, axis=1)[:, spare].copy()
 
 
 def rankings(owners: Indices, places: Indices, scores: Floats, count: int, k: int) -> list[Ranking]:
@@ -156,3 +162,57 @@ def _best(found: Ranking, k: int) -> Ranking:
     if (ordered[1:] == ordered[:-1]).any():
         order = np.lexsort((found.indices, -found.scores))
     return Ranking(found.indices[order[:k]], found.scores[order[:k]])
+
+
+class Lists(NamedTuple):
+    """A ranking for each query, one after the other: how long each is, the rows and their scores."""
+
+    counts: Indices
+    places: Indices
+    scores: Floats
+
+    @classmethod
+    def of(cls, ranked: Sequence[Ranking]) -> Lists:
+        """These rankings."""
+        counts = np.array([len(each.indices) for each in ranked], np.int64)
+        return cls(counts, *(np.concatenate(part) for part in zip(*ranked, strict=True)))
+
+    @classmethod
+    def sorted(cls, pairs: Pairs, scores: Floats, count: int, k: int) -> Lists:
+        """The best `k` of each of `count` owners, as `rankings` orders them, for short lists of much the same length.
+
+        The pairs come sorted by owner and place.
+        """
+        counts = np.bincount(pairs.owners, minlength=count)
+        width = int(counts.max(initial=0))
+        if count * width > 4 * (len(scores) + _FEW):
+            return cls.of(rankings(*pairs, scores, count, k))
+        starts = (np.cumsum(counts) - counts)[:, None]
+        columns = np.arange(width)
+        there = columns < counts[:, None]
+        if len(scores) == count * width:
+            table = -scores.reshape(count, width)
+        else:
+            table = np.full((count, width), np.inf)
+            table[there] = -scores
+        order = starts + np.argsort(table, axis=1, kind="stable")
+        best = order[:, :k][there[:, :k]]
+        return cls(np.minimum(counts, k), pairs.places[best], scores[best])
+
+
+def joined(parts: Sequence[Lists], count: int) -> list[Rankings]:
+    """For each of `count` queries its rankings in all parts."""
+    counts = np.array([part.counts for part in parts], np.int64).reshape(len(parts), count).T
+    ends = np.cumsum(counts).reshape(counts.shape)
+    total = int(counts.sum())
+    places, scores = np.empty(total, np.int64), np.empty(total, np.float64)
+    for part, end in zip(parts, ends.T, strict=True):
+        shift = end - np.cumsum(part.counts)  # how far each ranking moves
+        to = np.repeat(shift, part.counts) + np.arange(len(part.places))
+        places[to], scores[to] = part.places, part.scores
+    edges = np.concatenate([[0], ends.ravel()])
+    found = []
+    for number in range(count):
+        own = edges[number * len(parts) : (number + 1) * len(parts) + 1]
+        found.append(Rankings(places[own[0] : own[-1]], scores[own[0] : own[-1]], own - own[0]))
+    return found

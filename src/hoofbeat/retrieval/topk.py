@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 
-__all__ = ["Floats", "Indices", "Ranking", "check_k", "positive_top_k", "top_k"]
+__all__ = ["Floats", "Indices", "Ranking", "Rankings", "check_k", "positive_top_k", "top_k"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -27,6 +27,19 @@ class Ranking(NamedTuple):
     def empty(cls) -> Ranking:
         """A ranking of nothing."""
         return cls(np.empty(0, np.int64), np.empty(0, np.float64))
+
+
+class Rankings(NamedTuple):
+    """Rankings of one query in parts of a collection, one after the other: the nth is `edges[n]:edges[n + 1]`."""
+
+    indices: Indices
+    scores: Floats
+    edges: Indices
+
+    def ranking(self, number: int) -> Ranking:
+        """The ranking in the nth part."""
+        part = slice(self.edges[number], self.edges[number + 1])
+        return Ranking(self.indices[part], self.scores[part])
 
 
 def top_k(indices: Indices, scores: Floats, k: int) -> Ranking:

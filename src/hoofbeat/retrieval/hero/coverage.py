@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.retrieval.bm25 import Postings
 from hoofbeat.retrieval.hero.expansion import Added
-from hoofbeat.retrieval.hero.parents import Unit
+from hoofbeat.retrieval.hero.parents import Units
 from hoofbeat.retrieval.topk import Floats, Indices
 
 __all__ = ["Concept", "Coverage", "shares"]
@@ -52,27 +52,28 @@ class Coverage:
         edges = np.concatenate([first, last]).astype(self._postings.texts.dtype)  # or every row would be widened
         frequencies = np.empty((len(concepts), len(chosen)))
         for number, concept in enumerate(concepts):
-            before = np.searchsorted(self._row(concept.stem), edges)
+            before = self._row(concept.stem).searchsorted(edges)
             frequencies[number] = before[len(chosen) :] - before[: len(chosen)]
         weights: Floats = np.log1p((last - first - frequencies + 0.5) / (frequencies + 0.5))
         return weights
 
-    def covered(self, concepts: Sequence[Concept], evidence: Sequence[Sequence[Unit]]) -> NDArray[np.bool_]:
-        """For each concept (row) and each list of units (column) whether the units speak of it."""
-        spans = np.array([unit[2:] for units in evidence for unit in units], np.int64).reshape(-1, 2)
+    def covered(self, concepts: Sequence[Concept], evidence: Units) -> NDArray[np.bool_]:
+        """For each concept (row) and each search (column) whether the units it found speak of it."""
+        count = len(evidence.sizes)
+        there = np.arange(evidence.table.shape[1]) < evidence.sizes[:, None]
+        spans = evidence.table[:, :, 2:][there].astype(self._postings.texts.dtype)  # or every row would be widened
         lo, hi = np.ascontiguousarray(spans.T)
-        owner = np.repeat(np.arange(len(evidence)), [len(units) for units in evidence])
+        owner = np.repeat(np.arange(count), evidence.sizes)
         known: dict[str, NDArray[np.bool_]] = {}
 
         def present(stem: str) -> NDArray[np.bool_]:
             if stem not in known:
                 row = self._row(stem)
-                inside = np.searchsorted(row, hi) > np.searchsorted(row, lo)
-                known[stem] = np.zeros(len(evidence), bool)
-                known[stem][owner[inside]] = True
+                known[stem] = np.zeros(count, bool)
+                known[stem][owner[row.searchsorted(hi) > row.searchsorted(lo)]] = True
             return known[stem]
 
-        table = np.zeros((len(concepts), len(evidence)), bool)
+        table = np.zeros((len(concepts), count), bool)
         for number, concept in enumerate(concepts):
             table[number] = present(concept.stem)
             for stems in concept.instead:

@@ -17,7 +17,7 @@ expanded, and how evidence is found to be weak.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -26,9 +26,9 @@ from hoofbeat.progress import SILENT
 from hoofbeat.records import Document, Failure
 from hoofbeat.retrieval.chunking import indexed_text
 from hoofbeat.retrieval.hero.coverage import Coverage, shares
-from hoofbeat.retrieval.hero.evidence import Evidence, EvidenceTools, Trail
+from hoofbeat.retrieval.hero.evidence import Evidence, EvidenceTools, Found, Trail
 from hoofbeat.retrieval.hero.layers import Collection, Layout
-from hoofbeat.retrieval.hero.parents import Parents
+from hoofbeat.retrieval.hero.parents import Parents, Units
 from hoofbeat.retrieval.hero.settings import HeroSettings
 from hoofbeat.retrieval.hero.signals import Asked, HeroRanked, Signals
 from hoofbeat.retrieval.hero.trace import Route
@@ -135,14 +135,19 @@ class Hero:
         with progress.task("evidence of each source", len(asked)) as task:
             for first in range(0, len(asked), _BATCH):
                 batch = range(first, min(first + _BATCH, len(asked)))
+                found: dict[int, Found] = {}
                 trails: dict[int, dict[int, Trail]] = {}
                 for sources, numbers in self._alike([number for number in batch if number in row], wanted):
                     part = None if vectors is None else vectors[[row[number] for number in numbers]]
-                    found = self._signals.search([asked[number] for number in numbers], part, sources)
-                    for number, signals in zip(numbers, found, strict=True):
+                    searches = self._signals.search([asked[number] for number in numbers], part, sources)
+                    for number, signals in zip(numbers, searches, strict=True):
                         fused = self._signals.fuse(signals, sources, self._shared.parents.navigation)
-                        trails[number] = {source: Trail(signals, fused, place) for place, source in enumerate(sources)}
+                        found[number] = each = Found(signals, fused)
+                        trails[number] = {source: Trail(each, place) for place, source in enumerate(sources)}
                 self._rerank_all([(asked[number], trail) for number in trails for trail in trails[number].values()])
+                self._expand([(found[number], trails[number]) for number in found])
+                for number, each in found.items():
+                    self._weigh(asked[number], each, list(trails[number]))
                 for number in batch:
                     yield from self._finished(asked[number], wanted[number], trails.get(number, {}))
                 task.advance(len(batch))
@@ -192,44 +197,47 @@ class Hero:
     def _finished(self, asked: Asked, wanted: list[int], trails: dict[int, Trail]) -> Iterator[Evidence]:
         """The evidence of one query from each of its sources."""
         shared, settings = self._shared, self.settings
-        expand = partial(
-            shared.parents.units,
-            top=settings.top,
-            parents=settings.parents,
-            neighbours=settings.neighbours,
-            span=settings.span,
-        )
-        for trail in trails.values():
-            if trail.failure is None:
-                trail.units = expand(trail.best())
-        self._weigh(asked, trails)
         for source in wanted:
-            found = trails.get(source)
-            if found is None:
+            trail = trails.get(source)
+            if trail is None:
                 whole = not self._long[source]
                 yield Evidence(shared, asked, source, "whole" if whole else "retrieved", sufficient=whole)
                 continue
-            enough = found.failure is None and found.score >= settings.enough
-            fall_back = settings.fallback and shared.sizes[source] <= shared.fits and found.failure is None
+            enough = trail.failure is None and trail.found.scores[trail.place] >= settings.enough
+            fall_back = settings.fallback and shared.sizes[source] <= shared.fits and trail.failure is None
             route: Route = "fallback" if fall_back and not enough else "retrieved"
-            yield Evidence(shared, asked, source, route, enough, found)
+            yield Evidence(shared, asked, source, route, enough, trail)
 
     @cached_property
     def _coverage(self) -> Coverage:
         return Coverage(self._signals.postings(), self._layout.children.bounds)
 
-    def _weigh(self, asked: Asked, trails: Mapping[int, Trail]) -> None:
-        """How strong the evidence in each source (in order) is: the mean of its best similarity and its coverage."""
-        if not trails:
+    def _expand(self, searched: list[tuple[Found, dict[int, Trail]]]) -> None:
+        """The passages that the best children of every search lead to; none where reranking failed."""
+        settings, parents = self.settings, self._shared.parents
+        how = settings.top, settings.parents, settings.neighbours, settings.span
+        if self._rerank is None and searched:
+            all_units = parents.units_of_all([found.fused for found, _ in searched], *how)
+            for (found, _), units in zip(searched, all_units, strict=True):
+                found.units = units
             return
+        for found, trails in searched:
+            one_by_one = [parents.units(each.best(), *how) if each.failure is None else [] for each in trails.values()]
+            found.units = Units.of(one_by_one, settings.top)
+
+    def _weigh(self, asked: Asked, found: Found, sources: list[int]) -> None:
+        """How strong the evidence in each source is: the mean of its best similarity and its coverage."""
+        assert found.units is not None
         concepts = self._coverage.concepts(asked.query.text, asked.added)
-        weights = self._coverage.weights(concepts, list(trails))
-        table = self._coverage.covered(concepts, [trail.units for trail in trails.values()])
-        for trail, share in zip(trails.values(), shares(weights, table).tolist(), strict=True):
-            trail.score = trail.coverage = share
-            trail.concepts, trail.weights, trail.covered = concepts, weights, table
-            dense = trail.signals.get("dense")
-            if dense is not None:
-                found = dense.ranking(trail.place).scores
-                trail.similarity = float(found[0]) if len(found) else 0.0
-                trail.score = (min(1.0, max(0.0, trail.similarity)) + share) / 2
+        found.concepts = concepts
+        found.weights = self._coverage.weights(concepts, sources)
+        found.covered = self._coverage.covered(concepts, found.units)
+        scores = coverages = shares(found.weights, found.covered)
+        dense = found.signals.get("dense")
+        if dense is not None:
+            some = np.flatnonzero(np.diff(dense.edges))
+            similarities = np.zeros(len(sources))
+            similarities[some] = dense.scores[dense.edges[some]]
+            scores = (similarities.clip(0, 1) + coverages) / 2
+            found.similarities = similarities.tolist()
+        found.coverages, found.scores = coverages.tolist(), scores.tolist()

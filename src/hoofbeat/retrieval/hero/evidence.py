@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hoofbeat.records import Failure, Passage
 from hoofbeat.retrieval.hero.coverage import Concept
-from hoofbeat.retrieval.hero.parents import Parents, Unit
+from hoofbeat.retrieval.hero.parents import Parents, Unit, Units
 from hoofbeat.retrieval.hero.settings import NAVIGATION, HeroSettings
-from hoofbeat.retrieval.hero.signals import Asked, BySource, Signals
+from hoofbeat.retrieval.hero.signals import Asked, Signals
 from hoofbeat.retrieval.hero.trace import (
     TRACE_DEPTH,
     HeroTrace,
@@ -24,51 +24,62 @@ from hoofbeat.retrieval.hero.trace import (
     Sufficiency,
     explain_trace,
 )
-from hoofbeat.retrieval.topk import Floats, Ranking
+from hoofbeat.retrieval.topk import Floats, Ranking, Rankings
 
-__all__ = ["Evidence", "EvidenceTools", "Trail", "explain"]
+__all__ = ["Evidence", "EvidenceTools", "Found", "Trail", "explain"]
 
 
-class Trail:
-    """What a search in one source left behind, filled in as the layers are passed.
+class Found:
+    """What the search for one query left behind, filled in as the layers are passed.
 
-    `signals` and `fused` hold the rankings of all sources of the query, this one's at `place`; so do `weights`
-    and `covered`, which say for the terms of the query (`concepts`) how much they count in a source, and whether its
-    evidence speaks of them.
+    `signals`, `fused` and `units` hold what was found in all sources of the query, one after the other; `weights` and
+    `covered` say for the terms of the query (`concepts`) how much they count in each source, and whether its evidence
+    speaks of them; `coverages`, `similarities` (None without the dense signal) and `scores` how strong that is.
     """
 
     __slots__ = (
         "concepts",
-        "coverage",
+        "coverages",
         "covered",
-        "failure",
         "fused",
-        "place",
-        "reranked",
-        "score",
+        "scores",
         "signals",
-        "similarity",
+        "similarities",
         "units",
         "weights",
     )
 
-    def __init__(self, signals: Mapping[str, BySource], fused: BySource, place: int) -> None:
+    def __init__(self, signals: Mapping[str, Rankings], fused: Rankings) -> None:
         self.signals = signals
         self.fused = fused
-        self.place = place
-        self.reranked: Ranking | None = None
-        self.failure: Failure | None = None
-        self.units: list[Unit] = []
-        self.score = self.coverage = 0.0
-        self.similarity: float | None = None
+        self.units: Units | None = None
         self.concepts: Sequence[Concept] = ()
         self.weights: Floats | None = None
         self.covered: NDArray[np.bool_] | None = None
+        self.coverages: list[float] = []
+        self.similarities: list[float] | None = None
+        self.scores: list[float] = []
+
+
+class Trail:
+    """The part of one source, the one at `place`, in what was found; and what a reranker made of it."""
+
+    __slots__ = ("failure", "found", "place", "reranked")
+
+    def __init__(self, found: Found, place: int) -> None:
+        self.found = found
+        self.place = place
+        self.reranked: Ranking | None = None
+        self.failure: Failure | None = None
+
+    @property
+    def units(self) -> list[Unit]:
+        """The passages of evidence."""
+        return [] if self.found.units is None else self.found.units.units(self.place)
 
     def best(self) -> list[int]:
         """The children, best first."""
-        edges = self.fused.edges
-        found: list[int] = self.fused.indices[edges[self.place] : edges[self.place + 1]].tolist()
+        found: list[int] = self.found.fused.ranking(self.place).indices.tolist()
         if self.reranked is not None:
             found[: len(self.reranked.indices)] = self.reranked.indices.tolist()
         return found
@@ -104,11 +115,19 @@ class Evidence:
         self._asked = asked
         self._source = source
         self._trail = trail
-        self.question = asked.query.id
-        self.document = tools.signals.layout.names[source]
         self.route: Route = route
         self.sufficient = sufficient
         self.failure = trail.failure if trail else None if route == "whole" else asked.query.failure
+
+    @property
+    def question(self) -> str:
+        """The query's id."""
+        return self._asked.query.id
+
+    @property
+    def document(self) -> str:
+        """The source's id."""
+        return self._tools.signals.layout.names[self._source]
 
     @property
     def reason(self) -> str:
@@ -123,7 +142,7 @@ class Evidence:
             return f"{long}; reranking failed"
         if self.sufficient:
             return f"{long}, and the evidence found is strong enough"
-        weak = f"the evidence found is weak ({trail.score:.3f} < {settings.enough:g})"
+        weak = f"the evidence found is weak ({trail.found.scores[trail.place]:.3f} < {settings.enough:g})"
         if self.route == "fallback":
             return f"{weak}, and all {size:,} characters fit"
         if not settings.fallback:
@@ -173,7 +192,7 @@ class Evidence:
             searched=self._asked.lexical if trail else "",
             added=self._asked.added if trail else (),
             signals=self._signal_traces(),
-            fused=self._places(trail.fused.ranking(trail.place)) if trail else (),
+            fused=self._places(trail.found.fused.ranking(trail.place)) if trail else (),
             reranked=self._places(trail.reranked) if trail and trail.reranked else (),
             shown=tuple(map(self._shown, self._units)),
             sufficiency=self._sufficiency(),
@@ -194,7 +213,7 @@ class Evidence:
         if self._trail is None:
             return ()
         traces = []
-        for name, rankings in self._trail.signals.items():
+        for name, rankings in self._trail.found.signals.items():
             ranking, ranks = rankings.ranking(self._trail.place), list[int]()
             if name in NAVIGATION:
                 ranking, mapped = self._tools.parents.navigation.ranking(ranking)
@@ -216,18 +235,20 @@ class Evidence:
 
     def _sufficiency(self) -> Sufficiency | None:
         trail = self._trail
-        if trail is None or trail.weights is None or trail.covered is None or trail.failure is not None:
+        found, place = (trail.found, trail.place) if trail else (None, 0)
+        if found is None or found.weights is None or found.covered is None or self.failure is not None:
             return None
-        covered, weights = trail.covered[:, trail.place].tolist(), trail.weights[:, trail.place].tolist()
-        each_term = zip(trail.concepts, weights, covered, strict=True)
+        covered, weights = found.covered[:, place].tolist(), found.weights[:, place].tolist()
+        each_term = zip(found.concepts, weights, covered, strict=True)
         missing = sorted(
-            ((concept.stem, weight) for concept, weight, found in each_term if not found), key=lambda each: -each[1]
+            ((concept.stem, weight) for concept, weight, spoken_of in each_term if not spoken_of),
+            key=lambda each: -each[1],
         )
         return Sufficiency(
-            score=trail.score,
+            score=found.scores[place],
             threshold=self._settings.enough,
-            coverage=trail.coverage,
-            similarity=trail.similarity,
+            coverage=found.coverages[place],
+            similarity=None if found.similarities is None else found.similarities[place],
             missing=tuple(stem for stem, _ in missing),
         )
 

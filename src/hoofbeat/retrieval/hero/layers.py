@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Passage
 from hoofbeat.retrieval.bm25 import Postings
-from hoofbeat.retrieval.topk import Indices, Ranking
+from hoofbeat.retrieval.topk import Indices, Ranking, Rankings
 
 __all__ = ["Collection", "DenseIndex", "Layout", "LexicalIndex", "Navigation", "VectorSource"]
 
@@ -40,8 +40,10 @@ class DenseIndex(Protocol):
         """The `k` best passages for each query."""
         ...
 
-    def search_partitions(self, queries: NDArray[np.float32], k: int, bounds: Indices) -> list[list[Ranking]]:
-        """For each query the `k` best passages between each two bounds."""
+    def search_parts(
+        self, queries: NDArray[np.float32], k: int, bounds: Indices, parts: Sequence[int] | None = None
+    ) -> list[Rankings]:
+        """For each query the `k` best passages between each two bounds, those of `parts` only."""
         ...
 
 

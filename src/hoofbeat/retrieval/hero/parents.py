@@ -6,17 +6,18 @@ neighbours is a run of children too, and an exact slice of its document's text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import pairwise
+from bisect import bisect
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.hero.layers import Layout, Navigation
-from hoofbeat.retrieval.topk import Indices
+from hoofbeat.retrieval.topk import Indices, Rankings
 
-__all__ = ["Parents", "Unit"]
+__all__ = ["Parents", "Unit", "Units"]
 
 _MOST_MADE = 1 << 14
 
@@ -28,6 +29,25 @@ class Unit(NamedTuple):
     home: int
     lo: int
     hi: int
+
+
+class Units(NamedTuple):
+    """The units of several searches: those of the nth are `table[n, : sizes[n]]`, each row of it as in `Unit`."""
+
+    table: Indices
+    sizes: Indices
+
+    @classmethod
+    def of(cls, found: Sequence[Sequence[Unit]], top: int) -> Units:
+        """The units of these searches, at most `top` each."""
+        table = np.full((len(found), top, 4), -1, np.int64)
+        for number, units in enumerate(found):
+            table[number, : len(units)] = np.array(units, np.int64).reshape(-1, 4)
+        return cls(table, np.array([len(units) for units in found], np.int64))
+
+    def units(self, number: int) -> list[Unit]:
+        """The units of the nth search."""
+        return list(map(Unit._make, self.table[number, : self.sizes[number]].tolist()))
 
 
 class Parents:
@@ -57,6 +77,15 @@ class Parents:
         self.heading_starts = [self.starts[first] for first in self.run_lo]
         self.navigation = Navigation(lo, hi.copy())
         self._describe(held, layout)
+        self._arrays = _Arrays(
+            starts=layout.starts,
+            ends=layout.ends,
+            run_of=np.array(self.run_of, np.int64),
+            run_lo=lo[held],
+            run_hi=hi[held],
+            heading_starts=np.array(self.heading_starts, np.int64),
+            reach=np.array([self._reach[document] for document in self.run_document], np.int64).reshape(-1, 2),
+        )
 
     def _describe(self, held: Indices, layout: Layout) -> None:
         """Headings and pages of the runs, where their headings begin, and what headings without own text stand for."""
@@ -86,7 +115,7 @@ class Parents:
             opened, _ = still_open.pop()
             hi[opened] = lo[number] if number < len(lo) else len(self.starts)
 
-    def units(self, ordered: Iterable[int], top: int, *, parents: bool, neighbours: int, span: int) -> list[Unit]:
+    def units(self, ordered: Iterable[int], top: int, parents: bool, neighbours: int, span: int) -> list[Unit]:
         """The passages that the best children lead to: at most `top`, and no child stands in two of them.
 
         Each of the best children that is not shown yet brings its parent section, or as much of it around the child as
@@ -114,6 +143,46 @@ class Parents:
             else unit
             for unit in found
         ]
+
+    def units_of_all(
+        self, ordered: Sequence[Rankings], top: int, parents: bool, neighbours: int, span: int
+    ) -> list[Units]:
+        """For each query what `units` gives for the best children of each of its sources, for many at a time."""
+        found = [self._first(each, top, parents) for each in ordered]
+        edges = [0, *accumulate(len(sizes) for _, sizes in found)]
+        sizes = np.concatenate([each for _, each in found])
+        table = np.full((len(sizes), top, 4), -1, np.int64)
+        child, home, lo, hi = np.moveaxis(table, 2, 0)
+        there = np.arange(top) < sizes[:, None]
+        arrays = self._arrays
+        child[there] = np.concatenate([each for each, _ in found])
+        home[there] = arrays.run_of[child[there]]
+        lo[there] = arrays.run_lo[home[there]] if parents else child[there]
+        hi[there] = arrays.run_hi[home[there]] if parents else child[there] + 1
+        if parents:
+            long = (there & (arrays.ends[hi - 1] - arrays.starts[lo] > span)).any(axis=1)
+            if neighbours:
+                arrays.widen(home, lo, hi, neighbours, span)
+            for number in np.flatnonzero(long).tolist():  # sections that are cut around the child, one by one
+                query = bisect(edges, number) - 1
+                own = ordered[query].ranking(number - edges[query]).indices.tolist()
+                units = self.units(own, top, parents, neighbours, span)
+                sizes[number] = len(units)
+                table[number, : len(units)] = units
+        return [Units(table[first:last], sizes[first:last]) for first, last in pairwise(edges)]
+
+    def _first(self, ordered: Rankings, top: int, parents: bool) -> tuple[Indices, Indices]:
+        """The best child of each of the `top` best runs (or the `top` best children) of each source, and how many."""
+        at = order = np.arange(len(ordered.indices))
+        if parents:
+            runs = self._arrays.run_of[ordered.indices]
+            first = np.empty(len(self.run_lo), np.int64)
+            first[runs[::-1]] = order[::-1]  # of places that are assigned twice the last value stays: the best child
+            at = np.flatnonzero(first[runs] == order)
+        begins = np.searchsorted(at, ordered.edges)
+        counts = np.diff(begins)
+        rank = np.arange(len(at)) - np.repeat(begins[:-1], counts)
+        return ordered.indices[at[rank < top]], np.minimum(counts, top)
 
     def _window(self, child: int, run: int, shown: list[Unit], span: int) -> tuple[int, int]:
         """The children of a long section around one of them that `span` holds, without those that are shown already."""
@@ -198,3 +267,43 @@ class Parents:
             heading=self.headings[run],
             page=self.pages[run],
         )
+
+
+class _Arrays(NamedTuple):
+    """The same places as arrays: of children, and of runs with the first and last run of their document."""
+
+    starts: Indices
+    ends: Indices
+    run_of: Indices
+    run_lo: Indices
+    run_hi: Indices
+    heading_starts: Indices
+    reach: Indices
+
+    def widen(self, home: Indices, lo: Indices, hi: Indices, neighbours: int, span: int) -> None:
+        """What `Parents._widened` does, for all searches (rows) at a time, unit by unit (columns), in place."""
+        top = home.shape[1]
+        taken = np.full((len(home), top * (1 + 2 * neighbours)), -1, np.int64)
+        taken[:, :top] = home
+        filled = top
+        for unit in range(top):
+            run = home[:, unit]
+            first, last = self.reach[run].T
+            begin, end = self.starts[lo[:, unit]], self.ends[hi[:, unit] - 1]
+            for side in (-1, 1):
+                going = run >= 0
+                for step in range(1, neighbours + 1):
+                    beside = run + side * step
+                    going = going & (beside >= first) & (beside <= last)
+                    beside = np.where(going, beside, 0)
+                    length = (
+                        end - self.heading_starts[beside] if side < 0 else self.ends[self.run_hi[beside] - 1] - begin
+                    )
+                    going &= (length <= span) & ~(taken[:, :filled] == beside[:, None]).any(axis=1)
+                    if side < 0:
+                        lo[going, unit] = self.run_lo[beside[going]]
+                        begin = np.where(going, self.heading_starts[beside], begin)
+                    else:
+                        hi[going, unit] = self.run_hi[beside[going]]
+                    taken[going, filled] = beside[going]
+                    filled += 1

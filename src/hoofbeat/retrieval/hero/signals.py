@@ -12,13 +12,13 @@ from hoofbeat.retrieval.hero.expansion import Added, load_expansions
 from hoofbeat.retrieval.hero.layers import Collection, Layout, LexicalIndex, Navigation
 from hoofbeat.retrieval.hero.settings import NAVIGATION, HeroSettings
 from hoofbeat.retrieval.querying import Encode, Vectors, mean_vectors
+from hoofbeat.retrieval.selecting import Lists, Pairs
 from hoofbeat.retrieval.stages import SearchQuery
-from hoofbeat.retrieval.topk import Floats, Indices, Ranking, check_k, top_k
+from hoofbeat.retrieval.topk import Floats, Indices, Ranking, Rankings, check_k, top_k
 
-__all__ = ["Asked", "BySource", "HeroRanked", "Signals"]
+__all__ = ["Asked", "HeroRanked", "Signals"]
 
 _K1, _B = 0.9, 0.4
-_FEW = 8
 
 
 class Asked(NamedTuple):
@@ -28,19 +28,6 @@ class Asked(NamedTuple):
     added: tuple[Added, ...]
     lexical: str
     dense: tuple[str, ...]
-
-
-class BySource(NamedTuple):
-    """Rankings of one query in several sources, one after the other: the nth is `edges[n]:edges[n + 1]`."""
-
-    indices: Indices
-    scores: Floats
-    edges: Indices
-
-    def ranking(self, number: int) -> Ranking:
-        """The ranking in the nth source."""
-        part = slice(self.edges[number], self.edges[number + 1])
-        return Ranking(self.indices[part], self.scores[part])
 
 
 class HeroRanked(NamedTuple):
@@ -88,12 +75,12 @@ class Signals:
 
     def search(
         self, asked: Sequence[Asked], vectors: Vectors | None, sources: Sequence[int]
-    ) -> list[dict[str, BySource]]:
+    ) -> list[dict[str, Rankings]]:
         """For each query and signal the ranking in each of these sources (ascending).
 
         Statistics are those of each source itself, so one pass scores all of them at once.
         """
-        found: list[dict[str, BySource]] = [{} for _ in asked]
+        found: list[dict[str, Rankings]] = [{} for _ in asked]
         for name in self.weights:
             collection = self._collection(name)
             if name == "dense":
@@ -105,7 +92,7 @@ class Signals:
                 signals[name] = ranking
         return found
 
-    def _lexical(self, collection: Collection, texts: list[str], sources: Sequence[int]) -> list[BySource]:
+    def _lexical(self, collection: Collection, texts: list[str], sources: Sequence[int]) -> list[Rankings]:
         """All hits in these sources in one ranking, which is then dealt out to them."""
         bounds = collection.bounds
         allowed = None
@@ -124,25 +111,18 @@ class Signals:
             ranks = np.arange(len(order)) - np.repeat(begins, counts)
             order = order[ranks < self.settings.first]
             edges = np.concatenate([[0], np.cumsum(np.minimum(counts, self.settings.first))])
-            found.append(BySource(ranking.indices[order], ranking.scores[order], edges))
+            found.append(Rankings(ranking.indices[order], ranking.scores[order], edges))
         return found
 
-    def _dense(self, collection: Collection, vectors: Vectors, sources: Sequence[int]) -> list[BySource]:
-        """Partitions for the sources and for what lies between them; few of many sources are searched one by one."""
-        bounds, depth = collection.bounds, self.settings.first
+    def _dense(self, collection: Collection, vectors: Vectors, sources: Sequence[int]) -> list[Rankings]:
+        """The sources are partitions of the children, of which only these are searched."""
         _, dense = collection.dense(self.settings.encoder)
-        if len(sources) * _FEW <= len(self.layout.names):
-            alone = [dense.search(vectors, depth, np.arange(bounds[n], bounds[n + 1])) for n in sources]
-            return [_joined(rankings) for rankings in zip(*alone, strict=True)]
-        borders = np.unique([bound for source in sources for bound in (bounds[source], bounds[source + 1])])
-        mine = np.searchsorted(borders, bounds[list(sources)]).tolist()
-        found = dense.search_partitions(vectors, depth, borders)
-        return [_joined([rankings[place] for place in mine]) for rankings in found]
+        return dense.search_parts(vectors, self.settings.first, collection.bounds, sources)
 
     def _collection(self, name: str) -> Collection:
         return {"sections": self.layout.sections, "titles": self.layout.headings}.get(name, self.layout.children)
 
-    def fuse(self, found: Mapping[str, BySource], sources: Sequence[int], navigation: Navigation) -> BySource:
+    def fuse(self, found: Mapping[str, Rankings], sources: Sequence[int], navigation: Navigation) -> Rankings:
         """Join the signals of one query in each of the sources (ascending)."""
         total: Floats = np.zeros(len(self.layout))
         for name in self.weights:
@@ -153,12 +133,15 @@ class Signals:
         owners = self.layout.children.document_of[children]
         edges = np.append(np.searchsorted(owners, sources), len(children))
         # rounded, so that sums of the same shares in another order are ties and go by the collection's order
-        children = children[np.lexsort((-total[children].round(12), owners))]
-        return BySource(children, total[children], edges)
+        pairs = Pairs(np.repeat(np.arange(len(sources)), np.diff(edges)), children)
+        ordered = Lists.sorted(pairs, total[children].round(12), len(sources), max(1, len(children))).places
+        return Rankings(ordered, total[ordered], edges)
 
     def _add(self, total: Floats, name: str, hits: Indices, ranks: Indices, navigation: Navigation) -> None:
-        if name in NAVIGATION:
-            hits, ranks, _ = navigation.mapped(hits, ranks)
+        if name not in NAVIGATION:
+            total[hits] += self.weights[name] / (self.settings.k + ranks)
+            return
+        hits, ranks, _ = navigation.mapped(hits, ranks)
         shares: Floats = np.zeros(len(total))
         # of places that are assigned twice the last value stays: backwards, that is the better rank
         shares[hits[::-1]] = self.weights[name] / (self.settings.k + ranks[::-1])
@@ -192,9 +175,3 @@ class Signals:
             allowed = self.layout.sections_of(allowed)
         lexical: LexicalIndex = collection.bm25(_K1, _B)
         return lexical.search([each.lexical for each in asked], depth, allowed)
-
-
-def _joined(rankings: Sequence[Ranking]) -> BySource:
-    edges = np.cumsum([0, *(len(ranking.indices) for ranking in rankings)])
-    indices = np.concatenate([ranking.indices for ranking in rankings])
-    return BySource(indices, np.concatenate([ranking.scores for ranking in rankings]), edges)
