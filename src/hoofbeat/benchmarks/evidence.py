@@ -4,7 +4,7 @@
 typographic quotes and dashes, ligatures, accents, hyphens at line ends, punctuation at the ends); fuzzy (a few letters
 differ, or the last word is cut). A quote with an ellipsis is found part by part, in order. Whatever was done to find
 it, a span's offsets count the document's own characters, and it begins and ends at words. Fuzzy never forgives another
-number, nor a "not" that the source does not have.
+number, a "not" that the source does not have, nor left for right or hypo- for hyper-.
 """
 
 from __future__ import annotations
@@ -33,8 +33,13 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _DENIALS = frozenset(
     ["no", "not", "nor", "never", "none", "neither", "without", "denied", "denies", "absent", "negative", "cannot"]
 )
+_OPPOSITES = re.compile(
+    r"left|right|upper|lower|increased|decreased|elevated|reduced|high|low|higher|positive|male|female|man|woman|benign|"
+    r"malignant|before|after|first|second|proximal|distal|anterior|posterior|acute|chronic"
+)
+_OPPOSITE_BEGINNINGS = re.compile(r"hypo|hyper|brady|tachy|micro|macro")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-_SHORTEST_FUZZY = 6
+_SHORTEST_FUZZY = 12
 _LONGEST_FUZZY = 2_000
 _LONGEST_QUOTE = 20_000
 _MOST_PARTS = 20
@@ -182,16 +187,24 @@ def _likeness(wanted: str, there: str) -> float:
 
 
 def _says_the_same(wanted: str, there: str) -> bool:
-    """Whether every number of the quote is there, and what it denies is denied there, no more and no less."""
+    """Whether every number of the quote is there, and what turns a sentence round is there no more and no less."""
     numbers, others = Counter(_NUMBER.findall(wanted)), Counter(_NUMBER.findall(there))
     if numbers - others:
         return False
-    return _denials(wanted) == _denials(there)
+    return _turns(wanted) == _turns(there)
 
 
-def _denials(text: str) -> Counter[str]:
-    words = _WORD.findall(text)
-    return Counter("not" if word.endswith("n't") else word for word in words if word in _DENIALS or word[-3:] == "n't")
+def _turns(text: str) -> Counter[str]:
+    """The words that say no, or say which of two opposites, each with how often."""
+    turns: Counter[str] = Counter()
+    for word in _WORD.findall(text):
+        if word.endswith("n't"):
+            turns["not"] += 1
+        elif word in _DENIALS or _OPPOSITES.fullmatch(word):
+            turns[word] += 1
+        elif beginning := _OPPOSITE_BEGINNINGS.match(word):
+            turns[beginning.group()] += 1
+    return turns
 
 
 @lru_cache(maxsize=_KEPT_TEXTS)

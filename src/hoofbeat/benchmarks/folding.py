@@ -73,7 +73,7 @@ def _folded_sign(sign: str) -> str:
     """One character folded: none where it is a mark or a format character, several where it is a ligature."""
     folded = ""
     plain = unicodedata.normalize("NFKD", _SIGNS.get(sign, sign)).casefold()
-    for each in (_SIGNS.get(letter, letter) for letter in plain):
+    for each in "".join(_SIGNS.get(letter, letter) for letter in plain):
         if not unicodedata.combining(each) and (each == " " or unicodedata.category(each) not in {"Cf", "Cc", "Mn"}):
             folded += each
     return folded

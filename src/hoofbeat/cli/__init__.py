@@ -21,6 +21,7 @@ _VERBS = {
     "corpus": "bring documents in",
     "build": "make a benchmark from a corpus",
     "export": "write a benchmark in formats that others read",
+    "show": "look at one question or document, with its evidence in the source",
     "retrieve": "rank a corpus for a benchmark's questions and measure it",
     "compare": "set rankings of the same questions against each other",
     "answer": "let a model answer a benchmark",

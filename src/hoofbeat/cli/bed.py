@@ -73,7 +73,7 @@ def bed_of(bench: Benchmark, corpus: Corpus) -> Bed:
             ids=frozenset(piece.id for piece in pieces),
             content=hashlib.sha256(f"{content_of(corpus)} {cut}".encode()).hexdigest(),
             inputs=[bench.artefact.reference(), corpus.artefact.reference()],
-            passages=True,
+            passages=any(piece.id != piece.document for piece in pieces),
         )
     return Bed(
         name=bench.artefact.path.name,

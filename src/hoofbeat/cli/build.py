@@ -116,7 +116,9 @@ def _option(parameter: Parameter) -> click.Option:
 def _files(settings: Settings) -> list[Path]:
     """The files that parameters name; one that is missing is said before anything is done."""
     names: tuple[str, ...] = getattr(settings, "FILES", ())
-    paths = [Path(value) for name in names if (value := str(getattr(settings, name)))]
+    given = [getattr(settings, name) for name in names]
+    listed = [value for each in given for value in ([each] if isinstance(each, str) else each)]
+    paths = [Path(value) for value in listed if value]
     for path in paths:
         if not path.is_file():
             raise InputError("there is no such file", where=str(path), fix="check the path")

@@ -73,6 +73,7 @@ class Workshop:
         self._models = dict(models)
         self._load_encoder = encoder
         self._encoder: Encoder | None = None
+        self._vocabularies: dict[str, Vocabulary] = {}
         self._document = lru_cache(maxsize=_KEPT_DOCUMENTS)(corpus.get)
 
     def document(self, id: str) -> Document:
@@ -102,9 +103,10 @@ class Workshop:
 
     def vocabulary(self, name: str) -> Vocabulary:
         """A vocabulary by its name, such as `icd10cm`."""
-        vocabulary = load_vocabulary(name)
-        self.vocabularies_used[name] = vocabulary.release
-        return vocabulary
+        if name not in self._vocabularies:
+            self._vocabularies[name] = load_vocabulary(name)
+            self.vocabularies_used[name] = self._vocabularies[name].release
+        return self._vocabularies[name]
 
     def rng(self, *words: object) -> random.Random:
         """A random generator of its own for these words (a step, an item): its numbers depend on nothing else."""

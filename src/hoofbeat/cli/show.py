@@ -1,0 +1,285 @@
+"""`hoofbeat show`: one question, one rejected candidate or one document, with the evidence marked in its source.
+
+What documents and models wrote goes to the terminal only after its control characters are made harmless. Where nothing
+can be coloured, evidence stands between » and «.
+"""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import click
+import msgspec
+from msgspec import Struct
+from rich.console import Console
+from rich.text import Text
+
+from hoofbeat.benchmarks import Benchmark
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.corpus_stats import harmless, show_command
+from hoofbeat.cli.session import find_corpus, json_option
+from hoofbeat.corpus import Corpus
+from hoofbeat.errors import HoofbeatError, InputError
+from hoofbeat.recipes.items import Failed, Item, Rejected
+from hoofbeat.records import Question, Span
+from hoofbeat.store import Artefact, Cost, Counts, open_artefact
+from hoofbeat.store.tables import read_jsonl
+
+__all__ = ["command"]
+
+R = TypeVar("R")
+
+_FIRST = 10
+_MARK = "black on yellow"
+_LONGEST_VALUE = 1_500
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """A span with what stands around it in its document; `broken` says why that can't be shown.
+
+    `more` says whether the document goes on after what is shown.
+    """
+
+    span: Span
+    before: str = ""
+    after: str = ""
+    more: bool = False
+    heading: str = ""
+    broken: str = ""
+
+
+@click.command("show")
+@click.argument("artefact_path", metavar="ARTEFACT", type=click.Path(path_type=Path))
+@click.argument("id", metavar="[ID]", required=False)
+@click.option("--edition", default="", help="Another edition of a benchmark's questions.")
+@click.option("--corpus", "corpus_path", type=click.Path(path_type=Path), help="Corpus, if it does not lie beside it.")
+@click.option(
+    "--around", type=click.IntRange(0, 100_000), default=200, show_default=True, help="Characters of context."
+)
+@json_option
+@click.pass_context
+def command(
+    context: click.Context,
+    artefact_path: Path,
+    id: str | None,
+    edition: str,
+    corpus_path: Path | None,
+    around: int,
+    as_json: bool,
+) -> None:
+    """Show one item of a benchmark (kept, rejected or failed) with its evidence, or one document of a corpus.
+
+    Without ID: how many there are, and the first of them.
+    """
+    artefact = open_artefact(artefact_path, ("benchmark", "corpus"))
+    if artefact.manifest.kind == "corpus":
+        if id is not None:
+            context.invoke(
+                show_command, corpus_path=artefact_path, document_id=id, words=(), vocabularies=(), as_json=as_json
+            )
+        else:
+            _Shown(artefact, as_json).listing({"documents": Corpus(artefact).ids()})
+        return
+    benchmark = Benchmark(artefact, edition)
+    shown = _Shown(artefact, as_json)
+    if id is None:
+        shown.listing(_ids(benchmark), benchmark.editions())
+        return
+    source, why = _corpus(corpus_path, artefact)
+    shown.one(_find(benchmark, id), _Sources(source, why, around))
+
+
+def _corpus(given: Path | None, artefact: Artefact) -> tuple[Corpus | None, str]:
+    """The corpus, or why there is none; one that was named must open."""
+    try:
+        return find_corpus(given, artefact), ""
+    except HoofbeatError as err:
+        if given is not None:
+            raise
+        return None, f"{err.what}: {err.fix}" if err.fix else err.what
+
+
+def _ids(benchmark: Benchmark) -> dict[str, tuple[str, ...]]:
+    artefact = benchmark.artefact
+    return {
+        "questions": tuple(question.id for question in benchmark.questions),
+        "rejected": tuple(each.id for each in _rows(artefact, "rejected.jsonl", Rejected)),
+        "failed": tuple(each.id for each in _rows(artefact, "failed.jsonl", Failed)),
+    }
+
+
+def _rows(artefact: Artefact, name: str, kind: type[R]) -> Iterator[R]:
+    return read_jsonl(artefact.file(name), kind) if artefact.has(name) else iter(())
+
+
+def _find(benchmark: Benchmark, id: str) -> Question | Rejected | Failed | Item:
+    """The item with this id: a question of the edition, else what became of the candidate."""
+    artefact = benchmark.artefact
+    every: Iterable[Iterable[Question | Rejected | Failed | Item]] = (
+        benchmark.questions,
+        _rows(artefact, "rejected.jsonl", Rejected),
+        _rows(artefact, "failed.jsonl", Failed),
+        _rows(artefact, "items.jsonl", Item),
+    )
+    seen: list[str] = []
+    for rows in every:
+        for row in rows:
+            if row.id == id:
+                return row
+            seen.append(row.id)
+    close = difflib.get_close_matches(id, dict.fromkeys(seen), n=3, cutoff=0.0)
+    raise InputError(
+        f"no item {id} in this benchmark",
+        where=str(artefact.path),
+        fix=f"the closest ids are {', '.join(close)}" if close else "the benchmark is empty",
+    )
+
+
+class _Sources:
+    """Where spans stand in the documents of the corpus."""
+
+    def __init__(self, corpus: Corpus | None, why: str, around: int) -> None:
+        self._corpus, self._why, self._around = corpus, why, around
+
+    def place(self, span: Span) -> Place:
+        if self._corpus is None:
+            return Place(span=span, broken=self._why)
+        try:
+            document = self._corpus.get(span.document)
+        except InputError as err:
+            return Place(span=span, broken=err.what)
+        if document.text[span.start : span.end] != span.quote:
+            return Place(span=span, broken="the document says something else there: is it the corpus it was made from?")
+        heading = next((s.heading for s in reversed(document.sections) if s.start <= span.start), "")
+        before = document.text[max(0, span.start - self._around) : span.start]
+        end = span.end + self._around
+        more = end < len(document.text)
+        return Place(span=span, before=before, after=document.text[span.end : end], more=more, heading=heading)
+
+
+class _Shown:
+    """Items of an artefact on standard output: for people, or as one JSON object."""
+
+    def __init__(self, artefact: Artefact, as_json: bool) -> None:
+        self._artefact = artefact
+        self._as_json = as_json
+        self._began = time.monotonic()
+        self._console = Console(highlight=False, markup=False, emoji=False)
+
+    def listing(self, ids: dict[str, tuple[str, ...]], editions: Sequence[str] = ()) -> None:
+        """How many there are of each, and the first ids."""
+        if self._as_json:
+            first = {name: listed[:_FIRST] for name, listed in ids.items()}
+            self._emit({"numbers": {name: len(listed) for name, listed in ids.items()}, "first": first})
+            return
+        self._line(self._artefact.manifest.title or self._artefact.path.name, "bold")
+        for name, listed in ids.items():
+            more = ", ..." if len(listed) > _FIRST else ""
+            told = f": {', '.join(listed[:_FIRST])}{more}" if listed else ""
+            self._line(f"{len(listed)} {name}{told}")
+        if editions:
+            self._line(f"other editions: {', '.join(editions)}")
+        first_id = next((listed[0] for listed in ids.values() if listed), "ID")
+        Screen(as_json=False).say(f"next: hoofbeat show {self._artefact.path} {first_id}")
+
+    def one(self, row: Question | Rejected | Failed | Item, sources: _Sources) -> None:
+        """One item with its evidence."""
+        places = [sources.place(span) for span in _spans(row)]
+        if self._as_json:
+            state = {Question: "question", Rejected: "rejected", Failed: "failed", Item: "item"}[type(row)]
+            self._emit({"state": state, "item": row, "evidence": places})
+            return
+        if isinstance(row, Question):
+            self._question(row)
+        else:
+            self._candidate(row)
+        for number, place in enumerate(places, start=1):
+            self._place(number, place)
+
+    def _question(self, question: Question) -> None:
+        self._line(question.id, "bold")
+        if question.context:
+            self._block("context", question.context)
+        self._block("question", question.text)
+        for number, option in enumerate(question.options):
+            right = option == question.answer
+            self._line(f"  {chr(65 + number % 26)}. {option}{'  (answer)' if right else ''}", "green" if right else "")
+        if not question.options:
+            self._block("answer", question.answer or "(none)")
+        self._facts("images", question.images)
+        self._facts("documents", question.documents)
+        for name, value in question.facets.items():
+            self._line(f"{name}: {value if isinstance(value, str) else '; '.join(value)}", "dim")
+        self._lineage(question)
+
+    def _candidate(self, row: Rejected | Failed | Item) -> None:
+        self._line(row.id, "bold")
+        if isinstance(row, Rejected):
+            self._line(f"rejected at {row.step}: {row.reason}", "bold red")
+            if row.details:
+                self._block("details", row.details)
+        elif isinstance(row, Failed):
+            self._line(f"failed at {row.step}: {row.failure.kind}: {row.failure.message}", "bold red")
+        else:
+            self._line("went through every step; no question of this edition has its id", "dim")
+        self._facts("documents", row.documents)
+        for name, value in row.values.items():
+            text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            self._block(name, text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} ...")
+        if isinstance(row, Item):
+            self._lineage(row)
+
+    def _lineage(self, row: Question | Item) -> None:
+        for step in row.lineage:
+            parts = [step.name, step.prompt, step.model, step.note]
+            self._line(f"step: {' · '.join(part for part in parts if part)}", "dim")
+
+    def _place(self, number: int, place: Place) -> None:
+        span = place.span
+        where = f"{span.document}, characters {span.start} to {span.end}"
+        self._console.print()
+        self._line(f"evidence {number}: {where}{f', {place.heading}' if place.heading else ''}", "bold")
+        if place.broken:
+            self._line(f"(shown without its surroundings: {place.broken})", "dim")
+        opening = "..." if place.before and len(place.before) < span.start else ""
+        marked = Text(f"{opening}{harmless(place.before)}")
+        plain = not self._console.is_terminal
+        marked.append(f"»{harmless(span.quote)}«" if plain else harmless(span.quote), style=_MARK)
+        marked.append(f"{harmless(place.after)}{'...' if place.after and place.more else ''}")
+        self._print(marked)
+
+    def _block(self, name: str, text: str) -> None:
+        self._line(f"{name}:", "bold")
+        self._line(text)
+
+    def _facts(self, name: str, values: Sequence[str]) -> None:
+        if values:
+            self._line(f"{name}: {', '.join(values)}", "dim")
+
+    def _line(self, text: str, style: str = "") -> None:
+        self._print(Text(harmless(text), style=style))
+
+    def _print(self, text: Text) -> None:
+        self._console.print(text, soft_wrap=not self._console.is_terminal)
+
+    def _emit(self, value: dict[str, object]) -> None:
+        manifest = self._artefact.manifest
+        frame = {
+            "artefact": str(self._artefact.path),
+            "kind": manifest.kind,
+            "counts": msgspec.to_builtins(manifest.counts or Counts()),
+            "metrics": {},
+            "cost": msgspec.to_builtins(Cost()),
+            "seconds": round(time.monotonic() - self._began, 3),
+        }
+        Screen(as_json=True).emit({**frame, **value})
+
+
+def _spans(row: Question | Rejected | Failed | Item) -> Sequence[Span]:
+    if isinstance(row, Rejected):
+        return (row.span,) if row.span else ()
+    return row.evidence if isinstance(row, Question | Item) else ()

@@ -1,0 +1,74 @@
+"""Whether a text that a model wrote can stand in a benchmark at all, before anyone asks whether it is good.
+
+Rules, not opinions: it has words, in the source's language, not far too many; nothing of a template, of JSON or of a
+chat is left in it; and it does not talk to a model. The patterns are data (`injections.toml`).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from importlib import resources
+
+from msgspec import Struct
+
+from hoofbeat.corpus.filters.language import detect_language
+from hoofbeat.recipes.items import Rejection
+
+__all__ = ["sound"]
+
+_READ = 100_000
+_SHOWN = 120
+_AROUND = 30
+
+
+class _Patterns(Struct, frozen=True):
+    instructions: tuple[re.Pattern[str], ...]
+    leftovers: tuple[re.Pattern[str], ...]
+
+
+@cache
+def _patterns() -> _Patterns:
+    text = (resources.files("hoofbeat.recipes") / "data" / "injections.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    flags = re.IGNORECASE | re.MULTILINE
+    return _Patterns(
+        tuple(re.compile(each, flags) for each in data["instructions"]),
+        tuple(re.compile(each, flags) for each in data["leftovers"]),
+    )
+
+
+def sound(text: str, *, what: str, source: str = "", most_words: int = 0) -> Rejection | None:
+    """Why a text can't be used as the `what` (a stem, an answer, ...), or nothing.
+
+    `source` is what it was made from: the text must be in its language. `most_words` is a limit, 0 is none.
+    """
+    if not any(map(str.isalnum, text)):
+        return Rejection(reason=f"the {what} is empty")
+    words = len(text.split())
+    if most_words and words > most_words:
+        return Rejection(reason=f"the {what} is far too long", details=f"{words} words, at most {most_words}")
+    read = text[:_READ]
+    for pattern in _patterns().instructions:
+        if found := pattern.search(read):
+            return Rejection(reason=f"the {what} holds an instruction to a model", details=_shown(read, found))
+    for pattern in _patterns().leftovers:
+        if found := pattern.search(read):
+            return Rejection(reason=f"the {what} holds leftovers of a template or a chat", details=_shown(read, found))
+    return _wrong_language(text, what, source)
+
+
+def _wrong_language(text: str, what: str, source: str) -> Rejection | None:
+    expected = detect_language(source) if source else "unknown"
+    found = detect_language(text)
+    if "unknown" in (expected, found) or expected == found:
+        return None
+    return Rejection(
+        reason=f"the {what} is in another language than its source", details=f"{found}, the source is in {expected}"
+    )
+
+
+def _shown(text: str, found: re.Match[str]) -> str:
+    start, end = max(0, found.start() - _AROUND), min(len(text), found.end() + _AROUND)
+    return " ".join(text[start:end].split())[:_SHOWN]

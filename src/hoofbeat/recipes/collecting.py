@@ -1,0 +1,234 @@
+"""Collecting: what a retrieval benchmark starts from. Questions of a file, the documents they cite, what is searched.
+
+A file of posts or exam questions (JSON lines, CSV, TSV) has a row an item: `id`; `text` (or `question`, or `title` and
+`body`); `answer`; and where there are some `options`, `documents` (ids or addresses of the corpus's documents), `votes`
+and `accepted`. A row that can't be read becomes a candidate too, and is turned away with its reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from hoofbeat.benchmarks.collection import Piece, piece_document
+from hoofbeat.corpus import Corpus
+from hoofbeat.corpus.facets import facet_values
+from hoofbeat.corpus.readers.entries import Refusal
+from hoofbeat.corpus.readers.rows import Row, read_rows
+from hoofbeat.corpus.roles import assign_roles, find_case
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.steps import RecipeStep, check
+from hoofbeat.recipes.workshop import Workshop
+from hoofbeat.records import Document
+from hoofbeat.retrieval.chunking import Chunking, Spans, cut
+
+__all__ = ["Shelf", "address_key", "asked_items", "cited", "readable"]
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_MOST_OPTIONS = len(_LETTERS)
+_SEPARATED = re.compile(r"\s*[|;\n]\s*")
+_ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]*:)?//(?:www\.)?", re.IGNORECASE)
+_CITED_BY = ("url", "source_url", "link", "doi", "pmid", "pmcid", "source_id")
+_YES = frozenset({"yes", "true", "1", "accepted"})
+_NO = frozenset({"no", "false", "0"})
+
+
+# Rows
+
+
+def asked_items(path: str, what: str) -> Iterator[Item]:
+    """The rows of a file as candidates, in its order; a row without an id is named by its number."""
+    if not path:
+        raise UsageError(f"this task starts from a file of {what}, and none was named", fix=f"name one: --{what} FILE")
+    for number, row in read_rows(Path(path)):
+        if isinstance(row, Refusal):
+            yield Item(id=f"row-{number}", values={"problem": row.reason})
+            continue
+        try:
+            yield _asked(row, number)
+        except InputError as err:
+            yield Item(id=str(row.get("id") or f"row-{number}").strip(), values={"problem": str(err)})
+
+
+def _asked(row: Row, number: int) -> Item:
+    text = _text(row.get("text") or row.get("question"))
+    if not text:
+        text = "\n\n".join(part for part in (_text(row.get("title")), _text(row.get("body"))) if part)
+    options = _options(row.get("options"))
+    values: dict[str, object] = {"query": text, "answer": _answer(_text(row.get("answer")), options)}
+    if options:
+        values["options"] = list(options.values())
+    for name in ("documents", "votes", "accepted"):
+        if row.get(name) not in (None, ""):
+            values[name] = _listed(row[name]) if name == "documents" else _text(row[name])
+    return Item(id=_text(row.get("id")) or f"row-{number}", values=values)
+
+
+def _text(value: object) -> str:
+    return str(value).replace("\r\n", "\n").strip() if isinstance(value, str | int | float | bool) else ""
+
+
+def _options(value: object) -> dict[str, str]:
+    """Options by letter: from an object, a list, or one text parted by `|`."""
+    if isinstance(value, Mapping):
+        found = {str(letter).strip().upper(): _text(text) for letter, text in value.items()}
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        found = dict(zip(_LETTERS, map(_text, value[:_MOST_OPTIONS]), strict=False))
+    else:
+        found = dict(zip(_LETTERS, (part.strip() for part in _text(value).split("|")), strict=False))
+    return {letter: text for letter, text in found.items() if text}
+
+
+def _answer(given: str, options: Mapping[str, str]) -> str:
+    """The answer in words: a letter stands for its option, and a text for the option it is."""
+    if not options:
+        return given
+    same = next((text for text in options.values() if text.casefold() == given.casefold()), "")
+    chosen = same or options.get(given.rstrip(").:").upper(), "")
+    if not chosen:
+        raise InputError("no option is the right one", fix="let the answer be an option or its letter")
+    return chosen
+
+
+def _listed(value: object) -> list[str]:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [text for each in value if (text := _text(each))]
+    return [part for part in _SEPARATED.split(_text(value)) if part]
+
+
+def readable(name: str, *, least_votes: int = 0) -> RecipeStep:
+    """Rows that hold a question and its answer, accepted and voted for where the file says so."""
+
+    def judge(item: Item, _shop: Workshop) -> Outcome:
+        if "problem" in item.values:
+            return Rejection(reason="the row can't be used", details=str(item["problem"]))
+        for part, what in (("query", "question"), ("answer", "answer")):
+            if not any(map(str.isalnum, str(item[part]))):
+                return Rejection(reason=f"there is no {what}")
+        if str(item.get("accepted", "")).lower() in _NO:
+            return Rejection(reason="the answer is not the accepted one")
+        return _voted(item, least_votes)
+
+    return check(name, judge)
+
+
+def _voted(item: Item, least: int) -> Outcome:
+    votes = str(item.get("votes", ""))
+    try:
+        few = bool(votes) and float(votes) < least
+    except ValueError:
+        return Rejection(reason="the row can't be used", details=f"votes are no number: {votes[:40]}")
+    return Rejection(reason="the answer has too few votes", details=votes) if few else item
+
+
+# Citations
+
+
+def address_key(text: str) -> str:
+    """An address or a name as it is compared: without scheme, `www.`, fragment and final slash, in lower case."""
+    return _ADDRESS.sub("", text.strip()).partition("#")[0].rstrip("/").lower()
+
+
+def cited(name: str, shelf: Shelf, *, most: int = 0, required: bool = True) -> RecipeStep:
+    """What rows cite, as documents of the corpus: the first `most` pages (0: all), their pieces as `known`."""
+
+    def judge(item: Item, shop: Workshop) -> Outcome:
+        named = [str(each) for each in item.get("documents", [])]
+        pages = [found for each in dict.fromkeys(map(address_key, named)) if (found := shelf.resolve(each, shop))]
+        if required and not pages:
+            why = "the corpus holds none of the pages it cites" if named else "it cites no page"
+            return Rejection(reason=why, details="; ".join(named)[:200])
+        taken = list(dict.fromkeys(id for page in (pages[:most] if most else pages) for id in page))
+        known = [piece.id for id in taken for piece in shelf.pieces_of(id, shop)]
+        return item.put(known=known, cited=taken)
+
+    return check(name, judge)
+
+
+# What is searched
+
+
+class Shelf:
+    """The pieces of a corpus that are searched: passages cut from its documents, or the cases its reports tell.
+
+    Made once for a run. `cases` puts every report there as one piece, the case presentation without the discussion.
+    """
+
+    def __init__(self, *, chunking: str = "sentences:128", cases: bool = False) -> None:
+        self.cases = cases
+        self._chunking = Chunking.parse(chunking)
+        self._shop: Workshop | None = None
+        self._pieces: dict[str, Piece] = {}
+        self._by_document: dict[str, list[Piece]] = {}
+        self._names: dict[str, list[str]] = {}
+        self._withdrawn: set[str] = set()
+
+    def pieces(self, shop: Workshop) -> Sequence[Piece]:
+        """Every piece that is searched, in the corpus's order."""
+        self._filled(shop)
+        return [piece for piece in self._pieces.values() if piece.document not in self._withdrawn]
+
+    def withdraw(self, documents: Collection[str], shop: Workshop) -> None:
+        """Take documents off the shelf: they are searched by nobody from now on."""
+        self._filled(shop)
+        self._withdrawn |= set(documents)
+
+    def pieces_of(self, document: str, shop: Workshop) -> Sequence[Piece]:
+        """The pieces of one document."""
+        self._filled(shop)
+        return self._by_document.get(document, [])
+
+    def piece(self, id: str, shop: Workshop) -> Piece:
+        """The piece of this id."""
+        self._filled(shop)
+        return self._pieces[id]
+
+    def text(self, id: str, shop: Workshop) -> str:
+        """A piece as a model reads it: its heading, then its text."""
+        piece = self.piece(id, shop)
+        text = shop.document(piece.document).text[piece.start : piece.end]
+        return f"{piece.heading}\n{text}" if piece.heading else text
+
+    def documents(self, shop: Workshop) -> list[Document]:
+        """Every piece as a document of its own, for an index."""
+        return [piece_document(piece, shop.document(piece.document)) for piece in self.pieces(shop)]
+
+    def resolve(self, name: str, shop: Workshop) -> list[str]:
+        """The documents that an id or an address names (a page may be several); none where the corpus has none."""
+        self._filled(shop)
+        return self._names.get(address_key(name), [])
+
+    def _filled(self, shop: Workshop) -> None:
+        if self._shop is shop:
+            return
+        self._shop = shop
+        self._pieces, self._by_document, self._names, self._withdrawn = {}, {}, {}, set()
+        spans = shop.encoder().token_spans if self._chunking.needs_tokens and not self.cases else None
+        corpus: Corpus = shop.corpus
+        for document in corpus.documents():
+            made = [_case_piece(document)] if self.cases else _passages(document, self._chunking, spans)
+            self._by_document[document.id] = made
+            self._pieces |= {piece.id: piece for piece in made}
+            for key in dict.fromkeys(map(address_key, (*facet_values(document, *_CITED_BY), document.id))):
+                self._names.setdefault(key, []).append(document.id)
+
+
+def _passages(document: Document, chunking: Chunking, spans: Spans | None) -> list[Piece]:
+    passages = cut(document, chunking, spans)
+    return [
+        Piece(id=f"{document.id}.p{number}", document=document.id, start=each.start, end=each.end, heading=each.heading)
+        for number, each in enumerate(passages, start=1)
+        if any(map(str.isalnum, each.text))
+    ]
+
+
+def _case_piece(document: Document) -> Piece:
+    start, end = _case(document) or (0, len(document.text))
+    return Piece(id=document.id, document=document.id, start=start, end=end, heading=document.title)
+
+
+def _case(document: Document) -> tuple[int, int] | None:
+    known = document if any(section.role for section in document.sections) else assign_roles(document)
+    return find_case(known)

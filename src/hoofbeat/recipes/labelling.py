@@ -1,0 +1,93 @@
+"""Labels of items in a scheme such as a paper's specialties: by rule over the source, or by a model.
+
+Unknown is a label. A document that no rule can place and a call that brings nothing are labelled `unknown` and go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from hoofbeat.corpus.vocabularies import load_scheme
+from hoofbeat.corpus.vocabularies.evidence import gather
+from hoofbeat.corpus.vocabularies.labelling import label_evidence, label_request
+from hoofbeat.corpus.vocabularies.schemes import UNKNOWN, Scheme
+from hoofbeat.models.model import Structured
+from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.items import Item, Outcome
+from hoofbeat.recipes.steps import Estimated, RecipeStep, check
+from hoofbeat.recipes.workshop import Workshop
+from hoofbeat.records import Document, Failure, Step
+
+__all__ = ["label_step"]
+
+PROMPT = "specialty"
+Text = Callable[[Item, Workshop], str]
+
+
+def label_step(
+    name: str,
+    scheme: str,
+    *,
+    facet: str = "specialty",
+    by: Literal["rule", "model"] = "rule",
+    text: Text | None = None,
+) -> RecipeStep:
+    """Label every item in a scheme, as a facet. `text` says what is read, in place of the item's first document.
+
+    How sure the rule was, or why the model chose so, is written as the value `FACET_why`.
+    """
+    chosen = load_scheme(scheme)
+    if by == "rule":
+        return check(name, lambda item, shop: _by_rule(item, _read(item, shop, text), chosen, facet))
+    return RecipeStep(
+        name=name,
+        run=lambda items, shop: _by_model(name, items, shop, chosen, facet, text),
+        prompts=(PROMPT,),
+        calls=1,
+    )
+
+
+def _read(item: Item, shop: Workshop, text: Text | None) -> Document:
+    """What is labelled: the source, or the text that the recipe chose, under the item's title."""
+    if text is None and item.documents:
+        return shop.document(item.documents[0])
+    return Document(id=item.id, title=str(item.get("title", "")), text=text(item, shop) if text else "")
+
+
+def _by_rule(item: Item, document: Document, scheme: Scheme, facet: str) -> Item:
+    label = label_evidence(gather(document), scheme)
+    why = f"confidence {label.confidence:.2f}"
+    if label.reasons:
+        why += ": " + ", ".join(dict.fromkeys(each.text.lower() for each in label.reasons))
+    if label.name == UNKNOWN and label.best != UNKNOWN:
+        why += f" (leans to {label.best})"
+    return item.labelled(**{facet: label.name}).put(**{f"{facet}_why": why})
+
+
+def _by_model(
+    name: str, items: Sequence[Item], shop: Workshop, scheme: Scheme, facet: str, text: Text | None
+) -> list[Outcome]:
+    file = load_prompt(PROMPT)
+    shop.prompts_used[PROMPT] = file.label
+    model = shop.model()
+    requests = [label_request(_read(item, shop, text), scheme) for item in items]
+    if shop.estimating:
+        estimate = model.estimate(requests)
+        if estimate.calls:
+            raise Estimated(name, len(items), estimate)
+    results = model.run(requests, model.chat_json, title=name, progress=shop.progress)
+    return [
+        _labelled(item, result, facet, Step(name=name, prompt=file.label, model=model.spec))
+        for item, result in zip(items, results, strict=True)
+    ]
+
+
+def _labelled(item: Item, result: Structured | Failure, facet: str, step: Step) -> Item:
+    if isinstance(result, Failure):
+        return item.labelled(**{facet: UNKNOWN}).put(**{f"{facet}_why": f"no label: {result.kind}"}).done(step)
+    label, why = str(result.value["label"]), str(result.value["reason"]).strip()
+    done = msgspec.structs.replace(step, call=result.calls[-1] if result.calls else "")
+    return item.labelled(**{facet: label}).put(**{f"{facet}_why": why}).done(done)

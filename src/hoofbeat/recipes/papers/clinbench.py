@@ -1,0 +1,177 @@
+"""ClinBench: the most likely primary diagnosis, by multiple choice, from complete case reports, in text and images.
+
+The stem is the report's own patient information and test results, word for word; wrong options come from its discussion
+and from models; the image edition shows the figures in place of the sentences that describe them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from hoofbeat.recipes.diagnosing import cut_giveaway, cut_leaks, name_diagnosis
+from hoofbeat.recipes.differentials import (
+    discussed_alternatives,
+    further_alternatives,
+    merge_step,
+    overlap_step,
+    proposals_from_stem,
+)
+from hoofbeat.recipes.illustrating import account_for_images, describing_sentences, find_figures, image_version
+from hoofbeat.recipes.items import Item
+from hoofbeat.recipes.labelling import label_step
+from hoofbeat.recipes.leaks import leak_check
+from hoofbeat.recipes.rarity import CATALOGUES, rare_track
+from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents
+from hoofbeat.recipes.revising import draw_sample, findings_step, review_tasks, revise
+from hoofbeat.recipes.selecting import filter_steps
+from hoofbeat.recipes.stems import complete, long_enough, spans_of, stem_evidence, take_stem
+from hoofbeat.recipes.steps import RecipeStep, sample
+from hoofbeat.recipes.workshop import Settings, TableFile, Workshop
+from hoofbeat.records import Question
+
+__all__ = ["RECIPE", "ClinbenchSettings"]
+
+
+class ClinbenchSettings(Settings, frozen=True, kw_only=True):
+    """Parameters of the recipe clinbench."""
+
+    FILES: ClassVar[tuple[str, ...]] = ("reviews",)
+
+    select: Annotated[str, Meta(description="Filter line for reports about a diagnosis.")] = "language=en; diagnosis"
+    completeness: Annotated[
+        Literal["text", "sections"],
+        Meta(description="Whether the four parts of a case may be told within one section (text) or need their own."),
+    ] = "text"
+    images: Annotated[
+        Literal["any", "captions", "files"],
+        Meta(description="Images in patient information or tests: not needed, by caption, or with files (the paper)."),
+    ] = "any"
+    unique: Annotated[str, Meta(description="Filter line against near-duplicates.")] = "unique(minhash, 0.15)"
+    draw: Annotated[int, Meta(description="How many complete reports to draw; 0 takes all.", ge=0)] = 0
+    question: Annotated[str, Meta(description="The question that every stem ends with.", min_length=1)] = (
+        "Which of these is the most likely primary diagnosis of this patient?"
+    )
+    quote_match: Annotated[float, Meta(description="How alike quote and source must be.", ge=0.5, le=1)] = 0.9
+    diagnosis_words: Annotated[int, Meta(description="Most words of a diagnosis.", ge=1)] = 15
+    stem_words: Annotated[int, Meta(description="Fewest words of a stem.", ge=1)] = 80
+    alternatives: Annotated[int, Meta(description="Alternatives from the report's discussion.", ge=0)] = 5
+    proposals: Annotated[int, Meta(description="Alternatives proposed from the stem alone.", ge=0)] = 5
+    least_options: Annotated[int, Meta(description="Fewest options of a question.", ge=2)] = 6
+    most_options: Annotated[int, Meta(description="Most options of a question.", ge=2)] = 11
+    overlap: Annotated[bool, Meta(description="Ask a model which options could also be counted right.")] = True
+    specialty: Annotated[
+        Literal["rule", "model"], Meta(description="How a diagnosis is sorted into the 11 specialties.")
+    ] = "rule"
+    rare_cover: Annotated[
+        float, Meta(description="Share of a diagnosis's words that a rare disease's name must make up.", gt=0, le=1)
+    ] = 0.6
+    rare_catalogues: Annotated[
+        tuple[str, ...], Meta(description="Catalogues whose entries count as rare diseases.")
+    ] = CATALOGUES
+    vocabularies: Annotated[tuple[str, ...], Meta(description="Vocabularies that say which names mean the same.")] = (
+        "icd10cm",
+        "rare-diseases",
+    )
+    describing: Annotated[
+        Literal["rule", "model"],
+        Meta(description="Who finds sentences that describe an image: rules alone, or a model besides."),
+    ] = "model"
+    image_pixels: Annotated[int, Meta(description="Fewest pixels of an image's shorter side.", ge=1)] = 64
+    image_words: Annotated[int, Meta(description="Fewest words of a stem in the image edition.", ge=0)] = 30
+    physicians: Annotated[float, Meta(description="Share of the items drawn for physicians.", ge=0, le=1)] = 0.1
+    reviews: Annotated[str, Meta(description="File of reviewers' labels and revisions (JSONL or CSV).")] = ""
+    findings: Annotated[
+        Literal["revise", "reject"],
+        Meta(description="Whether an item with findings waits for revision or is given up."),
+    ] = "revise"
+    least_passed: Annotated[float, Meta(description="Share of the sample that must pass.", ge=0, le=1)] = 0.95
+
+
+def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
+    return [
+        *filter_steps(s.select),
+        complete("complete case", by=s.completeness, images=s.images),
+        *filter_steps(s.unique),
+        sample("draw", s.draw),
+        take_stem("patient and tests"),
+        name_diagnosis("final diagnosis", most_words=s.diagnosis_words, least=s.quote_match),
+        cut_leaks("cut at the diagnosis", s.vocabularies),
+        cut_giveaway("cut at giveaways", least=s.quote_match),
+        long_enough("length", s.stem_words),
+        leak_check("leaks"),
+        discussed_alternatives("alternatives discussed", s.alternatives, least=s.quote_match),
+        further_alternatives("alternatives asked for", s.alternatives),
+        proposals_from_stem("proposals", s.proposals),
+        merge_step("options", least=s.least_options, most=s.most_options, vocabularies=s.vocabularies),
+        *([overlap_step("overlap", least=s.least_options)] if s.overlap else []),
+        label_step("specialty", "clinbench", by=s.specialty, text=lambda item, _shop: str(item["diagnosis"])),
+        rare_track("rare diseases", cover=s.rare_cover, catalogues=s.rare_catalogues),
+        draw_sample("sample for physicians", s.physicians),
+        revise("revisions", s.reviews, least_options=s.least_options, least=s.quote_match),
+        leak_check("leaks after revision"),
+        find_figures("figures", least_pixels=s.image_pixels),
+        *([describing_sentences("image sentences")] if s.describing == "model" else []),
+        image_version("image version", least_words=s.image_words, least=s.quote_match),
+        findings_step("review", s.reviews, action=s.findings, least_passed=s.least_passed),
+    ]
+
+
+def _finish(items: Sequence[Item], shop: Workshop) -> Made:
+    questions = tuple(_question(item, shop) for item in items)
+    shown = {item.id: item["image"] for item in items if "image" in item.values}
+    images = tuple(
+        msgspec.structs.replace(each, context=shown[each.id]["text"], images=tuple(shown[each.id]["images"]))
+        for each in questions
+        if each.id in shown
+    )
+    _account(items, shop)
+    account_for_images(items, shop)
+    about = "Figures in place of the text that describes them; questions without a usable image are left out."
+    edition = Edition(name="image", about=about, questions=images)
+    tasks = review_tasks(items, shop, shop.settings.question)
+    return Made(questions=questions, editions=(edition,), review=tuple(tasks))
+
+
+def _question(item: Item, shop: Workshop) -> Question:
+    document = shop.document(item.documents[0])
+    proven = item.proven(*stem_evidence(document, spans_of(item)))
+    return Question(
+        id=item.id,
+        text=shop.settings.question,
+        context=item["stem"],
+        answer=item["diagnosis"],
+        options=tuple(each["text"] for each in item["options"]),
+        documents=item.documents,
+        evidence=proven.evidence,
+        facets=item.facets,
+        lineage=item.lineage,
+    )
+
+
+def _account(items: Sequence[Item], shop: Workshop) -> None:
+    """How many options there are, where they come from, and what was left out and why."""
+    origins = Counter(each["origin"] for item in items for each in item["options"])
+    shop.metrics["options"] = {
+        "mean": round(sum(origins.values()) / len(items), 4) if items else None,
+        "origins": dict(sorted(origins.items())),
+    }
+    shop.tables["dropped-options"] = TableFile(
+        ("item", "option", "origin", "why"),
+        [(item.id, each["text"], each["origin"], each["why"]) for item in items for each in item.get("dropped", ())],
+    )
+
+
+RECIPE = Recipe(
+    name="clinbench",
+    title="ClinBench: primary diagnosis by multiple choice",
+    about="Complete case reports become questions about the primary diagnosis, with six or more options and images.",
+    settings=ClinbenchSettings,
+    steps=_steps,
+    finish=_finish,
+    begin=from_documents,
+)

@@ -1,0 +1,306 @@
+"""CUPCase: which diagnosis a published case came to, as multiple choice and as free text (seed paper 001).
+
+The case presentation of each report; a model says where its final diagnosis is stated, and rules take that, every other
+mention and all that follows out of the text; a second pass looks for what is left; three distractors from the nearest
+ICD-10-CM descriptions; a discipline; a share of all of it for people to check.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
+
+from hoofbeat.benchmarks.evidence import find_quote
+from hoofbeat.corpus.roles import find_case
+from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.diagnoses import VOCABULARIES, not_one_diagnosis, other_names, words_stand, written_out
+from hoofbeat.recipes.diagnosing import names
+from hoofbeat.recipes.distractors import distractor_step
+from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.labelling import label_step
+from hoofbeat.recipes.leaks import find_leaks, leak_check
+from hoofbeat.recipes.options import plain_option, shuffled
+from hoofbeat.recipes.quoting import prove
+from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents
+from hoofbeat.recipes.redacting import (
+    Redaction,
+    Removed,
+    cut_after_diagnosis,
+    drop_empty_headings,
+    is_provisional,
+    redact,
+    remove_mentions,
+    sentence_at,
+)
+from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, drawn_for_review, reviewed
+from hoofbeat.recipes.selecting import filter_steps
+from hoofbeat.recipes.stems import long_enough, several_patients
+from hoofbeat.recipes.steps import RecipeStep, ask, check, sample
+from hoofbeat.recipes.workshop import Settings, Workshop
+from hoofbeat.records import Document, Question
+
+__all__ = ["RECIPE", "CupcaseSettings"]
+
+QUESTION = "What is the most likely diagnosis?"
+LEAK_CRITERIA = ("diagnosis is right", "diagnosis is not mentioned", "nothing after the diagnosis")
+DISTRACTOR_CRITERIA = ("no distractor is the diagnosis",)
+
+_FIGURE = re.compile(
+    r"\bfig(?:ure)?s?\b\.?\s*(\d+(?:\s*[a-h])?(?:\s*(?:,|and|&|-|–|to)\s*(?:\d+\s*)?[a-h\d])*)", re.IGNORECASE
+)
+
+
+class CupcaseSettings(Settings, frozen=True, kw_only=True):
+    """Parameters of the recipe; the defaults are the paper's where it names one."""
+
+    FILES: ClassVar[tuple[str, ...]] = ("reviews",)
+
+    filters: Annotated[str, Meta(description="Corpus filters for the reports, such as not retracted.")] = ""
+    sample: Annotated[int, Meta(description="Reports to draw; 0 takes all.", ge=0)] = 0
+    least_section: Annotated[int, Meta(description="Fewest words of a case presentation.", ge=1)] = 100
+    least_words: Annotated[int, Meta(description="Fewest words left of a case.", ge=1)] = 50
+    most_diagnosis: Annotated[int, Meta(description="Most words of a diagnosis.", ge=1)] = 20
+    quote_match: Annotated[float, Meta(description="How alike a quote and its source must be.", gt=0, le=1)] = 0.9
+    first_rank: Annotated[int, Meta(description="Rank of the nearest description that is a distractor.", ge=1)] = 2
+    last_rank: Annotated[int, Meta(description="Rank of the last one, if none is passed over.", ge=1)] = 4
+    deepest: Annotated[int, Meta(description="How far down the ranks distractors are looked for.", ge=1)] = 200
+    encounters: Annotated[
+        bool, Meta(description="Whether codes that only add an encounter to an injury are among the descriptions.")
+    ] = True
+    leave_out: Annotated[
+        tuple[str, ...], Meta(description="Beginnings of codes that are no diagnoses and no distractors.")
+    ] = ("V", "W", "X", "Y", "Z")
+    labels: Annotated[Literal["rule", "model"], Meta(description="Who labels the discipline.")] = "rule"
+    review_share: Annotated[
+        float, Meta(description="Share of the items that people check after each step.", ge=0, le=1)
+    ] = 0.01
+    reviews: Annotated[str, Meta(description="What reviewers said, JSONL or CSV; without it the drawn ones wait.")] = ""
+
+
+def _steps(s: CupcaseSettings) -> list[RecipeStep]:
+    return [
+        *filter_steps(s.filters),
+        sample("sample", s.sample),
+        check("case presentation", _case),
+        ask("first pass", "cupcase-diagnosis", values=_case_shown, read=_first_pass),
+        leak_check("leaks after the first pass"),
+        ask("second pass", "cupcase-leftover", values=_stem_shown, read=_second_pass),
+        leak_check("leaks after the second pass"),
+        long_enough("length", s.least_words),
+        distractor_step(
+            "distractors",
+            ranks=(s.first_rank, max(s.first_rank, s.last_rank)),
+            encounters=s.encounters,
+            deepest=s.deepest,
+            leave_out=s.leave_out,
+            guards=VOCABULARIES,
+        ),
+        label_step("discipline", "cupcase", facet="discipline", by=s.labels),
+        reviewed("review", s.reviews, lambda _item, labels: _reviewed(labels)),
+    ]
+
+
+# The case
+
+
+def _case(item: Item, shop: Workshop) -> Outcome:
+    """The section that presents the case, without its heading and without captions; references to figures stay."""
+    document = shop.document(item.documents[0])
+    span = find_case(document)
+    if span is None:
+        return Rejection(reason="no case presentation")
+    if several_patients(document):
+        return Rejection(reason="the report tells of several patients")
+    start = next((section.body for section in document.sections if section.start == span[0]), span[0])
+    captions = (Removed(f.start, f.end, "a figure's caption") for f in document.figures if f.start < f.end)
+    case = redact(document, (start, span[1])).without(*captions)
+    count = len(case.text.split())
+    if count < shop.settings.least_section:
+        return Rejection(reason="the case presentation is too short", details=f"{count} words")
+    return _with_case(item, case)
+
+
+def _with_case(item: Item, case: Redaction) -> Item:
+    return item.put(case=[case.start, case.end], removed=case.listed(), stem=case.text)
+
+
+def _case_of(item: Item, shop: Workshop) -> Redaction:
+    start, end = item["case"]
+    return redact(shop.document(item.documents[0]), (int(start), int(end)), item["removed"])
+
+
+def _case_shown(item: Item, shop: Workshop) -> dict[str, object]:
+    return {"case": shop.fit(str(item["stem"]), load_prompt("cupcase-diagnosis"))}
+
+
+# First pass
+
+
+def _first_pass(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+    """The diagnosis, proven by a quote; everything after it was made and every mention of it are taken out."""
+    s: CupcaseSettings = shop.settings
+    case = _case_of(item, shop)
+    document = case.document
+    quote = str(value["quote"])
+    diagnosis = written_out(plain_option(str(value["diagnosis"])), document)
+    if wrong := not_one_diagnosis(diagnosis, document, shop, most_words=s.most_diagnosis):
+        return wrong
+    proven = prove(item, document, [quote], "diagnosis", least=s.quote_match, within=(case.start, case.end))
+    if isinstance(proven, Rejection):
+        return proven
+    if is_provisional(quote):
+        return Rejection(reason="the quoted diagnosis stood for a while only", details=quote[:300])
+    synonyms = other_names(value["also_called"], diagnosis, document)
+    mentions = _mentions(diagnosis, synonyms, document, shop)
+    if not mentions(document.text) and not words_stand(diagnosis, document.text):
+        return Rejection(reason="the diagnosis is not named in the source", details=diagnosis)
+    stated = next(span.start for span in proven.evidence if span not in item.evidence)
+    sentence = sentence_at(case, stated)
+    if not mentions(sentence) and not names(f"{sentence} {quote}", diagnosis, document):
+        return Rejection(reason="the quote for the diagnosis does not name it", details=f"{diagnosis}: {quote[:300]}")
+    cut = cut_after_diagnosis(case, stated, mentions, s.least_words)
+    if cut is None:
+        return Rejection(reason="too little of the case is told before the diagnosis", details=quote[:300])
+    clean = drop_empty_headings(remove_mentions(cut, mentions, "mentions the diagnosis"))
+    named = proven.put(diagnosis=diagnosis[:1].upper() + diagnosis[1:], diagnosis_quote=quote, synonyms=synonyms)
+    return _with_case(named, clean).put(first_stem=clean.text)
+
+
+def _mentions(
+    diagnosis: str, synonyms: Sequence[str], document: Document, shop: Workshop
+) -> Callable[[str], list[tuple[int, int]]]:
+    vocabularies = [shop.vocabulary(name) for name in VOCABULARIES]
+
+    def find(text: str) -> list[tuple[int, int]]:
+        leaks = find_leaks(text, diagnosis, synonyms=synonyms, source=document, vocabularies=vocabularies)
+        return [(leak.start, leak.end) for leak in leaks]
+
+    return find
+
+
+# Second pass
+
+
+def _stem_shown(item: Item, shop: Workshop) -> dict[str, object]:
+    beside = len(str(item["diagnosis"]))
+    case = shop.fit(str(item["stem"]), load_prompt("cupcase-leftover"), beside=beside)
+    return {"diagnosis": item["diagnosis"], "case": case}
+
+
+def _second_pass(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+    """What the model still finds of the diagnosis is taken out too; words that are not in the case prove nothing."""
+    quotes = [str(quote) for quote in value["quotes"] if str(quote).strip()]
+    if value["named"] == "no":
+        return item.put(leftover=[])
+    if not quotes:
+        return Rejection(reason="the diagnosis is said to be left in the case, but not where", details=value["reason"])
+    least = shop.settings.quote_match
+    case = _case_of(item, shop)
+    mentions = _mentions(item["diagnosis"], item["synonyms"], case.document, shop)
+    for quote in quotes:
+        if _places(item["stem"], quote, least) is None:
+            if mentions(quote):  # the answer said again, which the leak check saw is not in the case
+                continue
+            return Rejection(reason="a quote for what is left of the diagnosis is not in the case", details=quote[:300])
+        if places := _places(case.text, quote, least):  # an earlier quote may have taken it out with its sentence
+            case = remove_mentions(case, _once(case.text, places), "the second pass found the diagnosis in it")
+    return _with_case(item, drop_empty_headings(case)).put(leftover=quotes)
+
+
+def _places(text: str, quote: str, least: float) -> list[tuple[int, int]] | None:
+    found = find_quote(Document(id="", title="", text=text), quote, least=least)
+    return None if found is None else [(span.start, span.end) for span in found.spans]
+
+
+def _once(text: str, places: list[tuple[int, int]]) -> Callable[[str], list[tuple[int, int]]]:
+    """Finds these places in this text, and nothing in any other."""
+    return lambda other: places if other == text else []
+
+
+# Review and questions
+
+
+def _reviewed(labels: Mapping[str, Sequence[ReviewLabel]]) -> Rejection | None:
+    """One reviewer who says no to a criterion is enough."""
+    for criterion in (*LEAK_CRITERIA, *DISTRACTOR_CRITERIA):
+        for label in labels.get(criterion, ()):
+            if label.value.strip().lower() in {"no", "false", "0"}:
+                return Rejection(reason=f"a reviewer said no to: {criterion}", details=label.note)
+    return None
+
+
+def _finish(items: Sequence[Item], shop: Workshop) -> Made:
+    choice = tuple(_question(item, shop, options=True) for item in items)
+    free = tuple(_question(item, shop, options=False) for item in items)
+    return Made(
+        questions=choice,
+        editions=(Edition(name="free", about="The same cases without options: free text.", questions=free),),
+        review=tuple(_tasks(items, shop)),
+    )
+
+
+def _question(item: Item, shop: Workshop, *, options: bool) -> Question:
+    every = (item["diagnosis"], *item["distractors"])
+    return Question(
+        id=item.id,
+        text=QUESTION,
+        context=item["stem"],
+        answer=item["diagnosis"],
+        options=shuffled(every, shop.rng("options", item.id)) if options else (),
+        images=_images(item, shop),
+        documents=item.documents,
+        evidence=item.evidence,
+        facets=item.facets,
+        lineage=item.lineage,
+    )
+
+
+def _images(item: Item, shop: Workshop) -> tuple[str, ...]:
+    """The images of the figures that the case still refers to, where the corpus holds them."""
+    numbers = {number for match in _FIGURE.finditer(item["stem"]) for number in re.findall(r"\d+", match[1])}
+    document = shop.document(item.documents[0])
+    files = [f for each in document.figures if numbers & set(re.findall(r"\d+", each.label)) for f in each.files]
+    return tuple(file for file in dict.fromkeys(files) if shop.corpus.artefact.has(file))
+
+
+def _tasks(items: Sequence[Item], shop: Workshop) -> list[ReviewTask]:
+    """A seeded share after each step: the case after both passes, and the distractors."""
+    tasks: list[ReviewTask] = []
+    for step, stem in (("first pass", "first_stem"), ("second pass", "stem")):
+        tasks += [
+            ReviewTask(
+                item=item.id, kind="leak", criteria=LEAK_CRITERIA, why="drawn by the seed", step=step,
+                question=item[stem], shown={"diagnosis": item["diagnosis"], "quote": item["diagnosis_quote"]},
+            )
+            for item in _drawn(items, shop, step)
+        ]  # fmt: skip
+    tasks += [
+        ReviewTask(
+            item=item.id, kind="distractors", criteria=DISTRACTOR_CRITERIA, why="drawn by the seed",
+            step="distractors", question=item["diagnosis"],
+            shown={chr(ord("A") + place): text for place, text in enumerate(item["distractors"])},
+        )
+        for item in _drawn(items, shop, "distractors")
+    ]  # fmt: skip
+    return tasks
+
+
+def _drawn(items: Sequence[Item], shop: Workshop, step: str) -> list[Item]:
+    waiting = [item for item in items if item.get("review") == "waiting"]
+    drawn = {item.id for item in drawn_for_review(items, shop, step, shop.settings.review_share)}
+    return [item for item in waiting if item.id in drawn]
+
+
+RECIPE = Recipe(
+    name="cupcase",
+    title="CUPCase: the diagnosis of uncommon cases",
+    about="Case presentations without their diagnosis, as multiple choice with three ICD-10-CM neighbours and as free "
+    "text (edition free).",
+    settings=CupcaseSettings,
+    begin=from_documents,
+    steps=_steps,
+    finish=_finish,
+)

@@ -1,0 +1,310 @@
+"""R2MED: questions whose documents are found by reasoning, not by words in common.
+
+A question, its answer, documents that answer it and documents that don't are refined in stages: collected by task,
+filtered, joined by a path of reasoning, completed by mining, graded on two scales, reviewed, labelled. What is searched
+stands in `collection.tsv`: passages (or cases) of the corpus under ids of their own, which the judgments name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
+
+from hoofbeat.corpus.vocabularies.words import tokens, word_lists
+from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.cases import choose_queries, group_cases, only_presentation
+from hoofbeat.recipes.checks import sound
+from hoofbeat.recipes.collecting import Shelf, asked_items, cited, readable
+from hoofbeat.recipes.diagnosing import cut_giveaway, cut_leaks, name_diagnosis
+from hoofbeat.recipes.difficulty import difficult
+from hoofbeat.recipes.grading import Contradictory, Limits, grade_step
+from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.labelling import label_step
+from hoofbeat.recipes.leaks import leak_check
+from hoofbeat.recipes.mining import mine_step
+from hoofbeat.recipes.opening import open_steps
+from hoofbeat.recipes.recipe import Made, Recipe, from_documents
+from hoofbeat.recipes.searched import searched_step
+from hoofbeat.recipes.stems import take_stem
+from hoofbeat.recipes.steps import RecipeStep, ask, check, sample
+from hoofbeat.recipes.two_stage import review_tasks, two_stage
+from hoofbeat.recipes.workshop import Settings, Workshop
+from hoofbeat.records import Question
+
+__all__ = ["CRITERIA", "RECIPE", "R2medSettings"]
+
+Task = Literal["qa-reference", "clinical-evidence", "clinical-case"]
+CRITERIA = ("query", "reasoning", "support")
+_SCENARIOS = {"qa-reference": "question and answer", "clinical-case": "similar case"}
+_GRADED_BY = {"qa-reference": "reference", "clinical-evidence": "evidence", "clinical-case": "case"}
+_LONG_ANSWER = 8
+_SHARED_WORDS = 3
+_SHARED_PART = 0.6
+_FELLOW_SHOWN = 2500
+
+
+class R2medSettings(Settings, frozen=True, kw_only=True):
+    """Every threshold of the paper; where it prints none, the default is ours."""
+
+    FILES: ClassVar[tuple[str, ...]] = ("posts", "questions", "reviews")
+
+    task: Annotated[Task, Meta(description="What is searched for: qa-reference, clinical-evidence, clinical-case.")] = (
+        "clinical-case"
+    )
+    posts: Annotated[str, Meta(description="File of posts with accepted answers (task qa-reference).")] = ""
+    questions: Annotated[str, Meta(description="File of exam or open questions (task clinical-evidence).")] = ""
+    least_votes: Annotated[int, Meta(description="Fewest votes of a post's answer, where they are given.", ge=0)] = 4
+    most_pages: Annotated[int, Meta(description="Most cited pages of a post; 0 takes all.", ge=0)] = 2
+    passages: Annotated[str, Meta(description="How documents are cut into passages.")] = "sentences:128"
+    types: Annotated[
+        tuple[Literal["examination", "diagnosis", "treatment"], ...],
+        Meta(description="Decisions that questions may ask for."),
+    ] = ("examination", "diagnosis", "treatment")
+    most_correct: Annotated[int, Meta(description="Most models of the committee that may know the answer.", ge=0)] = 1
+    quote_match: Annotated[float, Meta(description="How alike a quote and its source must be.", gt=0, le=1)] = 0.9
+    diagnosis_words: Annotated[int, Meta(description="Most words of a diagnosis.", ge=1)] = 15
+    cutting: Annotated[
+        Literal["rule", "model"],
+        Meta(description="Who cuts a case to its presentation: rules alone, or a model besides."),
+    ] = "rule"
+    least_group: Annotated[int, Meta(description="Fewest cases of one diagnosis.", ge=2)] = 2
+    queries_per_group: Annotated[int, Meta(description="Most cases of one diagnosis that ask.", ge=1)] = 1
+    least_words: Annotated[int, Meta(description="Fewest words of a case's presentation.", ge=1)] = 50
+    least_focus: Annotated[int, Meta(description="Lowest diagnostic focus of a case, 0 to 10.", ge=0, le=10)] = 6
+    least_completeness: Annotated[int, Meta(description="Lowest completeness of a case, 0 to 10.", ge=0, le=10)] = 6
+    least_similarity: Annotated[int, Meta(description="Lowest similarity to another case, 0 to 10.", ge=0, le=10)] = 6
+    vocabularies: Annotated[
+        tuple[str, ...], Meta(description="Vocabularies by which diagnoses and answers are known.")
+    ] = ("icd10cm", "rare-diseases")
+    draw: Annotated[int, Meta(description="How many items to go on with after the filters; 0 takes all.", ge=0)] = 0
+    most_reasoning_words: Annotated[int, Meta(description="Most words of a path of reasoning.", ge=10)] = 400
+    retrievers: Annotated[tuple[str, ...], Meta(description="Retriever lines of the mining committee.")] = (
+        "bm25",
+        "dense",
+    )
+    depth: Annotated[int, Meta(description="How deep each ranking is read in mining.", ge=1)] = 100
+    mined: Annotated[int, Meta(description="How many mined documents join the pool.", ge=0)] = 10
+    most_known: Annotated[int, Meta(description="Most known documents that are graded; 0 grades all.", ge=0)] = 0
+    keep: Annotated[int, Meta(description="Both grades from here on: a positive.", ge=1, le=10)] = 8
+    reject: Annotated[int, Meta(description="Both grades up to here: a negative.", ge=0, le=9)] = 4
+    contradictory: Annotated[Contradictory, Meta(description="What one high and one low grade make.")] = "discarded"
+    body_system: Annotated[Literal["rule", "model"], Meta(description="Who labels the body system.")] = "model"
+    label_posts: Annotated[bool, Meta(description="Label the body system of posts too; the paper does not.")] = False
+    reviews: Annotated[str, Meta(description="Labels of annotator and expert, to be applied.")] = ""
+    compare_with: Annotated[tuple[str, ...], Meta(description="Other corpora to measure the overlap with.")] = ()
+    overlap_by: Annotated[Literal["tokens", "words"], Meta(description="What overlap is counted in.")] = "tokens"
+
+
+def _begin(shop: Workshop) -> Iterable[Item]:
+    if shop.settings.task == "clinical-case":
+        return from_documents(shop)
+    posts = shop.settings.task == "qa-reference"
+    return asked_items(shop.settings.posts if posts else shop.settings.questions, "posts" if posts else "questions")
+
+
+def _steps(s: R2medSettings) -> list[RecipeStep]:
+    shelf = Shelf(chunking=s.passages, cases=s.task == "clinical-case")
+    return [
+        *_COLLECT[s.task](s, shelf),
+        sample("draw", s.draw),
+        ask("reasoning", "r2med-reasoning", values=_reasoning_values, read=_read_reasoning, role="second"),
+        mine_step("mine", shelf, lines=s.retrievers, depth=s.depth, top=s.mined, most_known=s.most_known),
+        grade_step(
+            "grade",
+            f"r2med-grade-{_GRADED_BY[s.task]}",
+            text=lambda id, shop: _shown_to_grader(shelf, id, shop),
+            limits=Limits(keep=s.keep, reject=s.reject, contradictory=s.contradictory),
+            most=s.mined + (s.most_known or 10),
+        ),
+        check("scenario", _scenario),
+        *_body_system(s),
+        two_stage("review", s.reviews, criteria=CRITERIA, forgiven=("reasoning",)),
+        searched_step("collection", shelf, compare_with=s.compare_with, by=s.overlap_by),
+    ]
+
+
+# Collecting and filtering, by task
+
+
+def _reference_steps(s: R2medSettings, shelf: Shelf) -> list[RecipeStep]:
+    return [
+        readable("accepted posts", least_votes=s.least_votes),
+        cited("cited pages", shelf, most=s.most_pages),
+    ]
+
+
+def _evidence_steps(s: R2medSettings, shelf: Shelf) -> list[RecipeStep]:
+    return [
+        readable("questions"),
+        cited("cited documents", shelf, required=False),
+        ask("task type", "r2med-type", values=_question_values, read=_read_type),
+        ask("rules", "r2med-rules", values=_question_values, read=_read_rules),
+        difficult("difficulty", most_correct=s.most_correct, choose="r2med-try", write="r2med-try-open"),
+        *open_steps("open question", "r2med-open"),
+    ]
+
+
+def _case_steps(s: R2medSettings, shelf: Shelf) -> list[RecipeStep]:
+    return [
+        take_stem("case"),
+        name_diagnosis("diagnosis", most_words=s.diagnosis_words, least=s.quote_match),
+        group_cases("shared diagnosis", least=s.least_group, vocabularies=s.vocabularies),
+        cut_leaks("cut at the diagnosis", s.vocabularies),
+        *([cut_giveaway("cut at giveaways", least=s.quote_match)] if s.cutting == "model" else []),
+        only_presentation("presentation", least_words=s.least_words),
+        leak_check("leak check", stem="query", answer="diagnosis"),
+        ask(
+            "case quality", "r2med-quality", values=lambda i, shop: _quality_values(i, shelf, shop), read=_read_quality
+        ),
+        choose_queries("queries", shelf, most=s.queries_per_group),
+    ]
+
+
+_COLLECT: dict[str, Callable[[R2medSettings, Shelf], list[RecipeStep]]] = {
+    "qa-reference": _reference_steps,
+    "clinical-evidence": _evidence_steps,
+    "clinical-case": _case_steps,
+}
+
+
+def _question_values(item: Item, _shop: Workshop) -> dict[str, object]:
+    return {"question": item["query"], "answer": item["answer"]}
+
+
+def _read_type(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+    if value["type"] not in shop.settings.types:
+        return Rejection(reason="it asks for another kind of decision", details=f"{value['type']}: {value['reason']}")
+    return item.put(type=value["type"])
+
+
+def _read_rules(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+    """A wording that a vocabulary knows is a medical entity, whatever the model says."""
+    if value["reasoning"] != "yes":
+        return Rejection(reason="it can be answered without reasoning", details=str(value["reason"]))
+    known = any(shop.vocabulary(name).lookup(str(item["answer"])) for name in shop.settings.vocabularies)
+    if value["entity"] != "yes" and not known:
+        return Rejection(reason="the answer is no single medical entity", details=str(item["answer"])[:200])
+    return item
+
+
+def _quality_values(item: Item, shelf: Shelf, shop: Workshop) -> dict[str, object]:
+    prompt = load_prompt("r2med-quality")
+    fellow = shelf.text(item["fellows"][0], shop)[:_FELLOW_SHOWN]
+    shown = shop.fit(str(item["query"]), prompt, beside=len(fellow) + len(item["diagnosis"]))
+    return {"diagnosis": item["diagnosis"], "presentation": shown, "fellow": fellow}
+
+
+def _read_quality(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+    s = shop.settings
+    least = {"focus": s.least_focus, "completeness": s.least_completeness, "similarity": s.least_similarity}
+    for grade, lowest in least.items():
+        if value[grade] < lowest:
+            why = f"{value[grade]}, at least {lowest}: {value['reason']}"
+            return Rejection(reason=f"the case's {grade} is too low", details=why)
+    return item.put(quality={grade: value[grade] for grade in least})
+
+
+# Reasoning
+
+
+def _reasoning_values(item: Item, shop: Workshop) -> dict[str, object]:
+    prompt, answer = load_prompt("r2med-reasoning"), str(item["answer"])
+    answer = shop.fit(answer, prompt, "second", beside=min(len(str(item["query"])), 4000))
+    return {"query": shop.fit(str(item["query"]), prompt, "second", beside=len(answer)), "answer": answer}
+
+
+def _read_reasoning(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+    steps = [" ".join(str(step).split()) for step in value["steps"]]
+    conclusion = " ".join(str(value["conclusion"]).split())
+    path = "\n".join([*steps, conclusion])
+    source = f"{item['query']}\n{item['answer']}"
+    wrong = sound(path, what="path of reasoning", source=source, most_words=shop.settings.most_reasoning_words)
+    if wrong is not None:
+        return wrong
+    if not all(steps) or not conclusion:
+        return Rejection(reason="a step of the reasoning is empty", details=path[:200])
+    if not _mentions(conclusion, str(item["answer"])):
+        return Rejection(reason="the reasoning does not end at the answer", details=conclusion[:200])
+    return item.put(reasoning=path)
+
+
+def _content(text: str) -> set[str]:
+    return {form for form in tokens(text).forms if len(form) > 1 and form not in word_lists().little}
+
+
+def _mentions(conclusion: str, answer: str) -> bool:
+    """Whether a conclusion names the answer: most of a short one's words, some of a long one's."""
+    wanted, said = _content(answer), _content(conclusion)
+    if not wanted:
+        return answer.strip().lower() in conclusion.lower()
+    shared = len(wanted & said)
+    return shared >= _SHARED_WORDS if len(wanted) > _LONG_ANSWER else shared / len(wanted) >= _SHARED_PART
+
+
+# Grading and labels
+
+
+def _shown_to_grader(shelf: Shelf, id: str, shop: Workshop) -> str:
+    prompt = load_prompt(f"r2med-grade-{_GRADED_BY[shop.settings.task]}")
+    return shop.fit(shelf.text(id, shop), prompt, beside=6000)
+
+
+def _scenario(item: Item, shop: Workshop) -> Outcome:
+    """The paper's five scenarios: three kinds of decision, and the two tasks that are one by themselves."""
+    task = shop.settings.task
+    return item.labelled(task=task, scenario=_SCENARIOS.get(task) or str(item["type"]))
+
+
+def _body_system(s: R2medSettings) -> list[RecipeStep]:
+    if s.task == "qa-reference" and not s.label_posts:
+        return []
+    return [
+        label_step(
+            "body system",
+            "body-systems",
+            facet="body_system",
+            by=s.body_system,
+            text=lambda item, _shop: f"{item['query']}\n\n{item['answer']}",
+        )
+    ]
+
+
+def _finish(items: Sequence[Item], _shop: Workshop) -> Made:
+    questions = tuple(
+        Question(
+            id=item.id,
+            text=item["query"],
+            answer=item["answer"],
+            documents=tuple(item["positive_documents"]),
+            evidence=item.evidence,
+            facets=item.facets,
+            lineage=item.lineage,
+        )
+        for item in items
+    )
+    return Made(
+        questions=questions,
+        qrels={item.id: item["qrels"] for item in items},
+        review=review_tasks(items, kind="three-criteria", criteria=CRITERIA, shown=_for_review),
+    )
+
+
+def _for_review(item: Item) -> dict[str, str]:
+    positives = ", ".join(id for id, grade in item["qrels"].items() if grade)
+    return {"answer": item["answer"], "reasoning": item["reasoning"], "positives": positives}
+
+
+RECIPE = Recipe(
+    name="r2med",
+    title="R2MED: reasoning-driven medical retrieval",
+    about=(
+        "Questions, answers, and documents that answer them by way of reasoning: collected by task, filtered, mined by "
+        "a committee of retrievers, graded on two scales, reviewed. What is searched stands in collection.tsv."
+    ),
+    settings=R2medSettings,
+    begin=_begin,
+    steps=_steps,
+    finish=_finish,
+)

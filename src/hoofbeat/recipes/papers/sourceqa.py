@@ -1,0 +1,373 @@
+"""sourceqa: patients' questions that sources answer differently, as in TransplantQA.
+
+Harvested questions (or, without a harvest, questions that a model proposes from the sources' sections) lose duplicates,
+are checked for relevance and quality, anonymised and rewritten to stand alone, and labelled by group and topics.
+There is no gold answer: `hoofbeat audit` asks general questions of every source and the others of their group's.
+
+What tells who asked is removed by rules before anything else sees a message: no step, no model and no file gets it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta
+
+from hoofbeat.prompts import Pack, load_pack, load_prompt
+from hoofbeat.recipes.anonymising import anonymise, find_identifiers, in_plain_words, possible_names, returned, tidy
+from hoofbeat.recipes.asking import stands_alone, strange_numbers, well_formed
+from hoofbeat.recipes.checks import sound
+from hoofbeat.recipes.harvest import BadRow, Candidate, read_harvest
+from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.questions_dedup import duplicate_tasks, exact_step, near_step
+from hoofbeat.recipes.recipe import Made, Recipe
+from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, drawn_for_review, read_labels, reviewed
+from hoofbeat.recipes.steps import RecipeStep, ask, check, sample, whole
+from hoofbeat.recipes.topics import GENERAL, group_step, groups_of, named_groups, routing, subtopic_step, topic_step
+from hoofbeat.recipes.workshop import Settings, TableFile, Workshop
+from hoofbeat.records import Document, Question, Section, Step
+
+__all__ = ["RECIPE", "SourceqaSettings"]
+
+CRITERIA = ("relevant", "anonymous", "stands alone")
+_COMMON_SITE = 3  # fewer questions than this from one site might lead to whoever asked there
+_WORD = re.compile(r"[^\W\d_]+")
+REMOVED = ("item", "kind", "count", "where")
+
+
+class SourceqaSettings(Settings, frozen=True, kw_only=True):
+    """Parameters of the recipe; the defaults are the paper's where it names one."""
+
+    FILES: ClassVar[tuple[str, ...]] = ("harvest", "reviews")
+    harvest: Annotated[
+        str | tuple[str, ...], Meta(description="Harvested questions, CSV or JSONL; [a.csv, b.jsonl] for several.")
+    ] = ""
+    propose: Annotated[
+        int, Meta(description="Questions a model proposes for a section, where there is no harvest.", ge=1, le=10)
+    ] = 2
+    sections: Annotated[
+        int, Meta(description="Sections of a source that questions are proposed for; 0 takes all.", ge=0)
+    ] = 3
+    section_words: Annotated[int, Meta(description="Fewest words of such a section.", ge=1)] = 40
+    pack: Annotated[str, Meta(description="Domain pack: groups, topics and words of the domain.")] = "transplant"
+    cosine: Annotated[float, Meta(description="Questions more alike than this are duplicates.", ge=0, le=1)] = 0.85
+    least_words: Annotated[int, Meta(description="Fewest words of a candidate.", ge=1)] = 3
+    most_words: Annotated[int, Meta(description="Most words of a candidate.", ge=1)] = 400
+    language: Annotated[str, Meta(description="Language of the questions; empty takes any.")] = "en"
+    double_check: Annotated[bool, Meta(description="Ask the second model about relevance, too.")] = True
+    question_words: Annotated[int, Meta(description="Most words of a rewritten question.", ge=5)] = 60
+    alike: Annotated[float, Meta(description="Least cosine of a rewritten question with its message.", ge=0, le=1)] = (
+        0.4
+    )
+    most_topics: Annotated[int, Meta(description="Most topics of a question.", ge=1)] = 3
+    draw: Annotated[int, Meta(description="Questions drawn at the end; 0 keeps all.", ge=0)] = 0
+    review_share: Annotated[float, Meta(description="Share of the questions that people look at.", ge=0, le=1)] = 0.1
+    reviews: Annotated[str, Meta(description="Reviewers' labels (JSONL or CSV) to apply.")] = ""  # fmt: skip
+
+
+# -- candidates
+
+
+def _candidates(shop: Workshop) -> list[tuple[str, Candidate | BadRow]]:
+    given = shop.settings.harvest
+    paths = [given] if isinstance(given, str) else list(given)
+    rows = read_harvest(Path(path) for path in paths if path)
+    return [(f"q{number:05d}", row) for number, row in enumerate(rows, start=1)]
+
+
+def _begin(shop: Workshop) -> Iterator[Item]:
+    """The harvest's rows, anonymised; without a harvest, places for questions to be proposed."""
+    shop.tables["anonymised"] = TableFile(REMOVED, [])
+    if not shop.settings.harvest:
+        yield from _slots(shop)
+        return
+    groups = {*groups_of(shop.corpus, load_pack(shop.settings.pack)), GENERAL}
+    rows = _candidates(shop)
+    sites = Counter(row.site for _, row in rows if isinstance(row, Candidate) and row.site)
+    for name, row in rows:
+        origin = Step(name="harvest", note=f"{row.file}, line {row.line}")
+        if isinstance(row, BadRow):
+            yield Item(id=name, values={"unusable": row.why}, lineage=(origin,))
+            continue
+        values: dict[str, Any] = {
+            "message": _anonymous(name, row.text, "message", shop),
+            "sha256": hashlib.sha256(row.text.encode()).hexdigest(),
+            **({"group": row.group} if row.group in groups else {}),
+        }
+        site = {"site": row.site} if sites[row.site] >= _COMMON_SITE else {}
+        year = {"year": row.year} if row.year else {}
+        yield Item(id=name, values=values, facets={"origin": "harvested", **site, **year}, lineage=(origin,))
+
+
+def _slots(shop: Workshop) -> Iterator[Item]:
+    number = 0
+    for document in shop.corpus.documents():
+        for place, section in _sections(document, shop):
+            for slot in range(shop.settings.propose):
+                number += 1
+                yield Item(
+                    id=f"q{number:05d}",
+                    documents=(document.id,),
+                    values={"section": place, "slot": slot},
+                    facets={"origin": "proposed"},
+                    lineage=(Step(name="section", note=f"{document.id}: {section.heading}"),),
+                )
+
+
+def _sections(document: Document, shop: Workshop) -> list[tuple[int, Section]]:
+    """Sections with enough words, so many of them drawn by the seed, in their order."""
+    fit = [
+        (place, section)
+        for place, section in enumerate(document.sections)
+        if len(document.section_text(section).split()) >= shop.settings.section_words
+    ]
+    most = shop.settings.sections
+    return sorted(shop.rng("sections", document.id).sample(fit, most)) if 0 < most < len(fit) else fit
+
+
+def _anonymous(item: str, text: str, what: str, shop: Workshop) -> str:
+    """A text without what identifies people; what was removed is noted by kind and place, never by its words."""
+    result = anonymise(text)
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for each in result.found:
+        places[each.kind].append(f"{each.start}-{each.end}")
+    rows = [(item, kind, len(where), f"{what} {', '.join(where)}") for kind, where in sorted(places.items())]
+    shop.tables["anonymised"] = TableFile(REMOVED, [*shop.tables["anonymised"].rows, *rows])
+    return result.text
+
+
+# -- steps
+
+
+def _steps(settings: SourceqaSettings) -> list[RecipeStep]:
+    pack = load_pack(settings.pack)
+    labels = _labels(settings.reviews)
+    again = [_relevance("relevance, second reader", pack, "second")] if settings.double_check else []
+    return [
+        check("read", _usable),
+        ask("propose", "sourceqa-propose", values=_proposal(pack), read=_proposed, when=lambda i: "slot" in i.values),
+        exact_step("exact duplicates", "message"),
+        near_step("near-duplicates", "message", settings.cosine, labels),
+        check("form", _form),
+        _relevance("relevance", pack, "model"),
+        *again,
+        ask("rewrite", "sourceqa-rewrite", values=_message(pack), read=_rewriting(_Removed())),
+        whole("faithfulness", _faithful),
+        near_step("near-duplicates, rewritten", "question", settings.cosine, labels),
+        group_step("group", "question", pack),
+        topic_step("topics", "question", pack, settings.most_topics),
+        subtopic_step("sub-topics", "question", pack, settings.most_topics),
+        sample("draw", settings.draw),
+        reviewed("review", settings.reviews, _verdict),
+    ]
+
+
+def _labels(path: str) -> Mapping[str, Sequence[ReviewLabel]]:
+    by_item: defaultdict[str, list[ReviewLabel]] = defaultdict(list)
+    for each in read_labels(Path(path)) if path else ():
+        by_item[each.item].append(each)
+    return by_item
+
+
+def _usable(item: Item, _shop: Workshop) -> Outcome:
+    why = item.get("unusable")
+    return Rejection(reason=str(why), details=item.lineage[0].note) if why else item
+
+
+def _proposal(pack: Pack) -> Any:
+    def values(item: Item, shop: Workshop) -> dict[str, object]:
+        document = shop.document(item.documents[0])
+        section = document.sections[item["section"]]
+        text = shop.fit(document.section_text(section), load_prompt("sourceqa-propose"))
+        return {
+            "reader": pack.reader,
+            "source_word": pack.source_word,
+            "count": shop.settings.propose,
+            "heading": section.heading,
+            "text": text,
+        }
+
+    return values
+
+
+def _proposed(item: Item, said: dict[str, Any], shop: Workshop) -> Outcome:
+    questions = [str(each) for each in said["questions"]]
+    if item["slot"] >= len(questions):
+        return Rejection(reason="fewer questions were proposed than asked for", details=f"{len(questions)} came")
+    document = shop.document(item.documents[0])
+    text = _anonymous(item.id, questions[item["slot"]], "proposal", shop)
+    section = document.section_text(document.sections[item["section"]])
+    most = shop.settings.question_words
+    return sound(text, what="proposed question", source=section, most_words=most) or item.put(message=text)
+
+
+def _form(item: Item, shop: Workshop) -> Outcome:
+    s = shop.settings
+    return well_formed(item["message"], least=s.least_words, most=s.most_words, language=s.language) or item
+
+
+def _relevance(name: str, pack: Pack, role: str) -> RecipeStep:
+    def read(item: Item, said: dict[str, Any], _shop: Workshop) -> Outcome:
+        reason = anonymise(str(said["reason"])).text
+        if said["verdict"] == "good":
+            return item.put(relevance=reason)
+        return Rejection(reason=f"judged {said['verdict']}", details=reason)
+
+    return ask(
+        name,
+        "sourceqa-relevance",
+        values=lambda item, _shop: {
+            "domain": pack.title,
+            "reader": pack.reader,
+            "source_word": pack.source_word,
+            "message": in_plain_words(item["message"]),
+        },
+        read=read,
+        role=role,
+    )
+
+
+def _message(pack: Pack) -> Any:
+    return lambda item, shop: {
+        "reader": pack.reader,
+        "message": in_plain_words(item["message"]),
+        "most": min(shop.settings.question_words, 40),
+    }
+
+
+class _Removed:
+    """What was removed from the harvest's messages, read again when it is first asked for and kept in memory only."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, list[str]] | None = None
+
+    def of(self, item: Item, shop: Workshop) -> list[str]:
+        """The words that were removed from one message."""
+        if self._words is None:
+            self._words = {
+                name: [clean[each.start : each.end] for each in find_identifiers(clean)]
+                for name, row in _candidates(shop)
+                if isinstance(row, Candidate) and (clean := tidy(row.text))
+            }
+        return self._words.get(item.id, [])
+
+
+def _rewriting(removed: _Removed) -> Any:
+    def read(item: Item, said: dict[str, Any], shop: Workshop) -> Outcome:
+        text = " ".join(tidy(str(said["question"])).split()).strip("\"'“”‘’ ")
+        # Checked before the text is put down: one that tells who asked must not reach any file.
+        wrong = _telling(text, removed.of(item, shop)) or sound(
+            text, what="rewritten question", source=item["message"], most_words=shop.settings.question_words
+        )
+        return wrong or stands_alone(text, shop.settings.language) or item.put(question=text)
+
+    return read
+
+
+def _telling(text: str, removed: Sequence[str]) -> Rejection | None:
+    """Why a rewritten question may not be kept: something removed is back, or something new identifies somebody."""
+    back = returned(text, removed)
+    if back:
+        return Rejection(reason="something removed came back", details=f"{len(back)} places")
+    new = Counter(each.kind for each in find_identifiers(text))
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(new.items()))
+    return Rejection(reason="the rewritten question identifies somebody", details=kinds) if new else None
+
+
+def _report(
+    questions: Sequence[Question], removed: _Removed, items: Sequence[Item], shop: Workshop
+) -> dict[str, object]:
+    """What was removed in all, and a last look at every question."""
+    kinds: Counter[str] = Counter()
+    for _, kind, count, _ in shop.tables["anonymised"].rows:
+        kinds[str(kind)] += int(str(count))
+    left = [q for q, item in zip(questions, items, strict=True) if _telling(q.text, removed.of(item, shop))]
+    assert not left, f"{left[0].id} tells who asked"
+    return {
+        "removed": dict(sorted(kinds.items())),
+        "candidates_with_identifiers": len({row[0] for row in shop.tables["anonymised"].rows}),
+        "questions_checked": len(questions),
+        "questions_with_identifiers": len(left),
+    }
+
+
+def _faithful(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+    """A rewritten question asks what its message asked: no strange numbers, and not about something else."""
+    if not items:
+        return []
+    encoder = shop.encoder()
+    asked = encoder.encode([item["question"] for item in items], shop.progress)
+    written = encoder.encode([in_plain_words(item["message"]) for item in items], shop.progress)
+    outcomes: list[Outcome] = []
+    for item, cosine in zip(items, (asked * written).sum(axis=1).round(4).tolist(), strict=True):
+        strange = strange_numbers(item["question"], in_plain_words(item["message"]))
+        if strange:
+            outcomes.append(Rejection(reason="the rewritten question has a new number", details=", ".join(strange)))
+        elif cosine < shop.settings.alike:
+            outcomes.append(Rejection(reason="the rewritten question asks something else", details=f"cosine {cosine}"))
+        else:
+            outcomes.append(item.put(alike=cosine))
+    return outcomes
+
+
+def _verdict(_item: Item, labels: Mapping[str, Sequence[ReviewLabel]]) -> Rejection | None:
+    for criterion in CRITERIA:
+        said = [label.value.strip().lower() in {"no", "0", "false"} for label in labels.get(criterion, ())]
+        if said and sum(said) * 2 > len(said):
+            return Rejection(reason=f"reviewers: not {criterion}", details=f"{sum(said)} of {len(said)}")
+    return None
+
+
+# -- questions
+
+
+def _finish(items: Sequence[Item], shop: Workshop) -> Made:
+    pack = load_pack(shop.settings.pack)
+    questions = tuple(
+        Question(id=item.id, text=item["question"], facets=item.facets, lineage=item.lineage) for item in items
+    )
+    shop.metrics["routing"] = routing(questions, shop.corpus, pack)
+    shop.metrics["anonymity"] = _report(questions, _Removed(), items, shop)
+    shop.metrics["question_words"] = _mean([len(question.text.split()) for question in questions])
+    groups = groups_of(shop.corpus, pack)
+    vocabulary = {word for document in shop.corpus.documents() for word in _WORD.findall(document.text.lower())}
+    waiting = [item for item in items if item.get("review") == "waiting"]
+    tasks = [
+        *duplicate_tasks(shop),
+        *(_task(item, "drawn") for item in drawn_for_review(waiting, shop, "questions", shop.settings.review_share)),
+        *(_task(item, why) for item in waiting if (why := _doubt(item, groups, pack))),
+        *(_task(item, "a word may be a name") for item in waiting if possible_names(item["question"], vocabulary)),
+    ]
+    return Made(questions=questions, review=tuple(tasks))
+
+
+def _doubt(item: Item, groups: Sequence[str], pack: Pack) -> str:
+    """Why a group should be looked at: the question names others than its own."""
+    named = named_groups(item["question"], groups, pack)
+    label = str(item.facets.get("group", GENERAL))
+    return f"names {', '.join(named)}, labelled {label}" if named and label not in named else ""
+
+
+def _task(item: Item, why: str) -> ReviewTask:
+    shown = {"message": str(item["message"]), "group": str(item.facets.get("group", ""))}
+    return ReviewTask(item=item.id, kind="question", criteria=CRITERIA, why=why, question=item["question"], shown=shown)
+
+
+def _mean(counts: Sequence[int]) -> float:
+    return round(sum(counts) / len(counts), 1) if counts else 0.0
+
+
+RECIPE = Recipe(
+    name="sourceqa",
+    title="Patients' questions for an audit of sources",
+    about="Harvested questions without duplicates and without their writers, for every source or for a group of them.",
+    settings=SourceqaSettings,
+    begin=_begin,
+    steps=_steps,
+    finish=_finish,
+)

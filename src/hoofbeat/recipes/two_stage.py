@@ -1,0 +1,80 @@
+"""Review in two stages: an annotator sees every item, an expert what the annotator flagged.
+
+The annotator says `ok` or `flag` of each criterion, the expert `keep` or `exclude` of each that was flagged. Labels
+come back as one file of both (`item`, `criterion`, `value`, `reviewer`, `note`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from hoofbeat.errors import InputError
+from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.reviewing import ReviewTask, read_labels
+from hoofbeat.recipes.steps import RecipeStep, check
+from hoofbeat.recipes.workshop import Workshop
+
+__all__ = ["review_tasks", "two_stage"]
+
+_ANNOTATOR = frozenset({"ok", "flag"})
+_EXPERT = frozenset({"keep", "exclude"})
+WAITING, FLAGGED, PASSED = "waiting for the annotator", "waiting for the expert", "passed"
+
+
+def two_stage(name: str, path: str, *, criteria: Sequence[str], forgiven: Sequence[str] = ()) -> RecipeStep:
+    """Apply the labels of both stages; what nobody has looked at goes on and waits.
+
+    An item that the expert excludes by a criterion is rejected, unless all those are `forgiven`.
+    """
+    labels = _read(path, criteria)
+
+    def judge(item: Item, _shop: Workshop) -> Outcome:
+        said = labels.get(item.id, {})
+        excluded = [each for each in criteria if "exclude" in said.get(each, ())]
+        serious = [each for each in excluded if each not in forgiven]
+        if serious:
+            return Rejection(reason="an expert excluded it in review", details=", ".join(excluded))
+        return item.put(review=_state(said, criteria))
+
+    return check(name, judge)
+
+
+def _state(said: Mapping[str, set[str]], criteria: Sequence[str]) -> str:
+    if any("flag" in said.get(each, ()) and not said[each] & _EXPERT for each in criteria):
+        return FLAGGED
+    return PASSED if all(said.get(each) for each in criteria) else WAITING
+
+
+def _read(path: str, criteria: Sequence[str]) -> dict[str, dict[str, set[str]]]:
+    labels: defaultdict[str, dict[str, set[str]]] = defaultdict(dict)
+    for label in read_labels(Path(path)) if path else ():
+        value = label.value.strip().lower()
+        if label.criterion not in criteria or value not in _ANNOTATOR | _EXPERT:
+            raise InputError(
+                f"the label {label.value!r} of {label.item} by {label.criterion!r} means nothing here",
+                where=path,
+                fix=f"criteria are {', '.join(criteria)}; an annotator says ok or flag, an expert keep or exclude",
+            )
+        labels[label.item].setdefault(label.criterion, set()).add(value)
+    return dict(labels)
+
+
+def review_tasks(
+    items: Sequence[Item], *, kind: str, criteria: Sequence[str], shown: Callable[[Item], dict[str, str]]
+) -> tuple[ReviewTask, ...]:
+    """What waits for whom: everything unlabelled for the annotator, what is flagged for the expert."""
+    waiting = [item for item in items if item["review"] in (WAITING, FLAGGED)]
+    return tuple(
+        ReviewTask(
+            item=item.id,
+            kind=kind,
+            criteria=tuple(criteria),
+            why=str(item["review"]),
+            step="review",
+            question=str(item["query"]),
+            shown=shown(item),
+        )
+        for item in waiting
+    )

@@ -1,0 +1,234 @@
+"""The recipe of OGCaReBench, stage by stage over an invented report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hoofbeat.benchmarks import Benchmark
+from hoofbeat.corpus import Corpus
+from hoofbeat.corpus.aging import aging_counts, refilter
+from hoofbeat.corpus.citations import load_citations
+from hoofbeat.corpus.filters.rarity import RarityLimits
+from hoofbeat.corpus.vocabularies import load_scheme
+from hoofbeat.errors import InputError
+from hoofbeat.models.wire import Trouble
+from hoofbeat.recipes.items import Item
+from hoofbeat.recipes.papers.ogcare import CRITERIA, RECIPE, OgcareSettings
+from hoofbeat.recipes.recipe import read_settings
+from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.store.tables import read_jsonl, read_tsv
+from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, REPORT, altered, build_one, ending, says
+from tests.recipes.support import Script, build, user_text
+
+
+def test_a_question_and_its_original(tmp_path: Path) -> None:
+    first, second = Script(says(), "first"), Script(says(), "second")
+    artefact = build_one(tmp_path, {"model": first, "second": second})
+    (question,) = Benchmark(artefact).questions
+    (original,) = Benchmark(artefact, "original").questions
+    assert (question.context, original.context) == (DISTRACTED, CONTEXT)
+    assert question.answer == original.answer == GOOD["ogcare-question"]["answer"]
+    assert question.id == original.id == REPORT.id
+    assert question.documents == (REPORT.id,)
+    quotes = [span.quote for span in question.evidence]
+    assert quotes == [
+        "this is the first fistula sealed with a cardiac septal occluder",
+        "A cardiac septal occluder was deployed across the tract",
+        "Surgery was ruled out because of portal hypertension",
+        "fibrin glue was washed away twice",
+    ]
+    assert all(REPORT.text[span.start : span.end] == span.quote for span in question.evidence)
+    assert question.facets["rarity"] == "unknown"
+    assert question.facets["year"] == "2024"
+    assert question.facets["specialty"] in {*load_scheme("ogcare").names, "unknown"}
+    assert [name for name, _ in second.requests] == ["ogcare-distract"]
+    assert first.count("ogcare-distract") == 0
+    assert artefact.manifest.models == {"model": "first", "second": "second"}
+    assert Benchmark(artefact).qrels() == {REPORT.id: {REPORT.id: 1}}
+
+
+def test_what_was_changed_is_listed(tmp_path: Path) -> None:
+    artefact = build_one(tmp_path)
+    rows = list(read_tsv(artefact.file("distraction.tsv")))
+    assert ("replaced", "54-year-old man presented", "61-year-old woman came in", "demographics") in [
+        (row["kind"], row["before"], row["after"], row["about"]) for row in rows
+    ]
+    assert any(row["kind"] == "inserted" and "dry eyes" in row["after"] for row in rows)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    assert len(item["changes"]) == len(rows)
+    for change in item["changes"]:
+        assert DISTRACTED[change["new_start"] : change["new_end"]] == change["after"]
+
+
+def test_the_writer_sees_what_came_before_the_step_and_nothing_that_tells_it(tmp_path: Path) -> None:
+    script = Script(says())
+    artefact = build_one(tmp_path, {"model": script})
+    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    assert [event["when"] for event in item["timeline"]] == ["before", "before", "before", "decisive", "after"]
+    facts = "\n".join(item["facts"])
+    assert "38,000" in facts
+    assert "occluder" not in facts
+    assert "output stopped" not in facts
+    distracting = next(request for name, request in script.requests if name == "ogcare-distract")
+    assert "occluder" not in user_text(distracting)
+
+
+def test_missing_quotes_are_tolerated_where_the_parameter_says_so(tmp_path: Path) -> None:
+    events = [
+        *GOOD["ogcare-timeline"]["events"],
+        {"quote": "words from nowhere at all", "when": "before"},
+    ]
+    script = says(altered("ogcare-timeline", events=events))
+    assert ending(build_one(tmp_path, script))[0] == "timeline"
+    artefact = build_one(tmp_path, script, unfound=1)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    assert len(item["timeline"]) == 5
+
+
+def test_a_sentence_that_tells_the_step_is_shortened_to_its_quote(tmp_path: Path) -> None:
+    told = "Surgery was ruled out because of portal hypertension, so a percutaneous cardiac septal occluder was chosen."
+    text = REPORT.text.replace("Surgery was ruled out because of portal hypertension, and", f"{told} Before that,")
+    events = [
+        *GOOD["ogcare-timeline"]["events"],
+        {"quote": "Surgery was ruled out because of portal hypertension", "when": "before"},
+    ]
+    document = msgspec.structs.replace(REPORT, text=text)
+    artefact = build_one(tmp_path, says(altered("ogcare-timeline", events=events)), document)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    assert "Surgery was ruled out because of portal hypertension" in item["facts"]
+
+
+def test_an_unfit_distraction_can_leave_the_original(tmp_path: Path) -> None:
+    for changed in (
+        altered("ogcare-distract", context=DISTRACTED.replace("900 mL", "90 mL")),
+        altered("ogcare-verify-distraction", core_kept="no"),
+        {"ogcare-distract": Trouble(kind="bad-request", message="no", retryable=False)},
+    ):
+        artefact = build_one(tmp_path, says(changed), on_bad_distraction="keep-original")
+        (question,) = Benchmark(artefact).questions
+        assert question.context == CONTEXT
+        assert question.facets["distracted"] == "no"
+        (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+        assert item["distraction_refused"]
+        assert list(read_tsv(artefact.file("distraction.tsv"))) == []
+
+
+def test_distraction_can_be_left_out(tmp_path: Path) -> None:
+    script = Script(says())
+    artefact = build_one(tmp_path, {"model": script}, distraction=False)
+    assert Benchmark(artefact).questions[0].context == CONTEXT
+    assert Benchmark(artefact).editions() == []
+    assert not artefact.has("distraction.tsv")
+    assert script.count("ogcare-distract") == script.count("ogcare-verify-distraction") == 0
+
+
+@pytest.mark.parametrize(
+    ("ratings", "rule", "kept"),
+    [
+        (((5, 4), (4, 4)), "mean", True),
+        (((5, 3), (4, 5)), "mean", True),
+        (((5, 3), (4, 5)), "each", False),
+        (((5, 4), (4, 3)), "mean", False),
+        (((2, 3), (5, 5)), "mean", False),
+    ],
+)
+def test_physicians_ratings(tmp_path: Path, ratings: tuple[tuple[int, ...], ...], rule: str, kept: bool) -> None:
+    waiting = list(read_jsonl(build_one(tmp_path).file("review.jsonl"), ReviewTask))
+    assert [(task.item, task.kind, task.criteria) for task in waiting] == [(REPORT.id, "likert", CRITERIA)]
+    file = tmp_path / "ratings.csv"
+    rows = [
+        f"{REPORT.id},{criterion},{value},r{number}"
+        for criterion, given in zip(CRITERIA, ratings, strict=True)
+        for number, value in enumerate(given)
+    ]
+    file.write_text("item,criterion,value,reviewer\n" + "\n".join(rows))
+    artefact = build_one(tmp_path, reviews=str(file), review_rule=rule)
+    assert len(Benchmark(artefact).questions) == kept
+    assert list(read_jsonl(artefact.file("review.jsonl"), ReviewTask)) == []
+    if not kept:
+        assert ending(artefact)[0] == "review"
+
+
+@pytest.mark.parametrize("value", ["good", "6", "0", "nan"])
+def test_a_rating_that_is_none_is_named(tmp_path: Path, value: str) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_text(f"item,criterion,value\n{REPORT.id},{CRITERIA[0]},{value}\n")
+    with pytest.raises(InputError, match="is no rating"):
+        build_one(tmp_path, reviews=str(file))
+
+
+def test_venue_year_and_promotion_come_before_any_call(tmp_path: Path) -> None:
+    script = Script(says())
+    for facets, settings, step in (
+        ({"year": "2024", "journal": "Nature"}, {}, "venue(medical)"),
+        ({"year": "2024"}, {"unknown_venue": "drop"}, "venue(medical)"),
+        ({"year": "2022"}, {}, "rare(no citations, year>2022)"),
+        ({"year": "2024"}, {"filters": "words>=5000"}, "words>=5000"),
+    ):
+        document = msgspec.structs.replace(REPORT, facets=facets)
+        artefact = build_one(tmp_path, {"model": script}, document, **settings)
+        assert ending(artefact)[0] == step
+    assert not script.requests
+    unknown = build_one(tmp_path, None, msgspec.structs.replace(REPORT, facets={}))
+    assert Benchmark(unknown).questions[0].facets["venue"] == "unknown"
+    assert Benchmark(unknown).questions[0].facets["year"] == "unknown"
+
+
+def test_questions_age(tmp_path: Path) -> None:
+    """Built on citations of its day, a benchmark is asked again of newer ones."""
+    other = msgspec.structs.replace(REPORT, id="invented-2")
+    then, now = tmp_path / "then.csv", tmp_path / "now.csv"
+    then.write_text("citing,cited,case_report\na,invented-1,yes\nb,invented-2,yes\n")
+    now.write_text(then.read_text() + "".join(f"n{n},invented-1,no\n" for n in range(4)))
+    artefact = build(tmp_path, RECIPE, [REPORT, other], OgcareSettings(citations=str(then)), says())
+    questions = Benchmark(artefact).questions
+    assert [question.facets["rarity"] for question in questions] == ["rare", "rare"]
+    assert [question.facets["cited_by"] for question in questions] == ["1", "1"]
+    corpus = Corpus.open(tmp_path / "corpus")
+    rows = refilter(questions, corpus.get, load_citations(now), RarityLimits(), before=load_citations(then))
+    assert [(row.question, row.state, row.cited_before, row.cited_now) for row in rows] == [
+        ("invented-1", "not rare", 1, 5),
+        ("invented-2", "rare", 1, 1),
+    ]
+    assert aging_counts(rows)["not rare"] == 1
+    again = build(tmp_path, RECIPE, [REPORT, other], OgcareSettings(citations=str(now)), says())
+    assert [question.id for question in Benchmark(again).questions] == ["invented-2"]
+
+
+def test_parameters_are_read_from_words() -> None:
+    settings = read_settings(RECIPE, {"distraction": "false", "year": "2020", "review_rule": "each"})
+    assert settings == OgcareSettings(distraction=False, year=2020, review_rule="each")
+
+
+def test_what_only_is_said_to_be_decisive_lies_by_its_place(tmp_path: Path) -> None:
+    """A weak model calls everything decisive; only what tells the step is."""
+    events = [{**event, "when": "decisive"} for event in GOOD["ogcare-timeline"]["events"]]
+    artefact = build_one(tmp_path, says(altered("ogcare-timeline", events=events)))
+    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    assert [event["when"] for event in item["timeline"]] == ["before", "before", "before", "decisive", "after"]
+
+
+def test_a_name_known_before_the_step_gives_nothing_away(tmp_path: Path) -> None:
+    """The step may be named after what the patient has; it must not be told by a name that only the step has."""
+    text = REPORT.text.replace("bile flowing", "a Zenker pouch and bile flowing")
+    step = altered("ogcare-significance", step="Zenker's septal occluder")
+    question = altered(
+        "ogcare-question",
+        answer="Zenker closure with a cardiac septal occluder.",
+        context=f"{CONTEXT} He has a Zenker pouch.",
+    )
+    script = says({**step, **question})
+    told = build_one(tmp_path, script)
+    assert ending(told) == ("question", "the question gives the answer away")
+    known = build_one(tmp_path, script, msgspec.structs.replace(REPORT, text=text), distraction=False)
+    assert len(Benchmark(known).questions) == 1
+
+
+def test_pointers_to_figures_and_references_do_not_reach_the_writer(tmp_path: Path) -> None:
+    text = REPORT.text.replace("for 6 weeks.", "for 6 weeks (Fig. 1, arrow) [3, 4].")
+    artefact = build_one(tmp_path, says(), msgspec.structs.replace(REPORT, text=text))
+    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    assert item["facts"][0].endswith("in the left flank for 6 weeks.")

@@ -1,0 +1,142 @@
+"""Grouping cases by diagnosis, choosing those that ask, and what is left of a case as its presentation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hoofbeat.corpus.vocabularies import load_vocabulary
+from hoofbeat.errors import HoofbeatError
+from hoofbeat.recipes.cases import choose_queries, group_cases, groups_of, only_presentation
+from hoofbeat.recipes.collecting import Shelf
+from hoofbeat.recipes.items import Item, Rejection
+from hoofbeat.recipes.stems import stem_spans, with_stem
+from hoofbeat.recipes.workshop import Settings
+from hoofbeat.records import Document, Section, Span
+from tests.recipes.support import a_workshop
+
+
+def test_names_of_one_condition_share_a_group() -> None:
+    names = [
+        "Sarcoidosis",
+        "sarcoidosis",
+        "pulmonary embolism",
+        "Pulmonary embolisms",
+        "systemic lupus erythematosus",
+        "SLE",
+        "type 1 diabetes mellitus",
+        "type 2 diabetes mellitus",
+        "carcinoma",
+        "carcinoma of the liver",
+    ]
+    assert groups_of(names) == [0, 0, 2, 2, 4, 4, 6, 7, 8, 9]
+    assert groups_of([]) == []
+
+
+def test_a_vocabulary_joins_other_names() -> None:
+    try:
+        vocabulary = load_vocabulary("icd10cm")
+    except HoofbeatError as err:
+        pytest.skip(f"needs ICD-10-CM: {err}")
+    names = ["Graves' disease", "toxic diffuse goiter", "Hashimoto thyroiditis"]
+    numbers = groups_of(names, [vocabulary])
+    assert numbers[0] != numbers[2]
+    assert groups_of(["nephroblastoma", "Wilms tumor"], [vocabulary]) in ([0, 0], [0, 1])
+
+
+def _case(id: str, diagnosis: str, **values: object) -> Item:
+    return Item(id=id, documents=(id,), values={"diagnosis": diagnosis, **values})
+
+
+def test_cases_with_too_few_fellows_are_turned_away(tmp_path: Path) -> None:
+    items = [_case("a", "sarcoidosis"), _case("b", "gout"), _case("c", "Sarcoidosis"), _case("d", "sarcoidosis")]
+    documents = [Document(id=item.id, title="", text="x") for item in items]
+    with a_workshop(tmp_path, documents, Settings(), lambda n, r: {}) as shop:
+        a, b, c, _ = group_cases("group", least=2, vocabularies=()).run(items, shop)
+        assert isinstance(a, Item)
+        assert a["fellows"] == ["c", "d"]
+        assert a["synonyms"] == ["Sarcoidosis"]
+        assert isinstance(b, Rejection)
+        assert b.reason == "too few cases of its diagnosis"
+        assert isinstance(c, Item)
+        assert c["group"] == a["group"]
+        four = group_cases("group", least=4, vocabularies=()).run(items, shop)
+        assert all(isinstance(each, Rejection) for each in four)
+
+
+def test_those_that_ask_are_not_found_and_some_are_left_to_find(tmp_path: Path) -> None:
+    ids = ["a", "b", "c", "x", "y"]
+    groups = {"a": "abc", "b": "abc", "c": "abc", "x": "xy", "y": "xy"}
+    items = [_case(id, "gout", group=groups[id], fellows=[each for each in groups[id] if each != id]) for id in ids]
+    documents = [Document(id=id, title="", text=f"The case of {id}.") for id in ids]
+    seen = set()
+    for seed in range(8):
+        shelf = Shelf(cases=True)
+        with a_workshop(tmp_path, documents, Settings(), lambda n, r: {}, seed=seed) as shop:
+            outcomes = choose_queries("queries", shelf, most=5).run(items, shop)
+            asking = [each for each in outcomes if isinstance(each, Item)]
+            assert len([each for each in asking if each["group"] == "abc"]) == 2
+            assert len([each for each in asking if each["group"] == "xy"]) == 1
+            left = {piece.id for piece in shelf.pieces(shop)}
+            for item in asking:
+                assert len(item["known"]) == 1
+                assert set(item["known"]) <= left
+                assert item.id not in left
+            seen.add(tuple(item.id for item in asking))
+    assert len(seen) > 1
+
+
+def _told(*sentences: str) -> tuple[Item, Document]:
+    body = " ".join(sentences)
+    text = f"Case presentation\n\n{body}\n"
+    section = Section(heading="Case presentation", level=1, start=0, body=19, end=len(text), role="case")
+    document = Document(id="r", title="", text=text, sections=(section,))
+    item = with_stem(_case("r", "sarcoidosis", synonyms=["Besnier-Boeck disease"]), document, stem_spans(document))
+    return item, document
+
+
+_OPENING = "A 40-year-old man came with a dry cough of two months (Fig. 1)."
+_HISTORY = "He was treated for asthma with inhalers ten years ago."
+_TESTS = "Calcium was 2.9 mmol/L [3, 4] and the hilar nodes were large."
+
+
+@pytest.mark.parametrize(
+    "telling",
+    [
+        "He was finally diagnosed and informed about it.",
+        "The biopsy was consistent with a granulomatous disorder.",
+        "He was treated with steroids.",
+        "He underwent excision of a node.",
+        "A lobectomy of the right lung was performed.",
+        "He was discharged in good health.",
+    ],
+)
+def test_the_presentation_ends_where_the_diagnosis_or_the_treatment_begins(tmp_path: Path, telling: str) -> None:
+    item, document = _told(_OPENING, _HISTORY, _TESTS, telling, "Nothing after this is shown.")
+    with a_workshop(tmp_path, [document], Settings(), lambda n, r: {}) as shop:
+        (outcome,) = only_presentation("presentation", least_words=10).run([item], shop)
+    assert isinstance(outcome, Item)
+    assert outcome["query"] == (
+        "A 40-year-old man came with a dry cough of two months. He was treated for asthma with inhalers ten years ago. "
+        "Calcium was 2.9 mmol/L and the hilar nodes were large."
+    )
+    assert outcome["answer"] == "sarcoidosis"
+
+
+def test_it_ends_before_the_words_that_prove_the_diagnosis(tmp_path: Path) -> None:
+    item, document = _told(_OPENING, _TESTS, "Granulomas without necrosis were found.")
+    start = document.text.index("Granulomas")
+    proven = item.proven(Span(document="r", start=start, end=start + 10, quote="Granulomas"))
+    with a_workshop(tmp_path, [document], Settings(), lambda n, r: {}) as shop:
+        (outcome,) = only_presentation("presentation", least_words=10).run([proven], shop)
+    assert isinstance(outcome, Item)
+    assert "Granulomas" not in outcome["query"]
+
+
+def test_a_case_told_from_its_end_is_turned_away(tmp_path: Path) -> None:
+    item, document = _told("A man was diagnosed and treated here.", _OPENING, _TESTS)
+    with a_workshop(tmp_path, [document], Settings(), lambda n, r: {}) as shop:
+        (outcome,) = only_presentation("presentation", least_words=10).run([item], shop)
+    assert isinstance(outcome, Rejection)
+    assert outcome.reason == "too little of the case is told before its diagnosis"

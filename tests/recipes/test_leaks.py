@@ -1,0 +1,181 @@
+"""The leak guard: every kind of mention with its words and kind, what must not fire, and the step made of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hoofbeat.corpus.vocabularies import Term, Vocabulary
+from hoofbeat.recipes.items import Item, Rejection
+from hoofbeat.recipes.leaks import Leak, find_leaks, leak_check
+from hoofbeat.recipes.workshop import Settings
+from hoofbeat.records import Document
+from tests.recipes.support import a_workshop
+
+VOCABULARY = Vocabulary.of(
+    "invented",
+    [
+        Term(code="D86.0", name="Sarcoidosis of lung", synonyms=("Boeck's sarcoid",)),
+        Term(code="Z99.1", name="Marblewood fever", synonyms=("river sawyer's ague", "MWF")),
+        Term(code="E05", name="Hyperthyroidism"),
+        Term(code="E03.9", name="Hypothyroidism, unspecified"),
+    ],
+)
+
+
+def leaks(text: str, diagnosis: str, **more: object) -> list[tuple[str, str]]:
+    found = find_leaks(text, diagnosis, **more)  # type: ignore[arg-type]
+    assert all(text[leak.start : leak.end] == leak.text for leak in found)
+    assert [leak.start for leak in found] == sorted(leak.start for leak in found)
+    return [(leak.text, leak.kind) for leak in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "diagnosis", "words", "kind"),
+    [
+        ("He had sarcoidosis.", "Sarcoidosis", "sarcoidosis", "name"),
+        ("A carcinoma of the left breast.", "breast carcinoma", "carcinoma of the left breast", "order"),
+        ("Tuberculous pleurisy.", "tuberculosis", "Tuberculous", "inflection"),
+        ("Known sarcodosis of the lung.", "sarcoidosis", "sarcodosis", "misspelling"),
+        ("He had Wegener's.", "granulomatosis with polyangiitis", "Wegener's", "eponym"),
+        ("He had hepatoma.", "hepatocellular carcinoma", "hepatoma", "synonym"),
+        ("Treated as SLE before.", "systemic lupus erythematosus", "SLE", "abbreviation"),
+        ("An appendectomy followed.", "acute appendicitis", "appendectomy", "procedure"),
+        ("Anti-tuberculous drugs.", "pulmonary tuberculosis", "Anti-tuberculous", "procedure"),
+        ("There was no evidence of sarcoidosis.", "sarcoidosis", "sarcoidosis", "negated"),
+        ("Sarcoidosis was ruled out.", "sarcoidosis", "Sarcoidosis", "negated"),
+        ("The haemorrhage in the adrenal gland.", "adrenal hemorrhage", "haemorrhage in the adrenal", "order"),
+        ("A sarcoid-\nosis of the skin.", "sarcoidosis", "sarcoid-\nosis", "name"),
+        ("A sarcoi\u00addosis.", "sarcoidosis", "sarcoi\u00addosis", "name"),
+    ],
+)
+def test_each_kind_of_mention(text: str, diagnosis: str, words: str, kind: str) -> None:
+    found = leaks(text, diagnosis)
+    assert (words, kind) in found
+
+
+def test_given_synonyms_count() -> None:
+    assert leaks("The marblewood ague came back.", "river fever") == []
+    assert leaks("The marblewood ague came back.", "river fever", synonyms=["Marblewood ague"]) == [
+        ("marblewood ague", "synonym")
+    ]
+
+
+def test_names_and_codes_of_vocabularies_count() -> None:
+    found = leaks("River sawyer's ague, coded Z99.1 (Z99), not MWF.", "Marblewood fever", vocabularies=[VOCABULARY])
+    assert found == [("River sawyer's ague", "term"), ("Z99.1", "code"), ("Z99", "code"), ("MWF", "negated")]
+    assert leaks("Coded Z98.1 and E05.", "Marblewood fever", vocabularies=[VOCABULARY]) == []
+
+
+def test_a_vocabulary_tells_another_word_from_a_misspelling() -> None:
+    assert leaks("He had hyperthyroidism.", "hypothyroidism", vocabularies=[VOCABULARY]) == []
+    assert leaks("He had hyperthyroidism.", "hypothyroidism") == []
+    assert leaks("He had hypothyroidsm.", "hypothyroidism", vocabularies=[VOCABULARY]) == [
+        ("hypothyroidsm", "misspelling")
+    ]
+    assert leaks("He had hypothyroidsm.", "hypothyroidism", least=1.0) == []
+
+
+def test_abbreviations_mean_what_their_document_says() -> None:
+    source = Document(id="d", title="", text="We report marblewood quay ague (MQA). A mean renal bulk (MRB) was taken.")
+    assert leaks("MQA was suspected.", "marblewood quay ague", source=source) == [("MQA", "abbreviation")]
+    assert leaks("MRB was small.", "marblewood river bane", source=source) == []
+    assert leaks("MQA was suspected.", "marblewood quay ague") == [("MQA", "abbreviation")]  # by its first letters
+    otherwise = "A mean quota of air (MQA) was measured. The MQA was normal."
+    assert leaks(otherwise, "marblewood quay ague") == []
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "words"),
+    [
+        ("1. Small bowel obstruction due to gallstone ileus", "gallstone ileus"),
+        ("Acute promyelocytic leukemia (APL) with coagulopathy", "promyelocytic leukemia"),
+        ("Tuberculosis of the spine (Pott's disease)", "Pott disease"),
+        ("Gout; chronic renal failure", "renal failure"),
+        ("Mucormycosis and renal abscess", "an abscess of the kidney"),
+        ("Sarcoidosis, pulmonary", "sarcoidosis"),
+        ("Granulomatosis with polyangiitis", "granulomatosis with polyangiitis"),
+    ],
+)
+def test_a_diagnosis_as_models_write_it_is_taken_apart(diagnosis: str, words: str) -> None:
+    assert leaks(f"He was told of {words} then.", diagnosis)
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "text"),
+    [
+        ("Granulomatosis with polyangiitis", "Biopsy showed granulomas."),
+        ("Acute pancreatitis with pleural effusion", "A pleural effusion was seen on the left."),
+        ("glucose-6-phosphate dehydrogenase deficiency", "Glucose was 90 and phosphate was normal."),
+        ("systemic lupus erythematosus", "Lupus anticoagulant and rheumatoid factor were absent."),
+        ("endometriosis", "The endometrial stripe was thin."),
+        ("Wilson disease", "John Wilson and Dr. Wilson came. Wilson et al. described it."),
+        ("Still's disease", "Still, she was tired. She sat still."),
+        ("pneumonia", "The organism was not found; its mechanism is unclear."),
+        ("Pacemaker infection", "A pacemaker had been implanted."),
+        ("acute disease", "The patient came by bus."),
+    ],
+)
+def test_what_is_no_mention(diagnosis: str, text: str) -> None:
+    assert leaks(text, diagnosis) == []
+
+
+@pytest.mark.parametrize("diagnosis", ["", "  ", "?!", "\x00"])
+def test_no_diagnosis_gives_nothing_away(diagnosis: str) -> None:
+    assert find_leaks("He had gout.", diagnosis) == []
+
+
+def test_hostile_input_is_harmless() -> None:
+    for text in ("(" * 20_000, "a-" * 20_000, "gout " * 5_000, "\u00ad" * 10_000, "A1B" * 5_000):
+        find_leaks(text, "(((gout [.*] \\", synonyms=["[" * 100, "+" * 100])
+    assert find_leaks("gout " * 1000, "gout")[-1] == Leak(start=4995, end=4999, text="gout", form="gout", kind="name")
+    find_leaks("He had gout.", "and with of, " * 500)
+
+
+SOURCE = Document(
+    id="d", title="", text="A man of 40 came with a cough. Biopsy proved sarcoidosis of the lung. He went home."
+)
+STEP = leak_check("leaks")
+
+
+def judged(tmp_path: Path, stem: str, **more: object) -> Item | Rejection:
+    item = Item(id="i", documents=("d",), values={"stem": stem, "diagnosis": "Sarcoidosis", **more})
+    with a_workshop(tmp_path, [SOURCE], Settings(), lambda _name, _request: {}) as shop:
+        (outcome,) = STEP.run([item], shop)
+    assert isinstance(outcome, Item | Rejection)
+    return outcome
+
+
+def test_the_step_rejects_with_the_words_and_their_place_in_the_source(tmp_path: Path) -> None:
+    outcome = judged(tmp_path, "A man of 40 came with a cough. Biopsy proved sarcoidosis of the lung.")
+    assert isinstance(outcome, Rejection)
+    assert outcome.reason == "the stem gives the answer away"
+    assert "'sarcoidosis' (name of Sarcoidosis)" in outcome.details
+    assert outcome.span is not None
+    assert SOURCE.text[outcome.span.start : outcome.span.end] == outcome.span.quote == "sarcoidosis"
+
+
+def test_a_rewritten_stem_has_no_place_in_the_source(tmp_path: Path) -> None:
+    outcome = judged(tmp_path, "Someone has sarcoidosis, they say.")
+    assert isinstance(outcome, Rejection)
+    assert outcome.span is None
+
+
+def test_a_clean_stem_goes_on_unchanged(tmp_path: Path) -> None:
+    outcome = judged(tmp_path, "A man of 40 came with a cough.", synonyms=["Boeck's disease"])
+    assert isinstance(outcome, Item)
+    assert outcome.lineage == ()
+
+
+def test_a_synonym_of_the_item_counts(tmp_path: Path) -> None:
+    outcome = judged(tmp_path, "He had the marblewood ague.", synonyms=["marblewood ague"])
+    assert isinstance(outcome, Rejection)
+
+
+def test_denied_mentions_may_be_let_through(tmp_path: Path) -> None:
+    item = Item(id="i", documents=("d",), values={"stem": "No evidence of sarcoidosis.", "diagnosis": "sarcoidosis"})
+    with a_workshop(tmp_path, [SOURCE], Settings(), lambda _name, _request: {}) as shop:
+        assert isinstance(STEP.run([item], shop)[0], Rejection)
+        assert STEP.run([item], shop)[0] != item
+        assert leak_check("lenient", negated=False).run([item], shop)[0] == item

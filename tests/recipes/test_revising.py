@@ -1,0 +1,150 @@
+"""The two-level check: who is asked, which revisions are made, what keeps an item out, when a sample passes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hoofbeat.errors import InputError
+from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.revising import LEVEL_1, LEVEL_2, draw_sample, findings_step, review_tasks, revise
+from hoofbeat.recipes.workshop import Settings, Workshop
+from hoofbeat.records import Document
+from tests.recipes.support import a_workshop
+
+TEXT = "An invented man was pale. Sodium was 120 mmol/L. He felt well."
+DOCUMENTS = [Document(id=f"d{n}", title="Invented", text=TEXT) for n in range(10)]
+OPTIONS = [{"text": name, "origin": "stem"} for name in ("Gout", "Mumps", "Measles")]
+
+
+def _items() -> list[Item]:
+    values: dict[str, Any] = {
+        "stem": TEXT[:25],
+        "stem_spans": [[0, 25]],
+        "diagnosis": "Scurvy",
+        "options": [{"text": "Scurvy", "origin": "correct"}, *OPTIONS],
+    }
+    return [Item(id=each.id, documents=(each.id,), values=values) for each in DOCUMENTS]
+
+
+def _reviews(folder: Path, *rows: tuple[str, str, str] | tuple[str, str, str, str]) -> str:
+    path = folder / "reviews.jsonl"
+    lines = (dict(zip(("item", "criterion", "value", "reviewer"), row, strict=False)) for row in rows)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(path)
+
+
+def _kept(outcomes: list[Outcome]) -> list[Item]:
+    return [each for each in outcomes if isinstance(each, Item)]
+
+
+def _drawn(shop: Workshop, share: float = 0.3) -> list[Item]:
+    return _kept(list(draw_sample("sample", share).run(_items(), shop)))
+
+
+def test_every_item_has_a_first_reader_and_the_sample_a_second(tmp_path: Path) -> None:
+    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}) as shop:
+        items = _drawn(shop)
+        tasks = review_tasks(items, shop, "Which?")
+        assert [item["level"] for item in items].count(2) == 3
+        assert [task.item for task in tasks if task.criteria == LEVEL_1] == [item.id for item in items]
+        assert [task.item for task in tasks if task.criteria == LEVEL_2] == [i.id for i in items if i["level"] == 2]
+        assert tasks[0].shown["source"] == TEXT
+        assert _drawn(shop) == items
+        assert {item["level"] for item in _drawn(shop, 0)} == {1}
+
+
+def _revised(tmp_path: Path, criterion: str, value: str) -> Outcome:
+    path = _reviews(tmp_path, ("d0", criterion, value, "r"))
+    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}) as shop:
+        outcomes = revise("revise", path, least_options=3, least=0.9).run(_items(), shop)
+    assert list(outcomes[1:]) == _items()[1:]
+    return outcomes[0]
+
+
+def test_revisions_are_carried_out(tmp_path: Path) -> None:
+    less = _revised(tmp_path, "drop option", "gout.")
+    assert isinstance(less, Item)
+    assert {each["text"] for each in less["options"]} == {"Scurvy", "Mumps", "Measles"}
+    more = _revised(tmp_path, "add to stem", "Sodium was 120 mmol/L.")
+    assert isinstance(more, Item)
+    assert more["stem"] == "An invented man was pale.\n\nSodium was 120 mmol/L."
+    joined = _revised(tmp_path, "add to stem", "man was pale. Sodium was 120 mmol/L.")
+    assert isinstance(joined, Item)
+    assert joined["stem"] == TEXT[: TEXT.index(" He felt")]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "value", "reason"),
+    [
+        ("drop option", "Scurvy", "a revision drops what is not a wrong option"),
+        ("drop option", "Ebola", "a revision drops what is not a wrong option"),
+        ("add to stem", "Potassium was low.", "a revision adds words that are not in the source"),
+        ("add to stem", "", "a revision adds words that are not in the source"),
+    ],
+)
+def test_a_revision_that_cannot_be_is_a_reason(tmp_path: Path, criterion: str, value: str, reason: str) -> None:
+    outcome = _revised(tmp_path, criterion, value)
+    assert isinstance(outcome, Rejection)
+    assert outcome.reason == reason
+
+
+def _checked(tmp_path: Path, action: Any, *rows: Any) -> tuple[list[Outcome], Any, list[Any]]:
+    path = _reviews(tmp_path, *rows) if rows else ""
+    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}) as shop:
+        items = _drawn(shop, 1.0)
+        step = findings_step("review", path, action=action, least_passed=0.8)
+        outcomes = list(step.run(items, shop))
+        return outcomes, shop.metrics["two-level check"], list(shop.tables["revisions"].rows)
+
+
+def test_without_labels_everything_waits(tmp_path: Path) -> None:
+    outcomes, verdict, rows = _checked(tmp_path, "revise")
+    assert {item["review"] for item in _kept(outcomes)} == {"waiting"}
+    assert (verdict["verdict"], verdict["level 1"], rows) == ("waiting", {"waiting": 10}, [])
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [("revise", "waits for its revision"), ("reject", "a reviewer's finding: missing information")],
+)
+def test_an_open_finding_keeps_an_item_out(tmp_path: Path, action: str, reason: str) -> None:
+    outcomes, _, rows = _checked(tmp_path, action, ("d3", "missing information", "fail", "s"))
+    (rejection,) = [each for each in outcomes if isinstance(each, Rejection)]
+    assert outcomes.index(rejection) == 3
+    assert rejection.reason == reason
+    assert rows[0][:4] == ("d3", 1, "missing information", "s")
+
+
+def test_a_revision_or_a_later_pass_settles_a_finding(tmp_path: Path) -> None:
+    outcomes, _, rows = _checked(
+        tmp_path,
+        "revise",
+        ("d1", "options overlap", "fail", "s"),
+        ("d1", "drop option", "Gout", "t"),
+        ("d2", "clarity", "fail", "p"),
+        ("d2", "clarity", "pass", "p"),
+        ("d4", "clarity", "fail", "p"),
+        ("d4", "clarity", "pass", "q"),
+    )
+    assert [place for place, each in enumerate(outcomes) if isinstance(each, Rejection)] == [4]
+    assert [(row[0], row[-1]) for row in rows] == [("d1", "revised"), ("d4", "to be revised")]
+
+
+def test_the_sample_passes_when_enough_of_it_does(tmp_path: Path) -> None:
+    good: list[Any] = [(f"d{n}", "clarity", "pass", "p") for n in range(8)]
+    bad: list[Any] = [(f"d{n}", "factual accuracy", "wrong dose", "p") for n in (8, 9)]
+    _, verdict, _ = _checked(tmp_path, "revise", *good, *bad)
+    assert (verdict["share of the sample passed"], verdict["verdict"]) == (0.8, "passed")
+    _, verdict, _ = _checked(tmp_path, "revise", *good[1:], ("d0", "clarity", "no", "p"), *bad)
+    assert (verdict["share of the sample passed"], verdict["verdict"]) == (0.7, "not passed")
+    _, verdict, _ = _checked(tmp_path, "revise", *good)
+    assert verdict["verdict"] == "waiting"
+
+
+def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="can't be read"):
+        revise("revise", str(tmp_path / "nothing.jsonl"), least_options=3, least=0.9)

@@ -1,0 +1,193 @@
+"""Stems: which parts of a report they take, that they stay verbatim, where they end; over invented and real reports."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hoofbeat.corpus import Corpus, import_corpus
+from hoofbeat.recipes.items import Item, Rejection
+from hoofbeat.recipes.stems import (
+    complete,
+    cut_before,
+    long_enough,
+    missing_parts,
+    sentences,
+    several_patients,
+    spans_of,
+    stem_evidence,
+    stem_place,
+    stem_spans,
+    stem_text,
+    take_stem,
+    trim_treatment,
+    with_stem,
+)
+from hoofbeat.recipes.workshop import Settings
+from hoofbeat.records import Document, Figure, Section
+from tests.helpers import shared_data
+from tests.recipes.support import a_workshop
+
+OPENING = "A 40-year-old invented man presented with fever."
+TESTS = "Haemoglobin was 80 g/L. CT showed a mass (Figure 1)."
+CAPTION = "Figure 1. CT of the abdomen with the mass."
+
+
+def _report(*parts: tuple[str, str, str], figure: str = "", files: tuple[str, ...] = ()) -> Document:
+    """A report of (heading, role, text)."""
+    text, sections = "", []
+    for heading, role, body in parts:
+        start = len(text)
+        text += heading + "\n\n" if heading else ""
+        begin = len(text)
+        text += body
+        sections.append(Section(heading=heading, level=1, start=start, body=begin, end=len(text), role=role))
+        text += "\n\n"
+    at = text.find(figure) if figure else -1
+    figures = (
+        (Figure(id="f1", label="Figure 1", caption=figure, files=files, start=at, end=at + len(figure)),)
+        if at >= 0
+        else ()
+    )
+    return Document(id="d", title="Invented", text=text.strip(), sections=tuple(sections), figures=figures)
+
+
+STRUCTURED = _report(
+    ("Introduction", "introduction", "Tumours are rare."),
+    ("History", "patient", OPENING),
+    ("Imaging", "tests", f"{TESTS}\n\n{CAPTION}"),
+    ("Diagnosis", "diagnosis", "It was a lymphoma."),
+    ("Treatment", "treatment", "Chemotherapy was given."),
+    ("Imaging after treatment", "tests", "The mass was gone."),
+    ("Discussion", "discussion", "Lymphoma is common."),
+    figure=CAPTION,
+)
+
+
+def test_a_structured_report_gives_history_and_tests_with_their_headings_and_no_caption() -> None:
+    spans = stem_spans(STRUCTURED)
+    assert stem_text(STRUCTURED, spans) == f"History\n\n{OPENING}\n\nImaging\n\n{TESTS}"
+    assert [span.quote for span in stem_evidence(STRUCTURED, spans)] == [
+        STRUCTURED.text[start:end] for start, end in spans
+    ]
+
+
+def test_places_in_the_stem_are_places_in_the_source() -> None:
+    spans = stem_spans(STRUCTURED)
+    text = stem_text(STRUCTURED, spans)
+    for word in ("History", "fever", "Imaging", "mass"):
+        place = stem_place(spans, text.index(word))
+        assert STRUCTURED.text[place : place + len(word)] == word
+    assert stem_place((), 5) == 0
+
+
+def test_a_cut_takes_the_sentence_and_all_after_it_and_no_heading_stays_alone() -> None:
+    spans = stem_spans(STRUCTURED)
+    mass = STRUCTURED.text.index("a mass")
+    assert stem_text(STRUCTURED, cut_before(STRUCTURED, spans, mass)).endswith("Haemoglobin was 80 g/L.")
+    first = STRUCTURED.text.index("80 g/L")
+    assert stem_text(STRUCTURED, cut_before(STRUCTURED, spans, first)) == f"History\n\n{OPENING}"
+    assert cut_before(STRUCTURED, spans, 0) == ()
+    assert cut_before(STRUCTURED, spans, len(STRUCTURED.text)) == spans
+
+
+def _narrative(body: str) -> str:
+    document = _report(("Case report", "case", body), ("Discussion", "discussion", "Nothing."))
+    return stem_text(document, stem_spans(document))
+
+
+def test_a_case_told_in_one_section_ends_at_its_outcome() -> None:
+    assert _narrative(f"{OPENING} {TESTS} He was discharged. At follow-up he was well.") == f"{OPENING} {TESTS}"
+
+
+def test_a_discharge_before_the_patient_comes_back_is_part_of_the_case() -> None:
+    told = f"{OPENING} He was discharged. He returned to the clinic with pain. {TESTS}"
+    assert _narrative(f"{told} At follow-up he was well.") == told
+
+
+def test_a_caption_run_into_a_paragraph_is_left_out() -> None:
+    body = f"{OPENING} The scan was normal.Figure 2 Axial scan of the lymphoma.\n\nHe felt better."
+    assert _narrative(body) == f"{OPENING} The scan was normal.\n\nHe felt better."
+
+
+def test_treatment_at_the_end_is_trimmed_and_tests_stay() -> None:
+    document = _report(("Case report", "case", f"{OPENING} {TESTS} He underwent surgery. Antibiotics were given."))
+    trimmed = trim_treatment(document, stem_spans(document))
+    assert stem_text(document, trimmed) == f"{OPENING} {TESTS}"
+    tested = _report(("Case report", "case", f"{OPENING} He underwent biopsy of the mass."))
+    assert trim_treatment(tested, stem_spans(tested)) == stem_spans(tested)
+
+
+def test_parts_are_told_by_sections_or_by_the_case() -> None:
+    assert missing_parts(STRUCTURED, by="sections") == []
+    whole = f"{OPENING} CT showed a mass. Lymphoma was diagnosed. He underwent chemotherapy."
+    narrative = _report(("Case report", "case", whole))
+    assert missing_parts(narrative) == []
+    assert missing_parts(narrative, by="sections") == ["patient", "tests", "diagnosis", "treatment"]
+    assert missing_parts(_report(("Case report", "case", f"{OPENING} CT showed a mass. He felt better."))) == [
+        "diagnosis",
+        "treatment",
+    ]
+    concluded = _report(("Case report", "case", f"{OPENING} He underwent surgery after CT."),
+                        ("Conclusion", "conclusion", "The diagnosis was a lymphoma."))  # fmt: skip
+    assert missing_parts(concluded) == []
+    assert missing_parts(Document(id="x", title="", text="")) == ["patient", "tests", "diagnosis", "treatment"]
+
+
+@pytest.mark.parametrize(
+    ("images", "files", "reason"),
+    [
+        ("any", (), ""),
+        ("captions", (), ""),
+        ("files", (), "no image in patient information or test results"),
+        ("files", ("images/x.png",), ""),
+    ],
+)
+def test_images_may_be_asked_for(tmp_path: Path, images: str, files: tuple[str, ...], reason: str) -> None:
+    parts = [(s.heading, s.role, STRUCTURED.section_text(s)) for s in STRUCTURED.sections]
+    document = _report(*parts, figure=CAPTION, files=files)
+    with a_workshop(tmp_path, [document], Settings(), lambda *_: {}) as shop:
+        step = complete("complete", by="sections", images=images)  # type: ignore[arg-type]
+        (outcome,) = step.run([Item(id="d", documents=("d",))], shop)
+    assert (outcome.reason if isinstance(outcome, Rejection) else "") == reason
+
+
+def test_reports_of_several_patients_have_no_stem(tmp_path: Path) -> None:
+    two = _report(("Case 1", "case", OPENING), ("Case 2", "case", OPENING))
+    assert several_patients(two)
+    assert not several_patients(STRUCTURED)
+    none = Document(id="e", title="", text="Nothing.")
+    with a_workshop(
+        tmp_path, [two, none, msgspec.structs.replace(STRUCTURED, id="s")], Settings(), lambda *_: {}
+    ) as shop:
+        items = [Item(id=id, documents=(id,)) for id in ("d", "e", "s")]
+        first, second, third = take_stem("stem").run(items, shop)
+        assert first == Rejection(reason="the report tells of several patients")
+        assert second == Rejection(reason="no section with patient information or test results")
+        assert isinstance(third, Item)
+        assert third["stem"].startswith("History")
+        (short,) = long_enough("length", 500).run([third], shop)
+        assert isinstance(short, Rejection)
+
+
+def test_stems_of_real_reports_are_verbatim_and_without_captions(tmp_path: Path) -> None:
+    corpus = Corpus(import_corpus([shared_data("case_reports.jsonl.gz")], tmp_path / "reports", workers=1))
+    stems = 0
+    for document in corpus:
+        spans = stem_spans(document)
+        stems += bool(spans)
+        assert list(spans) == sorted(spans)
+        assert all(start < end <= len(document.text) for start, end in spans)
+        assert all(first[1] <= second[0] for first, second in pairwise(spans))
+        for figure in document.figures:
+            assert not any(
+                start < figure.end and figure.start < end for start, end in spans if figure.end > figure.start
+            )
+        if spans:
+            item = with_stem(Item(id="x"), document, spans)
+            assert spans_of(item) == spans
+            assert all(document.text[start:end] in item["stem"] for start, end in sentences(document, spans))
+    assert stems > 0.95 * len(corpus)

@@ -1,0 +1,67 @@
+"""Review in two stages: who waits for whom, what an expert excludes, what is forgiven."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hoofbeat.errors import InputError
+from hoofbeat.recipes.items import Item, Rejection
+from hoofbeat.recipes.two_stage import review_tasks, two_stage
+from hoofbeat.recipes.workshop import Settings
+from hoofbeat.records import Document
+from tests.recipes.support import a_workshop
+
+_CRITERIA = ("query", "reasoning", "support")
+_OK = [("query", "ok"), ("reasoning", "ok"), ("support", "ok")]
+
+
+def _reviewed(tmp_path: Path, labels: list[tuple[str, str]]) -> Item | Rejection:
+    file = tmp_path / "labels.csv"
+    rows = "".join(f"one,{criterion},{value},r\n" for criterion, value in labels)
+    file.write_text(f"item,criterion,value,reviewer\n{rows}")
+    step = two_stage("review", str(file), criteria=_CRITERIA, forgiven=("reasoning",))
+    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), lambda n, r: {}) as shop:
+        (outcome,) = step.run([Item(id="one", values={"query": "Which?"})], shop)
+    assert isinstance(outcome, Item | Rejection)
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("labels", "state"),
+    [
+        ([], "waiting for the annotator"),
+        (_OK[:2], "waiting for the annotator"),
+        (_OK, "passed"),
+        ([*_OK[:2], ("support", "flag")], "waiting for the expert"),
+        ([*_OK[:2], ("support", "flag"), ("support", "keep")], "passed"),
+        ([*_OK[:2], ("support", "Flag "), ("query", "flag"), ("support", "keep")], "waiting for the expert"),
+        ([*_OK, ("reasoning", "flag"), ("reasoning", "exclude")], "passed"),
+    ],
+)
+def test_states(tmp_path: Path, labels: list[tuple[str, str]], state: str) -> None:
+    outcome = _reviewed(tmp_path, labels)
+    assert isinstance(outcome, Item)
+    assert outcome["review"] == state
+
+
+def test_an_expert_excludes(tmp_path: Path) -> None:
+    outcome = _reviewed(tmp_path, [*_OK[:2], ("support", "flag"), ("support", "exclude"), ("reasoning", "exclude")])
+    assert isinstance(outcome, Rejection)
+    assert outcome.reason == "an expert excluded it in review"
+    assert outcome.details == "reasoning, support"
+
+
+@pytest.mark.parametrize("label", [("query", "maybe"), ("beauty", "ok")])
+def test_labels_that_mean_nothing_are_refused(tmp_path: Path, label: tuple[str, str]) -> None:
+    with pytest.raises(InputError, match="means nothing here"):
+        _reviewed(tmp_path, [label])
+
+
+def test_tasks_are_for_what_waits() -> None:
+    states = {"a": "waiting for the annotator", "b": "waiting for the expert", "c": "passed"}
+    items = [Item(id=id, values={"query": id, "review": state}) for id, state in states.items()]
+    tasks = review_tasks(items, kind="three-criteria", criteria=_CRITERIA, shown=lambda item: {"id": item.id})
+    assert [(task.item, task.why) for task in tasks] == [("a", states["a"]), ("b", states["b"])]
+    assert tasks[0].shown == {"id": "a"}
