@@ -47,8 +47,8 @@ def refilter(
 ) -> list[Aged]:
     """A row for each question and source document, in their order; `document` looks one up (`Corpus.get`).
 
-    Counts before come from `before`, or else from the marks that the rarity filter left on the documents. A question
-    that names no document has no row.
+    Counts before come from `before`, or else from the marks that the rarity filter left on documents or
+    questions. A question that names no document has no row.
     """
     rows: list[Aged] = []
     for question in questions:
@@ -58,7 +58,7 @@ def refilter(
             except InputError:
                 rows.append(Aged(question=question.id, document=id, state="no document", why="not in this corpus"))
                 continue
-            rows.append(_aged(question.id, found, citations, limits, before))
+            rows.append(_aged(question, found, citations, limits, before))
     return rows
 
 
@@ -78,7 +78,7 @@ def aging_table(rows: Sequence[Aged]) -> list[tuple[object, ...]]:
 
 
 def _aged(
-    question: str, document: Document, citations: Citations, limits: RarityLimits, before: Citations | None
+    question: Question, document: Document, citations: Citations, limits: RarityLimits, before: Citations | None
 ) -> Aged:
     now = citations.of(document)
     verdict = rarity(document, now, limits)
@@ -88,9 +88,9 @@ def _aged(
         then = before.of(document)
         cited, others = (then.total, then.not_case_reports) if then else (None, None)
     else:
-        cited, others = _mark(document, "cited_by"), _mark(document, "cited_by_other")
+        cited, others = (_mark(document, question, name) for name in ("cited_by", "cited_by_other"))
     return Aged(
-        question=question,
+        question=question.id,
         document=document.id,
         state=state,
         cited_before=cited,
@@ -101,6 +101,8 @@ def _aged(
     )
 
 
-def _mark(document: Document, name: str) -> int | None:
-    value = next(iter(facet_values(document, name)), "")
+def _mark(document: Document, question: Question, name: str) -> int | None:
+    """The count that the rarity filter left on the document, or a recipe on a question of one document."""
+    values = facet_values(document, name) or (facet_values(question, name) if len(question.documents) == 1 else [])
+    value = next(iter(values), "")
     return int(value) if value.isdecimal() else None

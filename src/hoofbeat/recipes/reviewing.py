@@ -51,12 +51,16 @@ class ReviewLabel(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def drawn_for_review(items: Sequence[Item], shop: Workshop, step: str, share: float) -> list[Item]:
-    """A seeded share of the items, at least one where there are any and the share is not 0; in the items' order."""
+    """A seeded share of the items, at least one where there are any and the share is not 0; in the items' order.
+
+    Each item has a number of its own, so that one more or less item changes little of who is drawn.
+    """
     if not items or share <= 0:
         return []
     count = min(len(items), max(1, math.ceil(len(items) * share)))
-    drawn = set(shop.rng("review", step).sample(range(len(items)), count))
-    return [item for place, item in enumerate(items) if place in drawn]
+    order = sorted(items, key=lambda item: (shop.rng("review", step, item.id).random(), item.id))
+    drawn = {item.id for item in order[:count]}
+    return [item for item in items if item.id in drawn]
 
 
 def read_labels(path: Path) -> list[ReviewLabel]:
