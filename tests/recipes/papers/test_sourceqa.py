@@ -60,6 +60,8 @@ def _rule(name: str, request: ChatRequest) -> object:
     low = shown.lower()
     if name == "sourceqa-relevance":
         return {"reason": "It is said so.", "verdict": "administrative" if "insurance" in low else "good"}
+    if name == "sourceqa-same":
+        return {"reason": "both ask the same", "verdict": "same"}
     if name == "sourceqa-rewrite":
         questions = [" ".join(part.split()) for part in re.findall(r"[^.?!\n]+\?", shown)]
         known = f"What is known about {' '.join(shown.split()[:20])}?"
@@ -286,6 +288,23 @@ def test_a_bad_proposal_is_turned_away(tmp_path: Path, said: str) -> None:
     assert all(
         reason.startswith(("the proposed question", "in another language", "the same words")) for reason in reasons
     ), reasons
+
+
+def test_a_rewriting_that_a_reader_calls_different_is_rejected(tmp_path: Path) -> None:
+    def says(name: str, request: ChatRequest) -> object:
+        if name == "sourceqa-same" and "drive my car" in user_text(request):
+            return {"reason": "it asks of another substance, says Maria", "verdict": "different"}
+        return _rule(name, request)
+
+    settings = SourceqaSettings(harvest=_harvest(tmp_path, MESSAGES))
+    artefact = _build(tmp_path, settings, says)
+    assert "q00001" not in {question.id for question in Benchmark(artefact).questions}
+    rejected = _rejected(artefact)["q00001"]
+    assert rejected.step == "same question"
+    assert rejected.reason == "a reader says that the rewritten question asks something else"
+    assert "Maria" not in rejected.details
+    unchecked = _build(tmp_path, msgspec.structs.replace(settings, verify=False), says)
+    assert "q00001" in {question.id for question in Benchmark(unchecked).questions}
 
 
 def test_parameters_are_read_from_words(tmp_path: Path) -> None:

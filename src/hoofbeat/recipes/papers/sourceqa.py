@@ -64,6 +64,7 @@ class SourceqaSettings(Settings, frozen=True, kw_only=True):
     alike: Annotated[float, Meta(description="Least cosine of a rewritten question with its message.", ge=0, le=1)] = (
         0.4
     )
+    verify: Annotated[bool, Meta(description="Ask the second model whether a rewritten question asks the same.")] = True
     most_topics: Annotated[int, Meta(description="Most topics of a question.", ge=1)] = 3
     draw: Annotated[int, Meta(description="Questions drawn at the end; 0 keeps all.", ge=0)] = 0
     review_share: Annotated[float, Meta(description="Share of the questions that people look at.", ge=0, le=1)] = 0.1
@@ -158,6 +159,7 @@ def _steps(settings: SourceqaSettings) -> list[RecipeStep]:
         *again,
         ask("rewrite", "sourceqa-rewrite", values=_message(pack), read=_rewriting(_Removed())),
         whole("faithfulness", _faithful),
+        *([_same_question()] if settings.verify else []),
         near_step("near-duplicates, rewritten", "question", settings.cosine, labels),
         group_step("group", "question", pack),
         topic_step("topics", "question", pack, settings.most_topics),
@@ -313,6 +315,24 @@ def _faithful(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
         else:
             outcomes.append(item.put(alike=cosine))
     return outcomes
+
+
+def _same_question() -> RecipeStep:
+    """A second reader compares message and question: a changed substance or a turned question keeps its words."""
+
+    def read(item: Item, said: dict[str, Any], _shop: Workshop) -> Outcome:
+        reason = anonymise(str(said["reason"])).text
+        if said["verdict"] == "same":
+            return item.put(compared=reason)
+        return Rejection(reason="a reader says that the rewritten question asks something else", details=reason)
+
+    return ask(
+        "same question",
+        "sourceqa-same",
+        values=lambda item, _shop: {"message": in_plain_words(item["message"]), "question": item["question"]},
+        read=read,
+        role="second",
+    )
 
 
 def _verdict(_item: Item, labels: Mapping[str, Sequence[ReviewLabel]]) -> Rejection | None:
