@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -15,13 +16,14 @@ from hoofbeat.errors import BatchPending, UsageError
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.wire import Trouble
+from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.catalogue import find_recipe, recipe_names
 from hoofbeat.recipes.items import Failed, Item, Outcome, Rejected, Rejection
 from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents, parameters, read_settings
 from hoofbeat.recipes.reviewing import ReviewTask, drawn_for_review
-from hoofbeat.recipes.steps import Estimated, ask, check, sample
+from hoofbeat.recipes.steps import ask, check, sample
 from hoofbeat.recipes.workshop import Settings, Workshop
-from hoofbeat.recipes.writing import build_benchmark
+from hoofbeat.recipes.writing import build_benchmark, estimate_calls
 from hoofbeat.records import Document, Question
 from hoofbeat.store import Ledger
 from hoofbeat.store.tables import read_jsonl, read_tsv
@@ -165,15 +167,49 @@ def test_another_seed_draws_others(tmp_path: Path) -> None:
 
 def test_an_estimate_makes_no_call_and_writes_nothing(tmp_path: Path) -> None:
     script = Script(_says)
-    with (
-        a_workshop(tmp_path, _documents(), Few(), {"model": script}, estimating=True) as shop,
-        pytest.raises(Estimated) as found,
-    ):
-        build_benchmark(TOY, shop, tmp_path / "bench")
-    assert found.value.step == "quote"
-    assert found.value.estimate.calls == 6
+    with a_workshop(tmp_path, _documents(), Few(), {"model": script}, estimating=True) as shop:
+        found = estimate_calls(TOY, shop)
+    assert found is not None
+    assert found.step == "quote"
+    assert found.estimate.calls == 6
     assert not script.requests
     assert not (tmp_path / "bench").exists()
+
+
+def test_an_estimate_says_nothing_is_left_and_builds_nothing(tmp_path: Path) -> None:
+    well = _documents(1)[:1]
+    build(tmp_path, TOY, well, Few(), _says)
+    shutil.rmtree(tmp_path / "bench")
+    with a_workshop(tmp_path, well, Few(), _says, estimating=True) as shop:
+        assert estimate_calls(TOY, shop) is None
+    assert not (tmp_path / "bench").exists()
+
+
+def test_what_does_not_fit_the_window_is_counted(tmp_path: Path) -> None:
+    prompt = load_prompt("equivalence")
+
+    def values(item: Item, shop: Workshop) -> dict[str, object]:
+        text = shop.fit(shop.document(item.documents[0]).text, prompt)
+        return {"question": "What is it?", "reference": "x", "answer": text}
+
+    recipe = msgspec.structs.replace(TOY, steps=lambda s: [ask("quote", "equivalence", values=values, read=_read)])
+    long = Document(id="long", title="Long", text="A rare condition. " * 4000)
+    with a_workshop(tmp_path, [*_documents(2)[:2], long], Few(), _says) as shop:
+        artefact = build_benchmark(recipe, shop, tmp_path / "bench")
+        left = shop.left_out()["equivalence"]
+    assert (left["texts"], left["of"]) == (1, 3)
+    assert left["characters_left_out"] > 40_000
+    assert artefact.manifest.metrics["cut to fit"] == {"equivalence": left}
+    with a_workshop(tmp_path, _documents(), Few(), _says) as shop:
+        shop.model().context = 500
+        with pytest.raises(UsageError, match="too small for the prompt equivalence"):
+            shop.fit("text", prompt)
+
+
+def test_committee_roles_come_in_their_order(tmp_path: Path) -> None:
+    scripts = {f"committee-{number}": Script(_says, f"m{number}") for number in range(1, 12)}
+    with a_workshop(tmp_path, _documents(), Few(), {"model": Script(_says), **scripts}) as shop:
+        assert shop.committee() == [f"committee-{number}" for number in range(1, 12)]
 
 
 def test_editions_are_opened_by_name(tmp_path: Path) -> None:

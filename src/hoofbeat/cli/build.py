@@ -10,14 +10,14 @@ import click
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options, command_words, json_option, output_option
 from hoofbeat.corpus import Corpus
-from hoofbeat.errors import InputError
-from hoofbeat.models import Model, load_encoder
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.models import Estimate, Model, load_encoder
 from hoofbeat.recipes import build_teaching
 from hoofbeat.recipes.catalogue import find_recipe, recipe_names
 from hoofbeat.recipes.recipe import Parameter, Recipe, parameters, read_settings
 from hoofbeat.recipes.steps import Estimated
 from hoofbeat.recipes.workshop import Settings, Workshop
-from hoofbeat.recipes.writing import FUNNEL_HEADER, build_benchmark
+from hoofbeat.recipes.writing import FUNNEL_HEADER, build_benchmark, estimate_calls
 from hoofbeat.store import Artefact
 
 __all__ = ["command"]
@@ -76,9 +76,11 @@ def _command(recipe: Recipe, name: str) -> click.Command:
         screen = calling.screen()
         settings = read_settings(recipe, {key: value for key, value in given.items() if value is not None})
         opened = Corpus.open(corpus)
-        files = _files(settings)
+        files = [*_files(settings), *([Path(name)] if name.endswith(".py") else [])]
         with calling.open(screen) as session:
             specs = {"model": calling.model_spec, **({"second": second} if second else {})}
+            if len(set(committee)) < len(committee):
+                raise UsageError("a model can't sit in the committee twice", fix="name each --committee model once")
             specs |= {f"committee-{number}": spec for number, spec in enumerate(committee, start=1)}
             loaded: dict[str, Model] = {spec: session.model(spec) for spec in dict.fromkeys(specs.values())}
             shop = Workshop(
@@ -90,13 +92,10 @@ def _command(recipe: Recipe, name: str) -> click.Command:
                 progress=screen,
                 estimating=calling.only_estimate,
             )
-            try:
-                artefact = build_benchmark(recipe, shop, output, command=command_words(), files=files)
-            except Estimated as found:
-                _tell_estimate(screen, recipe, settings, found)
-                return
             if calling.only_estimate:
-                screen.say("every call this recipe needs is in the ledger already")
+                _tell_estimate(screen, recipe, settings, estimate_calls(recipe, shop))
+                return
+            artefact = build_benchmark(recipe, shop, output, command=command_words(), files=files)
             for model in loaded.values():
                 screen.calls(model)
             _tell_funnel(screen, artefact)
@@ -125,13 +124,18 @@ def _files(settings: Settings) -> list[Path]:
     return paths
 
 
-def _tell_estimate(screen: Screen, recipe: Recipe, settings: Settings, found: Estimated) -> None:
+def _tell_estimate(screen: Screen, recipe: Recipe, settings: Settings, found: Estimated | None) -> None:
+    if found is None:
+        screen.estimate(Estimate(calls=0, cached=0, tokens_in=0, tokens_out_most=0, money_most=None))
+        screen.say("every call this recipe needs is in the ledger already")
+        return
     screen.estimate(found.estimate)
     later = list(recipe.steps(settings))
     place = next(number for number, step in enumerate(later) if step.name == found.step)
     most = sum(step.calls for step in later[place + 1 :]) * found.items
     screen.say(
-        f"this is for the step “{found.step}” ({found.items} items); the steps after it make at most {most} more calls"
+        f"this is for the step “{found.step}” ({found.items} items); the steps after it make at most {most} "
+        "more calls, besides repairs"
     )
 
 

@@ -48,7 +48,11 @@ def _from_file(path: Path) -> Recipe:
     except HoofbeatError:
         raise
     except Exception as err:
-        raise UsageError(f"the recipe file can't be run: {type(err).__name__}: {err}", where=str(path)) from err
+        raise UsageError(
+            f"the recipe file can't be run: {type(err).__name__}: {err}",
+            where=str(path),
+            fix="mend the file; it is ordinary Python",
+        ) from err
     recipe = getattr(module, "RECIPE", None)
     if not isinstance(recipe, Recipe):
         raise UsageError(

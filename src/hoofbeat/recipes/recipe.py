@@ -98,7 +98,11 @@ def run_steps(recipe: Recipe, steps: Sequence[RecipeStep], shop: Workshop) -> Ra
     items = list(recipe.begin(shop))
     doubled = [id for id, count in Counter(item.id for item in items).items() if count > 1]
     if doubled:
-        raise UsageError(f"two candidates have the id {doubled[0]}", fix="give every document an id of its own")
+        raise UsageError(
+            f"two candidates of {recipe.name} have the id {doubled[0]}",
+            where=str(shop.corpus.path),
+            fix="give every document, and every row of a file the recipe reads, an id of its own",
+        )
     rejected: list[Rejected] = []
     failed: list[Failed] = []
     stages: list[Stage] = []

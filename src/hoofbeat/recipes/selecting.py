@@ -37,6 +37,7 @@ def filter_step(filter: Filter, *, spare: Collection[str] = ()) -> RecipeStep:
     def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
         ready = filter.prepare(lambda: _documents(items, shop), shop.progress)
         shop.roles_used.update(ready.models)
+        shop.files_used.update({str(path): path for path in filter.files})
         for name, table in ready.tables.items():
             shop.tables[_own_name(Path(name).stem, shop)] = TableFile(table.header, table.rows)
         with shop.progress.task(filter.line, len(items)) as task:

@@ -150,18 +150,27 @@ def ask_each(
     def run(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
         file = load_prompt(prompt)
         shop.prompts_used[prompt] = file.label
-        plans = [_Plan(item) if when and not when(item) else _planned(item, shop, file) for item in items]
-        asked = [(plan, place) for plan in plans for place in range(len(plan.requests))]
+        with shop.counting():
+            plans = [_Plan(item) if when and not when(item) else _planned(item, shop) for item in items]
+        asked = [(plan, place) for plan in plans for place in range(len(plan.parts))]
         model = shop.model(role) if asked else None
+
+        def request(plan: _Plan, place: int) -> ChatRequest:
+            """Made when it is sent, and made again for a repair: fifty thousand reports are not held at once."""
+            part = plan.parts[place]
+            filled = values(plan.item, part, shop)
+            assert not isinstance(filled, Rejection), f"{name}: the values of an item depend on nothing but the item"
+            return file.request(filled, schema=schema(plan.item, part, shop) if schema else None)
+
         if model is not None:
             if shop.estimating:
-                estimate = model.estimate([plan.requests[place] for plan, place in asked])
+                estimate = model.estimate([request(plan, place) for plan, place in asked])
                 if estimate.calls:
                     raise Estimated(name, len(items), estimate)
 
             async def work(which: tuple[_Plan, int]) -> Structured | Failure:
                 plan, place = which
-                return await model.chat_json(plan.requests[place])
+                return await model.chat_json(request(plan, place))
 
             for (plan, _), result in zip(
                 asked, model.run(asked, work, title=name, progress=shop.progress), strict=True
@@ -170,14 +179,13 @@ def ask_each(
         spec = model.spec if model is not None else ""
         return [_read(plan, shop, file, spec) for plan in plans]
 
-    def _planned(item: Item, shop: Workshop, file: Prompt) -> _Plan:
+    def _planned(item: Item, shop: Workshop) -> _Plan:
         plan = _Plan(item)
         for part in parts(item, shop):
             filled = values(item, part, shop)
             if isinstance(filled, Rejection):
                 return _Plan(item, rejection=filled)
             plan.parts.append(part)
-            plan.requests.append(file.request(filled, schema=schema(item, part, shop) if schema else None))
         return plan
 
     def _read(plan: _Plan, shop: Workshop, file: Prompt, spec: str) -> Outcome:
@@ -201,7 +209,6 @@ class _Plan:
         self.item = item
         self.rejection = rejection
         self.parts: list[Any] = []
-        self.requests: list[ChatRequest] = []
         self.results: list[Structured | Failure] = []
 
     def answers(self) -> list[Answered]:

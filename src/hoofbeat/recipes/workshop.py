@@ -6,8 +6,11 @@ A step never loads anything itself. What it takes from here is recorded in the b
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -29,6 +32,7 @@ _CHARS_PER_TOKEN = 3.0
 _FALLBACK_WINDOW = 8192
 _SPARE_TOKENS = 200
 _KEPT_DOCUMENTS = 256
+_LEAST_ROOM = 400
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,6 +74,10 @@ class Workshop:
         self.prompts_used: dict[str, str] = {}
         self.roles_used: dict[str, str] = {}
         self.vocabularies_used: dict[str, str] = {}
+        self.files_used: dict[str, Path] = {}
+        self._counting = False
+        self._fitted: Counter[str] = Counter()
+        self._cut: dict[str, dict[str, int]] = {}
         self._models = dict(models)
         self._load_encoder = encoder
         self._encoder: Encoder | None = None
@@ -90,7 +98,8 @@ class Workshop:
 
     def committee(self) -> list[str]:
         """The roles of the models that steps ask in turn; empty where no committee was given."""
-        return sorted(role for role in self._models if role.startswith("committee-"))
+        roles = [role for role in self._models if role.startswith("committee-")]
+        return sorted(roles, key=lambda role: int(role.rpartition("-")[2]))
 
     def encoder(self) -> Encoder:
         """The sentence encoder."""
@@ -113,14 +122,48 @@ class Workshop:
         return random.Random(":".join(map(str, (self.seed, *words))))  # noqa: S311 - seeded sampling, no secret
 
     def fit(self, text: str, prompt: Prompt, role: str = "model", *, beside: int = 0) -> str:
-        """As much of a text's beginning as the model's window holds, besides the prompt and `beside` characters."""
-        window = self.model(role).context or _FALLBACK_WINDOW
-        own = len(prompt.system) + len(prompt.user) + len(msgspec.json.encode(prompt.schema or {}))
-        room = int((window - prompt.max_tokens - _SPARE_TOKENS) * _CHARS_PER_TOKEN) - own - beside
+        """As much of a text's beginning as the model's window holds, besides the prompt and `beside` characters.
+
+        What is cut is counted in the metric `cut to fit`, by prompt.
+        """
+        room = self.room(prompt, role, beside=beside)
+        if self._counting:
+            self._fitted[prompt.name] += 1
         if len(text) <= room:
             return text
-        cut = text[: max(room, 0)]
-        return cut[: cut.rfind(" ")] if " " in cut else cut
+        cut = text[:room]
+        cut = cut[: cut.rfind(" ")] if " " in cut else cut
+        if self._counting:
+            entry = self._cut.setdefault(prompt.name, {"texts": 0, "characters_left_out": 0})
+            entry["texts"] += 1
+            entry["characters_left_out"] += len(text) - len(cut)
+        return cut
+
+    def room(self, prompt: Prompt, role: str = "model", *, beside: int = 0) -> int:
+        """How many characters of material the model's window holds, besides the prompt and `beside` characters."""
+        model = self.model(role)
+        window = model.context or _FALLBACK_WINDOW
+        own = len(prompt.system) + len(prompt.user) + len(msgspec.json.encode(prompt.schema or {}))
+        room = int((window - prompt.max_tokens - _SPARE_TOKENS) * _CHARS_PER_TOKEN) - own - beside
+        if room < _LEAST_ROOM:
+            raise UsageError(
+                f"the window of {model.spec} ({window} tokens) is too small for the prompt {prompt.name}",
+                fix="use a model with a larger one, or set its context in hoofbeat.toml",
+            )
+        return room
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """While a step is planned, what `fit` leaves out is counted; when calls are made again it is not."""
+        self._counting = True
+        try:
+            yield
+        finally:
+            self._counting = False
+
+    def left_out(self) -> dict[str, dict[str, int]]:
+        """What did not fit the models' windows, by prompt: texts that were cut, of how many, and characters."""
+        return {name: {**entry, "of": self._fitted[name]} for name, entry in sorted(self._cut.items())}
 
     @property
     def cost(self) -> Cost:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -17,19 +18,20 @@ import msgspec
 from hoofbeat.benchmarks.benchmark import KIND, edition_file
 from hoofbeat.corpus.facets import facet_values
 from hoofbeat.corpus.readers.qrels import write_qrels
-from hoofbeat.corpus.stats import NO_TOKENIZER, load_tokenizer, quantiles
+from hoofbeat.corpus.stats import NO_TOKENIZER, Tokenizer, load_tokenizer, quantiles
 from hoofbeat.errors import InputError, WeightsError
 from hoofbeat.recipes.items import Stage
 from hoofbeat.recipes.recipe import Made, Ran, Recipe, run_steps
-from hoofbeat.recipes.steps import RecipeStep
+from hoofbeat.recipes.steps import Estimated, RecipeStep
 from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.files import file_sha256
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
-__all__ = ["FUNNEL_HEADER", "build_benchmark", "funnel_rows"]
+__all__ = ["FUNNEL_HEADER", "build_benchmark", "estimate_calls", "funnel_rows"]
 
+_BATCH = 32
 FUNNEL_HEADER = ("step", "in", "kept", "rejected", "failed", "reasons", "failures")
 
 
@@ -38,13 +40,16 @@ def build_benchmark(
 ) -> Artefact:
     """Run a recipe and write its benchmark; `files` are what its parameters name besides the corpus."""
     steps = recipe.steps(shop.settings)
+    if shop.estimating:
+        raise AssertionError("an estimate writes nothing: use estimate_calls")
     with create(target, replace_kind=KIND) as draft:
         ran = run_steps(recipe, steps, shop)
         made = recipe.finish(ran.items, shop)
         _check(made)
         _write_tables(draft.path, ran, made, shop)
         _copy_images(made, shop, draft.path)
-        references = [InputRef(name=path.name, sha256=file_sha256(path), kind="file") for path in files]
+        used = dict.fromkeys([*files, *shop.files_used.values()])
+        references = [InputRef(name=path.name, sha256=file_sha256(path), kind="file") for path in used]
         draft.finish(
             Manifest(
                 kind=KIND,
@@ -64,12 +69,23 @@ def build_benchmark(
                     "tokens": _token_table(made, shop),
                     "facets": _facet_tables(made.questions),
                     "review": _review_counts(made),
+                    "cut to fit": shop.left_out(),
                     "vocabularies": dict(sorted(shop.vocabularies_used.items())),
                     **shop.metrics,
                 },
             )
         )
     return open_artefact(target, KIND)
+
+
+def estimate_calls(recipe: Recipe, shop: Workshop) -> Estimated | None:
+    """What the first step with calls to make would cost, without making one; None where all are in the ledger."""
+    assert shop.estimating, "the workshop was not made for an estimate"
+    try:
+        run_steps(recipe, recipe.steps(shop.settings), shop)
+    except Estimated as found:
+        return found
+    return None
 
 
 def funnel_rows(stages: Iterable[Stage]) -> list[tuple[object, ...]]:
@@ -163,17 +179,22 @@ def _token_table(made: Made, shop: Workshop) -> dict[str, object]:
     except WeightsError:  # a benchmark can be built without the encoder; its lengths are then in words alone
         tokenizer = None
     documents = dict.fromkeys(id for question in made.questions for id in question.documents)
-    texts = {
-        "question": [question.full_text for question in made.questions],
-        "answer": [question.answer for question in made.questions if question.answer],
-        "document": [shop.document(id).text for id in documents],
+    texts: dict[str, Iterator[str]] = {
+        "question": (question.full_text for question in made.questions),
+        "answer": (question.answer for question in made.questions if question.answer),
+        "document": (shop.document(id).text for id in documents),
     }
     table: dict[str, object] = {"tokenizer": tokenizer.name if tokenizer else NO_TOKENIZER}
     for name, listed in texts.items():
-        if listed:
-            counts = tokenizer.counts(listed) if tokenizer else [len(text.split()) for text in listed]
-            table[name] = msgspec.to_builtins(quantiles(counts))
+        found = quantiles(_lengths(listed, tokenizer))
+        if found is not None:
+            table[name] = msgspec.to_builtins(found)
     return table
+
+
+def _lengths(texts: Iterator[str], tokenizer: Tokenizer | None) -> Iterator[int]:
+    while batch := list(islice(texts, _BATCH)):
+        yield from tokenizer.counts(batch) if tokenizer else [len(text.split()) for text in batch]
 
 
 def _facet_tables(questions: Sequence[Question]) -> dict[str, dict[str, int]]:
@@ -185,4 +206,5 @@ def _facet_tables(questions: Sequence[Question]) -> dict[str, dict[str, int]]:
 
 
 def _review_counts(made: Made) -> dict[str, int]:
-    return dict(sorted(Counter(task.kind for task in made.review).items()))
+    """How many items wait for each kind of review; one item may have several tasks of a kind."""
+    return dict(sorted(Counter(kind for kind, _ in {(task.kind, task.item) for task in made.review}).items()))
