@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoofbeat.benchmarks import Found, find_quote
+from hoofbeat.benchmarks import Found, find_quote, locate
 from hoofbeat.benchmarks.folding import fold
 from hoofbeat.records import Document
 from tests.helpers import shared_data
@@ -90,6 +90,58 @@ def test_an_ellipsis_at_the_ends_is_none() -> None:
 )  # fmt: skip
 def test_what_the_source_does_not_say_is_not_found(quote: str) -> None:
     assert find_quote(DOCUMENT, quote) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        ("She received 12.5 mg prednisolone daily.", "5 mg prednisolone daily"),
+        ("She received 12.5 mg prednisolone daily.", "5 MG prednisolone daily"),
+        ("She received 12,500 units of heparin.", "500 units of heparin"),
+        ("All of them: the titre was 1.5 overall.", "the titre was 1"),
+        ("All of them: the titre was 1.5 overall.", "The Titre was 1"),
+        ("The bath was cooled to -5 °C for an hour.", "5 °C for an hour"),
+        ("The bath was cooled to \u22125 °C for an hour.", "5 °C for an hour"),
+        ("The bath was warmed to 5 °C for an hour.", "-5 °C for an hour"),
+        ("Cultures grew 10⁵ colonies of the germ.", "grew 105 colonies"),
+        ("Cultures grew 10^5 colonies of the germ.", "5 colonies of the germ"),
+        ("This was a non-malignant lesion of the neck.", "malignant lesion of the neck"),
+        ("This was a Non‑malignant lesion of the neck.", "malignant lesion of the neck"),
+        ("This was a non-\nmalignant lesion of the neck.", "malignant lesion of the neck"),
+        ("A non small cell carcinoma was found there.", "small cell carcinoma was found there"),
+        ("She was sent home with pre-eclampsia and rest.", "eclampsia and rest"),
+        ("He took anti-inflammatory drugs for a week.", "inflammatory drugs for a week"),
+    ],
+)
+def test_a_number_or_a_word_is_taken_whole(text: str, quote: str) -> None:
+    document = Document(id="x", title="", text=text)
+    assert find_quote(document, quote) is None
+    assert locate(document, quote) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "quote", "how"),
+    [
+        ("It was 12.5 mg, later 5 mg in all.", "5 mg in all", "exact"),
+        ("Neither non-malignant nor malignant lesion.", "malignant lesion", "exact"),
+        ("Give 10-15 mg, not 20 mg.", "15 mg", "exact"),
+        ("It was given in 2019. 5 men came.", "given in 2019", "exact"),
+        ("On day 2, 14 of them left.", "14 of them left", "exact"),
+        ("The bath was cooled to -5 °C for an hour.", "-5 °C for an hour", "exact"),
+        ("The bath was cooled to \u22125 °C for an hour.", "-5 °C for an hour", "loose"),
+        ("The bath was cooled to -5 °C for an hour.", "-5 °C for one hour", "fuzzy"),
+        ("Doses: - 5 mg at noon.", "- 5 mg at NOON", "loose"),
+        ("Cultures grew 10⁵ colonies; SpO₂ fell, BMI 31 kg/m².", "10^5 colonies; SpO2 fell, BMI 31 kg/m2", "loose"),
+        ("This was a non-malignant lesion of the neck.", "non-malignant lesion", "exact"),
+        ("Anon came the rain, pre- and post-operative.", "came the rain", "exact"),
+        ("Anon came the rain, pre- and post-operative.", "and post-operative", "exact"),
+    ],
+)
+def test_a_whole_number_or_word_is_still_found(text: str, quote: str, how: str) -> None:
+    result = find_quote(Document(id="x", title="", text=text), quote)
+    assert result is not None
+    assert result.how == how
+    assert "".join(span.quote for span in result.spans) in text
 
 
 def test_only_the_part_asked_for_is_searched() -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from hoofbeat.benchmarks import write_benchmark
+from hoofbeat.cli.console import Screen
 from hoofbeat.recipes.items import Failed, Item, Rejected
 from hoofbeat.records import Document, Failure, Question, Section, Span, Step
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl
-from tests.cli.support import hoofbeat, json_of
+from tests.cli.support import environment, hoofbeat, json_of
 from tests.recipes.support import a_corpus
 
 TEXT = (
@@ -156,6 +161,44 @@ def test_a_wrong_id_names_the_closest(folder: Path) -> None:
     assert "no item q-01 in this benchmark" in done.stderr
     assert "the closest ids are q-0" in done.stderr
     assert "the closest ids are doc-1" in hoofbeat("show", "corpus", "doc", folder=folder, code=1).stderr
+
+
+def test_a_wrong_id_that_is_like_none_names_none(folder: Path) -> None:
+    done = hoofbeat("show", "bench", "zzzzzz", folder=folder, code=1)
+    assert "closest" not in done.stderr
+    assert "look for it: hoofbeat show bench" in done.stderr
+    done = hoofbeat("show", "corpus", "zzzzzz", folder=folder, code=1)
+    assert "closest" not in done.stderr
+    assert "is it the right corpus?" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="terminals of this kind are POSIX")
+def test_ids_in_errors_do_not_steer_the_terminal(tmp_path: Path) -> None:
+    import pty  # noqa: PLC0415 - POSIX only
+
+    hostile = "q1\x1b]0;OWNED\x07\x1b[31m\x9b2J\u202e"
+    write_benchmark(tmp_path / "bench", [Question(id=hostile, text="Q")], title="", inputs=[], counts=Counts(kept=1))
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "hoofbeat", "show", "bench", "q1]0;OWNED[31"]
+    done = subprocess.run(words, cwd=tmp_path, env=environment(), stdout=theirs, stderr=theirs, check=False)
+    os.close(theirs)
+    said = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert done.returncode == 1
+    assert "the closest ids are q1]0;OWNED" in said
+    assert not {"\x07", "\x9b", "\u202e"} & set(said)
+    assert "\x1b]" not in said
+    assert said.index("closest") > said.rindex("\x1b")  # colours of our own only: before the word error
+
+
+def test_the_next_command_is_quoted(tmp_path: Path) -> None:
+    write_benchmark(tmp_path / "b", [Question(id="q; echo x", text="Q")], title="", inputs=[], counts=Counts(kept=1))
+    assert "hoofbeat show b 'q; echo x'" in hoofbeat("show", "b", folder=tmp_path).stderr
+
+
+def test_tables_do_not_steer_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    Screen(as_json=False).table(["name"], [["a\x1b[31m[b]\x9b2J"]])
+    assert capfd.readouterr().err.split() == ["name", "a[31m[b]2J"]
 
 
 def test_one_json_object(folder: Path) -> None:

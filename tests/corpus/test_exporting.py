@@ -12,7 +12,8 @@ from hoofbeat.corpus import Corpus, import_corpus, read_file
 from hoofbeat.corpus.exporting import FORMATS, export_corpus
 from hoofbeat.corpus.readers import read_beir, read_r2med
 from hoofbeat.errors import UsageError
-from hoofbeat.records import Question
+from hoofbeat.records import Document, Question
+from tests.recipes.support import a_corpus
 
 QUESTIONS = [Question(id="q1", text="Which case?", answer="That one.", documents=("hbt-case-01",))]
 
@@ -71,6 +72,15 @@ def test_a_spreadsheet_runs_nothing(tmp_path: Path) -> None:
     assert row["title"].startswith("'=")
     assert row["text"].startswith("'+1")
     assert all(cell[:1] not in ("=", "+", "-", "@") for cell in row.values())
+
+
+def test_a_spreadsheet_runs_nothing_behind_white_space(tmp_path: Path) -> None:
+    text = '\t=HYPERLINK("http://x") is how this text begins.'
+    a_corpus(tmp_path, [Document(id="d", title="\r=1+1", text=text, notices=("-1", "two"))])
+    export_corpus(Corpus.open(tmp_path / "corpus"), tmp_path / "out", "csv")
+    with (tmp_path / "out" / "documents.csv").open(encoding="utf-8", newline="") as stream:
+        [row] = csv.DictReader(stream)
+    assert (row["title"], row["text"], row["notices"]) == ("'\n=1+1", "'" + text, "'-1; two")
 
 
 def test_questions_are_not_dropped_in_silence(corpus: Corpus, tmp_path: Path) -> None:

@@ -11,8 +11,13 @@ from pathlib import Path
 import click
 import pytest
 
+from hoofbeat.benchmarks.exports import FORMATS
 from hoofbeat.cli import cli
 from hoofbeat.models import load_config
+from hoofbeat.recipes.catalogue import find_recipe, recipe_names
+from hoofbeat.recipes.recipe import parameters, read_settings
+from hoofbeat.store import open_artefact
+from tests.cli.recorded import record, teaching_cases
 from tests.cli.support import environment
 from tests.helpers import needs_weights
 
@@ -30,18 +35,89 @@ def commands(page: Path, language: str) -> list[str]:
     return lines
 
 
+def run_in(folder: Path, lines: list[str]) -> None:
+    """Run commands as they stand, one after the other."""
+    path = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    for line in lines:
+        done = subprocess.run(
+            shlex.split(line), cwd=folder, env=environment(path), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+
+
 @pytest.mark.slow
 def test_the_tour_runs_as_it_stands(tmp_path: Path) -> None:
     needs_weights("demo")
     tour = commands(ROOT / "docs" / "tour.md", "console")
     assert len(tour) > 10
-    path = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
-    for line in tour:
-        done = subprocess.run(
-            shlex.split(line), cwd=tmp_path, env=environment(path), capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    run_in(tmp_path, tour)
     assert (tmp_path / "report" / "report.html").stat().st_size > 10_000
+
+
+def test_the_recipes_page_runs_as_it_stands(tmp_path: Path) -> None:
+    """Its commands, with its own recipe file, and with recorded answers behind the model that it calls `mine`."""
+    page = ROOT / "docs" / "recipes.md"
+    lines = commands(page, "console")
+    [(_, code)] = [found for found in _BLOCK.findall(page.read_text(encoding="utf-8")) if found[0] == "python"]
+    (tmp_path / "older.py").write_text(code, encoding="utf-8")
+    corpus = teaching_cases(tmp_path)
+    paper = {"select": "", "stem_words": "60"}
+    record(
+        tmp_path,
+        corpus,
+        (find_recipe("clinbench"), paper),
+        (find_recipe(str(tmp_path / "older.py")), {"least_age": "65"}),
+    )
+    (tmp_path / "hoofbeat.toml").write_text('[models.mine]\nspec = "replay:calls.jsonl"\n', encoding="utf-8")
+    run_in(tmp_path, lines)
+    for name, least in (("bench", 15), ("older", 3)):
+        counts = open_artefact(tmp_path / name, "benchmark").manifest.counts
+        assert counts.kept >= least
+        assert counts.failed == 0
+        assert counts.kept + counts.rejected == 24
+
+
+def section(page: str, heading: str) -> str:
+    """What stands under a heading of the third level."""
+    return re.split(r"^##", page.split(f"\n### {heading}\n")[1], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_the_recipes_page_names_the_steps_and_the_defaults(name: str) -> None:
+    text = section((ROOT / "docs" / "recipes.md").read_text(encoding="utf-8"), name)
+    recipe, prose = find_recipe(name), " ".join(text.split())
+    for step in recipe.steps(recipe.settings()):
+        told = step.name if not step.name.startswith("rare(") else "rare(...)"
+        assert f"`{told}`" in prose or (name == "ogcare" and step.name.startswith("not ")), step.name
+    known = {"--" + each.name.replace("_", "-"): each.default for each in parameters(recipe)}
+    rows = re.findall(r"^\| `(--[\w-]+)` \| ([^|]*) \|", text, re.MULTILINE)
+    assert len(rows) > 5
+    for option, told in rows:
+        default = known[option]
+        assert told == (", ".join(default) if isinstance(default, tuple) else str(default) or "none"), option
+
+
+def test_documented_parameters_of_recipes_can_be_used() -> None:
+    """Values of recipes' own options are read when a recipe runs: they are checked here."""
+    checked = 0
+    for page in PAGES:
+        for words in map(shlex.split, commands(page, "sh")):
+            if words[:2] == ["hoofbeat", "build"] and words[2] in recipe_names():
+                recipe = find_recipe(words[2])
+                command = cli.get_command(click.Context(cli), "build")
+                assert isinstance(command, click.Group)
+                inner = command.get_command(click.Context(command), words[2])
+                assert inner is not None
+                given = inner.make_context("hoofbeat", words[3:]).params if words[3:] != ["--help"] else {}
+                own = {each.name for each in parameters(recipe)}
+                read_settings(recipe, {key: value for key, value in given.items() if key in own and value is not None})
+                checked += 1
+    assert checked >= len(recipe_names())
+
+
+def test_the_recipes_page_lists_every_export() -> None:
+    text = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8").split("\n## Exports\n")[1].split("\n## ")[0]
+    assert re.findall(r"^\| `(\w[\w-]*)` \|", text, re.MULTILINE) == list(FORMATS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

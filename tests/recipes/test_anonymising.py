@@ -46,6 +46,15 @@ def test_a_report_counts_kinds_and_holds_no_words() -> None:
     assert "Maria" not in repr(result)
 
 
+def test_marks_are_placed_in_the_text_that_is_left() -> None:
+    short, long = (
+        anonymise(f"[NAME], I'm {name} and live in Leeds. Ok?") for name in ("Ann Lee", "Bartholomew Miller")
+    )
+    assert short.text == long.text
+    assert short.marks == long.marks, "places in what is left tell nothing of how long a name was"
+    assert [long.text[mark.start : mark.end] for mark in long.marks] == ["[name]", "[place]"]
+
+
 def test_marks_in_plain_words_are_no_identifiers() -> None:
     text = in_plain_words(" ".join(f"[{kind}]" for kind in kinds()))
     assert "[" not in text
@@ -72,6 +81,7 @@ def test_any_text_is_read_and_spans_are_sound(text: str) -> None:
         assert ends[-1] <= each.start < each.end <= len(tidy(text))
         assert each.kind in kinds()
         ends.append(each.end)
+    assert [result.text[mark.start : mark.end] for mark in result.marks] == [f"[{each.kind}]" for each in result.found]
 
 
 @pytest.mark.timeout(100)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from hoofbeat.corpus.vocabularies import load_vocabulary
+from hoofbeat.corpus.vocabularies import Match, Vocabulary, load_vocabulary
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.recipes.cases import choose_queries, group_cases, groups_of, only_presentation
+from hoofbeat.recipes.cases import choose_queries, group_cases, group_names, groups_of, only_presentation
 from hoofbeat.recipes.collecting import Shelf
 from hoofbeat.recipes.items import Item, Rejection
 from hoofbeat.recipes.stems import stem_spans, with_stem
@@ -43,6 +44,54 @@ def test_a_vocabulary_joins_other_names() -> None:
     numbers = groups_of(names, [vocabulary])
     assert numbers[0] != numbers[2]
     assert groups_of(["nephroblastoma", "Wilms tumor"], [vocabulary]) in ([0, 0], [0, 1])
+
+
+def test_however_many_cases_share_a_name_they_are_one_group() -> None:
+    assert set(groups_of(["Sarcoidosis", "sarcoidosis"] * 300)) == {0}
+    found = group_names(["type 1 diabetes", "type 2 diabetes"] * 300, most_together=2)
+    assert set(found.numbers) == {0, 1}
+    assert (found.names, found.skipped) == (2, {})
+
+
+def test_a_word_that_too_many_share_is_not_compared_and_is_said() -> None:
+    names = ["liver abscess", "lung abscess", "brain abscess", "abscess of the brain"]
+    few = group_names(names, most_together=2)
+    assert few.skipped == {"word absce": 4}
+    assert few.numbers == [0, 1, 2, 2]  # the two of the brain still meet by their other word
+    assert group_names(names, most_together=4).skipped == {}
+
+
+class _Codes:
+    """A vocabulary that knows many names under one code."""
+
+    name = "invented"
+
+    def lookup(self, name: str) -> list[Match]:
+        found = Match(code="X1", name="Invented", start=0, end=len(name), text=name)
+        return [found] if name.startswith("Inv") else []
+
+    def term(self, code: str) -> None:
+        return None
+
+    terms = ()
+
+
+def test_very_many_names_of_one_code_are_one_group() -> None:
+    names = [f"Inv{chr(97 + n % 26)}{chr(97 + n // 26)}osis" for n in range(120)]
+    found = group_names([*names, "gout"], [cast(Vocabulary, _Codes())], most_together=20)
+    assert found.numbers == [0] * 120 + [120]
+
+
+def test_what_was_not_compared_stands_in_the_metrics(tmp_path: Path) -> None:
+    items = [_case(str(n), name) for n, name in enumerate(["liver abscess", "lung abscess", "brain abscess"])]
+    documents = [Document(id=item.id, title="", text="x") for item in items]
+    with a_workshop(tmp_path, documents, Settings(), lambda n, r: {}) as shop:
+        group_cases("group", least=2, vocabularies=(), most_together=2).run(items, shop)
+        assert shop.metrics["group"] == {
+            "names": 3,
+            "diagnoses": 3,
+            "not compared, too common": {"word absce": 3},
+        }
 
 
 def _case(id: str, diagnosis: str, **values: object) -> Item:

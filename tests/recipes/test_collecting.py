@@ -44,6 +44,47 @@ def test_options_come_in_several_forms(tmp_path: Path) -> None:
     assert (parted["answer"], text["answer"]) == ("x", "x")
 
 
+def test_more_options_than_letters_are_refused_not_cut(tmp_path: Path) -> None:
+    many = [f"option {n}" for n in range(27)]
+    listed, parted, named, all_letters = _rows(
+        tmp_path,
+        {"id": "l", "text": "?", "options": many, "answer": "A"},
+        {"id": "p", "text": "?", "options": " | ".join(many), "answer": "A"},
+        {"id": "n", "text": "?", "options": {str(n): text for n, text in enumerate(many)}, "answer": "option 0"},
+        {"id": "z", "text": "?", "options": many[:26], "answer": "Z"},
+    )
+    for item in (listed, parted, named):
+        assert "27 options are more than there are letters" in item["problem"]
+    assert all_letters["answer"] == "option 25"
+
+
+def test_a_letter_before_its_own_option_goes(tmp_path: Path) -> None:
+    one, other = _rows(
+        tmp_path,
+        {"id": "a", "text": "?", "options": {"A": "A. Vasculitis", "B": "B.\u200bFever"}, "answer": "B"},
+        {"id": "b", "text": "?", "options": ["C. difficile", "b) E. coli"], "answer": "B) E. coli"},
+    )
+    assert (one["answer"], one["options"]) == ("Fever", ["Vasculitis", "Fever"])
+    assert (other["answer"], other["options"]) == ("E. coli", ["C. difficile", "E. coli"])
+
+
+def test_the_later_of_two_rows_of_one_id_is_turned_away(tmp_path: Path) -> None:
+    first, again, third, bare = _rows(
+        tmp_path,
+        {"id": "same", "text": "Why?", "answer": "So."},
+        {"id": "same", "text": "How?", "answer": "Thus."},
+        {"id": " same ", "text": "When?", "answer": "Now."},
+        {"id": "row-4", "text": "Where?", "answer": "Here."},
+    )
+    assert first["query"] == "Why?"
+    assert bare["query"] == "Where?"
+    assert len({item.id for item in (first, again, third, bare)}) == 4
+    assert again["problem"] == "rows.jsonl, line 2: the id same is that of line 1"
+    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), lambda n, r: {}) as shop:
+        outcomes = readable("rows").run([first, again, third], shop)
+    assert [isinstance(each, Rejection) for each in outcomes] == [False, True, True]
+
+
 def test_a_csv_file_is_read_too(tmp_path: Path) -> None:
     (item,) = _rows(tmp_path, "id,text,answer,documents,votes", "c1,Why?,So.,https://a.org/x | b,4", name="rows.csv")
     assert item["documents"] == ["https://a.org/x", "b"]
@@ -102,6 +143,49 @@ def test_addresses_are_compared_without_what_does_not_matter() -> None:
     same = {address_key(text) for text in ("https://www.A.org/page/", "http://a.org/page#top", " //a.org/page ")}
     assert same == {"a.org/page"}
     assert address_key("PMC123") == "pmc123"
+
+
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        ("https://doi.org/10.1/X", "10.1/x"),
+        ("http://dx.doi.org/10.1016/s0140-6736%2820%29", "10.1016/s0140-6736(20)"),
+        ("doi: 10.1/x", "10.1/x"),
+        ("https://pubmed.ncbi.nlm.nih.gov/123/", "pmid:123"),
+        ("https://www.ncbi.nlm.nih.gov/pubmed/123?dopt=Abstract", "pmid:123"),
+        ("PMID: 123", "pmid:123"),
+        ("https://europepmc.org/article/MED/123", "pmid:123"),
+        ("https://www.ncbi.nlm.nih.gov/pmc/articles/PMC123/", "pmc123"),
+        ("https://pmc.ncbi.nlm.nih.gov/articles/PMC123/#S2", "pmc123"),
+        ("https://europepmc.org/article/PMC/PMC123", "pmc123"),
+        ("https://example.org/10.1/x", "example.org/10.1/x"),
+        ("ncbi.nlm.nih.gov/books/NBK123", "ncbi.nlm.nih.gov/books/nbk123"),
+    ],
+)
+def test_an_address_of_a_number_is_the_number(address: str, key: str) -> None:
+    assert address_key(address) == key
+
+
+def test_articles_are_found_by_the_addresses_of_their_numbers(tmp_path: Path) -> None:
+    documents = [
+        Document(id="doi", title="", text=_TEXT, facets={"doi": "https://doi.org/10.1/x"}),
+        Document(id="facet", title="", text=_TEXT, facets={"pmid": "123", "pmcid": "77"}),
+        Document(id="12345678", title="", text=_TEXT),
+        Document(id="PMC9", title="", text=_TEXT),
+        Document(id="55", title="", text=_TEXT),
+    ]
+    wanted = {
+        "10.1/X": ["doi"],
+        "https://pubmed.ncbi.nlm.nih.gov/123": ["facet"],
+        "123": ["facet"],
+        "https://www.ncbi.nlm.nih.gov/pmc/articles/PMC77/": ["facet"],
+        "https://pubmed.ncbi.nlm.nih.gov/12345678/": ["12345678"],
+        "https://pmc.ncbi.nlm.nih.gov/articles/PMC9": ["PMC9"],
+        "https://pubmed.ncbi.nlm.nih.gov/55/": [],  # a number that merely is some document's id
+    }
+    shelf = Shelf(chunking="words:5")
+    with a_workshop(tmp_path, documents, Settings(), lambda n, r: {}) as shop:
+        assert {name: shelf.resolve(name, shop) for name in wanted} == wanted
 
 
 def test_cited_pages_are_found_by_id_and_address(tmp_path: Path) -> None:

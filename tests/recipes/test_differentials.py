@@ -45,6 +45,12 @@ REPORT = Document(
         Section(heading="Discussion", level=1, start=_AT, body=_AT + 12, end=len(TEXT), role="discussion"),
     ),
 )
+DENIES = Document(
+    id="d",
+    title="Invented",
+    text="An invented man was pale. There was no lymphoma.",
+    sections=(Section(heading="Case report", level=1, start=0, body=0, end=48, role="case"),),
+)
 START = Item(id="d", documents=("d",))
 KNOWN = START.put(diagnosis="Adult-onset Still disease", synonyms=["AOSD"], stem=CASE[:120], alternatives=[])
 
@@ -101,6 +107,49 @@ def test_the_diagnosis_is_proven_and_everyday_synonyms_are_left_out(tmp_path: Pa
     assert item.evidence[0].quote == "Findings fitted adult-onset Still disease"
 
 
+@pytest.mark.parametrize(
+    ("diagnosis", "reason"),
+    [
+        ("Fever", "the diagnosis is only a symptom"),
+        ("Unknown", "the report comes to no diagnosis"),
+        ("Pneumonia, sepsis and anemia", "several diagnoses in place of one"),
+        ("XQZ", "the diagnosis is an abbreviation that nothing explains"),
+    ],
+)
+def test_what_is_not_one_diagnosis_is_turned_away(tmp_path: Path, diagnosis: str, reason: str) -> None:
+    said = {"quote": "had fever and a rash", "diagnosis": diagnosis, "synonyms": []}
+    outcome = _run(tmp_path, name_diagnosis("d", most_words=15, least=0.9), START, said)
+    assert isinstance(outcome, Rejection)
+    assert outcome.reason == reason
+
+
+def test_a_short_form_is_written_out_as_the_report_has_it(tmp_path: Path) -> None:
+    said = {"quote": "adult-onset Still disease (AOSD)", "diagnosis": "AOSD", "synonyms": []}
+    item = _kept(_run(tmp_path, name_diagnosis("d", most_words=15, least=0.9), START, said))
+    assert (item["diagnosis"], item["synonyms"]) == ("Adult-onset Still disease", ["AOSD"])
+
+
+def test_how_much_of_a_name_a_quote_must_have_is_a_parameter(tmp_path: Path) -> None:
+    said = {"quote": "Findings fitted adult-onset Still disease", "diagnosis": "Severe Still disease", "synonyms": []}
+    _kept(_run(tmp_path, name_diagnosis("d", most_words=15, least=0.9), START, said))
+    strict = _run(tmp_path, name_diagnosis("d", most_words=15, least=0.9, shared=1.0), START, said)
+    assert isinstance(strict, Rejection)
+    assert strict.reason == "the quote for the diagnosis does not name it"
+
+
+def test_whether_a_denied_mention_or_a_slip_cuts_is_a_parameter(tmp_path: Path) -> None:
+    item = with_stem(KNOWN.put(diagnosis="Lymphoma", synonyms=[]), DENIES, stem_spans(DENIES))
+    with a_workshop(tmp_path, [DENIES], Settings(), lambda *_: {}) as shop:
+        (cut,) = cut_leaks("cut", ()).run([item], shop)
+        (kept,) = cut_leaks("cut", (), negated=False).run([item], shop)
+        slip = item.put(diagnosis="Lymphomma")
+        (cut_too,) = cut_leaks("cut", ()).run([slip], shop)
+        (exact,) = cut_leaks("cut", (), least=1.0).run([slip], shop)
+    assert _kept(cut)["stem"] == _kept(cut_too)["stem"] == "An invented man was pale."
+    assert kept == item
+    assert exact == slip
+
+
 def test_the_stem_ends_before_the_diagnosis_is_named(tmp_path: Path) -> None:
     item = with_stem(KNOWN, REPORT, stem_spans(REPORT))
     cut = _kept(_run(tmp_path, cut_leaks("cut", ()), item, {}))
@@ -154,6 +203,25 @@ def test_more_are_asked_for_only_where_the_discussion_has_too_few(tmp_path: Path
     assert _run(tmp_path, further_alternatives("f", 1), item, "no JSON") == item
 
 
+def test_as_many_are_demanded_as_are_lacking(tmp_path: Path) -> None:
+    schemas: list[Any] = []
+
+    def says(_name: str, request: ChatRequest) -> object:
+        schemas.append(request.schema)
+        return {"diagnoses": ["Gout", "Mumps", "Measles", "Scurvy"]}
+
+    with a_workshop(tmp_path, [REPORT], Settings(), says) as shop:
+        further_alternatives("f", 3).run([KNOWN.put(alternatives=[{"text": "Lymphoma", "quote": ""}])], shop)
+        proposals_from_stem("p", 4).run([KNOWN], shop)
+    assert [each["properties"]["diagnoses"]["minItems"] for each in schemas] == [2, 4]
+
+
+def test_how_long_an_option_may_be_is_a_parameter(tmp_path: Path) -> None:
+    step = proposals_from_stem("p", 2, most_words=2)
+    item = _kept(_run(tmp_path, step, KNOWN, {"diagnoses": ["Very long standing gout", "Mumps", "Still disease"]}))
+    assert item["proposals"] == ["Mumps", "Still disease"]
+
+
 def _options(item: Item) -> list[tuple[str, str]]:
     return [(each["text"], each["origin"]) for each in item["options"]]
 
@@ -194,6 +262,19 @@ def test_examinations_and_symptoms_are_no_options(tmp_path: Path) -> None:
     merged = _kept(_run(tmp_path, merge_step("m", least=3, most=9, vocabularies=("icd10cm",)), item, {}))
     assert {text for text, origin in _options(merged) if origin == "stem"} == {"Gout", "Mumps"}
     assert [each["why"] for each in merged["dropped"]] == ["names an examination", "names a symptom"]
+
+
+def test_what_is_no_option_takes_no_place_from_one(tmp_path: Path) -> None:
+    item = KNOWN.put(further=["Ultrasound", "Abdominal pain"], proposals=["Gout", "Mumps"])
+    merged = _kept(_run(tmp_path, merge_step("m", least=3, most=3, vocabularies=("icd10cm",)), item, {}))
+    assert {text for text, _ in _options(merged)} == {"Adult-onset Still disease", "Gout", "Mumps"}
+
+
+def test_a_rejection_says_what_was_dropped(tmp_path: Path) -> None:
+    item = KNOWN.put(proposals=["Ultrasound", "Gout", "gout"])
+    outcome = _run(tmp_path, merge_step("m", least=3, most=9, vocabularies=()), item, {})
+    assert isinstance(outcome, Rejection)
+    assert "Dropped: Ultrasound (stem: names an examination); gout (stem: means the same as Gout" in outcome.details
 
 
 def test_overlap_drops_what_is_listed_and_never_the_right_one(tmp_path: Path) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.models.wire import Trouble
 from hoofbeat.recipes.difficulty import difficult
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.steps import Estimated
+from hoofbeat.recipes.steps import Estimated, RecipeStep
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Failure
 from tests.recipes.support import Script, a_workshop, user_text
@@ -19,13 +21,16 @@ _CHOICE = Item(id="choice", values={"query": "Which?", "options": ["Gout", "Lupu
 _OPEN = Item(id="open", values={"query": "What is it?", "answer": "Lupus"})
 
 
-def _member(letter: str, answer: str) -> Script:
+_number = count()
+
+
+def _member(letter: str, answer: str, name: str = "") -> Script:
     def says(name: str, request: ChatRequest) -> object:
         if letter == "broken":
             return Trouble(kind="bad-request", message="no", retryable=False)
         return {"choice": letter} if name == "r2med-try" else {"answer": answer}
 
-    return Script(says, f"member {letter} {answer}")
+    return Script(says, name or f"member {next(_number)}")
 
 
 def _judge(name: str, request: ChatRequest) -> object:
@@ -34,9 +39,13 @@ def _judge(name: str, request: ChatRequest) -> object:
     return {"reason": "x", "label": "equivalent" if right else "mismatch"}
 
 
+def _step(most: int = 1, members: int = 8) -> RecipeStep:
+    return difficult("difficulty", most_correct=most, most_members=members, choose="r2med-try", write="r2med-try-open")
+
+
 def _run(tmp_path: Path, item: Item, members: list[Script], most: int = 1) -> tuple[Outcome, dict[str, object]]:
     scripts = {"model": Script(_judge), **{f"committee-{n}": each for n, each in enumerate(members, start=1)}}
-    step = difficult("difficulty", most_correct=most, choose="r2med-try", write="r2med-try-open")
+    step = _step(most)
     with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), scripts) as shop:
         (outcome,) = step.run([item], shop)
         return outcome, shop.metrics
@@ -58,7 +67,7 @@ def test_at_most_one_of_four_may_know_it(tmp_path: Path, item: Item, right: int,
 
 def test_the_limit_is_a_parameter(tmp_path: Path) -> None:
     assert isinstance(_run(tmp_path, _CHOICE, [_member("B", "")], most=0)[0], Rejection)
-    assert isinstance(_run(tmp_path, _CHOICE, [_member("B", "")] * 2, most=2)[0], Item)
+    assert isinstance(_run(tmp_path, _CHOICE, [_member("B", ""), _member("B", "")], most=2)[0], Item)
 
 
 def test_without_a_committee_it_is_said_that_nothing_was_tried(tmp_path: Path) -> None:
@@ -68,12 +77,15 @@ def test_without_a_committee_it_is_said_that_nothing_was_tried(tmp_path: Path) -
 
 
 def test_a_failed_call_is_no_wrong_answer(tmp_path: Path) -> None:
-    wrong, right, broken = _member("A", "Gout"), _member("B", "Lupus"), _member("broken", "")
-    kept, _ = _run(tmp_path, _CHOICE, [wrong, wrong, broken])  # even if it knew the answer, one of three would
+    def members(*kinds: str) -> list[Script]:
+        return [_member(kind, "") for kind in kinds]
+
+    right, wrong, broken = "B", "A", "broken"
+    kept, _ = _run(tmp_path, _CHOICE, members(wrong, wrong, broken))  # even if it knew the answer, one of three would
     assert isinstance(kept, Item)
     assert kept["tried"]["committee-3"] == "failed: bad-request"
-    assert isinstance(_run(tmp_path, _CHOICE, [right, wrong, broken])[0], Failure)  # that can't be told
-    assert isinstance(_run(tmp_path, _CHOICE, [right, right, broken])[0], Rejection)  # too many either way
+    assert isinstance(_run(tmp_path, _CHOICE, members(right, wrong, broken))[0], Failure)  # that can't be told
+    assert isinstance(_run(tmp_path, _CHOICE, members(right, right, broken))[0], Rejection)  # too many either way
 
 
 @pytest.mark.parametrize("letter", ["D", "Z", "", "Lupus", "A and B"])
@@ -91,7 +103,7 @@ def test_an_empty_answer_is_wrong_and_needs_no_judge(tmp_path: Path) -> None:
 
 def test_an_estimate_names_the_step(tmp_path: Path) -> None:
     scripts = {"model": Script(_judge), "committee-1": _member("A", "x")}
-    step = difficult("difficulty", most_correct=1, choose="r2med-try", write="r2med-try-open")
+    step = _step()
     documents = [Document(id="d", title="", text="x")]
     with (
         a_workshop(tmp_path, documents, Settings(), scripts, estimating=True) as shop,
@@ -99,3 +111,36 @@ def test_an_estimate_names_the_step(tmp_path: Path) -> None:
     ):
         step.run([_CHOICE], shop)
     assert found.value.step == "difficulty"
+
+
+def test_a_model_sits_in_the_committee_once(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="small is in the committee twice, as committee-1 and committee-3"):
+        _run(tmp_path, _CHOICE, [_member("B", "", "small"), _member("B", ""), _member("B", "", "small")])
+
+
+def test_an_estimate_is_no_lower_than_what_is_asked(tmp_path: Path) -> None:
+    """Six members write an answer each, and each is judged: that many calls, and a seventh member is refused."""
+    step, judge = _step(members=6), Script(_judge)
+    members = [_member("A", f"Gout {number}") for number in range(6)]
+    scripts = {"model": judge, **{f"committee-{n}": each for n, each in enumerate(members, start=1)}}
+    documents = [Document(id="d", title="", text="x")]
+    with a_workshop(tmp_path, documents, Settings(), scripts) as shop:
+        step.run([_OPEN], shop)
+    assert len(judge.requests) + sum(len(each.requests) for each in members) == 12 <= step.calls
+    scripts["committee-7"] = _member("A", "Gout")
+    with a_workshop(tmp_path, documents, Settings(), scripts) as shop, pytest.raises(UsageError, match="7 models"):
+        step.run([_OPEN], shop)
+
+
+@pytest.mark.parametrize("item", [_CHOICE, _OPEN], ids=["choice", "open"])
+def test_a_question_is_cut_to_the_members_window(tmp_path: Path, item: Item) -> None:
+    member, judge = _member("A", "Gout"), Script(_judge)
+    with a_workshop(
+        tmp_path, [Document(id="d", title="", text="x")], Settings(), {"model": judge, "committee-1": member}
+    ) as shop:
+        for role in ("model", "committee-1"):
+            shop.model(role).context = 2000
+        _step().run([item.put(query="word " * 4000)], shop)
+    for _, request in (*member.requests, *judge.requests):
+        assert sum(len(message.content) for message in request.messages) < 6000
+    assert "Scurvy" in user_text(member.requests[0][1]) or item is _OPEN

@@ -76,6 +76,8 @@ def test_codes_that_name_no_diagnosis_are_passed_over() -> None:
     near = _near("Gout", "Family history of gout", "Rabies", "Measles", "Scurvy", code="Z{}")
     assert _taken("Whipple disease", near, leave_out=NO_DIAGNOSES) == []
     assert len(_taken("Whipple disease", near)) == 3
+    organisms = _near("Gout", "Adenovirus as the cause of diseases classified elsewhere", "Rabies", code="B97.{}")
+    assert _taken("Whipple disease", organisms, leave_out=NO_DIAGNOSES) == []
 
 
 def test_what_the_nearest_description_is_called_counts_as_the_diagnosis() -> None:

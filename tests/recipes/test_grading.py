@@ -12,9 +12,10 @@ from hoofbeat.models import ChatRequest
 from hoofbeat.models.wire import Trouble
 from hoofbeat.recipes.grading import POOL_HEADER, Limits, grade_step, verdict
 from hoofbeat.recipes.items import Item, Rejection
+from hoofbeat.recipes.steps import UNLIMITED
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Failure
-from tests.recipes.support import a_workshop, user_text
+from tests.recipes.support import Script, a_workshop, user_text
 
 
 @pytest.mark.parametrize(
@@ -125,3 +126,23 @@ def test_markdown_around_grades_is_read(tmp_path: Path) -> None:
     said = 'Here you are:\n```json\n{"reason": "fits", "relevance": 9, "support": 8}\n```'
     (outcome,), _ = _run(tmp_path, [_item("one", "k")], lambda name, request: said)
     assert isinstance(outcome, Item)
+
+
+def test_a_long_question_leaves_room_for_the_document(tmp_path: Path) -> None:
+    script = Script(lambda name, request: {"reason": "fits", "relevance": 9, "support": 8})
+    step = grade_step("grade", "r2med-grade-evidence", text=lambda id, _shop: "document " * 4000, limits=Limits())
+    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), {"model": script}) as shop:
+        shop.model().context = 4000
+        step.run([_item("one", "k").put(query="question " * 4000)], shop)
+    ((_, request),) = script.requests
+    assert sum(len(message.content) for message in request.messages) < 12_000
+    assert user_text(request).count("question ") > 150
+    assert user_text(request).count("document ") > 150
+    assert "That." in user_text(request)
+
+
+def test_where_nothing_limits_a_pool_the_estimate_does_not_promise_a_small_one() -> None:
+    text = str
+    free = grade_step("grade", "r2med-grade-evidence", text=lambda id, _shop: text(id), limits=Limits())
+    bound = grade_step("grade", "r2med-grade-evidence", text=lambda id, _shop: text(id), limits=Limits(), most=30)
+    assert (free.calls, bound.calls) == (UNLIMITED, 30)

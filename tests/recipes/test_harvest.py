@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.recipes import harvest
-from hoofbeat.recipes.harvest import BadRow, Candidate, plain, read_harvest
+from hoofbeat.recipes.harvest import BadRow, Candidate, Limits, plain, read_harvest
 
 
 def _csv(tmp_path: Path, text: str, name: str = "asked.csv") -> Path:
@@ -27,7 +26,7 @@ def test_columns_are_found_by_their_names(tmp_path: Path) -> None:
     )
     (row,) = read_harvest([path])
     assert row == Candidate(
-        file="asked.csv", line=2, text="Can I swim, and when?", site="reddit.com", year="2021", group="kidney"
+        file="asked.csv", line=2, text="Can I swim, and when?", site="reddit.com", year="2021", group="Kidney"
     )
 
 
@@ -93,8 +92,27 @@ def test_what_leads_to_a_post_is_not_kept(tmp_path: Path) -> None:
         "bbc.co.uk",
         "example.org",
         "",
-        "Inspire",
+        "",
     ]
+
+
+@pytest.mark.parametrize(
+    ("source", "site"),
+    [
+        ("Jane Miller", ""),
+        ("Jane.Miller", ""),
+        ("dark.wanderer", ""),
+        ("https://jane-miller.com/blog", ""),
+        ("jane.miller.com", ""),
+        ("tom@mail.com", ""),
+        ("https://www.nhs.uk/a", "nhs.uk"),
+        ("Reddit.com", "reddit.com"),
+    ],
+)
+def test_a_site_is_a_host_that_names_nobody(tmp_path: Path, source: str, site: str) -> None:
+    (row,) = read_harvest([_csv(tmp_path, f"text,source\nCan I swim?,{source}\n")])
+    assert isinstance(row, Candidate)
+    assert row.site == site
 
 
 def test_several_files_also_gzipped(tmp_path: Path) -> None:
@@ -104,7 +122,7 @@ def test_several_files_also_gzipped(tmp_path: Path) -> None:
     assert [row.file for row in read_harvest([first, second])] == ["asked.csv", "more.jsonl.gz"]
 
 
-def test_files_that_cant_be_used_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_cant_be_used_say_so(tmp_path: Path) -> None:
     with pytest.raises(HoofbeatError, match="no such file"):
         read_harvest([tmp_path / "none.csv"])
     with pytest.raises(HoofbeatError, match="a table"):
@@ -118,13 +136,13 @@ def test_files_that_cant_be_used_say_so(tmp_path: Path, monkeypatch: pytest.Monk
                 tmp_path / "c.csv",
             ]
         )
-    monkeypatch.setattr(harvest, "MOST_BYTES", 3)
     with pytest.raises(HoofbeatError, match="larger than"):
-        read_harvest([_csv(tmp_path, "text\nCan I?\n")])
-    monkeypatch.setattr(harvest, "MOST_BYTES", 1000)
-    monkeypatch.setattr(harvest, "MOST_ROWS", 1)
+        read_harvest([_csv(tmp_path, "text\nCan I?\n")], Limits(bytes=3))
     with pytest.raises(HoofbeatError, match="more than 1 rows"):
-        read_harvest([_csv(tmp_path, "text\nCan I?\nMay I?\n")])
+        read_harvest([_csv(tmp_path, "text\nCan I?\nMay I?\n")], Limits(rows=1))
+    (row,) = read_harvest([_csv(tmp_path, "text\nCan I?\n")], Limits(characters=5))
+    assert isinstance(row, BadRow)
+    assert row.why == "the question is longer than 5 characters"
 
 
 def test_an_empty_file_holds_nothing(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_text_in_place_of_the_document_is_read(tmp_path: Path) -> None:
     assert bare.facets["specialty"] == "unknown"
 
 
-def test_by_model_a_failed_call_is_labelled_unknown(tmp_path: Path) -> None:
+def test_by_model_a_failed_call_is_no_label_and_is_counted(tmp_path: Path) -> None:
     def says(_name: str, request: ChatRequest) -> Any:
         if "Retinal" in user_text(request):
             return {"reason": "It is the retina.", "label": "Ophthalmology"}
@@ -70,18 +70,29 @@ def test_by_model_a_failed_call_is_labelled_unknown(tmp_path: Path) -> None:
         step = label_step("specialty", "ogcare", by="model")
         eye, nothing = step.run(list(from_documents(shop)), shop)
         assert "specialty" in shop.prompts_used
+        label_step("field", "ogcare", by="model", facet="field").run([Item(id="x", documents=("nothing",))], shop)
+        assert shop.metrics["label failures"] == {"specialty": {"bad-request": 1}, "field": {"bad-request": 1}}
     assert step.prompts == ("specialty",)
     assert isinstance(eye, Item)
     assert isinstance(nothing, Item)
     assert (eye.facets["specialty"], eye["specialty_why"]) == ("Ophthalmology", "It is the retina.")
     assert eye.lineage[-1].call
-    assert (nothing.facets["specialty"], nothing["specialty_why"]) == ("unknown", "no label: bad-request")
+    assert (nothing.facets["specialty"], nothing["specialty_why"]) == ("failed", "no label: bad-request")
 
 
 @pytest.mark.parametrize("said", ["no JSON", {"reason": "x", "label": "Astrology"}, {"reason": "x"}])
 def test_by_model_a_label_outside_the_scheme_is_none(tmp_path: Path, said: Any) -> None:
     with a_workshop(tmp_path, [EYE], Settings(), lambda _name, _request: said) as shop:
         (item,) = label_step("specialty", "ogcare", by="model").run(list(from_documents(shop)), shop)
+        assert set(shop.metrics) == {"label failures"}
+    assert isinstance(item, Item)
+    assert item.facets["specialty"] == "failed"
+
+
+def test_by_model_unknown_is_a_label_and_no_failure(tmp_path: Path) -> None:
+    with a_workshop(tmp_path, [EYE], Settings(), lambda *_: {"reason": "unclear", "label": "unknown"}) as shop:
+        (item,) = label_step("specialty", "ogcare", by="model").run(list(from_documents(shop)), shop)
+        assert not shop.metrics
     assert isinstance(item, Item)
     assert item.facets["specialty"] == "unknown"
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hoofbeat.errors import UsageError
+from hoofbeat.models.encoders.base import Encoder, EncoderBase, Vectors
+from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.collecting import Shelf
 from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.mining import Candidate, Committee, committee_lines, mine_step, pooled, vote
@@ -91,6 +95,45 @@ def test_lexical_and_dense_members_work_together() -> None:
     assert found["query by bm25"] == []
     assert len(found["query by dense[encoder=potion]"]) == 4
     assert set(committee.describe()) == {"bm25", "dense[encoder=potion]"}
+
+
+class _Hearts(EncoderBase):
+    """An invented encoder: what speaks of hearts lies close together."""
+
+    name = identity = "hearts"
+    dimension = 2
+
+    def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
+        return np.array([[1, 0] if "heart" in text.lower() else [0, 1] for text in texts], np.float32)
+
+
+def test_the_workshops_encoder_serves_a_plain_dense_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOFBEAT_CACHE", str(tmp_path / "cache"))
+    item = Item(id="one", values={"query": "my heart", "answer": "heart", "reasoning": "heart", "known": []})
+    with a_workshop(tmp_path, _DOCUMENTS, Settings(), lambda name, request: {}, encoder=_Hearts) as shop:
+        step = mine_step("mine", Shelf(chunking="words:160/32"), lines=["dense"], depth=2, top=2)
+        (found,) = step.run([item], shop)
+        assert isinstance(found, Item)
+        assert {each["id"] for each in found["pool"]} == {"heart.p1", "both.p1"}
+        assert shop.roles_used["encoder"] == "hearts"
+        assert "hearts" in str(shop.metrics["mine"])
+
+
+def test_an_encoder_that_a_line_names_is_that_one() -> None:
+    asked: list[str] = []
+
+    def load(spec: str) -> Encoder:
+        asked.append(spec)
+        return _Hearts()
+
+    def never() -> Encoder:
+        raise AssertionError("another encoder is named")
+
+    for line in ("dense[encoder=minilm]", "dense[encoder=other]"):
+        Committee(_DOCUMENTS, [line], passages=True, encoder=load, usual=never).rankings({"query": ["heart"]}, 2)
+    assert set(asked) == {"minilm", "other"}
+    with pytest.raises(UsageError, match="with and without its encoder"):
+        committee_lines(["dense", "dense[encoder=minilm]"])
 
 
 def test_the_step_gives_every_item_its_pool(tmp_path: Path) -> None:

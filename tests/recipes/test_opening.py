@@ -149,3 +149,37 @@ def test_real_exam_questions_come_out_open(tmp_path: Path) -> None:
         asking = item["query"][slice(*asking_span(item["query"]))]
         assert "of the following" not in asking.lower()
         assert "?" in asking
+
+
+_CHARACTERISED = "Irreversible injury is characterised by which of the following?"
+
+
+@pytest.mark.parametrize(
+    ("said", "new"),
+    [
+        ("What is the most likely cause of irreversible injury?", "cause, likely, most"),
+        ("Which finding characterises irreversible injury?", ""),
+        ("What is irreversible injury characterised by?", ""),
+    ],
+)
+def test_a_rewritten_sentence_may_not_ask_for_something_else(tmp_path: Path, said: str, new: str) -> None:
+    outcome, _ = _run(tmp_path, _item(_CHARACTERISED, answer="Membrane defects"), {"question": said})
+    if new:
+        assert isinstance(outcome, Rejection)
+        assert outcome.reason == "the open question asks for something else"
+        assert outcome.details == f"{new}: {said}"
+    else:
+        assert isinstance(outcome, Item)
+
+
+@pytest.mark.parametrize(
+    ("limit", "kept"), [({"most_new": 3}, True), ({"most_new": 2}, False), ({"most_words": 4, "most_new": 3}, False)]
+)
+def test_both_limits_of_opening_are_parameters(tmp_path: Path, limit: dict[str, int], kept: bool) -> None:
+    said = {"question": "What is the most likely cause of irreversible injury?"}
+    outcome: Outcome = _item(_CHARACTERISED, answer="Membrane defects")
+    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), lambda n, r: said) as shop:
+        for step in open_steps("open", "r2med-open", **limit)[1:]:
+            if isinstance(outcome, Item):
+                (outcome,) = step.run([outcome], shop)
+    assert isinstance(outcome, Item) == kept

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+import tomllib
 from functools import cache
+from importlib import resources
+from itertools import chain
 
 import pytest
 
 from hoofbeat.corpus.vocabularies import Term, Vocabulary, load_vocabulary
+from hoofbeat.corpus.vocabularies.words import tokens
 from hoofbeat.recipes.options import CORRECT, merge_options, plain_option, same, shuffled, unfit
 from hoofbeat.recipes.sameness import excludes, without_sides
 
@@ -33,6 +37,17 @@ SAME = [
     ("necrotising fasciitis", "necrotizing fascitis"),
     ("Myeloid sarcoma", "Myeloid sarcoma, in relapse"),
     ("breast cancer", "Neoplasm of unspecified behavior of breast"),
+    ("Diabetic ketoacidosis", "Type 2 diabetes mellitus with ketoacidosis"),
+    ("Diabetic ketoacidosis", "Type 1 diabetes mellitus with ketoacidosis without coma"),
+    ("Klebsiella pneumoniae", "Klebsiella pneumoniae [K. pneumoniae] as the cause of diseases classified elsewhere"),
+    ("Pneumonia", "Abscess of lung with pneumonia"),
+    ("Hypotension", "Maternal hypotension syndrome"),
+    ("Cardiac sarcoidosis", "Sarcoid myocarditis"),
+    ("Tuberculous meningitis", "Tuberculosis of meninges"),
+    ("Listeria rhombencephalitis", "Encephalitis and encephalomyelitis in diseases classified elsewhere"),
+    ("Anti-NMDAR encephalitis", "Encephalitis, myelitis and encephalomyelitis, unspecified"),
+    ("Aspergillus fumigatus pneumonia", "Other pulmonary aspergillosis"),
+    ("Aspergillus pneumonia", "Aspergillosis, unspecified"),
 ]
 DIFFERENT = [
     ("type 1 diabetes mellitus", "type 2 diabetes mellitus"),
@@ -60,6 +75,15 @@ DIFFERENT = [
     ("sarcoidosis", "tuberculosis"),
     ("leukemia", "leukopenia"),
     ("", "sarcoidosis"),
+    ("Diabetic ketoacidosis", "Type 1 diabetes mellitus without ketoacidosis"),
+    ("Diabetic ketoacidosis", "Alcoholic ketoacidosis"),
+    ("multiple myeloma", "hypercalcemia due to multiple myeloma"),
+    ("pneumonia", "whooping cough without pneumonia"),
+    ("Cardiac sarcoidosis", "Sarcoidosis of lung"),
+    ("Anti-NMDAR encephalitis", "Acute disseminated encephalitis and encephalomyelitis (ADEM)"),
+    ("Aspergillus pneumonia", "Cerebral aspergillosis"),
+    ("Aspergillus pneumonia", "Allergic bronchopulmonary aspergillosis"),
+    ("Candida pneumonia", "Candidal stomatitis"),
 ]
 SAME_BY_CODE = [
     ("Crohn's disease", "regional enteritis"),
@@ -95,6 +119,15 @@ def test_a_vocabulary_knows_names_that_words_do_not(one: str, other: str) -> Non
     assert not same(one, other) or one == "SLE"
     assert same(one, other, _vocabularies())
     assert same(other, one, _vocabularies())
+
+
+def test_the_lists_stand_in_the_form_that_words_are_compared_in() -> None:
+    data = resources.files("hoofbeat.recipes") / "data"
+    lists = tomllib.loads((data / "sameness.toml").read_text(encoding="utf-8"))
+    places = tomllib.loads((data / "organisms.toml").read_text(encoding="utf-8"))["places"]
+    listed = [*lists["empty"], *lists["ends_head"], *lists["kinds"], *chain(*lists["opposites"])]
+    for word in [*listed, *lists["words"], *lists["words"].values(), *places, *places.values()]:
+        assert list(tokens(word).forms) == [word]
 
 
 def test_a_code_for_the_rest_of_a_group_makes_nothing_the_same() -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from hoofbeat.errors import InputError
 from hoofbeat.models import load_encoder
+from hoofbeat.models.encoder import Vectors
+from hoofbeat.recipes import questions_dedup
 from hoofbeat.recipes.items import Item, Rejection
 from hoofbeat.recipes.questions_dedup import duplicate_tasks, exact_step, near_step, near_twins
 from hoofbeat.recipes.reviewing import ReviewLabel
@@ -47,6 +51,56 @@ def test_the_threshold_itself_is_no_duplicate() -> None:
     assert near_twins(np.zeros((3, 2), dtype=np.float32), 0.0) == []
 
 
+def _crowd(count: int) -> Vectors:
+    """Vectors near a half circle, many of them close to each other; their products are exact in single precision."""
+    angles = np.random.default_rng(3).uniform(0, np.pi, count)
+    return (np.round(np.stack([np.cos(angles), np.sin(angles)], axis=1) * 64) / 64).astype(np.float32)
+
+
+@pytest.mark.parametrize("block", [1, 7, 256])
+def test_blocks_find_what_comparing_one_by_one_finds(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    vectors, spared = _crowd(300), frozenset(range(0, 300, 11))
+    expected: list[tuple[int, int, float]] = []
+    staying: list[int] = []
+    for place, vector in enumerate(vectors):
+        cosines = [round(float(vectors[each] @ vector), 4) for each in staying]
+        best = max(cosines, default=-2.0)
+        if best > 0.995:
+            expected.append((place, staying[cosines.index(best)], best))
+        if best <= 0.995 or place in spared:
+            staying.append(place)
+    monkeypatch.setattr(questions_dedup, "_BLOCK", block)
+    found = [(twin.place, twin.earlier, twin.cosine) for twin in near_twins(vectors, 0.995, spared=spared)]
+    assert found == expected
+    assert len(found) > 100
+    assert near_twins(vectors[:0], 0.9) == []
+
+
+class _Counting(np.ndarray[Any, np.dtype[np.float32]]):
+    """An array that counts the products it is part of."""
+
+    products = 0
+
+    def __matmul__(self, other: Any) -> Any:
+        _Counting.products += 1
+        return np.asarray(self) @ np.asarray(other)
+
+
+def test_questions_are_compared_in_blocks_and_not_one_by_one() -> None:
+    """One product a question, each with a copy of all before it, took half an hour for fifty thousand."""
+    vectors = np.eye(1024, dtype=np.float32).view(_Counting)
+    _Counting.products = 0
+    assert near_twins(vectors, 0.85) == []
+    assert 0 < _Counting.products <= 2 * 1024 / questions_dedup._BLOCK
+
+
+def test_a_label_that_is_neither_yes_nor_no_is_refused() -> None:
+    labels = {"q2": [ReviewLabel(item="q2", criterion="same", value="perhaps")]}
+    with pytest.raises(InputError, match="neither yes nor no") as raised:
+        near_step("near", "message", 0.85, labels, where="labels.csv")
+    assert raised.value.where == "labels.csv"
+
+
 def test_pairs_are_listed_for_review_and_a_reviewer_brings_one_back(tmp_path: Path) -> None:
     needs_weights("minilm")
     items = _items(
@@ -71,3 +125,8 @@ def test_pairs_are_listed_for_review_and_a_reviewer_brings_one_back(tmp_path: Pa
         )
         assert shop.tables["duplicates"].rows[0][4] == "kept by a reviewer"
         assert duplicate_tasks(shop) == []
+    labels = {"q2": [ReviewLabel(item="q2", criterion="same", value="yes")]}
+    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}, encoder=lambda: encoder) as shop:
+        outcomes = near_step("near", "message", 0.85, labels).run(items, shop)
+        assert isinstance(outcomes[2], Rejection)
+        assert duplicate_tasks(shop) == [], "a pair that a reviewer has looked at is no task any more"

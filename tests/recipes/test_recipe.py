@@ -17,7 +17,7 @@ from hoofbeat.models import ChatRequest, Model
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.wire import Trouble
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.catalogue import find_recipe, recipe_names
+from hoofbeat.recipes.catalogue import RESERVED, find_recipe, recipe_names
 from hoofbeat.recipes.items import Failed, Item, Outcome, Rejected, Rejection
 from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents, parameters, read_settings
 from hoofbeat.recipes.reviewing import ReviewTask, drawn_for_review
@@ -248,10 +248,67 @@ def test_a_recipe_of_ones_own_is_one_file(tmp_path: Path) -> None:
         find_recipe(str(tmp_path / "other.py"))
 
 
+OWN = """from __future__ import annotations
+from typing import Annotated, ClassVar, Literal
+from msgspec import Meta
+from hoofbeat.prompts import parse_prompt
+from hoofbeat.recipes.recipe import Made, Recipe, from_documents
+from hoofbeat.recipes.steps import ask
+from hoofbeat.recipes.workshop import Settings
+
+PROMPT = parse_prompt("mine", '''+++
+purpose = "Name the colour."
+variables = ["text"]
++++
+## user
+{{ text | material("text") }}
+## output
+{"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+''')
+
+
+class Mine(Settings, frozen=True, kw_only=True):
+    FILES: ClassVar[tuple[str, ...]] = ()
+    shade: Annotated[Literal["light", "dark"], Meta(description="Which.")] = "light"
+    PLACE: Annotated[bool, Meta(description="Whether.")] = True
+
+
+RECIPE = Recipe(
+    name="mine", title="Mine", about="Colours.", settings=Mine, begin=from_documents,
+    steps=lambda s: [ask("colour", PROMPT, values=lambda item, shop: {"text": shop.document(item.id).text},
+                         read=lambda item, value, shop: item.put(colour=value["colour"]))],
+    finish=lambda items, shop: Made(questions=()),
+)
+"""
+
+
+def test_a_recipe_of_ones_own_brings_its_own_prompt_and_choices(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN.replace("PLACE", "deep"))
+    recipe = find_recipe(str(file))
+    assert [each.choices for each in parameters(recipe)] == [("dark", "light"), ("true", "false")]
+    with pytest.raises(UsageError, match="shade can't be 'pale'"):
+        read_settings(recipe, {"shade": "pale"})
+    settings = read_settings(recipe, {"shade": "dark", "deep": "no"})
+    artefact = build(tmp_path, recipe, _documents(1)[:1], settings, lambda name, _request: {"colour": name})
+    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    assert item["colour"] == "mine"
+    assert artefact.manifest.prompts["mine"].startswith("mine@")
+    assert artefact.manifest.settings["deep"] is False
+
+
+def test_a_recipe_of_ones_own_must_not_take_a_common_option(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN.replace("PLACE", "seed"))
+    with pytest.raises(UsageError, match="called seed"):
+        find_recipe(str(file))
+
+
 def test_shipped_recipes_load_and_document_their_parameters() -> None:
     for name in recipe_names():
         recipe = find_recipe(name)
         assert recipe.name == name
+        assert not {parameter.name for parameter in parameters(recipe)} & RESERVED
         steps = recipe.steps(recipe.settings())
         assert len({step.name for step in steps}) == len(steps)
         assert all(parameter.about for parameter in parameters(recipe)), f"{name} has a parameter without a meaning"

@@ -8,7 +8,9 @@ from hoofbeat.recipes.redacting import (
     Removed,
     cut_after_diagnosis,
     drop_empty_headings,
+    find_made,
     is_provisional,
+    last_said_made,
     redact,
     remove_mentions,
 )
@@ -98,3 +100,32 @@ def test_a_working_diagnosis_is_provisional() -> None:
     assert is_provisional("with an initial working diagnosis of malaria")
     assert is_provisional("She was initially diagnosed with asthma")
     assert not is_provisional("confirming the final diagnosis of malaria")
+
+
+def test_the_first_sentence_that_says_it_was_made_is_found() -> None:
+    text = (
+        "He had a history of sarcoidosis. Sarcoidosis was suspected. Taking his history of cough into account, he was "
+        "diagnosed with sarcoidosis. The biopsy confirmed sarcoidosis."
+    )
+    case = redact(Document(id="d", title="t", text=text), (0, len(text)))
+    place = find_made(case, _mentions)
+    assert place is not None
+    assert text[slice(*place)].endswith("he was diagnosed with sarcoidosis.")
+    hidden = case.without(Removed(*place, "a figure's caption"))
+    later = find_made(hidden, _mentions)
+    assert later is not None
+    assert text[slice(*later)] == "The biopsy confirmed sarcoidosis."
+    assert find_made(case, lambda _sentence: []) is None
+
+
+def test_where_a_sentence_last_says_that_something_was_made() -> None:
+    sentence = "There was no fever and the biopsy revealed sarcoidosis"
+    assert last_said_made(sentence, sentence.index("sarcoidosis")) == sentence.index(" sarcoidosis")
+    assert last_said_made("The scan did not reveal nor confirm sarcoidosis", 36) is None
+    assert last_said_made("There was no sarcoidosis", 13) is None
+
+
+def test_a_clause_that_would_lose_its_verb_goes_with_its_sentence() -> None:
+    text = "He was well. It was then thought that inflammation due to sarcoidosis may have caused it. He left."
+    case = redact(Document(id="d", title="t", text=text), (0, len(text)))
+    assert remove_mentions(case, _mentions, "x").text == "He was well. He left."

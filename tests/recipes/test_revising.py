@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,12 @@ def _drawn(shop: Workshop, share: float = 0.3) -> list[Item]:
 def test_every_item_has_a_first_reader_and_the_sample_a_second(tmp_path: Path) -> None:
     with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}) as shop:
         items = _drawn(shop)
-        tasks = review_tasks(items, shop, "Which?")
+        tasks = review_tasks(items, "Which?")
         assert [item["level"] for item in items].count(2) == 3
         assert [task.item for task in tasks if task.criteria == LEVEL_1] == [item.id for item in items]
         assert [task.item for task in tasks if task.criteria == LEVEL_2] == [i.id for i in items if i["level"] == 2]
-        assert tasks[0].shown["source"] == TEXT
+        assert tasks[0].documents == ("d0",)
+        assert TEXT not in tasks[0].shown.values()
         assert _drawn(shop) == items
         assert {item["level"] for item in _drawn(shop, 0)} == {1}
 
@@ -134,15 +136,70 @@ def test_a_revision_or_a_later_pass_settles_a_finding(tmp_path: Path) -> None:
     assert [(row[0], row[-1]) for row in rows] == [("d1", "revised"), ("d4", "to be revised")]
 
 
+def _read_by_all(numbers: Iterable[int], *but: tuple[str, str]) -> list[tuple[str, str, str, str]]:
+    """Labels by every criterion for these items: a pass, but where a test says otherwise."""
+    said = dict(but)
+    return [(f"d{n}", each, said.get(each, "pass"), "p") for n in numbers for each in (*LEVEL_1, *LEVEL_2)]
+
+
 def test_the_sample_passes_when_enough_of_it_does(tmp_path: Path) -> None:
-    good: list[Any] = [(f"d{n}", "clarity", "pass", "p") for n in range(8)]
+    good = _read_by_all(range(8))
     bad: list[Any] = [(f"d{n}", "factual accuracy", "wrong dose", "p") for n in (8, 9)]
     _, verdict, _ = _checked(tmp_path, "revise", *good, *bad)
     assert (verdict["share of the sample passed"], verdict["verdict"]) == (0.8, "passed")
-    _, verdict, _ = _checked(tmp_path, "revise", *good[1:], ("d0", "clarity", "no", "p"), *bad)
+    _, verdict, _ = _checked(tmp_path, "revise", *good[6:], ("d0", "clarity", "no", "p"), *bad)
     assert (verdict["share of the sample passed"], verdict["verdict"]) == (0.7, "not passed")
     _, verdict, _ = _checked(tmp_path, "revise", *good)
     assert verdict["verdict"] == "waiting"
+
+
+def test_an_item_has_passed_when_all_criteria_of_its_level_were_read(tmp_path: Path) -> None:
+    first = [("d0", each, "pass", "s") for each in LEVEL_1]
+    outcomes, tally, _ = _checked(tmp_path, "revise", *first, *_read_by_all([1]), *_read_by_all([2])[:-1])
+    states = [item["review"] for item in _kept(outcomes)]
+    assert states[:4] == ["waiting", "passed", "waiting", "waiting"]
+    assert tally["level 1"] == {"passed": 3, "waiting": 7}
+    assert tally["level 2"] == {"passed": 1, "waiting": 9}
+
+
+def test_what_is_turned_away_after_it_was_drawn_stays_in_the_sample(tmp_path: Path) -> None:
+    fatal = [(f"d{n}", "drop option", "Scurvy", "p") for n in range(6)]
+    path = _reviews(tmp_path, *fatal, *_read_by_all(range(6, 9)))
+    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}) as shop:
+        left = _kept(list(revise("revise", path, least_options=3, least=0.9).run(_drawn(shop, 1.0), shop)))
+        assert len(left) == 4
+        findings_step("review", path, action="revise", least_passed=0.8).run(left[:-1], shop)  # the call for d9 failed
+        tally: Any = shop.metrics["two-level check"]
+        levels = list(shop.tables["review-levels"].rows)
+    assert tally["level 2"] == {"findings": 6, "lost": 1, "passed": 3}
+    assert (tally["share of the sample passed"], tally["verdict"]) == (3 / 9, "not passed")
+    assert levels == [(f"d{n}", 2) for n in range(10)]
+
+
+def test_a_first_readers_finding_counts_in_the_sample(tmp_path: Path) -> None:
+    _, tally, _ = _checked(tmp_path, "revise", *_read_by_all(range(10), ("missing information", "the age")))
+    assert tally["level 2"] == {"findings": 10}
+    _, tally, _ = _checked(tmp_path, "revise", *_read_by_all(range(10), ("clarity", "what is asked?")))
+    assert (tally["level 1"], tally["level 2"]) == ({"passed": 10}, {"findings": 10})
+
+
+def test_only_what_is_missing_is_asked_again(tmp_path: Path) -> None:
+    path = _reviews(tmp_path, *_read_by_all([0]), ("d1", "clarity", "pass", "p"), ("d99", "clarity", "pass", "p"))
+    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}) as shop:
+        step = findings_step("review", path, action="revise", least_passed=0.8)
+        tasks = review_tasks(_kept(list(step.run(_drawn(shop, 1.0), shop))), "Which?")
+        assert shop.metrics["review labels"] == {"used": 7, "for items not here": 1}
+    assert not [task for task in tasks if task.item == "d0"]
+    assert [task.criteria for task in tasks if task.item == "d1"] == [LEVEL_1, LEVEL_2[1:]]
+    assert len(tasks) == 18
+
+
+@pytest.mark.parametrize(("row", "what"), [(("d0", "clera", "pass"), "'clera'"), (("d0", "clarity", " "), "is empty")])
+def test_a_label_that_means_nothing_is_refused(tmp_path: Path, row: tuple[str, str, str], what: str) -> None:
+    with pytest.raises(InputError, match=what) as caught:
+        _checked(tmp_path, "revise", row)
+    assert caught.value.where == str(tmp_path / "reviews.jsonl")
+    assert caught.value.fix
 
 
 def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:

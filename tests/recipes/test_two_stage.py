@@ -65,3 +65,16 @@ def test_tasks_are_for_what_waits() -> None:
     tasks = review_tasks(items, kind="three-criteria", criteria=_CRITERIA, shown=lambda item: {"id": item.id})
     assert [(task.item, task.why) for task in tasks] == [("a", states["a"]), ("b", states["b"])]
     assert tasks[0].shown == {"id": "a"}
+
+
+def test_tasks_ask_for_what_is_missing_and_name_the_documents(tmp_path: Path) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_text("item,criterion,value\na,query,ok\nb,query,flag\nb,support,ok\nb,reasoning,ok\nzz,query,ok\n")
+    step = two_stage("review", str(file), criteria=_CRITERIA)
+    items = [Item(id=id, documents=("d",), values={"query": id}) for id in "abc"]
+    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), lambda n, r: {}) as shop:
+        outcomes = [each for each in step.run(items, shop) if isinstance(each, Item)]
+        assert shop.metrics["review labels"] == {"used": 4, "for items not here": 1}
+    tasks = review_tasks(outcomes, kind="three-criteria", criteria=_CRITERIA, shown=lambda item: {})
+    assert [task.criteria for task in tasks] == [("reasoning", "support"), ("query",), _CRITERIA]
+    assert {task.documents for task in tasks} == {("d",)}

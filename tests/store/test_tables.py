@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 from pathlib import Path
@@ -22,6 +23,7 @@ from hoofbeat.store.tables import (
     read_jsonl,
     read_parquet,
     read_tsv,
+    write_csv,
     write_jsonl,
     write_parquet,
     write_tsv,
@@ -84,9 +86,30 @@ def test_a_device_that_takes_nothing_is_said(tmp_path: Path) -> None:
         (tmp_path / ".x.part").write_bytes(b"x")
 
 
-@pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1", "-2", "@x", "=1+1", "'=x"])
-def test_formulas_are_neutralised(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    ["=cmd|' /C calc'!A0", "+1", "-2", "@x", "=1+1", "'=x", " =1", "\u00a0@x", '"=1+1"', "\ufeff=1", "＝1", "＠x"],
+)
+def test_formulas_are_neutralised(text: str, tmp_path: Path) -> None:
     assert plain_cell(text) == "'" + text
+    write_tsv(tmp_path / "t.tsv", ["a"], [[text]])
+    assert [row["a"] for row in read_tsv(tmp_path / "t.tsv")] == [text]
+
+
+def test_a_formula_behind_a_tab_or_a_return_is_one(tmp_path: Path) -> None:
+    for text in ('\t=HYPERLINK("http://x")', "\r=1+1", "\r\n-1", "\n@x", "\x0b+1"):
+        assert plain_cell(text)[:1] == "'"
+        write_csv(tmp_path / "t.csv", ["a", "b"], [["x", text]])
+        ((_, cell),) = list(csv.reader((tmp_path / "t.csv").open(encoding="utf-8", newline="")))[1:]
+        assert cell == "'" + text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def test_csv_comes_back_with_its_lines(tmp_path: Path) -> None:
+    rows = [["one\ntwo", 'a "quoted", cell'], ["", "three\r\nfour\rfive"]]
+    assert write_csv(tmp_path / "t.csv", ["a", "b"], rows) == 2
+    assert b"\r" not in (tmp_path / "t.csv").read_bytes()
+    with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as stream:
+        assert list(csv.reader(stream)) == [["a", "b"], rows[0], ["", "three\nfour\nfive"]]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +136,7 @@ def test_tsv_comes_back_but_for_tabs_and_line_ends(tmp_path: Path, rows: list[tu
     flat = str.maketrans("\t\r\n", "   ")
     assert [tuple(row.values()) for row in read_tsv(path)] == [(a.translate(flat), b.translate(flat)) for a, b in rows]
     for line in path.read_text(encoding="utf-8").split("\n")[1:-1]:
-        assert not any(cell[:1] and cell[0] in "=+-@" for cell in line.split("\t"))
+        assert not any(cell.strip()[:1] and cell.strip()[0] in "=+-@" for cell in line.split("\t"))
 
 
 def test_a_row_of_another_length_is_named(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 `locate` takes a quote to the letter, white space apart. `find_quote` goes further, in three steps: exact; loose (case,
 typographic quotes and dashes, ligatures, accents, hyphens at line ends, punctuation at the ends); fuzzy (a few letters
 differ, or the last word is cut). A quote with an ellipsis is found part by part, in order. Whatever was done to find
-it, a span's offsets count the document's own characters, and it begins and ends at words. Fuzzy never forgives another
-number, a "not" that the source does not have, nor left for right or hypo- for hyper-.
+it, a span's offsets count the document's own characters, and it begins and ends at words: never inside a number (5 mg
+does not stand in 12.5 mg, nor 5 °C in -5 °C), never after a beginning that makes another thing of the word (non-, pre-,
+anti-, ...). Fuzzy never forgives another number, a "not" that the source does not have, nor left for right or hypo- for
+hyper-.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ How = Literal["exact", "loose", "fuzzy"]
 _ORDER: tuple[How, ...] = ("exact", "loose", "fuzzy")
 _ELLIPSIS = re.compile(r"\s*(?:[\[(]\s*(?:…|\.(?:\s?\.){2,3})\s*[\])]|…|\.(?:\s?\.){2,})\s*")
 _ENDS = " \"'.,;:!?-*`"
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_NUMBER = re.compile(r"(?:(?<![^\s(\[])-)?\d+(?:[.,]\d+)*")
 _DENIALS = frozenset(
     ["no", "not", "nor", "never", "none", "neither", "without", "denied", "denies", "absent", "negative", "cannot"]
 )
@@ -37,7 +39,13 @@ _OPPOSITES = re.compile(
     r"left|right|upper|lower|increased|decreased|elevated|reduced|high|low|higher|positive|male|female|man|woman|benign|"
     r"malignant|before|after|first|second|proximal|distal|anterior|posterior|acute|chronic"
 )
-_OPPOSITE_BEGINNINGS = re.compile(r"hypo|hyper|brady|tachy|micro|macro")
+_OPPOSITE_BEGINNINGS = re.compile(r"hypo|hyper|brady|tachy|micro|macro|non|pseudo")
+_OTHER_THING = re.compile(  # what stands before a word and makes another thing of it: at most _BEFORE characters
+    r"\b(?:non(?:[-\u2010-\u2013]\n?|\s)|(?:anti|hyper|hypo|para|post|pre|pseudo|sub|un)[-\u2010-\u2012]\n?)\Z",
+    re.IGNORECASE,
+)
+_BEFORE = 9
+_MINUS = "-\u2010\u2011\u2012\u2013\u2212"
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _SHORTEST_FUZZY = 12
 _LONGEST_FUZZY = 2_000
@@ -55,20 +63,23 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 def locate(document: Document, quote: str) -> Span | None:
-    """Where a quote stands in a document, to the letter or with other white space; never inside a word."""
+    """Where a quote stands in a document, to the letter or with other white space; never inside a word or number."""
     words = quote.split()
     if not words:
         return None
     begin = r"\b" if re.match(r"\w", words[0]) else ""
     end = r"\b" if re.search(r"\w\Z", words[-1]) else ""
     loose = r"\s+".join(re.escape(word) for word in words)
-    match = re.search(begin + re.escape(quote.strip()) + end, document.text) or re.search(
-        begin + loose + end, document.text
-    )
-    if match is None:
-        return None
-    start, stop = match.span()
-    return Span(document=document.id, start=start, end=stop, quote=document.text[start:stop])
+    text = document.text
+    for form in (re.escape(quote.strip()), loose):
+        pattern = re.compile(begin + form + end)
+        match = pattern.search(text)
+        while match is not None:
+            start, stop = match.span()
+            if _begins(text, start) and _between_words(text, stop):
+                return Span(document=document.id, start=start, end=stop, quote=text[start:stop])
+            match = pattern.search(text, start + 1)
+    return None
 
 
 def find_quote(
@@ -114,7 +125,7 @@ def _part(text: str, quote: str, low: int, high: int, least: float) -> _Place | 
     for start in _places(text, quote, low, high):
         return start, start + len(quote), "exact", 1.0
     folded = _folded(text)
-    wanted = fold(quote).text.strip(_ENDS)
+    wanted = _stripped(fold(quote).text)
     first, last = _range(folded, low, high)
     if not any(map(str.isalnum, wanted)) or first >= last:
         return None
@@ -124,17 +135,41 @@ def _part(text: str, quote: str, low: int, high: int, least: float) -> _Place | 
     return (*folded.original(place[0], place[1]), "fuzzy", place[2]) if place else None
 
 
+def _stripped(quote: str) -> str:
+    """The quote without signs at its ends; a minus before a number is none."""
+    bare = quote.strip(_ENDS)
+    return "-" + bare if bare[:1].isdecimal() and re.match(r"[\s\"'*`]*-\d", quote) else bare
+
+
 def _places(text: str, wanted: str, low: int, high: int) -> Iterator[int]:
     """Where `wanted` stands between two places of a text, beginning and ending at words."""
     start = text.find(wanted, low, high)
     while start >= 0:
-        if _between_words(text, start) and _between_words(text, start + len(wanted)):
+        if _begins(text, start) and _between_words(text, start + len(wanted)):
             yield start
         start = text.find(wanted, start + 1, high)
 
 
+def _begins(text: str, place: int) -> bool:
+    """Whether a quote may begin here: between words, not after what makes another thing of the word that follows."""
+    return _between_words(text, place) and not (
+        text[place : place + 1].isalnum() and _OTHER_THING.search(text[max(0, place - _BEFORE) : place])
+    )
+
+
 def _between_words(text: str, place: int) -> bool:
-    return place <= 0 or place >= len(text) or not (text[place - 1].isalnum() and text[place].isalnum())
+    """Whether no word and no number goes on across this place."""
+    if place <= 0 or place >= len(text):
+        return True
+    before, after = text[place - 1], text[place]
+    if before.isalnum() and after.isalnum():
+        return False
+    ahead, behind = text[place + 1 : place + 2], text[place - 2 : place - 1] if place > 1 else ""
+    if after.isdecimal() and before in ".,^":
+        return not behind.isdecimal()
+    if before.isdecimal() and after in ".,^":
+        return not ahead.isdecimal()
+    return not (after.isdecimal() and before in _MINUS and (not behind or behind in " \n\t\u00a0(["))
 
 
 def _fuzzy(text: str, wanted: str, low: int, high: int, least: float) -> tuple[int, int, float] | None:
@@ -149,7 +184,7 @@ def _fuzzy(text: str, wanted: str, low: int, high: int, least: float) -> tuple[i
     for left in sorted(_snapped(text, low + rough.dest_start, low, high)):
         for right in sorted(_snapped(text, low + rough.dest_end, low, high)):
             start, end = _trimmed(text, left, right)
-            if end > start:
+            if end > start and _begins(text, start):
                 score = _likeness(wanted, text[start:end])
                 if best is None or score > best[0]:
                     best = (score, start, end)
@@ -159,10 +194,10 @@ def _fuzzy(text: str, wanted: str, low: int, high: int, least: float) -> tuple[i
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """These places without spaces and signs at the ends."""
+    """These places without spaces and signs at the ends; a minus before a number is none."""
     while end > start and not text[end - 1].isalnum():
         end -= 1
-    while start < end and not text[start].isalnum():
+    while start < end and not text[start].isalnum() and _between_words(text, start + 1):
         start += 1
     return start, end
 

@@ -1,7 +1,8 @@
 """A text without what printing, copying and typing change: for every folded character, which one it came from.
 
 Case, white space, typographic quotes and dashes, ligatures, accents, soft hyphens and hyphens at line ends go; the
-order of what is left stays, so that a place in the folded text is a place in the text.
+order of what is left stays, so that a place in the folded text is a place in the text. A raised digit after a digit
+is an exponent and folds to "^" and the digit: 10⁵ is 10^5, never 105.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _SIGNS = {
     "\u00e6": "ae",
     "\u0153": "oe",
 }
+_RAISED = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻")
 
 
 class Folded(Struct, frozen=True):
@@ -63,6 +65,8 @@ def fold(text: str) -> Folded:
             parts.append(" ")
             starts.append(begin)
         elif kind == "other" and (sign := _folded_sign(piece.group())):
+            if piece.group() in _RAISED and begin and text[begin - 1].isdecimal():
+                sign = "^" + sign
             parts.append(sign)
             starts.extend([begin] * len(sign))
     return Folded(text, "".join(parts), starts)

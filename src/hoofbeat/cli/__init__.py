@@ -12,6 +12,7 @@ import click
 import msgspec
 
 import hoofbeat
+from hoofbeat.cli.plain import plain
 from hoofbeat.errors import HoofbeatError
 
 __all__ = ["cli", "main"]
@@ -125,8 +126,8 @@ def _tell(
     if as_json:
         error = {"error": what, "where": where, "fix": fix, "exit": code, **(details or {})}
         sys.stdout.write(msgspec.json.encode(error).decode() + "\n")
-    lines = [click.style("error: ", fg="red", bold=True) + what]
-    lines += [f"   at: {where}"] if where else []
-    lines += [f"   do: {fix}"] if fix else []
+    lines = [click.style("error: ", fg="red", bold=True) + plain(what)]
+    lines += [f"   at: {plain(str(where))}"] if where else []
+    lines += [f"   do: {plain(fix)}"] if fix else []
     click.echo("\n".join(lines), err=True)
     return code

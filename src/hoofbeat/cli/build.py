@@ -15,7 +15,7 @@ from hoofbeat.models import Estimate, Model, load_encoder
 from hoofbeat.recipes import build_teaching
 from hoofbeat.recipes.catalogue import find_recipe, recipe_names
 from hoofbeat.recipes.recipe import Parameter, Recipe, parameters, read_settings
-from hoofbeat.recipes.steps import Estimated
+from hoofbeat.recipes.steps import UNLIMITED, Estimated
 from hoofbeat.recipes.workshop import Settings, Workshop
 from hoofbeat.recipes.writing import FUNNEL_HEADER, build_benchmark, estimate_calls
 from hoofbeat.store import Artefact
@@ -109,7 +109,8 @@ def _option(parameter: Parameter) -> click.Option:
     default = parameter.default
     told = f"{parameter.about} [default: {default}]" if default not in ("", None, (), []) else parameter.about
     flag = "--" + parameter.name.replace("_", "-")
-    return click.Option([flag, parameter.name], default=None, metavar="VALUE", help=told)
+    metavar = "|".join(parameter.choices) if parameter.choices else "VALUE"
+    return click.Option([flag, parameter.name], default=None, metavar=metavar, help=told)
 
 
 def _files(settings: Settings) -> list[Path]:
@@ -132,10 +133,11 @@ def _tell_estimate(screen: Screen, recipe: Recipe, settings: Settings, found: Es
     screen.estimate(found.estimate)
     later = list(recipe.steps(settings))
     place = next(number for number, step in enumerate(later) if step.name == found.step)
-    most = sum(step.calls for step in later[place + 1 :]) * found.items
+    calls = [step.calls for step in later[place + 1 :]]
+    bound = f"at most {sum(calls) * found.items}" if max(calls, default=0) < UNLIMITED else "no set number of"
     screen.say(
-        f"this is for the step “{found.step}” ({found.items} items); the steps after it make at most {most} "
-        "more calls, besides repairs"
+        f"this is for the step “{found.step}” ({found.items} items); the steps after it make {bound} more calls, "
+        "besides repairs"
     )
 
 

@@ -9,7 +9,6 @@ import os
 import shlex
 import sys
 import time
-import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -20,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hoofbeat.cli.plain import plain
 from hoofbeat.models import Estimate, Model
 from hoofbeat.progress import Task
 from hoofbeat.store import Artefact, Cost
@@ -38,7 +38,7 @@ class _Bar:
         self._progress.advance(self._task, steps)
 
     def note(self, text: str) -> None:
-        self._progress.update(self._task, note=text)
+        self._progress.update(self._task, note=plain(text))
 
 
 class _Line:
@@ -88,18 +88,18 @@ class Screen:
             rich.progress.TimeElapsedColumn(),
             rich.progress.TextColumn("left"),
             rich.progress.TimeRemainingColumn(),
-            rich.progress.TextColumn("{task.fields[note]}"),
+            rich.progress.TextColumn("{task.fields[note]}", markup=False),
         )
         with rich.progress.Progress(*columns, console=self._console) as progress:
             yield _Bar(progress, progress.add_task(title, total=total, note=""))
 
     def say(self, text: str) -> None:
         """A line for the person at the terminal."""
-        self._console.print(_plain(text), markup=False, soft_wrap=True)
+        self._console.print(plain(text), markup=False, soft_wrap=True)
 
     def title(self, text: str) -> None:
         """A heading."""
-        self._console.print(Text(f"\n{_plain(text)}", style="bold"), soft_wrap=True)
+        self._console.print(Text(f"\n{plain(text)}", style="bold"), soft_wrap=True)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A small table; all columns but the first are numbers."""
@@ -107,7 +107,7 @@ class Screen:
         for place, name in enumerate(header):
             table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
         for row in rows:
-            table.add_row(*map(Text, row))  # as it stands: a retriever's brackets are no markup
+            table.add_row(*(Text(plain(cell)) for cell in row))  # as it stands: a retriever's brackets are no markup
         self._console.print(table)
 
     def finish(
@@ -136,7 +136,7 @@ class Screen:
         parts = [f"{counts.kept} kept"]
         parts += [f"{counts.rejected} rejected"] if counts.rejected else []
         parts += [f"{counts.failed} failed ({_listed(counts.failures)})"] if counts.failed else []
-        click.echo(f"{manifest.kind}: {artefact.path} ({', '.join(parts)})")
+        click.echo(plain(f"{manifest.kind}: {artefact.path} ({', '.join(parts)})"))
         self._leave_if_empty(artefact)
         if next_step:
             self.say(f"next: {shlex.join(map(str, next_step))}")
@@ -168,11 +168,6 @@ class Screen:
             f"would make at most {estimate.calls} calls ({estimate.cached} more are in the ledger): about "
             f"{estimate.tokens_in} tokens in, at most {estimate.tokens_out_most} out, {money}"
         )
-
-
-def _plain(text: str) -> str:
-    """Text without control characters: what a document or a model wrote must not steer the terminal."""
-    return "".join(sign for sign in text if sign in "\n\t" or unicodedata.category(sign) not in {"Cc", "Cf"})
 
 
 def _listed(counts: dict[str, int]) -> str:

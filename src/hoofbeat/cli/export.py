@@ -18,7 +18,10 @@ __all__ = ["command"]
 _LISTED = "; ".join(f"{name}: {form.about}" for name, form in FORMATS.items())
 
 
-@click.command("export", help=f"Write BENCHMARK for others to use.\n\n{_LISTED}.")
+_EDITIONS = "jsonl, huggingface and croissant hold every edition, or with --edition that one alone"
+
+
+@click.command("export", help=f"Write BENCHMARK for others to use.\n\n{_LISTED}. {_EDITIONS}.")
 @click.argument("benchmark", type=click.Path(path_type=Path))
 @click.option("--as", "form", type=click.Choice(list(FORMATS)), required=True, help="Format.")
 @click.option("--corpus", "corpus_path", type=click.Path(path_type=Path), help="The documents of the benchmark.")

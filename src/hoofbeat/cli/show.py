@@ -7,6 +7,7 @@ can be coloured, evidence stands between » and «.
 from __future__ import annotations
 
 import difflib
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -131,11 +132,12 @@ def _find(benchmark: Benchmark, id: str) -> Question | Rejected | Failed | Item:
             if row.id == id:
                 return row
             seen.append(row.id)
-    close = difflib.get_close_matches(id, dict.fromkeys(seen), n=3, cutoff=0.0)
+    close = difflib.get_close_matches(id, dict.fromkeys(seen), n=3, cutoff=0.5)
+    look = f"look for it: {shlex.join(['hoofbeat', 'show', str(artefact.path)])}" if seen else "the benchmark is empty"
     raise InputError(
         f"no item {id} in this benchmark",
         where=str(artefact.path),
-        fix=f"the closest ids are {', '.join(close)}" if close else "the benchmark is empty",
+        fix=f"the closest ids are {', '.join(close)}" if close else look,
     )
 
 
@@ -184,7 +186,7 @@ class _Shown:
         if editions:
             self._line(f"other editions: {', '.join(editions)}")
         first_id = next((listed[0] for listed in ids.values() if listed), "ID")
-        Screen(as_json=False).say(f"next: hoofbeat show {self._artefact.path} {first_id}")
+        Screen(as_json=False).say(f"next: {shlex.join(['hoofbeat', 'show', str(self._artefact.path), first_id])}")
 
     def one(self, row: Question | Rejected | Failed | Item, sources: _Sources) -> None:
         """One item with its evidence."""

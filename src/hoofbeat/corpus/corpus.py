@@ -46,11 +46,12 @@ class Corpus:
     def get(self, id: str) -> Document:
         """The document with this id; an unknown one is an `InputError` that names the closest."""
         if id not in self._places:
-            close = difflib.get_close_matches(id, self._places, n=3, cutoff=0.0)
+            close = difflib.get_close_matches(id, self._places, n=3, cutoff=0.5)
+            look = "none of its ids is like it: is it the right corpus?" if self._places else "the corpus is empty"
             raise InputError(
                 f"no document {id} in this corpus",
                 where=str(self.path),
-                fix=f"the closest ids are {', '.join(close)}" if close else "the corpus is empty",
+                fix=f"the closest ids are {', '.join(close)}" if close else look,
             )
         with self._table.open("rb") as stream:
             stream.seek(self._places[id])

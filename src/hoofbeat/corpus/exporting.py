@@ -6,8 +6,6 @@ which are path-safe.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,8 +15,8 @@ from hoofbeat.errors import UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.files import atomic_write, write_bytes
-from hoofbeat.store.tables import plain_cell
+from hoofbeat.store.files import write_bytes
+from hoofbeat.store.tables import write_csv
 
 __all__ = ["FORMATS", "export_corpus"]
 
@@ -65,29 +63,19 @@ def export_corpus(
 
 
 def _csv(folder: Path, documents: Iterator[Document], questions: Sequence[Question]) -> int:  # noqa: ARG001
-    count = 0
-    with atomic_write(folder / "documents.csv") as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-        writer = csv.writer(text)
-        writer.writerow(_COLUMNS)
-        for document in documents:
-            writer.writerow([_cell(document, column) for column in _COLUMNS])
-            count += 1
-        text.flush()
-        text.detach()
-    return count
+    rows = ([_shown(document, column) for column in _COLUMNS] for document in documents)
+    return write_csv(folder / "documents.csv", _COLUMNS, rows)
 
 
-def _cell(document: Document, column: str) -> str:
+def _shown(document: Document, column: str) -> str:
     if column == "characters":
         return str(len(document.text))
     if column == "notices":
-        return plain_cell("; ".join(document.notices))
+        return "; ".join(document.notices)
     value = (
         document.facets.get(column, "") if column in ("year", "journal", "institution") else getattr(document, column)
     )
-    shown = "; ".join(value) if isinstance(value, list) else str(value)
-    return shown if shown[:1] not in "=+-@\t\r" or not shown else "'" + shown
+    return "; ".join(value) if isinstance(value, list) else str(value)
 
 
 def _markdown(folder: Path, documents: Iterator[Document], questions: Sequence[Question]) -> int:  # noqa: ARG001

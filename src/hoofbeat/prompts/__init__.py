@@ -10,7 +10,18 @@ material, never an instruction.
 
 from __future__ import annotations
 
-from hoofbeat.prompts.library import Prompt, label, load_prompt, material, prompt_names
+from hoofbeat.prompts.library import Prompt, label, load_prompt, material, parse_prompt, prompt_names
 from hoofbeat.prompts.packs import Label, Pack, load_pack, pack_names
 
-__all__ = ["Label", "Pack", "Prompt", "label", "load_pack", "load_prompt", "material", "pack_names", "prompt_names"]
+__all__ = [
+    "Label",
+    "Pack",
+    "Prompt",
+    "label",
+    "load_pack",
+    "load_prompt",
+    "material",
+    "pack_names",
+    "parse_prompt",
+    "prompt_names",
+]

@@ -2,7 +2,8 @@
 
 Names, places, institutions, dates, ages over 89, user names, addresses of every sort, telephone and record numbers are
 found by rules, so that the same text always loses the same, and replaced by a mark that says what stood there. What was
-removed is never written anywhere: a report says how many of which kind stood where, and nothing else.
+removed is never written anywhere, nor its length or a hash of it: a report says how many marks of which kind stand
+where in the text that is left, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import Struct
 
 from hoofbeat.recipes.identifiers import Found, find_formal, kinds
+from hoofbeat.recipes.items import Rejection
 from hoofbeat.recipes.naming import find_people
 from hoofbeat.recipes.placing import find_institutions, find_places
 from hoofbeat.recipes.wordwise import Words
@@ -28,6 +30,7 @@ __all__ = [
     "kinds",
     "possible_names",
     "returned",
+    "tells_who",
     "tidy",
 ]
 
@@ -45,10 +48,15 @@ _WIDE = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
 
 
 class Anonymised(Struct, frozen=True):
-    """A text without what identifies people, and where in the text as given each identifier stood."""
+    """A text without what identifies people; `found` says where in the text as given each identifier stood.
+
+    Those places tell how long a name was, so they stay in memory. `marks` says where the marks stand in the text that
+    is left, and may be written down.
+    """
 
     text: str
     found: tuple[Found, ...]
+    marks: tuple[Found, ...]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -79,12 +87,13 @@ def anonymise(text: str) -> Anonymised:
     """A text with a mark such as `[name]` in place of everything that identifies people."""
     clean = tidy(text)
     found = find_identifiers(clean)
-    pieces, end = [], 0
+    masked, marks, end = "", [], 0
     for each in found:
-        pieces += [clean[end : each.start], f"[{each.kind}]"]
+        masked += _GIVEN_MARKS.sub(_own_mark, clean[end : each.start])
+        marks.append(Found(len(masked), len(masked) + len(each.kind) + 2, each.kind))
+        masked += f"[{each.kind}]"
         end = each.end
-    masked = "".join((*pieces, clean[end:]))
-    return Anonymised(_GIVEN_MARKS.sub(_own_mark, masked), tuple(found))
+    return Anonymised(masked + _GIVEN_MARKS.sub(_own_mark, clean[end:]), tuple(found), tuple(marks))
 
 
 def in_plain_words(text: str) -> str:
@@ -103,6 +112,16 @@ def returned(text: str, removed: Iterable[str]) -> list[Found]:
             pattern = r"(?<!\w)" + r"\s+".join(re.escape(part) for part in words.split()) + r"(?!\w)"
             found += [Found(*match.span(), "returned") for match in re.finditer(pattern, clean, re.IGNORECASE)]
     return sorted(found)
+
+
+def tells_who(text: str, removed: Iterable[str]) -> Rejection | None:
+    """Why a rewritten question may not be kept: something removed is back, or something new identifies somebody."""
+    back = returned(text, removed)
+    if back:
+        return Rejection(reason="something removed came back", details=f"{len(back)} places")
+    new = Counter(each.kind for each in find_identifiers(text))
+    found = ", ".join(f"{count} {kind}" for kind, count in sorted(new.items()))
+    return Rejection(reason="the rewritten question identifies somebody", details=found) if new else None
 
 
 def possible_names(text: str, vocabulary: Collection[str]) -> list[Found]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib import resources
+from typing import NamedTuple
 
 from hoofbeat.corpus.vocabularies import Vocabulary
 from hoofbeat.corpus.vocabularies.words import tokens
@@ -18,19 +19,40 @@ from hoofbeat.recipes.stems import cut_before, sentences, spans_of, with_stem
 from hoofbeat.recipes.steps import RecipeStep, check, whole
 from hoofbeat.recipes.workshop import Workshop
 
-__all__ = ["choose_queries", "group_cases", "groups_of", "only_presentation"]
+__all__ = ["Groups", "choose_queries", "group_cases", "group_names", "groups_of", "only_presentation"]
 
 _VAGUE = ("one contains", "one is a kind")
-_MOST_TOGETHER = 400
+MOST_TOGETHER = 400
+"""How many names may share a word or initials and still be compared with each other."""
+
+
+class Groups(NamedTuple):
+    """For every name the number of its group, how many names differ, and which words too many of them share.
+
+    Names that have only such a word in common were not compared: under each stands how many names hold it.
+    """
+
+    numbers: list[int]
+    names: int
+    skipped: dict[str, int]
 
 
 def groups_of(names: Sequence[str], vocabularies: Sequence[Vocabulary] = ()) -> list[int]:
-    """For every name the number of its group: names of one condition share it.
+    """For every name the number of its group: names of one condition share it."""
+    return group_names(names, vocabularies).numbers
+
+
+def group_names(
+    names: Sequence[str], vocabularies: Sequence[Vocabulary] = (), *, most_together: int = MOST_TOGETHER
+) -> Groups:
+    """Names of one condition put together.
 
     Two names are of one condition when their words, their code or their abbreviation are the same. A wider condition
-    and a kind of it are two: whoever has a carcinoma need not have a carcinoma of the liver.
+    and a kind of it are two: whoever has a carcinoma need not have a carcinoma of the liver. Equal names are one at
+    once, however many there are; `most_together` limits what is compared because of a shared word or initials.
     """
-    parent = list(range(len(names)))
+    first_of: dict[tuple[str, ...], int] = {}
+    parent = [first_of.setdefault(tuple(tokens(name).forms), place) for place, name in enumerate(names)]
 
     def root(place: int) -> int:
         while parent[place] != place:
@@ -38,49 +60,78 @@ def groups_of(names: Sequence[str], vocabularies: Sequence[Vocabulary] = ()) -> 
             place = parent[place]
         return place
 
-    for one, other in _pairs(names, vocabularies):
-        if root(one) != root(other):
-            why = same(names[one], names[other], vocabularies)
-            if why and not why.startswith(_VAGUE):
-                first, second = sorted((root(one), root(other)))
-                parent[second] = first
-    return [root(place) for place in range(len(names))]
+    def joined(one: int, other: int) -> bool:
+        if root(one) == root(other):
+            return True
+        why = same(names[one], names[other], vocabularies)
+        if not why or why.startswith(_VAGUE):
+            return False
+        first, second = sorted((root(one), root(other)))
+        parent[second] = first
+        return True
 
-
-def _pairs(names: Sequence[str], vocabularies: Sequence[Vocabulary]) -> Iterator[tuple[int, int]]:
-    """Pairs of names that may be one: they share a word, initials or a code; what very many share tells nothing."""
-    shelves: defaultdict[str, list[int]] = defaultdict(list)
-    for place, name in enumerate(names):
-        for key in dict.fromkeys(_keys(name, vocabularies)):
-            shelves[key].append(place)
+    shelves: defaultdict[tuple[bool, str], list[int]] = defaultdict(list)
+    for place in first_of.values():
+        for label in dict.fromkeys(_keys(names[place], vocabularies)):
+            shelves[label].append(place)
+    skipped: dict[str, int] = {}
     seen: set[tuple[int, int]] = set()
-    for together in shelves.values():
-        if len(together) > _MOST_TOGETHER:
-            continue
-        for number, one in enumerate(together):
-            for other in together[number + 1 :]:
-                if (one, other) not in seen:
-                    seen.add((one, other))
-                    yield one, other
+    for (coded, key), together in shelves.items():
+        if len(together) <= most_together:
+            for pair in _new_pairs(together, seen):
+                joined(*pair)
+        elif coded:
+            _join_one_by_one(together, joined)
+        else:
+            skipped[key] = len(together)
+    return Groups([root(place) for place in range(len(names))], len(first_of), skipped)
 
 
-def _keys(name: str, vocabularies: Sequence[Vocabulary]) -> Iterator[str]:
+def _new_pairs(together: Sequence[int], seen: set[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    for number, one in enumerate(together):
+        for other in together[number + 1 :]:
+            if (one, other) not in seen:
+                seen.add((one, other))
+                yield one, other
+
+
+def _join_one_by_one(together: Sequence[int], joined: Callable[[int, int], bool]) -> None:
+    """Join very many names of one code: each is compared with the first of every group among them."""
+    heads: list[int] = []
+    for place in together:
+        if not any(joined(head, place) for head in heads):
+            heads.append(place)
+
+
+def _keys(name: str, vocabularies: Sequence[Vocabulary]) -> Iterator[tuple[bool, str]]:
+    """What other wordings of a name may share with it: a code (true), else its words or initials."""
     forms = [form for form in tokens(name).forms if len(form) > 1]
-    yield " ".join(sorted(forms))
-    yield from (f"word {form[:5]}" for form in forms if len(form) > 3)
+    yield False, " ".join(sorted(forms))
+    yield from ((False, f"word {form[:5]}") for form in forms if len(form) > 3)
     words = re.findall(r"[^\W_]+", name)
-    yield "initials " + "".join(word[0] for word in words).lower()
-    yield from (f"initials {word.lower()}" for word in words if word.isupper() and len(word) > 1)
+    yield False, "initials " + "".join(word[0] for word in words).lower()
+    yield from ((False, f"initials {word.lower()}") for word in words if word.isupper() and len(word) > 1)
     for vocabulary in vocabularies:
-        yield from (f"{vocabulary.name} {match.code}" for match in vocabulary.lookup(name))
+        yield from ((True, f"{vocabulary.name} {match.code}") for match in vocabulary.lookup(name))
 
 
-def group_cases(name: str, *, least: int, vocabularies: Sequence[str]) -> RecipeStep:
-    """Put cases of one diagnosis together (`group`, `fellows`); one that has too few fellows is turned away."""
+def group_cases(
+    name: str, *, least: int, vocabularies: Sequence[str], most_together: int = MOST_TOGETHER
+) -> RecipeStep:
+    """Put cases of one diagnosis together (`group`, `fellows`); one that has too few fellows is turned away.
+
+    Metrics say how many diagnoses there are, and by which words too many share they were not compared.
+    """
 
     def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
         known = [shop.vocabulary(each) for each in vocabularies]
-        numbers = groups_of([str(item["diagnosis"]) for item in items], known)
+        found = group_names([str(item["diagnosis"]) for item in items], known, most_together=most_together)
+        numbers = found.numbers
+        shop.metrics[name] = {
+            "names": found.names,
+            "diagnoses": len(set(numbers)),
+            "not compared, too common": dict(sorted(found.skipped.items())),
+        }
         members: defaultdict[int, list[Item]] = defaultdict(list)
         for number, item in zip(numbers, items, strict=True):
             members[number].append(item)

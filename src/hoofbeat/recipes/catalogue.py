@@ -5,14 +5,24 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+import sys
 from functools import cache
 from pathlib import Path
 
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.recipes import papers
-from hoofbeat.recipes.recipe import Recipe
+from hoofbeat.recipes.recipe import Recipe, parameters
 
-__all__ = ["find_recipe", "recipe_names"]
+__all__ = ["RESERVED", "find_recipe", "recipe_names"]
+
+RESERVED = frozenset(
+    {
+        *("corpus", "second", "second_model", "committee", "encoder", "seed", "output", "help"),
+        *("model", "model_spec", "ledger", "ledger_path", "config", "config_path", "budget"),
+        *("estimate", "only_estimate", "json", "as_json"),
+    }
+)
+"""Names that options of every recipe's command have already."""
 
 
 @cache
@@ -43,6 +53,7 @@ def _from_file(path: Path) -> Recipe:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # annotations that are written as text are looked up there
     try:
         spec.loader.exec_module(module)
     except HoofbeatError:
@@ -57,5 +68,12 @@ def _from_file(path: Path) -> Recipe:
     if not isinstance(recipe, Recipe):
         raise UsageError(
             "the file defines no RECIPE", where=str(path), fix="define RECIPE = Recipe(name=..., steps=..., ...)"
+        )
+    taken = sorted({each.name for each in parameters(recipe)} & RESERVED)
+    if taken:
+        raise UsageError(
+            f"a parameter of the recipe is called {taken[0]}, which every recipe's command has already",
+            where=str(path),
+            fix="give it another name",
         )
     return recipe

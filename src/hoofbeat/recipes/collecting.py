@@ -2,7 +2,7 @@
 
 A file of posts or exam questions (JSON lines, CSV, TSV) has a row an item: `id`; `text` (or `question`, or `title` and
 `body`); `answer`; and where there are some `options`, `documents` (ids or addresses of the corpus's documents), `votes`
-and `accepted`. A row that can't be read becomes a candidate too, and is turned away with its reason.
+and `accepted`. A row that can't be used becomes a candidate too, and is turned away with its reason, file and line.
 """
 
 from __future__ import annotations
@@ -24,14 +24,25 @@ from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document
 from hoofbeat.retrieval.chunking import Chunking, Spans, cut
 
-__all__ = ["Shelf", "address_key", "asked_items", "cited", "readable"]
+__all__ = ["LETTERS", "Shelf", "address_key", "asked_items", "cited", "readable"]
 
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_MOST_OPTIONS = len(_LETTERS)
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""The letters that options go by."""
+_LABELLED = re.compile(r"^\(?([A-Za-z])[).:][\s\u200b]*(?=\S)")
 _SEPARATED = re.compile(r"\s*[|;\n]\s*")
 _ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]*:)?//(?:www\.)?", re.IGNORECASE)
 _CITED_BY = ("url", "source_url", "link", "doi", "pmid", "pmcid", "source_id")
-_YES = frozenset({"yes", "true", "1", "accepted"})
+_DOI = re.compile(r"^(?:(?:dx\.)?doi\.org/|doi:\s*)(10\.\S+)$")
+_ESCAPED = re.compile(r"%([2-7][0-9a-f])")
+_PMC = re.compile(
+    r"^(?:(?:ncbi\.nlm\.nih\.gov/pmc|pmc\.ncbi\.nlm\.nih\.gov|europepmc\.org)/(?:articles?/)?(?:pmc/)?|pmcid:?\s*)"
+    r"(pmc\d+)\b"
+)
+_PUBMED = re.compile(
+    r"^(?:(?:pubmed\.ncbi\.nlm\.nih\.gov|ncbi\.nlm\.nih\.gov/pubmed|europepmc\.org/(?:article|abstract)/med)/"
+    r"|(?:pmid|pubmed)[:\s]*)(\d+)\b"
+)
+_PUBMED_NUMBER = re.compile(r"\d{7,8}")
 _NO = frozenset({"no", "false", "0"})
 
 
@@ -42,14 +53,33 @@ def asked_items(path: str, what: str) -> Iterator[Item]:
     """The rows of a file as candidates, in its order; a row without an id is named by its number."""
     if not path:
         raise UsageError(f"this task starts from a file of {what}, and none was named", fix=f"name one: --{what} FILE")
+    first: dict[str, int] = {}
     for number, row in read_rows(Path(path)):
-        if isinstance(row, Refusal):
-            yield Item(id=f"row-{number}", values={"problem": row.reason})
-            continue
-        try:
-            yield _asked(row, number)
-        except InputError as err:
-            yield Item(id=str(row.get("id") or f"row-{number}").strip(), values={"problem": str(err)})
+        item = _candidate(row, number, f"{Path(path).name}, line {number}")
+        if item.id in first:
+            why = f"{Path(path).name}, line {number}: the id {item.id} is that of line {first[item.id]}"
+            item = _unusable(_free_id(f"{item.id} (row {number})", first), why)
+        first[item.id] = number
+        yield item
+
+
+def _candidate(row: Row | Refusal, number: int, where: str) -> Item:
+    if isinstance(row, Refusal):
+        return _unusable(f"row-{number}", f"{where}: {row.reason}")
+    try:
+        return _asked(row, number)
+    except InputError as err:
+        return _unusable(_text(row.get("id")) or f"row-{number}", f"{where}: {err}")
+
+
+def _unusable(id: str, why: str) -> Item:
+    return Item(id=id, values={"problem": why})
+
+
+def _free_id(id: str, taken: Collection[str]) -> str:
+    while id in taken:
+        id += "'"
+    return id
 
 
 def _asked(row: Row, number: int) -> Item:
@@ -71,21 +101,32 @@ def _text(value: object) -> str:
 
 
 def _options(value: object) -> dict[str, str]:
-    """Options by letter: from an object, a list, or one text parted by `|`."""
+    """Options by letter: from an object, a list, or one text parted by `|`; a letter of its own before one goes."""
     if isinstance(value, Mapping):
-        found = {str(letter).strip().upper(): _text(text) for letter, text in value.items()}
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        found = dict(zip(_LETTERS, map(_text, value[:_MOST_OPTIONS]), strict=False))
+        found = [(str(letter).strip().upper(), _text(text)) for letter, text in value.items()]
     else:
-        found = dict(zip(_LETTERS, (part.strip() for part in _text(value).split("|")), strict=False))
-    return {letter: text for letter, text in found.items() if text}
+        listed = value if isinstance(value, Sequence) and not isinstance(value, str) else _text(value).split("|")
+        if len(listed) > len(LETTERS):
+            raise InputError(f"{len(listed)} options are more than there are letters", fix="leave some out")
+        found = list(zip(LETTERS, map(_text, listed), strict=False))
+    options = {letter: _unlabelled(text, letter) for letter, text in found if text}
+    if len(options) > len(LETTERS):
+        raise InputError(f"{len(options)} options are more than there are letters", fix="leave some out")
+    return options
+
+
+def _unlabelled(text: str, letter: str = "") -> str:
+    """An option without the letter it goes by, where it has that before it: `D. Aspirin`."""
+    label = _LABELLED.match(text)
+    return text[label.end() :] if label and label[1].upper() == letter else text
 
 
 def _answer(given: str, options: Mapping[str, str]) -> str:
     """The answer in words: a letter stands for its option, and a text for the option it is."""
     if not options:
         return given
-    same = next((text for text in options.values() if text.casefold() == given.casefold()), "")
+    wordings = {given.casefold(), *(_unlabelled(given, letter).casefold() for letter in options)}
+    same = next((text for text in options.values() if text.casefold() in wordings), "")
     chosen = same or options.get(given.rstrip(").:").upper(), "")
     if not chosen:
         raise InputError("no option is the right one", fix="let the answer be an option or its letter")
@@ -127,8 +168,31 @@ def _voted(item: Item, least: int) -> Outcome:
 
 
 def address_key(text: str) -> str:
-    """An address or a name as it is compared: without scheme, `www.`, fragment and final slash, in lower case."""
-    return _ADDRESS.sub("", text.strip()).partition("#")[0].rstrip("/").lower()
+    """An address or a name as it is compared: without scheme, `www.`, fragment and final slash, in lower case.
+
+    The addresses under which a DOI, a PubMed or a PMC number is found are that number: `10.1/x`, `pmid:1`, `pmc1`.
+    """
+    plain = _ADDRESS.sub("", text.strip()).partition("#")[0].rstrip("/").lower()
+    if found := _DOI.match(plain):
+        return _ESCAPED.sub(lambda code: chr(int(code[1], 16)), found[1].partition("?")[0]).rstrip(".")
+    if found := _PMC.match(plain):
+        return found[1]
+    return f"pmid:{found[1]}" if (found := _PUBMED.match(plain)) else plain
+
+
+def _keys(document: Document) -> Iterator[str]:
+    """Everything a document may be cited by. An id of seven or eight digits is taken for a PubMed number too."""
+    for name in _CITED_BY:
+        for value in facet_values(document, name):
+            yield address_key(value)
+            bare = value.strip().lower()
+            if name == "pmid" and bare.isdecimal():
+                yield f"pmid:{bare}"
+            elif name == "pmcid" and bare.isdecimal():
+                yield f"pmc{bare}"
+    yield address_key(document.id)
+    if _PUBMED_NUMBER.fullmatch(document.id):
+        yield f"pmid:{document.id}"
 
 
 def cited(name: str, shelf: Shelf, *, most: int = 0, required: bool = True) -> RecipeStep:
@@ -211,7 +275,7 @@ class Shelf:
             made = [_case_piece(document)] if self.cases else _passages(document, self._chunking, spans)
             self._by_document[document.id] = made
             self._pieces |= {piece.id: piece for piece in made}
-            for key in dict.fromkeys(map(address_key, (*facet_values(document, *_CITED_BY), document.id))):
+            for key in dict.fromkeys(_keys(document)):
                 self._names.setdefault(key, []).append(document.id)
 
 

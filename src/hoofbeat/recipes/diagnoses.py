@@ -11,6 +11,7 @@ from hoofbeat.corpus.vocabularies.words import COMMA, tokens, word_lists
 from hoofbeat.recipes.checks import sound
 from hoofbeat.recipes.items import Rejection
 from hoofbeat.recipes.options import plain_option, same, unfit
+from hoofbeat.recipes.organisms import names_organism
 from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document
 
@@ -25,17 +26,19 @@ _LIST = 3
 
 
 def not_one_diagnosis(diagnosis: str, document: Document, shop: Workshop, *, most_words: int) -> Rejection | None:
-    """Why this is not one diagnosis: empty, a sentence, another language, a symptom, a mere short form, several."""
+    """Why this is not one diagnosis: empty, a sentence, another language, an organism, a symptom, several."""
     if why := sound(diagnosis, what="diagnosis", source=document.text, most_words=most_words):
         return why
     if unfit(diagnosis):
         return Rejection(reason="the report comes to no diagnosis", details=diagnosis)
+    if names_organism(diagnosis):
+        return Rejection(reason="the diagnosis names an organism, not a disease", details=diagnosis)
     icd, rare = (shop.vocabulary(name) for name in VOCABULARIES)
     codes = {match.code for match in icd.lookup(diagnosis)}
     known = bool(codes or rare.lookup(diagnosis))
     if codes and all(code.startswith("R") for code in codes):
         return Rejection(reason="the diagnosis is only a symptom", details=diagnosis)
-    if is_candidate(diagnosis) and not known:
+    if not known and (is_candidate(diagnosis) or sum(map(str.isalpha, diagnosis)) < _SHORTEST_NAME):
         return Rejection(reason="the diagnosis is an abbreviation that nothing explains", details=diagnosis)
     if not known and _several([part for part in _SEVERAL.split(diagnosis) if part], (icd, rare)):
         return Rejection(reason="several diagnoses in place of one", details=diagnosis)

@@ -17,9 +17,9 @@ from hoofbeat.corpus.vocabularies import Vocabulary, find_abbreviations, find_wo
 from hoofbeat.corpus.vocabularies.abbreviations import is_candidate
 from hoofbeat.corpus.vocabularies.words import COMMA, tokens, word_lists
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.checks import sound
+from hoofbeat.recipes.diagnoses import not_one_diagnosis, other_names, written_out
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.leaks import find_leaks
+from hoofbeat.recipes.leaks import Leak, find_leaks
 from hoofbeat.recipes.options import plain_option
 from hoofbeat.recipes.quoting import prove
 from hoofbeat.recipes.stems import cut_before, spans_of, stem_place, trim_treatment, with_stem
@@ -27,18 +27,20 @@ from hoofbeat.recipes.steps import RecipeStep, ask, check
 from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document
 
-__all__ = ["cut_giveaway", "cut_leaks", "name_diagnosis", "names", "told"]
+__all__ = ["LEAST_SHARED", "cut_giveaway", "cut_leaks", "name_diagnosis", "names", "told"]
+
+LEAST_SHARED = 0.5
+"""The share of a disease's words that a text must have to name it, where a recipe does not say otherwise."""
 
 NAMING = "clinbench-diagnosis"
 GIVEAWAY = "clinbench-giveaway"
 
 _TELLS = CASE_ROLES | {Role.ABSTRACT, Role.CONCLUSION, ""}
-_LEAST_SHARED = 0.5
 _SHORTEST_SYNONYM = 6
 
 
-def name_diagnosis(name: str, *, most_words: int, least: float) -> RecipeStep:
-    """Ask for the final diagnosis. The quote must stand in the source and name the disease."""
+def name_diagnosis(name: str, *, most_words: int, least: float, shared: float = LEAST_SHARED) -> RecipeStep:
+    """Ask for the final diagnosis: one disease. The quote must stand in the source and have a share of its words."""
 
     def values(item: Item, shop: Workshop) -> dict[str, object]:
         document = shop.document(item.documents[0])
@@ -46,29 +48,41 @@ def name_diagnosis(name: str, *, most_words: int, least: float) -> RecipeStep:
 
     def read(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
         document = shop.document(item.documents[0])
-        diagnosis, quote = plain_option(str(value["diagnosis"])), str(value["quote"])
-        if wrong := sound(diagnosis, what="diagnosis", source=document.text, most_words=most_words):
+        said, quote = plain_option(str(value["diagnosis"])), str(value["quote"])
+        diagnosis = written_out(said, document)
+        if diagnosis != said:
+            diagnosis = diagnosis[:1].upper() + diagnosis[1:]
+        if wrong := not_one_diagnosis(diagnosis, document, shop, most_words=most_words):
             return wrong
         proven = prove(item, document, [quote], "diagnosis", least=least)
         if isinstance(proven, Rejection):
             return proven
-        if not names(quote, diagnosis, document):
+        if not names(quote, diagnosis, document, shared=shared):
             return Rejection(reason="the quote for the diagnosis does not name it", details=f"{diagnosis}: {quote}")
-        synonyms = [plain_option(str(each)) for each in value["synonyms"]]
-        return proven.put(diagnosis=diagnosis, diagnosis_quote=quote, synonyms=_usable(synonyms, diagnosis, document))
+        synonyms = [each for each in other_names(value["synonyms"], diagnosis, document) if not _everyday(each)]
+        return proven.put(diagnosis=diagnosis, diagnosis_quote=quote, synonyms=synonyms)
 
     return ask(name, NAMING, values=values, read=read)
 
 
-def cut_leaks(name: str, vocabularies: Sequence[str]) -> RecipeStep:
-    """Cut the stem before the first sentence that names the diagnosis in any of its wordings."""
+def cut_leaks(name: str, vocabularies: Sequence[str], *, least: float = 0.9, negated: bool = True) -> RecipeStep:
+    """Cut the stem before the first sentence that names the diagnosis in any of its wordings.
+
+    `least` is how much of a word must be right, `negated` whether a mention that denies the diagnosis counts.
+    """
 
     def judge(item: Item, shop: Workshop) -> Outcome:
         document = shop.document(item.documents[0])
         loaded: list[Vocabulary] = [shop.vocabulary(each) for each in vocabularies]
-        while leaks := find_leaks(
-            item["stem"], item["diagnosis"], synonyms=item["synonyms"], source=document, vocabularies=loaded
-        ):  # a cut may bring others to light: the guard looks for slips only where it finds no plain mention
+
+        def told_in(stem: str) -> list[Leak]:
+            found = find_leaks(
+                stem, item["diagnosis"], synonyms=item["synonyms"], source=document, vocabularies=loaded, least=least
+            )
+            return [leak for leak in found if negated or leak.kind != "negated"]
+
+        # a cut may bring others to light: the guard looks for slips only where it finds no plain mention
+        while leaks := told_in(item["stem"]):
             spans, first = spans_of(item), min(leaks, key=lambda leak: leak.start)
             kept = trim_treatment(document, cut_before(document, spans, stem_place(spans, first.start)))
             if not kept:
@@ -111,15 +125,15 @@ def told(document: Document) -> str:
     return "\n\n".join(parts) or document.text
 
 
-def names(text: str, disease: str, document: Document) -> bool:
-    """Whether a text names a disease: its words, at least half of them, or a short form that the document defines."""
+def names(text: str, disease: str, document: Document, *, shared: float = LEAST_SHARED) -> bool:
+    """Whether a text names a disease: by this share of its words, or by a short form that the document defines."""
     if find_words(text, disease):
         return True
     wanted = _telling(disease)
     if not wanted:
         return False
     forms = [text, *(long for short, long in _abbreviations(document.text).items() if find_words(text, short))]
-    return len(wanted & set().union(*map(_telling, forms))) >= _LEAST_SHARED * len(wanted)
+    return len(wanted & set().union(*map(_telling, forms))) >= shared * len(wanted)
 
 
 def _telling(text: str) -> frozenset[str]:
@@ -132,15 +146,8 @@ def _abbreviations(text: str) -> dict[str, str]:
     return find_abbreviations(text)
 
 
-def _usable(synonyms: Sequence[str], diagnosis: str, document: Document) -> list[str]:
-    """Other names that the report really uses and that name a disease: no single everyday word such as "tumor"."""
-    general = word_lists().too_general
-    kept = []
-    for each in dict.fromkeys(synonyms):
-        telling = _telling(each)
-        lone = len(telling) == 1 and (not telling.isdisjoint(general) or len(each) < _SHORTEST_SYNONYM)
-        if not telling or each.casefold() == diagnosis.casefold() or (lone and not is_candidate(each)):
-            continue
-        if find_words(document.text, each):
-            kept.append(each)
-    return kept
+def _everyday(name: str) -> bool:
+    """Whether a name is a single everyday word such as "tumor" or "rash": the stem would end wherever it stands."""
+    telling = _telling(name)
+    lone = len(telling) == 1 and (not telling.isdisjoint(word_lists().too_general) or len(name) < _SHORTEST_SYNONYM)
+    return not telling or (lone and not is_candidate(name))

@@ -3,19 +3,19 @@
 Alternatives come from the report's discussion, each with a quote that is found in the source and names it; where they
 are too few, more are asked for. Proposals come from the stem alone. Merging leaves exactly one right option and no two
 that mean the same; a last call names wrong options that could also be counted right, which no rule can see. Everything
-that was dropped stands in the item's `dropped`, with its origin and why.
+that was dropped stands in the item's `dropped`, with its origin and why, or in the details of its rejection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hoofbeat.benchmarks.evidence import find_quote
 from hoofbeat.corpus.roles import Role
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.checks import sound
-from hoofbeat.recipes.diagnosing import names
+from hoofbeat.recipes.diagnosing import LEAST_SHARED, names
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.options import CORRECT, merge_options, plain_option, shuffled
 from hoofbeat.recipes.stems import names_test
@@ -26,6 +26,7 @@ from hoofbeat.records import Document
 __all__ = [
     "ASKED_FOR",
     "DISCUSSION",
+    "MOST_WORDS",
     "STEM",
     "discussed",
     "discussed_alternatives",
@@ -39,12 +40,14 @@ __all__ = [
 DISCUSSION, ASKED_FOR, STEM = "discussion", "asked for", "stem"
 """Where a wrong option comes from: the report's discussion, a call because that named too few, a call with the stem."""
 
+MOST_WORDS = 15
+"""How many words an option has at most, where a recipe does not say otherwise."""
+
 DIFFERENTIALS, FURTHER, PROPOSALS, OVERLAP = (
     f"clinbench-{each}" for each in ("differentials", "further", "proposals", "overlap")
 )
 TOO_FEW = "too few options are left"
 
-_MOST_WORDS = 15
 _ICD = "icd10cm"
 _SYMPTOMS = "R"
 _WEIGHS = frozenset({Role.DISCUSSION, Role.DIAGNOSIS, Role.CONCLUSION})
@@ -56,8 +59,13 @@ def discussed(document: Document) -> str:
     return "\n\n".join(parts) or document.text
 
 
-def discussed_alternatives(name: str, count: int, *, least: float) -> RecipeStep:
-    """So many alternatives that the report itself weighs; one whose quote does not prove it is dropped."""
+def discussed_alternatives(
+    name: str, count: int, *, least: float, most_words: int = MOST_WORDS, shared: float = LEAST_SHARED
+) -> RecipeStep:
+    """So many alternatives that the report itself weighs; one whose quote does not prove it is dropped.
+
+    `shared` is the share of an alternative's words that its quote must have.
+    """
 
     def values(item: Item, shop: Workshop) -> dict[str, object]:
         text = discussed(shop.document(item.documents[0]))
@@ -70,10 +78,10 @@ def discussed_alternatives(name: str, count: int, *, least: float) -> RecipeStep
         for each in value["alternatives"]:
             text, quote = plain_option(str(each["name"])), str(each["quote"])
             found = find_quote(document, quote, least=least)
-            why = _unfit(text, document.text)
+            why = _unfit(text, document.text, most_words)
             if not why and found is None:
                 why = "its quote is not in the source"
-            elif not why and not names(quote, text, document):
+            elif not why and not names(quote, text, document, shared=shared):
                 why = "its quote does not name it"
             elif not why and len(kept) == count:
                 why = "more than were asked for"
@@ -87,7 +95,7 @@ def discussed_alternatives(name: str, count: int, *, least: float) -> RecipeStep
     return ask(name, DIFFERENTIALS, values=values, read=read)
 
 
-def further_alternatives(name: str, count: int) -> RecipeStep:
+def further_alternatives(name: str, count: int, *, most_words: int = MOST_WORDS) -> RecipeStep:
     """Ask for as many alternatives as the discussion lacks; items that have enough pass by."""
 
     def lacking(item: Item) -> int:
@@ -104,46 +112,65 @@ def further_alternatives(name: str, count: int) -> RecipeStep:
         }
 
     def read(item: Item, value: dict[str, Any], _shop: Workshop) -> Outcome:
-        return _listed(item, value["diagnoses"], lacking(item), ASKED_FOR, "further")
+        kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), lacking(item), most_words)
+        return _dropping_all(item, dropped, ASKED_FOR).put(further=kept)
 
-    return ask(name, FURTHER, values=values, read=read, when=lambda item: lacking(item) > 0)
+    return ask(
+        name,
+        FURTHER,
+        values=values,
+        read=read,
+        schema=lambda item, _shop: _at_least(FURTHER, lacking(item)),
+        when=lambda item: lacking(item) > 0,
+    )
 
 
-def proposals_from_stem(name: str, count: int, *, role: str = "second") -> RecipeStep:
+def proposals_from_stem(name: str, count: int, *, role: str = "second", most_words: int = MOST_WORDS) -> RecipeStep:
     """The likeliest diagnoses by the stem alone: whoever proposes them does not know the answer."""
 
     def values(item: Item, shop: Workshop) -> dict[str, object]:
         return {"count": count, "stem": shop.fit(item["stem"], load_prompt(PROPOSALS), role)}
 
     def read(item: Item, value: dict[str, Any], _shop: Workshop) -> Outcome:
-        return _listed(item, value["diagnoses"], count, STEM, "proposals")
+        kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), count, most_words)
+        return _dropping_all(item, dropped, STEM).put(proposals=kept)
 
-    return ask(name, PROPOSALS, values=values, read=read, role=role)
+    return ask(
+        name,
+        PROPOSALS,
+        values=values,
+        read=read,
+        role=role,
+        schema=lambda _item, _shop: _at_least(PROPOSALS, count),
+    )
+
+
+def _at_least(prompt: str, count: int) -> Schema:
+    """A prompt's contract with so many diagnoses at least: a small model stops at none where it may."""
+    contract: Any = load_prompt(prompt).schema
+    listed = contract["properties"]["diagnoses"]
+    bounds = {"minItems": count, "maxItems": max(count, listed["maxItems"])}
+    return {**contract, "properties": {"diagnoses": {**listed, **bounds}}}
 
 
 def merge_step(name: str, *, least: int, most: int, vocabularies: Sequence[str]) -> RecipeStep:
     """Merge all proposals with the right answer into `least` to `most` options that exclude each other."""
 
     def judge(item: Item, shop: Workshop) -> Outcome:
-        merged = merge_options(
-            item["diagnosis"],
-            [
-                (DISCUSSION, [each["text"] for each in item["alternatives"]]),
-                (ASKED_FOR, item.get("further", ())),
-                (STEM, item.get("proposals", ())),
-            ],
-            most=most,
-            vocabularies=[shop.vocabulary(each) for each in vocabularies],
-        )
+        proposals: list[tuple[str, list[str]]] = []
+        for origin, texts in (
+            (DISCUSSION, [each["text"] for each in item["alternatives"]]),
+            (ASKED_FOR, item.get("further", ())),
+            (STEM, item.get("proposals", ())),
+        ):
+            unfit = {text: why for text in texts if (why := _no_disease(text, shop, vocabularies))}
+            item = _dropping_all(item, unfit.items(), origin)
+            proposals.append((origin, [text for text in texts if text not in unfit]))
+        loaded = [shop.vocabulary(each) for each in vocabularies]
+        merged = merge_options(item["diagnosis"], proposals, most=most, vocabularies=loaded)
         for each in merged.dropped:
             item = _dropping(item, each.text, each.origin, each.why)
-        options = []
-        for option in merged.options:
-            why = "" if option.origin == CORRECT else _no_disease(option.text, shop, vocabularies)
-            if why:
-                item = _dropping(item, option.text, option.origin, why)
-            else:
-                options.append({"text": option.text, "origin": option.origin})
+        options = [{"text": option.text, "origin": option.origin} for option in merged.options]
         return _enough(item.put(options=options), least, shop)
 
     return check(name, judge)
@@ -191,25 +218,30 @@ def _enough(item: Item, least: int, shop: Workshop) -> Outcome:
     """The item with its options in the order they are shown, if there are enough of them."""
     texts = [str(option["text"]) for option in item["options"]]
     if len(texts) < least:
-        return Rejection(reason=TOO_FEW, details=f"{len(texts)} of {least}: {'; '.join(texts)}")
+        dropped = "; ".join(f"{each['text']} ({each['origin']}: {each['why']})" for each in item.get("dropped", ()))
+        details = f"{len(texts)} of {least}: {'; '.join(texts)}" + (f". Dropped: {dropped}" if dropped else "")
+        return Rejection(reason=TOO_FEW, details=details)
     order = shuffled(texts, shop.rng("options", item.id))
     return item.put(options=sorted(item["options"], key=lambda option: order.index(option["text"])))
 
 
-def _listed(item: Item, texts: Sequence[object], count: int, origin: str, value: str) -> Item:
-    """The first so many names that can be options."""
+def _fit_ones(
+    texts: Sequence[object], source: str, count: int, most_words: int
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """The first so many names that can be options, and the others with why not."""
     kept: list[str] = []
+    dropped: list[tuple[str, str]] = []
     for text in map(plain_option, map(str, texts)):
-        why = _unfit(text, str(item["stem"])) or ("more than were asked for" if len(kept) == count else "")
+        why = _unfit(text, source, most_words) or ("more than were asked for" if len(kept) == count else "")
         if why:
-            item = _dropping(item, text, origin, why)
+            dropped.append((text, why))
         else:
             kept.append(text)
-    return item.put(**{value: kept})
+    return kept, dropped
 
 
-def _unfit(text: str, source: str) -> str:
-    wrong = sound(text, what="option", source=source, most_words=_MOST_WORDS)
+def _unfit(text: str, source: str, most_words: int) -> str:
+    wrong = sound(text, what="option", source=source, most_words=most_words)
     return wrong.reason if wrong else ""
 
 
@@ -223,3 +255,9 @@ def _no_disease(text: str, shop: Workshop, vocabularies: Sequence[str]) -> str:
 
 def _dropping(item: Item, text: str, origin: str, why: str) -> Item:
     return item.put(dropped=[*item.get("dropped", ()), {"text": text, "origin": origin, "why": why}])
+
+
+def _dropping_all(item: Item, dropped: Iterable[tuple[str, str]], origin: str) -> Item:
+    for text, why in dropped:
+        item = _dropping(item, text, origin, why)
+    return item

@@ -10,23 +10,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hoofbeat.errors import UsageError
+from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.collecting import LETTERS
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, ask, whole
 from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Failure
 
-__all__ = ["LETTERS", "difficult"]
+__all__ = ["difficult"]
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 Tried = str | Failure
 """`right`, `wrong`, or why there is no answer."""
 
 
-def difficult(name: str, *, most_correct: int, choose: str, write: str, judge: str = "equivalence") -> RecipeStep:
+def difficult(
+    name: str, *, most_correct: int, most_members: int, choose: str, write: str, judge: str = "equivalence"
+) -> RecipeStep:
     """Keep what at most so many members of the committee answer; without a committee all stay, and metrics say so.
 
     `choose` takes `question` and `options` and gives `choice`; `write` takes `question` and gives `answer`; `judge`
-    takes `question`, `reference` and `answer` and gives `label`.
+    takes `question`, `reference` and `answer` and gives `label`. A model that sits in the committee twice is refused,
+    and so are more than `most_members`: a member answers with one call, or with two where a judge is needed.
     """
 
     def run(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
@@ -34,6 +39,7 @@ def difficult(name: str, *, most_correct: int, choose: str, write: str, judge: s
         if not members:
             shop.metrics[name] = {"skipped": "no committee of models was given (--committee)"}
             return list(items)
+        _check(members, shop, most_members)
         shop.metrics[name] = {"members": len(members), "most_correct": most_correct}
         tried: list[dict[str, Tried]] = [{} for _ in items]
         for member in members:
@@ -41,7 +47,25 @@ def difficult(name: str, *, most_correct: int, choose: str, write: str, judge: s
                 tried[place][member] = result
         return [_judged(item, each, most_correct) for item, each in zip(items, tried, strict=True)]
 
-    return whole(name, run, prompts=(choose, write, judge), calls=8)
+    return whole(name, run, prompts=(choose, write, judge), calls=2 * most_members)
+
+
+def _check(members: Sequence[str], shop: Workshop, most: int) -> None:
+    """Every member is a model of its own, and there are not too many of them."""
+    if len(members) > most:
+        raise UsageError(
+            f"{len(members)} models are in the committee, at most {most} are asked",
+            fix="name fewer, or raise the limit: --most-members",
+        )
+    seats: dict[str, str] = {}
+    for member in members:
+        identity = shop.model(member).identity
+        if identity in seats:
+            raise UsageError(
+                f"{identity} is in the committee twice, as {seats[identity]} and {member}",
+                fix="name every model once (--committee): one that is asked twice would count twice",
+            )
+        seats[identity] = member
 
 
 def _try(
@@ -51,7 +75,10 @@ def _try(
     chosen = ask(
         name,
         choose,
-        values=lambda item, _shop: {"question": item["query"], "options": _lettered(item)},
+        values=lambda item, shop: {
+            "question": _shown(item, shop, choose, member, beside=len(_lettered(item))),
+            "options": _lettered(item),
+        },
         read=lambda item, value, _shop: item.put(tried=_chosen(item, str(value["choice"]))),
         role=member,
         schema=lambda item, _shop: _choice_schema(len(item["options"])),
@@ -60,7 +87,7 @@ def _try(
     written = ask(
         name,
         write,
-        values=lambda item, _shop: {"question": item["query"]},
+        values=lambda item, shop: {"question": _shown(item, shop, write, member)},
         read=lambda item, value, _shop: item.put(tried=str(value["answer"])),
         role=member,
         when=lambda item: not _has_options(item),
@@ -68,8 +95,8 @@ def _try(
     judged = ask(
         name,
         judge,
-        values=lambda item, _shop: {
-            "question": item["query"],
+        values=lambda item, shop: {
+            "question": _shown(item, shop, judge, beside=len(item["answer"]) + len(item["tried"])),
             "reference": item["answer"],
             "answer": item["tried"],
         },
@@ -80,6 +107,11 @@ def _try(
     for step in (chosen, written, judged):
         outcomes = _onward(outcomes, lambda alive, step=step: step.run(alive, shop))  # type: ignore[misc]
     return [_said(each) for each in outcomes]
+
+
+def _shown(item: Item, shop: Workshop, prompt: str, role: str = "model", *, beside: int = 0) -> str:
+    """The question, as much of it as the model's window holds."""
+    return shop.fit(str(item["query"]), load_prompt(prompt), role, beside=beside)
 
 
 def _onward(outcomes: Sequence[Outcome], run: Callable[[Sequence[Item]], Sequence[Outcome]]) -> list[Outcome]:

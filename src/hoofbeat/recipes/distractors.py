@@ -38,8 +38,8 @@ __all__ = [
 ]
 
 SIMILARITY_HEADER = ("item", "rank", "code", "description", "cosine", "use")
-NO_DIAGNOSES = ("V", "W", "X", "Y", "Z")
-"""ICD-10-CM codes that say how an injury came about or why somebody seeks care."""
+NO_DIAGNOSES = ("B95", "B96", "B97", "V", "W", "X", "Y", "Z")
+"""ICD-10-CM codes that name an organism, say how an injury came about or why somebody seeks care."""
 ITSELF = "taken to be the diagnosis"
 _DEEPEST = 200
 _BINS = 20

@@ -12,8 +12,10 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from hoofbeat.errors import UsageError
+from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.fitting import fit_all
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.steps import Answered, RecipeStep, ask_each
+from hoofbeat.recipes.steps import UNLIMITED, Answered, RecipeStep, ask_each
 from hoofbeat.recipes.workshop import TableFile, Workshop
 from hoofbeat.records import Failure
 
@@ -23,6 +25,7 @@ Verdict = Literal["positive", "negative", "discarded", "failed"]
 Contradictory = Literal["discarded", "negative"]
 POOL_HEADER = ("item", "document", "known", "votes", "best_rank", "relevance", "support", "verdict", "reason")
 HIGHEST = 10
+"""Stands for how many documents a pool holds at most where nothing limits it: more than any that was ever graded."""
 _REASON = 300
 
 
@@ -59,22 +62,19 @@ def grade_step(
     text: Callable[[str, Workshop], str],
     limits: Limits,
     role: str = "model",
-    most: int = 1,
+    most: int = UNLIMITED,
 ) -> RecipeStep:
     """Grade every document of an item's `pool`; an item without a positive is rejected.
 
     The prompt takes `query`, `answer`, `reasoning` and `document`, and gives `reason`, `relevance` and `support`. The
     pool with its grades is left as the table `pool`, for rejected items too. A document whose call failed has no grade.
+    `most` is how large a pool can be, for estimates.
     """
     rows: list[tuple[object, ...]] = []
 
     def values(item: Item, part: dict[str, Any], shop: Workshop) -> dict[str, object]:
-        return {
-            "query": item["query"],
-            "answer": item["answer"],
-            "reasoning": item["reasoning"],
-            "document": text(part["id"], shop),
-        }
+        told = {name: str(item[name]) for name in ("query", "answer", "reasoning")}
+        return {**fit_all({**told, "document": text(part["id"], shop)}, load_prompt(prompt), shop, role)}
 
     def read(item: Item, answers: Sequence[Answered], _shop: Workshop) -> Outcome:
         graded = [_graded(answer, limits) for answer in answers]

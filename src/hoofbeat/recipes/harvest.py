@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,12 +19,10 @@ from msgspec import Struct
 from hoofbeat.corpus.readers.entries import Refusal
 from hoofbeat.corpus.readers.rows import ROW_SUFFIXES, bare_suffix, read_rows
 from hoofbeat.errors import InputError
+from hoofbeat.recipes.anonymising import find_identifiers
+from hoofbeat.recipes.identifiers import words_of
 
-__all__ = ["BadRow", "Candidate", "plain", "read_harvest"]
-
-MOST_BYTES = 100_000_000
-MOST_ROWS = 200_000
-LONGEST = 20_000
+__all__ = ["BadRow", "Candidate", "Limits", "plain", "read_harvest"]
 
 TEXTS = ("question", "text", "message", "body", "selftext", "content", "post")
 TITLES = ("title", "subject")
@@ -34,8 +33,19 @@ GROUPS = ("group", "organ")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
 _FORMULA = re.compile(r"^[\s'\"]*(?:[=\-|%]+|[+@](?=\s*[A-Za-z.]+\s*\())+\s*")
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
-_HOST = re.compile(r"^(?:https?://)?((?:[\w-]+\.)+[a-z]{2,})(?:[/:?#]|\Z)", re.IGNORECASE)
+_HOST = re.compile(r"^(https?://(?:www\.)?|www\.)?((?:[\w-]+\.)+([a-z]{2,}))(?:[/:?#]|\Z)", re.IGNORECASE)
 _SECOND_LEVEL = frozenset({"co", "com", "org", "ac", "gov", "edu", "net", "nhs"})
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What is more than this is no harvest of questions: bytes of a file, rows in all, characters of a question."""
+
+    bytes: int = 100_000_000
+    rows: int = 200_000
+    characters: int = 20_000
+
+
+_LIMITS = Limits()
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
@@ -57,17 +67,21 @@ class BadRow(Struct, frozen=True, kw_only=True):
     why: str
 
 
-def read_harvest(paths: Iterable[Path]) -> list[Candidate | BadRow]:
+def read_harvest(paths: Iterable[Path], limits: Limits = _LIMITS) -> list[Candidate | BadRow]:
     """All rows of the files, in their order."""
     rows: list[Candidate | BadRow] = []
     for path in paths:
-        _check_file(path)
+        _check_file(path, limits)
         found: list[Candidate | BadRow] = []
         for line, row in read_rows(path):
-            if len(rows) + len(found) >= MOST_ROWS:
-                raise InputError(f"more than {MOST_ROWS:,} rows were harvested", where=str(path), fix="split the files")
+            if len(rows) + len(found) >= limits.rows:
+                raise InputError(
+                    f"more than {limits.rows:,} rows were harvested",
+                    where=str(path),
+                    fix="split the files, or allow more: harvest_rows",
+                )
             found.append(BadRow(file=path.name, line=line, why=row.group) if isinstance(row, Refusal)
-                         else _read(row, path.name, line))  # fmt: skip
+                         else _read(row, path.name, line, limits))  # fmt: skip
         if found and all(isinstance(each, BadRow) and each.why == _NO_TEXT for each in found):
             raise InputError(
                 "no row holds a question",
@@ -86,26 +100,30 @@ def plain(text: str) -> str:
 _NO_TEXT = "the row has no question"
 
 
-def _check_file(path: Path) -> None:
+def _check_file(path: Path, limits: Limits) -> None:
     if not path.is_file():
         raise InputError("there is no such file", where=str(path), fix="check the path")
     if bare_suffix(path) not in ROW_SUFFIXES:
         raise InputError(
             "a harvest file is a table", where=str(path), fix=f"use one of {', '.join(ROW_SUFFIXES)}, also gzipped"
         )
-    if path.stat().st_size > MOST_BYTES:
-        raise InputError(f"the file is larger than {MOST_BYTES:,} bytes", where=str(path), fix="split it")
+    if path.stat().st_size > limits.bytes:
+        raise InputError(
+            f"the file is larger than {limits.bytes:,} bytes",
+            where=str(path),
+            fix="split it, or allow more: harvest_bytes",
+        )
 
 
-def _read(row: Mapping[str, object], file: str, line: int) -> Candidate | BadRow:
+def _read(row: Mapping[str, object], file: str, line: int, limits: Limits) -> Candidate | BadRow:
     cells = {str(name).strip().lower(): str(value) for name, value in row.items() if isinstance(value, str | int)}
     body = plain(_first(cells, TEXTS))
     if not any(map(str.isalnum, body)):
         return BadRow(file=file, line=line, why=_NO_TEXT)
     title = plain(_first(cells, TITLES))
     text = f"{title}\n{body}" if title and not body.lower().startswith(title.lower().rstrip(" .?!")) else body
-    if len(text) > LONGEST:
-        return BadRow(file=file, line=line, why=f"the question is longer than {LONGEST:,} characters")
+    if len(text) > limits.characters:
+        return BadRow(file=file, line=line, why=f"the question is longer than {limits.characters:,} characters")
     year = _YEAR.search(_first(cells, DATES))
     return Candidate(
         file=file,
@@ -113,7 +131,7 @@ def _read(row: Mapping[str, object], file: str, line: int) -> Candidate | BadRow
         text=text,
         site=_site(_first(cells, SOURCES)),
         year=year.group() if year else "",
-        group=plain(_first(cells, GROUPS)).lower()[:60],
+        group=plain(_first(cells, GROUPS))[:60],
     )
 
 
@@ -122,9 +140,16 @@ def _first(cells: Mapping[str, str], names: Iterable[str]) -> str:
 
 
 def _site(text: str) -> str:
-    """Where it was asked, without what leads to the post or its writer: the site's domain, or a short plain name."""
-    cleaned = plain(text)
-    if host := _HOST.match(cleaned):
-        parts = host[1].lower().split(".")
-        return ".".join(parts[-3:] if len(parts) > 2 and parts[-2] in _SECOND_LEVEL else parts[-2:])
-    return " ".join(re.findall(r"[^\W\d_]+", cleaned))[:40] if "/" not in cleaned and "@" not in cleaned else ""
+    """The domain where it was asked: nothing that leads to the post, no other words, and no name of somebody."""
+    found = _HOST.match(plain(text))
+    if not found or not (found[1] or found[3].lower() in words_of("identifiers", "words", "domains")):
+        return ""
+    parts = found[2].lower().split(".")
+    kept = parts[-3:] if len(parts) > 2 and parts[-2] in _SECOND_LEVEL else parts[-2:]
+    return "" if _names_somebody(tuple(parts[:-1])) or _names_somebody(tuple(kept[:-1])) else ".".join(kept)
+
+
+@lru_cache(maxsize=4096)
+def _names_somebody(parts: tuple[str, ...]) -> bool:
+    words = re.findall(r"[^\W\d_]+", " ".join(parts))
+    return bool(find_identifiers(" ".join(map(str.capitalize, words))))

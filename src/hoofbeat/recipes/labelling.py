@@ -1,12 +1,14 @@
 """Labels of items in a scheme such as a paper's specialties: by rule over the source, or by a model.
 
-Unknown is a label. A document that no rule can place and a call that brings nothing are labelled `unknown` and go on.
+Unknown is a label: what no rule can place is labelled `unknown` and goes on. A call that brings nothing is none: such
+an item goes on as `failed`, and the manifest counts them by step and kind under `label failures`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -21,8 +23,10 @@ from hoofbeat.recipes.steps import Estimated, RecipeStep, check
 from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document, Failure, Step
 
-__all__ = ["label_step"]
+__all__ = ["FAILED", "label_step"]
 
+FAILED = "failed"
+"""The facet of an item for which the call brought no label."""
 PROMPT = "specialty"
 Text = Callable[[Item, Workshop], str]
 
@@ -79,6 +83,10 @@ def _by_model(
         if estimate.calls:
             raise Estimated(name, len(items), estimate)
     results = model.run(requests, model.chat_json, title=name, progress=shop.progress)
+    failures = Counter(result.kind for result in results if isinstance(result, Failure))
+    if failures:
+        before: Any = shop.metrics.get("label failures", {})
+        shop.metrics["label failures"] = {**before, name: dict(sorted(failures.items()))}
     return [
         _labelled(item, result, facet, Step(name=name, prompt=file.label, model=model.spec))
         for item, result in zip(items, results, strict=True)
@@ -87,7 +95,7 @@ def _by_model(
 
 def _labelled(item: Item, result: Structured | Failure, facet: str, step: Step) -> Item:
     if isinstance(result, Failure):
-        return item.labelled(**{facet: UNKNOWN}).put(**{f"{facet}_why": f"no label: {result.kind}"}).done(step)
+        return item.labelled(**{facet: FAILED}).put(**{f"{facet}_why": f"no label: {result.kind}"}).done(step)
     label, why = str(result.value["label"]), str(result.value["reason"]).strip()
     done = msgspec.structs.replace(step, call=result.calls[-1] if result.calls else "")
     return item.labelled(**{facet: label}).put(**{f"{facet}_why": why}).done(done)

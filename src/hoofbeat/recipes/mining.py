@@ -9,6 +9,7 @@ source named.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
@@ -30,6 +31,9 @@ from hoofbeat.retrieval.indexes import index_folder
 from hoofbeat.retrieval.line import stages
 
 __all__ = ["VIEWS", "Candidate", "Committee", "committee_lines", "mine_step", "pooled", "vote"]
+
+_USUAL = next(stages(parse("dense"))).word("encoder")
+_NAMES_USUAL = re.compile(rf"\bencoder\s*=\s*{_USUAL}\b")
 
 VIEWS = ("query", "answer", "reasoning")
 """What of an item is searched for, each by itself."""
@@ -74,27 +78,40 @@ def pooled(
 
 def committee_lines(lines: Sequence[str]) -> tuple[str, ...]:
     """The committee's retriever lines in canonical form; options that a comma parted are put together again."""
-    whole: list[str] = []
+    return tuple(_read_lines(lines))
+
+
+def _read_lines(lines: Sequence[str]) -> dict[str, bool]:
+    """The lines in canonical form, each with whether it names the usual encoder rather than leaving it open."""
+    written: list[str] = []
     for part in lines:
-        if whole and whole[-1].count("[") > whole[-1].count("]"):
-            whole[-1] += f",{part}"
+        if written and written[-1].count("[") > written[-1].count("]"):
+            written[-1] += f",{part}"
         else:
-            whole.append(part)
-    if not whole:
+            written.append(part)
+    if not written:
         raise UsageError("the committee has no retriever", fix="name one or more lines: --retrievers '[bm25,dense]'")
-    trees = {str(parse(line)): parse(line) for line in whole}
-    for line, tree in trees.items():
+    read: dict[str, bool] = {}
+    for text in written:
+        tree = parse(text)
+        line = str(tree)
         if any(stage.kind == "query" for stage in stages(tree)):
             raise UsageError(
                 f"the line {line} has a model write queries, which the views are for", fix="name rankers only"
             )
-    return tuple(trees)
+        named = _NAMES_USUAL.search(text) is not None
+        if read.setdefault(line, named) != named:
+            raise UsageError(
+                f"the line {line} stands there with and without its encoder", fix="name it in one way only"
+            )
+    return read
 
 
 class Committee:
     """Several retrievers over one collection, with their indexes kept between runs.
 
-    `passages` says that what is searched are passages already; longer documents are cut as a line says.
+    `passages` says that what is searched are passages already; longer documents are cut as a line says. `usual` gives
+    the encoder of lines that name none; `encoder` those that lines name.
     """
 
     def __init__(
@@ -104,13 +121,19 @@ class Committee:
         *,
         passages: bool,
         encoder: Callable[[str], Encoder] | None = None,
+        usual: Callable[[], Encoder] | None = None,
         progress: Progress = SILENT,
     ) -> None:
-        self.lines = committee_lines(lines)
+        read = _read_lines(lines)
+        self.lines = tuple(read)
         self._documents = documents
         self._passages = passages
-        self._encoder = encoder or (lambda spec: cached(load_encoder(spec), vectors_folder()))
+        self._load = encoder or (lambda spec: cached(load_encoder(spec), vectors_folder()))
+        self._usual = None if any(read.values()) else usual
         self._progress = progress
+
+    def _encoder(self, spec: str) -> Encoder:
+        return self._usual() if self._usual is not None and spec == _USUAL else self._load(spec)
 
     @cached_property
     def _retrievers(self) -> dict[str, Retriever]:
@@ -165,12 +188,18 @@ def mine_step(
     """Give every item its `pool`: the pieces known to answer it and those that the committee agrees on.
 
     `most_known` limits the former to those with most votes (0: all); the rest of them are `ungraded`, so that they
-    count neither as found nor as wrong.
+    count neither as found nor as wrong. A line that names no encoder, such as `dense`, searches with the workshop's.
     """
     committee_lines(lines)
 
     def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
-        committee = Committee(shelf.documents(shop), lines, passages=not shelf.cases, progress=shop.progress)
+        committee = Committee(
+            shelf.documents(shop),
+            lines,
+            passages=not shelf.cases,
+            usual=lambda: cached(shop.encoder(), vectors_folder()),
+            progress=shop.progress,
+        )
         reach = depth + max(len(item.get("known", ())) for item in items)
         texts = {view: [str(item[view]) for item in items] for view in views}
         rankings = committee.rankings(texts, reach)

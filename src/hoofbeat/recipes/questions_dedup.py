@@ -14,16 +14,17 @@ from msgspec import Struct
 
 from hoofbeat.models.encoder import Vectors
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask
+from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, says_yes
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.recipes.workshop import TableFile, Workshop
 
-__all__ = ["Twin", "duplicate_tasks", "exact_step", "near_step", "near_twins"]
+__all__ = ["CRITERION", "Twin", "duplicate_tasks", "exact_step", "near_step", "near_twins"]
 
 TABLE = "duplicates"
 HEADER = ("step", "dropped", "kept", "cosine", "decided", "dropped question", "kept question")
 CRITERION = "same"
-_DIFFERENT = frozenset({"no", "different", "0", "false"})
+_DECIDED = {None: "dropped", True: "dropped, as a reviewer says, too", False: "kept by a reviewer"}
+_BLOCK = 256  # so many questions are compared with all before them in one product
 
 
 class Twin(Struct, frozen=True):
@@ -39,23 +40,48 @@ def near_twins(vectors: Vectors, threshold: float, *, spared: frozenset[int] = f
 
     Those in `spared` are found, too, and stay all the same.
     """
+    kept = np.empty_like(vectors)  # the vectors of those that stay, one below the other, as far as they are known
     staying: list[int] = []
     found = []
-    for place in range(len(vectors)):
-        twin = _nearest(vectors, place, staying, threshold)
-        if twin is not None:
-            found.append(twin)
-        if twin is None or place in spared:
-            staying.append(place)
+    for start in range(0, len(vectors), _BLOCK):
+        block = vectors[start : start + _BLOCK]
+        before = _best(block, kept[: len(staying)])
+        among = np.round(block @ block.T, 4)
+        mine: list[int] = []
+        for row in range(len(block)):
+            twin = _nearest(start, row, before[row], among[row], mine, staying)
+            if twin is not None and twin.cosine > threshold:
+                found.append(twin)
+            if twin is None or twin.cosine <= threshold or start + row in spared:
+                mine.append(row)
+        kept[len(staying) : len(staying) + len(mine)] = block[mine]
+        staying += [start + row for row in mine]
     return found
 
 
-def _nearest(vectors: Vectors, place: int, staying: Sequence[int], threshold: float) -> Twin | None:
-    if not staying:
-        return None
-    cosines = np.round(vectors[staying] @ vectors[place], 4)
-    best = int(np.argmax(cosines))
-    return Twin(place, staying[best], float(cosines[best])) if cosines[best] > threshold else None
+def _best(block: Vectors, kept: Vectors) -> list[tuple[int, float]]:
+    """For each vector of a block the nearest of those kept so far, the first of equals; none where nothing is kept."""
+    if not len(kept):
+        return [(-1, -1.0)] * len(block)
+    cosines = block @ kept.T
+    np.round(cosines, 4, out=cosines)
+    return [(place := int(row.argmax()), _cosine(row[place])) for row in cosines]
+
+
+def _nearest(
+    start: int, row: int, before: tuple[int, float], among: Vectors, mine: Sequence[int], staying: Sequence[int]
+) -> Twin | None:
+    """The nearest earlier question that stays: of those before the block, or of those of the block itself."""
+    if mine:
+        own = mine[int(among[mine].argmax())]
+        if before[0] < 0 or _cosine(among[own]) > before[1]:
+            return Twin(start + row, start + own, _cosine(among[own]))
+    return Twin(start + row, staying[before[0]], before[1]) if before[0] >= 0 else None
+
+
+def _cosine(value: float) -> float:
+    """Four digits and no more: what single precision adds behind them must not lift a cosine above a threshold."""
+    return round(float(value), 4)
 
 
 def exact_step(name: str, value: str) -> RecipeStep:
@@ -76,22 +102,27 @@ def exact_step(name: str, value: str) -> RecipeStep:
 
 
 def near_step(
-    name: str, value: str, threshold: float, labels: Mapping[str, Sequence[ReviewLabel]] | None = None
+    name: str,
+    value: str,
+    threshold: float,
+    labels: Mapping[str, Sequence[ReviewLabel]] | None = None,
+    *,
+    where: str = "",
 ) -> RecipeStep:
     """Turn away near-duplicates of earlier questions and list every pair in the table `duplicates`.
 
-    `labels` are what reviewers said of items; those they found to be different stay.
+    `labels` are what reviewers said of items, read from the file `where`; those they found to be different stay.
     """
-    known = labels or {}
+    same = {item: found for item, said in (labels or {}).items() if (found := _same(said, where)) is not None}
 
     def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
         texts = [str(item[value]) for item in items]
         vectors = shop.encoder().encode(texts, shop.progress)
-        spared = frozenset(place for place, item in enumerate(items) if _different(known.get(item.id, ())))
+        spared = frozenset(place for place, item in enumerate(items) if same.get(item.id) is False)
         twins = {twin.place: twin for twin in near_twins(vectors, threshold, spared=spared)}
         rows = [
             (name, items[twin.place].id, items[twin.earlier].id, f"{twin.cosine:.4f}",
-             "kept by a reviewer" if twin.place in spared else "dropped", texts[twin.place], texts[twin.earlier])
+             _DECIDED[same.get(items[twin.place].id)], texts[twin.place], texts[twin.earlier])
             for twin in twins.values()
         ]  # fmt: skip
         before = shop.tables[TABLE].rows if TABLE in shop.tables else ()
@@ -109,14 +140,14 @@ def near_step(
     return whole(name, judge)
 
 
-def _different(labels: Sequence[ReviewLabel]) -> bool:
-    """Whether most reviewers of a pair found that the two ask different things."""
-    said = [label.value.strip().lower() in _DIFFERENT for label in labels if label.criterion == CRITERION]
-    return bool(said) and sum(said) * 2 > len(said)
+def _same(labels: Sequence[ReviewLabel], where: str) -> bool | None:
+    """Whether reviewers of a pair found that the two ask the same: most must say no; nothing where none looked."""
+    said = [says_yes(label, where) for label in labels if label.criterion == CRITERION]
+    return sum(said) * 2 >= len(said) if said else None
 
 
 def duplicate_tasks(shop: Workshop) -> list[ReviewTask]:
-    """The listed pairs as tasks: does the dropped question ask the same as the one that stays?"""
+    """The listed pairs that nobody looked at as tasks: does the dropped question ask the same as the one that stays?"""
     rows = shop.tables[TABLE].rows if TABLE in shop.tables else ()
     return [
         ReviewTask(
@@ -129,5 +160,5 @@ def duplicate_tasks(shop: Workshop) -> list[ReviewTask]:
             shown={"kept": str(kept_text)},
         )
         for step, dropped, kept, cosine, decided, text, kept_text in rows
-        if decided == "dropped"
+        if decided == _DECIDED[None]
     ]

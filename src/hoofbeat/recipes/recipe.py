@@ -71,6 +71,7 @@ class Parameter(Struct, frozen=True, kw_only=True):
     name: str
     default: object
     about: str
+    choices: tuple[str, ...] = ()
 
 
 class Ran(Struct, frozen=True, kw_only=True):
@@ -146,24 +147,31 @@ def parameters(recipe: Recipe) -> list[Parameter]:
     assert isinstance(info, msgspec.inspect.StructType)
     listed = []
     for each in info.fields:
-        about = each.type.extra_json_schema or {} if isinstance(each.type, msgspec.inspect.Metadata) else {}
+        plain, about = each.type, ""
+        if isinstance(each.type, msgspec.inspect.Metadata):
+            plain, about = each.type.type, str((each.type.extra_json_schema or {}).get("description", ""))
         default = each.default if each.default is not msgspec.NODEFAULT else None
         if default is None and each.default_factory is not msgspec.NODEFAULT:
             default = each.default_factory()
-        listed.append(Parameter(name=each.name, default=default, about=str(about.get("description", ""))))
+        choices: tuple[str, ...] = ()
+        if isinstance(plain, msgspec.inspect.LiteralType):
+            choices = tuple(map(str, plain.values))
+        elif isinstance(plain, msgspec.inspect.BoolType):
+            choices = tuple(_BOOLEANS)
+        listed.append(Parameter(name=each.name, default=default, about=about, choices=choices))
     return listed
 
 
 def read_settings(recipe: Recipe, given: Mapping[str, str]) -> Settings:
     """The recipe's parameters from words such as `year=2022`; a wrong name or value is a `UsageError`."""
-    known = {each.name for each in parameters(recipe)}
-    unknown = sorted(set(given) - known)
+    known = {each.name: each for each in parameters(recipe)}
+    unknown = sorted(set(given) - set(known))
     if unknown:
         raise UsageError(
             f"the recipe {recipe.name} has no parameter {unknown[0]!r}",
             fix=f"it has {', '.join(sorted(known))}" if known else "it has none",
         )
-    values: dict[str, object] = {name: _value(text) for name, text in given.items()}
+    values: dict[str, object] = {name: _value(text, known[name]) for name, text in given.items()}
     try:
         return msgspec.convert(values, recipe.settings, strict=False)
     except msgspec.ValidationError as err:
@@ -173,9 +181,21 @@ def read_settings(recipe: Recipe, given: Mapping[str, str]) -> Settings:
         ) from err
 
 
-def _value(text: str) -> object:
+_BOOLEANS = {"true": True, "false": False}
+_BOOLEAN_WORDS = {**_BOOLEANS, "yes": True, "no": False, "on": True, "off": False, "1": True, "0": False}
+
+
+def _value(text: str, parameter: Parameter) -> object:
     """A parameter as typed: lists are separated by commas in brackets, everything else is converted by its type."""
     stripped = text.strip()
+    if parameter.choices:
+        words: Mapping[str, object] = _BOOLEAN_WORDS if parameter.choices == tuple(_BOOLEANS) else {}
+        value = words.get(stripped.lower(), stripped)
+        if value == stripped and stripped not in parameter.choices:
+            raise UsageError(
+                f"{parameter.name} can't be {stripped!r}", fix=f"give one of: {', '.join(parameter.choices)}"
+            )
+        return value
     if stripped.startswith("[") and stripped.endswith("]"):
         return [part.strip() for part in stripped[1:-1].split(",") if part.strip()]
     return stripped

@@ -25,7 +25,9 @@ __all__ = [
     "Removed",
     "cut_after_diagnosis",
     "drop_empty_headings",
+    "find_made",
     "is_provisional",
+    "last_said_made",
     "redact",
     "remove_mentions",
     "sentence_at",
@@ -38,14 +40,20 @@ _NO_SPACE = frozenset(".,;:)]")
 _LEAST_KEPT = 4
 _NEAR = 80
 _MOST_ROUNDS = 6
+_LONGEST = 80
 
 
 class _Rules(Struct, frozen=True):
     leading: re.Pattern[str]
+    begun: re.Pattern[str]
     made: re.Pattern[str]
     not_yet: re.Pattern[str]
     reference: re.Pattern[str]
     provisional: re.Pattern[str]
+    says: re.Pattern[str]
+    not_now: re.Pattern[str]
+    clause: re.Pattern[str]
+    turned_round: re.Pattern[str]
 
 
 @cache
@@ -55,10 +63,15 @@ def _rules() -> _Rules:
     leading = "|".join(f"(?:{each})" for each in data["leading"])
     return _Rules(
         leading=re.compile(rf"(?:^|(?<=[\s,;(]))(?:{leading})(?=\s)", re.IGNORECASE),
+        begun=re.compile(data["begun"], re.IGNORECASE),
         made=re.compile("|".join(data["made"]), re.IGNORECASE),
         not_yet=re.compile("|".join(data["not_yet"]), re.IGNORECASE),
         reference=re.compile(data["reference"], re.IGNORECASE),
         provisional=re.compile(data["provisional"], re.IGNORECASE),
+        says=re.compile("|".join([*data["made"], *data["found"]]), re.IGNORECASE),
+        not_now=re.compile("|".join([*data["not_yet"], *data["not_now"]]), re.IGNORECASE),
+        clause=re.compile(data["clause"], re.IGNORECASE),
+        turned_round=re.compile(data["turned_round"], re.IGNORECASE),
     )
 
 
@@ -166,6 +179,48 @@ def sentence_at(redaction: Redaction, place: int) -> str:
     return next((text[start:end] for start, end in spans if start <= place < end), "")
 
 
+def find_made(redaction: Redaction, mentions: Callable[[str], Places]) -> tuple[int, int] | None:
+    """The first sentence that names the diagnosis as made, of this patient and now. `mentions` leaves out denied ones.
+
+    The word that says so ("diagnosed", "revealed") stands in one clause with the name, and nothing in that clause makes
+    it provisional, old, unsure or somebody else's.
+    """
+    text = redaction.document.text
+    for start, end in sentence_spans(text, redaction.start, redaction.end):
+        sentence = text[start:end]
+        if len(sentence.split()) > _LONGEST:  # a table or a list, which shows no place
+            continue
+        for first, last in mentions(sentence):
+            hidden = any(hole.start <= start + first < hole.end for hole in redaction.removed)
+            if not hidden and _says_made(_clause(sentence, first, last)):
+                return start, end
+    return None
+
+
+def _clause(sentence: str, first: int, last: int) -> str:
+    """The clause that a mention stands in."""
+    ends = list(_rules().clause.finditer(sentence))
+    begin = max((end.end() for end in ends if end.end() <= first), default=0)
+    return sentence[begin : min((end.start() for end in ends if end.start() >= last), default=len(sentence))]
+
+
+def _says_made(clause: str) -> bool:
+    rules = _rules()
+    return bool(rules.says.search(clause)) and not rules.not_now.search(clause) and not rules.provisional.search(clause)
+
+
+def last_said_made(sentence: str, before: int) -> int | None:
+    """Where the last word before a place ends that says a diagnosis was made; None where it is turned round or missing.
+
+    What is denied before such a word is something else: "there was no fever and the biopsy revealed sarcoidosis".
+    """
+    rules = _rules()
+    last = max(rules.says.finditer(sentence, 0, before), key=lambda match: match.start(), default=None)
+    if last is None or rules.turned_round.search(sentence[: last.start()]):
+        return None
+    return last.end()
+
+
 def is_provisional(quote: str) -> bool:
     """Whether these words speak of a diagnosis that stood for a while only: a working or an initial one."""
     return bool(_rules().provisional.search(quote))
@@ -220,7 +275,7 @@ def _leading_up(text: str, start: int, first: int) -> int:
     found = [match.start() for match in _rules().leading.finditer(text, max(start, first - _NEAR), first)]
     for begin in reversed(found):
         before = text[start:begin]
-        if len(before.split()) >= _LEAST_KEPT:
+        if len(before.split()) >= _LEAST_KEPT and not _rules().begun.search(before):
             opening = _OPENING.search(before)
             return start + opening.start() if opening else begin
     return start

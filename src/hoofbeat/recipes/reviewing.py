@@ -2,6 +2,7 @@
 
 A recipe lists what should be looked at as `ReviewTask`s in the benchmark's `review.jsonl`. Labels come back as JSONL or
 CSV (`item`, `criterion`, `value`, `reviewer`, `note`); built again with `reviews=FILE`, a recipe applies its rule.
+A label that can't be read, or whose criterion nobody asked about, is refused: it must not count as a pass.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,17 +19,30 @@ from msgspec import Struct, field
 
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.steps import RecipeStep, check
+from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.recipes.workshop import Workshop
 
-__all__ = ["ReviewLabel", "ReviewTask", "drawn_for_review", "read_labels", "reviewed"]
+__all__ = [
+    "ReviewLabel",
+    "ReviewTask",
+    "count_labels",
+    "drawn_for_review",
+    "known_labels",
+    "read_labels",
+    "read_rating",
+    "reviewed",
+    "says_yes",
+]
+
+_YES = frozenset({"yes", "y", "true", "1", "ok", "pass", "passed"})
+_NO = frozenset({"no", "n", "false", "0", "fail", "failed"})
 
 
 class ReviewTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing for a person to look at.
 
     `kind` names the form (likert, leak, distractors, three-criteria, two-level), `criteria` what is asked, `shown` what
-    the reviewer is given beside the question, `why` how the item came to be chosen.
+    the reviewer is given beside the question, `why` how the item came to be chosen, `documents` its sources by id.
     """
 
     item: str
@@ -38,6 +52,7 @@ class ReviewTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     step: str = ""
     question: str = ""
     shown: dict[str, str] = field(default_factory=dict)
+    documents: tuple[str, ...] = ()
 
 
 class ReviewLabel(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -93,18 +108,82 @@ def read_labels(path: Path) -> list[ReviewLabel]:
     return labels
 
 
+def known_labels(path: str, criteria: Sequence[str]) -> list[ReviewLabel]:
+    """The labels of a file, none where no file is named; one by a criterion that is not among these is refused."""
+    labels = read_labels(Path(path)) if path else []
+    for label in labels:
+        if label.criterion not in criteria:
+            raise InputError(
+                f"the criterion {label.criterion!r} of a label for {label.item} means nothing here",
+                where=path,
+                fix=f"criteria are {', '.join(criteria)}",
+            )
+    return labels
+
+
+def says_yes(label: ReviewLabel, where: str) -> bool:
+    """Whether a label says yes (yes, true, 1, ok, pass) or no (no, false, 0, fail); anything else is refused."""
+    value = label.value.strip().casefold()
+    if value in _YES or value in _NO:
+        return value in _YES
+    raise InputError(
+        f"the label {label.value!r} of {label.item} by {label.criterion!r} is neither yes nor no",
+        where=where,
+        fix="say yes or no, or take the line out",
+    )
+
+
+def read_rating(label: ReviewLabel, where: str, *, lowest: float = 1, highest: float = 5) -> float:
+    """The rating that a label gives; what is no number within these bounds is refused."""
+    try:
+        rating = float(label.value)
+    except ValueError:
+        rating = math.nan
+    if lowest <= rating <= highest:
+        return rating
+    raise InputError(
+        f"the label {label.value!r} of {label.item} by {label.criterion!r} is no rating",
+        where=where,
+        fix=f"give a number from {lowest:g} to {highest:g}, or take the line out",
+    )
+
+
+def count_labels(labels: Iterable[ReviewLabel], items: Iterable[str], shop: Workshop) -> None:
+    """Say in the metrics how many labels are for these items (by their ids), and how many are for none of them."""
+    here = set(items)
+    found = Counter(label.item in here for label in labels)
+    shop.metrics["review labels"] = {"used": found[True], "for items not here": found[False]}
+
+
 def reviewed(
-    name: str, path: str, rule: Callable[[Item, Mapping[str, Sequence[ReviewLabel]]], Rejection | None]
+    name: str,
+    path: str,
+    rule: Callable[[Item, Mapping[str, Sequence[ReviewLabel]]], Rejection | None],
+    *,
+    criteria: Sequence[str] = (),
+    others: Sequence[str] = (),
 ) -> RecipeStep:
-    """Apply a rule to the labels of an item, by criterion; items without labels wait and go on. No file: all wait."""
+    """Apply a rule to the labels of an item, by criterion. What it does not turn away goes on, passed or waiting.
+
+    An item has passed when it has a label by each of `criteria`, and waits for the rest otherwise; labels by `others`
+    are allowed besides, and any further criterion is refused. Without `criteria` a label of any kind will do.
+    """
+    labels = known_labels(path, (*criteria, *others)) if criteria else read_labels(Path(path)) if path else []
     by_item: defaultdict[str, defaultdict[str, list[ReviewLabel]]] = defaultdict(lambda: defaultdict(list))
-    for each in read_labels(Path(path)) if path else ():
+    for each in labels:
         by_item[each.item][each.criterion].append(each)
 
-    def judge(item: Item, _shop: Workshop) -> Outcome:
-        labels = by_item.get(item.id)
-        if labels is None:
+    def judge(item: Item) -> Outcome:
+        mine = by_item.get(item.id)
+        if mine is None:
             return item.put(review="waiting")
-        return rule(item, labels) or item.put(review="passed")
+        if rejection := rule(item, mine):
+            return rejection
+        return item.put(review="passed" if all(mine.get(each) for each in criteria) else "waiting")
 
-    return check(name, judge)
+    def judge_all(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+        if path:
+            count_labels(labels, (item.id for item in items), shop)
+        return [judge(item) for item in items]
+
+    return whole(name, judge_all)

@@ -1,16 +1,17 @@
 """Whether two diagnoses mean the same: options of one question must exclude each other.
 
 Two names are the same when their words are (whatever their order, inflection, spelling and filling words), when one
-names a wider condition that the other is a kind of, when one abbreviates the other, when a vocabulary has them under
-one code, and when they differ by a slip of the pen. They are never the same when words exclude each other: type 1 and
-type 2, left and right, acute and chronic, with and without. The words are data (`sameness.toml`).
+names a wider condition that the other is a kind of or has with it, when one abbreviates the other, when a vocabulary
+has them under one code, when one organism causes both in one place, and when they differ by a slip of the pen. They
+are never the same when words exclude each other: type 1 and type 2, left and right, acute and chronic, with and
+without. The words are data (`sameness.toml`).
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import cache, lru_cache
 from importlib import resources
 from itertools import pairwise
@@ -22,6 +23,8 @@ from rapidfuzz.distance import DamerauLevenshtein
 from hoofbeat.corpus.vocabularies import Vocabulary
 from hoofbeat.corpus.vocabularies.abbreviations import is_candidate, well_known_abbreviations
 from hoofbeat.corpus.vocabularies.words import COMMA, tokens
+from hoofbeat.recipes.leak_words import forms_of
+from hoofbeat.recipes.organisms import place_of, same_infection
 
 __all__ = ["excludes", "same", "without_sides"]
 
@@ -43,6 +46,7 @@ _ROMAN = {
 _NUMBERED = frozenset({"type", "stage", "grade", "class", "group", "phase", "factor", "subtype", "level"})
 _LONE = frozenset({"ii", "iii", "iv", "vi", "vii", "viii", "ix"})
 _NUMBER = re.compile(r"^(?:\d+[a-z]?|[a-z]\d*)$")
+_INFLAMED = "itis"
 _SLIP = 7
 _LONG_SLIP = 13
 _MOST_NAMES = 8
@@ -86,7 +90,12 @@ def same(a: str, b: str, vocabularies: Sequence[Vocabulary] = ()) -> str:
         return "an abbreviation of it"
     if _opposed(one, other):
         return ""
-    return _by_words(one, other) or _by_code(one, other, vocabularies) or _by_slip(one, other, vocabularies)
+    return (
+        _by_words(one, other)
+        or _by_code(one, other, vocabularies)
+        or same_infection(one.words, other.words, one.telling, other.telling)
+        or _by_slip(one, other, vocabularies)
+    )
 
 
 def excludes(a: str, b: str) -> bool:
@@ -190,9 +199,36 @@ def _by_words(one: _Name, other: _Name) -> str:
     if first and first == second:
         return "the same words but for disease, syndrome or the like"
     few, many = (one, other) if len(one.telling) < len(other.telling) else (other, one)
-    if few.telling < many.telling and many.last in few.telling:
+    called = any(word == few.last and after in kinds for word, after in pairwise(many.words))
+    if few.telling < many.telling and (called or many.last in few.telling):
         return "one contains the other"
-    return "one is a kind of the other" if _wider(one, other) or _wider(other, one) else ""
+    if _wider(one, other) or _wider(other, one) or _held(one, other) or _held(other, one):
+        return "one is a kind of the other"
+    return ""
+
+
+def _held(one: _Name, other: _Name) -> bool:
+    """Whether all that one says is said by the other, in whatever inflection: diabetic ketoacidosis, diabetes with it.
+
+    A single word is held only where the other condition is "with" it. What is only the cause of the other condition
+    ("due to") or is not there ("without") is not held. Inflammations alone hold each of their kinds.
+    """
+    wanted = one.telling - _lists().kinds
+    if not wanted or "without" in one.words:
+        return False
+    if all(word.endswith(_INFLAMED) for word in wanted) and other.last.endswith(tuple(wanted)):
+        return True
+    said = other.words[: other.words.index("without")] if "without" in other.words else other.words
+    if len(wanted) == 1:
+        return any(_among(min(wanted), {after}) for word, after in pairwise(said) if word == "with")
+    itself = said[: said.index("due")] if "due" in said else said
+    words, own = ({form for word in part for form in (word, place_of(word))} for part in (said, itself))
+    return all(_among(word, words) for word in one.telling) and any(_among(word, own) for word in wanted)
+
+
+def _among(word: str, words: Set[str]) -> bool:
+    """Whether a word is among others in some inflection, of its own or of theirs."""
+    return word in words or not forms_of(word).isdisjoint(words) or any(word in forms_of(each) for each in words)
 
 
 def _wider(one: _Name, other: _Name) -> bool:

@@ -2,8 +2,8 @@
 
 - `check`: a rule about one item, without a model.
 - `whole`: a rule that must see all items (sampling, near-duplicates, mining).
-- `ask`: one model call an item. A prompt file says what is asked and what the output must look like; `values` fills it,
-  `read` is the deterministic check of what came back.
+- `ask`: one model call an item. A prompt file (a name, or a `Prompt` of one's own: `parse_prompt`) says what is asked
+  and what the output must look like; `values` fills it, `read` is the deterministic check of what came back.
 - `ask_each`: several calls an item, one for each of its parts.
 - `sample`: so many items, drawn by the seed.
 
@@ -25,7 +25,10 @@ from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Failure, Step
 
-__all__ = ["Answered", "Estimated", "RecipeStep", "ask", "ask_each", "check", "sample", "whole"]
+__all__ = ["UNLIMITED", "Answered", "Estimated", "RecipeStep", "ask", "ask_each", "check", "sample", "whole"]
+
+UNLIMITED = 1_000_000
+"""Calls of a step whose number no parameter bounds."""
 
 Part = TypeVar("Part")
 Values = Mapping[str, object]
@@ -104,7 +107,7 @@ def sample(name: str, count: int, *, note: str = "not drawn into the sample") ->
 
 def ask(
     name: str,
-    prompt: str,
+    prompt: str | Prompt,
     *,
     values: Callable[[Item, Workshop], Values | Rejection],
     read: Callable[[Item, dict[str, Any], Workshop], Outcome],
@@ -132,7 +135,7 @@ def ask(
 
 def ask_each(
     name: str,
-    prompt: str,
+    prompt: str | Prompt,
     *,
     parts: Callable[[Item, Workshop], Sequence[Part]],
     values: Callable[[Item, Part, Workshop], Values | Rejection],
@@ -148,8 +151,8 @@ def ask_each(
     """
 
     def run(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
-        file = load_prompt(prompt)
-        shop.prompts_used[prompt] = file.label
+        file = load_prompt(prompt) if isinstance(prompt, str) else prompt
+        shop.prompts_used[file.name] = file.label
         with shop.counting():
             plans = [_Plan(item) if when and not when(item) else _planned(item, shop) for item in items]
         asked = [(plan, place) for plan in plans for place in range(len(plan.parts))]
@@ -199,7 +202,7 @@ def ask_each(
         step = Step(name=name, prompt=file.label, model=spec, call=calls[-1] if calls else "", note=note)
         return _noted(outcome, plan.item, step)
 
-    return RecipeStep(name=name, run=run, prompts=(prompt,), calls=most)
+    return RecipeStep(name=name, run=run, prompts=(prompt if isinstance(prompt, str) else prompt.name,), calls=most)
 
 
 class _Plan:

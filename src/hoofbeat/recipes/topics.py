@@ -7,27 +7,30 @@ one or more; sub-topics (`subtopics.toml`) are among those of the topics chosen.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from hoofbeat.answering.source import asked_of
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.facets import facet_values
-from hoofbeat.prompts import Pack, load_prompt
+from hoofbeat.prompts import Pack, label, load_prompt
 from hoofbeat.recipes.identifiers import word_data
 from hoofbeat.recipes.items import Item, Outcome
 from hoofbeat.recipes.steps import RecipeStep, ask
 from hoofbeat.recipes.workshop import Workshop
-from hoofbeat.records import Question
+from hoofbeat.records import Document, Question
 
 __all__ = [
     "GENERAL",
     "OTHER",
+    "group_doubt",
     "group_step",
     "groups_of",
     "named_groups",
     "routing",
+    "same_group",
     "subtopic_step",
     "subtopics_of",
     "topic_step",
@@ -68,20 +71,40 @@ def named_groups(text: str, groups: Sequence[str], pack: Pack) -> list[str]:
     return found
 
 
-def group_step(name: str, value: str, pack: Pack) -> RecipeStep:
-    """Label each question with its group. One that came with the question stands; without groups all are general."""
-    groups: list[str] = []
+def same_group(name: str, groups: Iterable[str]) -> str:
+    """The group that somebody means by a name, as the groups spell it; whatever its case. Empty where it is none."""
+    wanted = name.strip()
+    spelled = [group for group in groups if group.casefold() == wanted.casefold()]
+    return wanted if wanted in spelled else next(iter(spelled), "")
 
-    def known(shop: Workshop) -> list[str]:
+
+def group_doubt(text: str, group: str, groups: Sequence[str], pack: Pack) -> str:
+    """Why a question's group should be looked at: the question names others than its own."""
+    named = named_groups(text, groups, pack)
+    return f"names {', '.join(named)}, labelled {group}" if named and group not in named else ""
+
+
+def group_step(name: str, value: str, pack: Pack) -> RecipeStep:
+    """Label each question with its group. One that came with the question stands; without groups all are general.
+
+    The groups are what documents say of themselves: the model is shown them as short labels within a fence.
+    """
+    groups: dict[str, str] = {}
+
+    def known(shop: Workshop) -> dict[str, str]:
+        """The groups by the labels that the model chooses from, `general` the last."""
         if not groups:
-            groups.extend([*groups_of(shop.corpus, pack), GENERAL])
+            for group in groups_of(shop.corpus, pack):
+                groups.setdefault(label(group) or GENERAL, group)
+            groups.pop(GENERAL, None)
+            groups[GENERAL] = GENERAL
         return groups
 
     def schema(_item: Item, shop: Workshop) -> Schema:
-        return _with("sourceqa-group", "group", {"type": "string", "enum": known(shop)})
+        return _with("sourceqa-group", "group", {"type": "string", "enum": list(known(shop))})
 
-    def read(item: Item, said: dict[str, Any], _shop: Workshop) -> Outcome:
-        return item.labelled(group=str(said["group"]))
+    def read(item: Item, said: dict[str, Any], shop: Workshop) -> Outcome:
+        return item.labelled(group=known(shop)[str(said["group"])])
 
     asked = ask(
         name,
@@ -89,7 +112,7 @@ def group_step(name: str, value: str, pack: Pack) -> RecipeStep:
         values=lambda item, shop: {
             "reader": pack.reader,
             "facet": pack.group_facet,
-            "groups": ", ".join(known(shop)[:-1]),
+            "groups": "\n".join(list(known(shop))[:-1]),
             "question": item[value],
         },
         read=read,
@@ -101,16 +124,16 @@ def group_step(name: str, value: str, pack: Pack) -> RecipeStep:
         real = known(shop)
         if len(real) < 2:
             return [item.labelled(group=GENERAL) for item in items]
-        given = [_given(item, real) for item in items]
+        given = [_given(item, real.values()) for item in items]
         return asked.run(given, shop)
 
     return RecipeStep(name=name, run=run, prompts=asked.prompts, calls=asked.calls)
 
 
-def _given(item: Item, groups: Sequence[str]) -> Item:
+def _given(item: Item, groups: Iterable[str]) -> Item:
     """An item whose harvest row names one of the groups is labelled by that."""
-    group = str(item.get("group", ""))
-    return item.put(group_given=True).labelled(group=group) if group in groups else item
+    group = same_group(str(item.get("group", "")), groups)
+    return item.put(group_given=True).labelled(group=group) if group else item
 
 
 def topic_step(name: str, value: str, pack: Pack, most: int) -> RecipeStep:
@@ -165,17 +188,27 @@ def _with(prompt: str, field: str, rule: Schema) -> Schema:
 
 def routing(questions: Sequence[Question], corpus: Corpus, pack: Pack) -> dict[str, object]:
     """Which sources are asked what: how many sources a question goes to, by group and in all."""
+    kinds = _kinds_of_source(corpus, pack)
     groups: dict[str, dict[str, int]] = {}
-    documents = list(corpus.documents())
     for question in questions:
-        line = groups.setdefault(str(question.facets.get("group", GENERAL)), {"questions": 0, "sources": 0, "asked": 0})
-        sources = sum(asked_of(question, document, pack) for document in documents)
-        line["questions"] += 1
-        line["sources"] = sources
-        line["asked"] += sources
+        name = str(question.facets.get("group", GENERAL))
+        if name not in groups:
+            sources = sum(count for kind, count in kinds if asked_of(question, kind, pack))
+            groups[name] = {"questions": 0, "sources": sources, "asked": 0}
+        groups[name]["questions"] += 1
+        groups[name]["asked"] += groups[name]["sources"]
     return {
-        "sources": len(documents),
+        "sources": sum(count for _, count in kinds),
         "questions": len(questions),
         "asked": sum(line["asked"] for line in groups.values()),
         "groups": dict(sorted(groups.items())),
     }
+
+
+def _kinds_of_source(corpus: Corpus, pack: Pack) -> list[tuple[Document, int]]:
+    """One bare document for each set of groups that sources belong to, and how many sources do."""
+    counts = Counter(tuple(sorted(set(facet_values(each, pack.group_facet)))) for each in corpus.documents())
+    return [
+        (Document(id="", title="", text="", facets={pack.group_facet: list(groups)} if groups else {}), count)
+        for groups, count in counts.items()
+    ]

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.reviewing import ReviewTask, read_labels
-from hoofbeat.recipes.steps import RecipeStep, check
+from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, count_labels, known_labels
+from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.recipes.workshop import Workshop
 
 __all__ = ["review_tasks", "two_stage"]
@@ -28,34 +27,42 @@ def two_stage(name: str, path: str, *, criteria: Sequence[str], forgiven: Sequen
 
     An item that the expert excludes by a criterion is rejected, unless all those are `forgiven`.
     """
-    labels = _read(path, criteria)
+    every = known_labels(path, criteria)
+    labels = _read(every, path)
 
-    def judge(item: Item, _shop: Workshop) -> Outcome:
+    def judge(item: Item) -> Outcome:
         said = labels.get(item.id, {})
         excluded = [each for each in criteria if "exclude" in said.get(each, ())]
         serious = [each for each in excluded if each not in forgiven]
         if serious:
             return Rejection(reason="an expert excluded it in review", details=", ".join(excluded))
-        return item.put(review=_state(said, criteria))
+        state, unread = _state(said, criteria)
+        return item.put(review=state, unread=unread)
 
-    return check(name, judge)
+    def judge_all(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+        if path:
+            count_labels(every, (item.id for item in items), shop)
+        return [judge(item) for item in items]
+
+    return whole(name, judge_all)
 
 
-def _state(said: Mapping[str, set[str]], criteria: Sequence[str]) -> str:
-    if any("flag" in said.get(each, ()) and not said[each] & _EXPERT for each in criteria):
-        return FLAGGED
-    return PASSED if all(said.get(each) for each in criteria) else WAITING
+def _state(said: Mapping[str, set[str]], criteria: Sequence[str]) -> tuple[str, list[str]]:
+    """Whom an item waits for, if anyone, and by which criteria."""
+    flagged = [each for each in criteria if "flag" in said.get(each, ()) and not said[each] & _EXPERT]
+    unread = [each for each in criteria if not said.get(each)]
+    return (FLAGGED, flagged) if flagged else (WAITING, unread) if unread else (PASSED, [])
 
 
-def _read(path: str, criteria: Sequence[str]) -> dict[str, dict[str, set[str]]]:
+def _read(every: Sequence[ReviewLabel], path: str) -> dict[str, dict[str, set[str]]]:
     labels: defaultdict[str, dict[str, set[str]]] = defaultdict(dict)
-    for label in read_labels(Path(path)) if path else ():
+    for label in every:
         value = label.value.strip().lower()
-        if label.criterion not in criteria or value not in _ANNOTATOR | _EXPERT:
+        if value not in _ANNOTATOR | _EXPERT:
             raise InputError(
                 f"the label {label.value!r} of {label.item} by {label.criterion!r} means nothing here",
                 where=path,
-                fix=f"criteria are {', '.join(criteria)}; an annotator says ok or flag, an expert keep or exclude",
+                fix="an annotator says ok or flag, an expert keep or exclude",
             )
         labels[label.item].setdefault(label.criterion, set()).add(value)
     return dict(labels)
@@ -64,17 +71,18 @@ def _read(path: str, criteria: Sequence[str]) -> dict[str, dict[str, set[str]]]:
 def review_tasks(
     items: Sequence[Item], *, kind: str, criteria: Sequence[str], shown: Callable[[Item], dict[str, str]]
 ) -> tuple[ReviewTask, ...]:
-    """What waits for whom: everything unlabelled for the annotator, what is flagged for the expert."""
+    """What waits for whom: what is unlabelled for the annotator, what is flagged for the expert."""
     waiting = [item for item in items if item["review"] in (WAITING, FLAGGED)]
     return tuple(
         ReviewTask(
             item=item.id,
             kind=kind,
-            criteria=tuple(criteria),
+            criteria=tuple(item.get("unread", criteria)),
             why=str(item["review"]),
             step="review",
             question=str(item["query"]),
             shown=shown(item),
+            documents=item.documents,
         )
         for item in waiting
     )

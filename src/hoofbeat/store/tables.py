@@ -1,11 +1,13 @@
-"""Tables inside artefacts: JSONL and TSV for what people read and diff, Parquet for what grows large.
+"""Tables inside artefacts: JSONL and TSV for what people read and diff, CSV to give away, Parquet for what grows large.
 
 JSONL lines are records of one type in a fixed field order, UTF-8, one newline each: the same records give the same
-bytes. TSV cells that a spreadsheet would take for a formula are written so that it does not.
+bytes. TSV and CSV cells that a spreadsheet would take for a formula are written so that it does not.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -25,6 +27,7 @@ __all__ = [
     "read_jsonl",
     "read_parquet",
     "read_tsv",
+    "write_csv",
     "write_jsonl",
     "write_parquet",
     "write_tsv",
@@ -32,7 +35,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-_FORMULA = re.compile(r"'*[=+\-@]")
+_FORMULA = re.compile(r"""[\s\x00-\x1f\u200b-\u200f\ufeff'"]*[=+\-@＝＋－＠]""")  # with what spreadsheets pass over
 
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
@@ -80,7 +83,16 @@ def plain_cell(value: object) -> str:
     """A TSV or CSV cell: tabs and newlines become spaces; what a spreadsheet would run as a formula gets a quote."""
     text = "" if value is None else str(value)
     text = text.replace("\t", " ").replace("\r", " ").replace("\n", " ")
-    return "'" + text if isinstance(value, str) and _FORMULA.match(text) else text
+    return _guarded(text) if isinstance(value, str) else text
+
+
+def _guarded(text: str) -> str:
+    """The text, with a quote before what a spreadsheet would run; `_bare` takes it away again."""
+    return "'" + text if _FORMULA.match(text) else text
+
+
+def _bare(cell: str) -> str:
+    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
 
 
 def write_tsv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
@@ -91,6 +103,24 @@ def write_tsv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
         for row in rows:
             stream.write(("\t".join(plain_cell(cell) for cell in row) + "\n").encode())
             count += 1
+    return count
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> int:
+    """Write a comma-separated table whose cells no spreadsheet runs; returns the number of rows.
+
+    Line breaks inside cells stay, all as newlines.
+    """
+    count = 0
+    with atomic_write(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(header)
+        for row in rows:
+            writer.writerow([_guarded(cell.replace("\r\n", "\n").replace("\r", "\n")) for cell in row])
+            count += 1
+        text.flush()
+        text.detach()
     return count
 
 
@@ -107,8 +137,7 @@ def read_tsv(path: Path) -> Iterator[dict[str, str]]:
                         where=str(path),
                         fix="correct that line",
                     )
-                plain = (cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell for cell in cells)
-                yield dict(zip(header, plain, strict=True))
+                yield dict(zip(header, map(_bare, cells), strict=True))
     except (OSError, UnicodeDecodeError) as err:
         raise InputError(
             f"can't read the table: {err}", where=str(path), fix="check the path, its permissions and its encoding"

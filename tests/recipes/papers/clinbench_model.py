@@ -45,7 +45,8 @@ def by_rules(name: str, request: ChatRequest) -> object:
             return {"alternatives": list(_named(shown["report"]))[:5]}
         case "clinbench-further" | "clinbench-proposals":
             proposals = ["Sarcoidosis", "Tuberculosis", "Multiple myeloma", "Lyme disease", "Amyloidosis", "Gout"]
-            return {"diagnoses": proposals if name.endswith("proposals") else ["Brucellosis", "Scurvy", "Syphilis"]}
+            further = ["Brucellosis", "Scurvy", "Syphilis", "Syphilis", "Scurvy"]
+            return {"diagnoses": proposals if name.endswith("proposals") else further}
         case "clinbench-overlap":
             return {"overlapping": []}
         case "clinbench-images":

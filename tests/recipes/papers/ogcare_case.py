@@ -41,28 +41,21 @@ CONTEXT = (
 DISTRACTED = CONTEXT.replace("54-year-old man presented", "61-year-old woman came in").replace("He had", "She had") + (
     " She also takes drops for dry eyes and has a healed fracture of the wrist."
 )
+# How the report is shown: 1 and 2 are the introduction, 3 to 9 the case, 10 talks to a model.
 STEP = "percutaneous cardiac septal occluder"
 GOOD: dict[str, dict[str, Any]] = {
     "ogcare-significance": {
         "significance": "First fistula closed with a septal occluder.",
-        "quote": "this is the first fistula sealed with a cardiac septal occluder",
+        "significance_sentences": [2],
+        "step_sentences": [8],
         "step": STEP,
-        "step_quote": "A cardiac septal occluder was deployed across the tract",
         "kind": "new-step",
     },
-    "ogcare-timeline": {
-        "events": [
-            {"quote": "bile flowing from an old drain site", "when": "before"},
-            {"quote": "platelets were 38,000 per microliter", "when": "before"},
-            {"quote": "failed to reduce the output", "when": "before"},
-            {"quote": "septal occluder was deployed", "when": "before"},
-            {"quote": "The output stopped within 2 days", "when": "after"},
-        ]
-    },
+    "ogcare-timeline": {"before": [3, 5, 6, 8], "after": [9]},
     "ogcare-limitations": {
         "limitations": [
-            {"limitation": "surgery too risky", "quote": "Surgery was ruled out because of portal hypertension"},
-            {"limitation": "glue washed away", "quote": "fibrin glue was washed away twice"},
+            {"sentences": [7], "limitation": "surgery too risky, glue washed away"},
+            {"sentences": [6], "limitation": "drugs and fasting failed"},
         ]
     },
     "ogcare-question": {

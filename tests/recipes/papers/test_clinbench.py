@@ -18,6 +18,7 @@ from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.options import same
 from hoofbeat.recipes.papers.clinbench import RECIPE, ClinbenchSettings
 from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.recipes.revising import LEVEL_1, LEVEL_2
 from hoofbeat.recipes.stems import spans_of, stem_text
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
@@ -174,7 +175,11 @@ def test_findings_come_back_as_revisions_until_the_sample_passes(cases: Corpus, 
     wrong = next(each for each in Benchmark(artefact).questions if each.id == bad)
     option = next(each for each in wrong.options if each != wrong.answer)
     artefact, verdict = round_of(
-        *({"item": each, "criterion": "clarity", "value": "pass", "reviewer": "p"} for each in good),
+        *(
+            {"item": each, "criterion": criterion, "value": "pass", "reviewer": "p"}
+            for each in drawn
+            for criterion in (*LEVEL_1, *LEVEL_2)
+        ),
         {"item": bad, "criterion": "options appropriate", "value": "fail", "reviewer": "p", "note": f"drop {option}"},
     )
     assert verdict["verdict"] == "not passed"
@@ -189,6 +194,7 @@ def test_findings_come_back_as_revisions_until_the_sample_passes(cases: Corpus, 
     assert set(revised.options) == set(wrong.options) - {option}
     (row,) = read_tsv(artefact.file("revisions.tsv"))
     assert row["state"] == "revised"
+    assert not set(drawn) & {task.item for task in read_jsonl(artefact.file("review.jsonl"), ReviewTask)}
 
 
 def test_the_recipe_is_found_by_its_name() -> None:

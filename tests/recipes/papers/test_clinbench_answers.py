@@ -138,7 +138,6 @@ def test_ten_alternatives_are_no_more_than_were_asked_for(tmp_path: Path, cases:
 @pytest.mark.parametrize(
     "names",
     [
-        [],
         ["", " ", "none of the above", "unknown"],
         ["Whipple disease", "Whipple's disease", "Intestinal Whipple disease", "whipple diseases"],
         ["Gout", "gout", "Gout.", "A) Gout", "Chronic gout"],
@@ -148,9 +147,19 @@ def test_ten_alternatives_are_no_more_than_were_asked_for(tmp_path: Path, cases:
 )
 def test_options_that_are_none_leave_too_few(tmp_path: Path, cases: Corpus, names: list[str]) -> None:
     """Empty, naming nothing, the right answer once more, containing each other, an instruction, another language."""
-    some = {"diagnoses": names}
+    some = {"diagnoses": (names * 5)[:10]}
     _, step, why = _outcome(tmp_path, cases, differentials={"alternatives": []}, further=some, proposals=some)
     assert (step, why) == ("options", "too few options are left")
+
+
+@pytest.mark.parametrize("names", [[], ["Gout", "Mumps", "Scurvy", "Measles"]])
+def test_fewer_proposals_than_were_asked_for_do_not_fit_the_contract(
+    tmp_path: Path, cases: Corpus, names: list[str]
+) -> None:
+    some = {"diagnoses": names}
+    assert _outcome(tmp_path, cases, proposals=some)[1:] == ("proposals", "schema")
+    none: dict[str, object] = {"alternatives": []}
+    assert _outcome(tmp_path, cases, differentials=none, further=some)[1:] == ("alternatives asked for", "schema")
 
 
 def test_alternatives_must_be_named_by_their_quote(tmp_path: Path, cases: Corpus) -> None:

@@ -19,6 +19,7 @@ from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.papers.ogcare import CRITERIA, RECIPE, OgcareSettings
 from hoofbeat.recipes.recipe import read_settings
 from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.records import Section
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, REPORT, altered, build_one, ending, says
 from tests.recipes.support import Script, build, user_text
@@ -35,10 +36,10 @@ def test_a_question_and_its_original(tmp_path: Path) -> None:
     assert question.documents == (REPORT.id,)
     quotes = [span.quote for span in question.evidence]
     assert quotes == [
-        "this is the first fistula sealed with a cardiac septal occluder",
-        "A cardiac septal occluder was deployed across the tract",
-        "Surgery was ruled out because of portal hypertension",
-        "fibrin glue was washed away twice",
+        "To our knowledge this is the first fistula sealed with a cardiac septal occluder through the skin.",
+        "A cardiac septal occluder was deployed across the tract under fluoroscopy.",
+        "Surgery was ruled out because of portal hypertension, and fibrin glue was washed away twice.",
+        "Octreotide and 3 weeks of parenteral nutrition failed to reduce the output of 900 mL a day.",
     ]
     assert all(REPORT.text[span.start : span.end] == span.quote for span in question.evidence)
     assert question.facets["rarity"] == "unknown"
@@ -76,44 +77,96 @@ def test_the_writer_sees_what_came_before_the_step_and_nothing_that_tells_it(tmp
     assert "occluder" not in user_text(distracting)
 
 
-def test_missing_quotes_are_tolerated_where_the_parameter_says_so(tmp_path: Path) -> None:
-    events = [
-        *GOOD["ogcare-timeline"]["events"],
-        {"quote": "words from nowhere at all", "when": "before"},
-    ]
-    script = says(altered("ogcare-timeline", events=events))
-    assert ending(build_one(tmp_path, script))[0] == "timeline"
+def test_the_report_is_shown_as_numbered_sentences(tmp_path: Path) -> None:
+    script = Script(says())
+    build_one(tmp_path, {"model": script})
+    shown = {name: user_text(request) for name, request in script.requests}
+    for name in ("ogcare-significance", "ogcare-timeline", "ogcare-limitations"):
+        assert "\n2. To our knowledge" in shown[name]
+        assert "\n8. A cardiac septal occluder was deployed" in shown[name]
+        assert "Case presentation" not in shown[name]
+
+
+def test_each_step_is_shown_the_sections_it_reads(tmp_path: Path) -> None:
+    text = REPORT.text
+    starts = [text.index(word) for word in ("Introduction", "Case presentation", "Discussion")]
+    sections = tuple(
+        Section(heading=name, level=1, start=start, body=start + len(name), end=end, role=role)
+        for name, role, start, end in zip(
+            ("Introduction", "Case presentation", "Discussion"),
+            ("introduction", "case", "discussion"),
+            starts,
+            (*starts[1:], len(text)),
+            strict=True,
+        )
+    )
+    script = Script(says({"ogcare-timeline": {"before": [1, 3, 4], "after": []}, **_limited(4, 5)}))
+    artefact = build_one(tmp_path, {"model": script}, msgspec.structs.replace(REPORT, sections=sections))
+    assert len(Benchmark(artefact).questions) == 1
+    shown = {name: user_text(request) for name, request in script.requests}
+    assert "\n1. Enterocutaneous" in shown["ogcare-significance"]
+    assert "\n1. A 54-year-old man" in shown["ogcare-timeline"]
+    assert "remains the standard of care" not in shown["ogcare-timeline"]
+    assert "\n1. A 54-year-old man" in shown["ogcare-limitations"]
+    assert "remains the standard of care" in shown["ogcare-limitations"]
+
+
+def _limited(*numbers: int) -> dict[str, object]:
+    return altered("ogcare-limitations", limitations=[{"sentences": list(numbers), "limitation": "not possible"}])
+
+
+def test_wrong_numbers_are_tolerated_where_the_parameter_says_so(tmp_path: Path) -> None:
+    script = says(altered("ogcare-timeline", before=[3, 5, 6, 99]))
+    assert ending(build_one(tmp_path, script)) == ("timeline", "a sentence for the timeline is not in the source")
     artefact = build_one(tmp_path, script, unfound=1)
     (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
-    assert len(item["timeline"]) == 5
+    assert len(item["timeline"]) == 4
 
 
-def test_a_sentence_that_tells_the_step_is_shortened_to_its_quote(tmp_path: Path) -> None:
+def test_a_repeated_number_counts_once(tmp_path: Path) -> None:
+    artefact = build_one(tmp_path, says(altered("ogcare-timeline", before=[3, 3, 3])))
+    assert ending(artefact) == ("timeline", "too few events before the decisive step")
+
+
+def test_of_a_sentence_that_tells_the_step_what_leads_up_to_it_is_kept(tmp_path: Path) -> None:
     told = "Surgery was ruled out because of portal hypertension, so a percutaneous cardiac septal occluder was chosen."
     text = REPORT.text.replace("Surgery was ruled out because of portal hypertension, and", f"{told} Before that,")
-    events = [
-        *GOOD["ogcare-timeline"]["events"],
-        {"quote": "Surgery was ruled out because of portal hypertension", "when": "before"},
-    ]
-    document = msgspec.structs.replace(REPORT, text=text)
-    artefact = build_one(tmp_path, says(altered("ogcare-timeline", events=events)), document)
+    script = says(
+        {**altered("ogcare-significance", step_sentences=[9]), **altered("ogcare-timeline", before=[3, 6, 7])}
+    )
+    artefact = build_one(tmp_path, script, msgspec.structs.replace(REPORT, text=text))
     (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
-    assert "Surgery was ruled out because of portal hypertension" in item["facts"]
+    assert item["facts"][-1] == "Surgery was ruled out because of portal hypertension."
 
 
-def test_an_unfit_distraction_can_leave_the_original(tmp_path: Path) -> None:
-    for changed in (
+@pytest.mark.parametrize("number", [9, 7, 4, 1])
+def test_a_step_named_rightly_is_found_where_the_case_tells_it(tmp_path: Path, number: int) -> None:
+    """The sentence pointed at is another one: next to it, or elsewhere, stands the one that tells the step."""
+    pointed = altered("ogcare-significance", step_sentences=[number], step="septal occluder under fluoroscopy")
+    artefact = build_one(tmp_path, says(pointed), distraction=False)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    assert [REPORT.text[start:end] for start, end in item["step_at"]] == [
+        "A cardiac septal occluder was deployed across the tract under fluoroscopy."
+    ]
+    assert "A cardiac septal occluder was deployed" in " ".join(span.quote for span in item.evidence)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
         altered("ogcare-distract", context=DISTRACTED.replace("900 mL", "90 mL")),
         altered("ogcare-verify-distraction", core_kept="no"),
         {"ogcare-distract": Trouble(kind="bad-request", message="no", retryable=False)},
-    ):
-        artefact = build_one(tmp_path, says(changed), on_bad_distraction="keep-original")
-        (question,) = Benchmark(artefact).questions
-        assert question.context == CONTEXT
-        assert question.facets["distracted"] == "no"
-        (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
-        assert item["distraction_refused"]
-        assert list(read_tsv(artefact.file("distraction.tsv"))) == []
+    ],
+)
+def test_an_unfit_distraction_can_leave_the_original(tmp_path: Path, changed: dict[str, object]) -> None:
+    artefact = build_one(tmp_path, says(changed), on_bad_distraction="keep-original")
+    (question,) = Benchmark(artefact).questions
+    assert question.context == CONTEXT
+    assert question.facets["distracted"] == "no"
+    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    assert item["distraction_refused"]
+    assert list(read_tsv(artefact.file("distraction.tsv"))) == []
 
 
 def test_distraction_can_be_left_out(tmp_path: Path) -> None:
@@ -203,12 +256,12 @@ def test_parameters_are_read_from_words() -> None:
     assert settings == OgcareSettings(distraction=False, year=2020, review_rule="each")
 
 
-def test_what_only_is_said_to_be_decisive_lies_by_its_place(tmp_path: Path) -> None:
-    """A weak model calls everything decisive; only what tells the step is."""
-    events = [{**event, "when": "decisive"} for event in GOOD["ogcare-timeline"]["events"]]
-    artefact = build_one(tmp_path, says(altered("ogcare-timeline", events=events)))
+def test_nothing_told_after_the_step_came_before_it(tmp_path: Path) -> None:
+    """A weak model takes everything for what came before; what the step led to would give it away."""
+    artefact = build_one(tmp_path, says(altered("ogcare-timeline", before=[3, 5, 6, 8, 9], after=[])))
     (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
     assert [event["when"] for event in item["timeline"]] == ["before", "before", "before", "decisive", "after"]
+    assert "output stopped" not in "\n".join(item["facts"])
 
 
 def test_a_name_known_before_the_step_gives_nothing_away(tmp_path: Path) -> None:

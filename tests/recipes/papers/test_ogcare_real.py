@@ -29,42 +29,44 @@ def _material(request: ChatRequest, name: str) -> str:
     return found[1]
 
 
-def _sentences(text: str) -> list[str]:
-    return [" ".join(each.split()) for each in re.findall(r"[A-Z][^.!?\n]{30,300}[.](?=\s)", text)]
+def _lines(request: ChatRequest) -> dict[int, str]:
+    """The numbered sentences of a report."""
+    lines = _material(request, "case").splitlines()
+    return {int(number): text for number, _, text in (line.partition(". ") for line in lines)}
 
 
-def _quote(sentence: str) -> str:
-    return " ".join(sentence.split()[:14])
+def _having(told: dict[int, str], pattern: str) -> list[int]:
+    return [number for number, text in told.items() if re.search(pattern, text)]
 
 
 def _by_rule(name: str, request: ChatRequest) -> object:
     """A model of simple rules: what was performed is the step, what came before it in the text the timeline."""
-    if name in ("ogcare-significance", "ogcare-timeline", "ogcare-limitations"):
-        told = _sentences(_material(request, "case report"))
-        done = next((s for s in told if re.search(r"\b(was|were) (performed|started|administered)\b", s)), "")
     if name == "ogcare-significance":
-        step = done.split(" was ")[0].split(" were ")[0].split(",")[-1].strip()[:100]
-        why = next((s for s in told if re.search(r"\b(rare|first|unusual|novel)\b", s)), told[0])
+        told = _lines(request)
+        done = _having(told, r"\b(was|were) (performed|started|administered)\b")[:1]
+        phrase = re.split(r" (?:was|were) ", told[done[0]])[0].split(",")[-1] if done else ""
+        step = " ".join(phrase.split()[-10:])
         return {
             "significance": f"It reports {step}.",
-            "quote": _quote(why),
+            "significance_sentences": _having(told, r"\b(rare|first|unusual|novel)\b")[:2] or [1],
+            "step_sentences": done or [1],
             "step": step,
-            "step_quote": _quote(done),
             "kind": "new-step" if done else "standard-step",
         }
     if name == "ogcare-timeline":
-        first = next((n for n, s in enumerate(told) if "year-old" in s or "year old" in s), 0)
-        before = [s for s in told[first : first + 6] if s != done]
-        return {"events": [{"quote": _quote(s), "when": "before"} for s in before]}
+        told = _lines(request)
+        first = min(_having(told, "year[- ]old"), default=1)
+        return {"before": [number for number in told if number >= first][:8] or [1, 2, 3], "after": []}
     if name == "ogcare-limitations":
-        against = [s for s in told if re.search(r"\b(not|failed|despite|without|unable|difficult)\b", s)][:2]
-        return {"limitations": [{"limitation": "not possible", "quote": _quote(s)} for s in against]}
+        against = _having(_lines(request), r"\b(not|failed|despite|without|unable|difficult)\b")[:2]
+        return {"limitations": [{"limitation": "not possible", "sentences": [number]} for number in against]}
     if name == "ogcare-question":
         context = " ".join(line.removeprefix("- ") for line in _material(request, "facts").splitlines())
         step = _material(request, "decisive step")
         return {"answer": f"{step}.", "context": context, "question": "What should be done next?"}
     if name == "ogcare-core":
-        return {"core": [_quote(sentence) for sentence in _sentences(_material(request, "case") + " ")[1:3]]}
+        sentences = re.findall(r"[A-Z][^.!?\n]{30,300}[.](?=\s)", _material(request, "case") + " ")
+        return {"core": [" ".join(sentence.split()[:14]) for sentence in sentences[1:3]]}
     if name == "ogcare-distract":
         text = re.sub(r"\b(\d\d)(?=[ -]year)", lambda age: str(int(age[1]) + 3), _material(request, "case"))
         return {

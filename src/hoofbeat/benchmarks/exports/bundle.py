@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -18,9 +16,8 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Question
 from hoofbeat.store.files import write_bytes
-from hoofbeat.store.tables import plain_cell
 
-__all__ = ["LETTERS", "Bundle", "lettered", "shown_value", "write_csv", "write_json"]
+__all__ = ["LETTERS", "Bundle", "lettered", "shown_value", "write_json"]
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -50,6 +47,11 @@ class Bundle:
         others = {name: Benchmark(artefact, name).questions for name in self.bench.editions()}
         return {"default": Benchmark(artefact).questions, **others}
 
+    @property
+    def given(self) -> dict[str, list[Question]]:
+        """What formats with room for several editions write: all of them, or the one that was asked for alone."""
+        return {self.bench.edition: self.bench.questions} if self.bench.edition else self.editions
+
     @cached_property
     def values(self) -> dict[str, dict[str, Any]]:
         """What the recipe's steps wrote of each item, where the benchmark has it."""
@@ -76,7 +78,7 @@ class Bundle:
         """The licences of the documents that questions were made from, as far as the corpus says."""
         if self.corpus is None:
             return []
-        named = {id for question in self.questions for id in question.documents}
+        named = {id for questions in self.given.values() for question in questions for id in question.documents}
         return sorted({self.corpus.get(id).licence for id in sorted(named) if id in self.corpus} - {""})
 
     def copy_images(self, questions: Iterable[Question], folder: Path) -> None:
@@ -92,27 +94,16 @@ def lettered(question: Question) -> tuple[dict[str, str], str]:
     """The options by letter, and the letter of the right one (empty where there is none)."""
     options = dict(zip(LETTERS, question.options, strict=False))
     if len(question.options) > len(LETTERS):
-        raise UsageError(f"{question.id} has {len(question.options)} options, more than there are letters")
+        raise UsageError(
+            f"{question.id} has {len(question.options)} options, more than there are letters",
+            fix=f"build the benchmark with at most {len(LETTERS)} options, or export it as jsonl",
+        )
     return options, next((letter for letter, text in options.items() if text == question.answer), "")
 
 
 def shown_value(value: str | list[str] | None) -> str:
     """A facet as one cell."""
     return "; ".join(value) if isinstance(value, list) else value or ""
-
-
-def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A CSV table whose cells no spreadsheet runs as formulas; line breaks inside cells stay."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([_cell(cell) for cell in row] for row in rows)
-    write_bytes(path, text.getvalue().encode())
-
-
-def _cell(text: str) -> str:
-    """The text, with a quote before what a spreadsheet would take for a formula."""
-    return "'" + text if plain_cell(text)[:1] == "'" and text[:1] != "'" else text
 
 
 def write_json(path: Path, value: object) -> None:

@@ -123,7 +123,7 @@ def write_datasheet_file(bundle: Bundle, folder: Path) -> None:
         f"To evaluate retrieval and question answering on the documents named below. {manifest.title}.",
         "## What it holds",
         f"{len(bundle.questions)} questions in "
-        f"{_list([f'{name} ({len(questions)})' for name, questions in bundle.editions.items()])}. "
+        f"{_list([f'{name} ({len(questions)})' for name, questions in bundle.given.items()])}. "
         f"{sum(bool(question.options) for question in bundle.questions)} have options, "
         f"{sum(bool(question.images) for question in bundle.questions)} images, "
         f"{sum(bool(question.evidence) for question in bundle.questions)} evidence located in their source.",

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from hoofbeat.benchmarks.exports.bundle import Bundle, lettered
+from hoofbeat.errors import UsageError
 from hoofbeat.records import Question
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl
@@ -88,6 +89,14 @@ def task_name(bundle: Bundle) -> str:
 
 def write_lm_eval(bundle: Bundle, folder: Path) -> int:
     """A task for `lm_eval --include_path FOLDER`: by option likelihood where there are options, else free text."""
+    _check(bundle)
+    with_images = next((question for question in bundle.questions if question.images), None)
+    if with_images is not None:
+        raise UsageError(
+            f"{with_images.id} shows images, and lm-evaluation-harness would ask it without them",
+            where=str(bundle.bench.artefact.path),
+            fix="choose --as inspect, which takes images along, or with --edition one that has none",
+        )
     choice = all(question.options for question in bundle.questions)
     rows = [
         {
@@ -107,8 +116,9 @@ def write_lm_eval(bundle: Bundle, folder: Path) -> int:
 
 def write_inspect(bundle: Bundle, folder: Path) -> int:
     """A task file for `inspect eval`; a model grades free text, and questions with images show them."""
+    _check(bundle)
     choice = all(question.options for question in bundle.questions)
-    write_jsonl(folder / "questions.jsonl", (_sample(question) for question in bundle.questions))
+    write_jsonl(folder / "questions.jsonl", (_sample(question, choice) for question in bundle.questions))
     bundle.copy_images(bundle.questions, folder)
     name = task_name(bundle)
     solver, scorer = ("multiple_choice", "choice") if choice else ("generate", "model_graded_qa")
@@ -117,13 +127,31 @@ def write_inspect(bundle: Bundle, folder: Path) -> int:
     return len(bundle.questions)
 
 
-def _sample(question: Question) -> dict[str, object]:
+def _check(bundle: Bundle) -> None:
+    """A harness scores answers: every question must have its own, among its options where it has some."""
+    where = str(bundle.bench.artefact.path)
+    for question in bundle.questions:
+        if not question.answer.strip():
+            raise UsageError(
+                f"{question.id} has no gold answer, and a harness has nothing to score against",
+                where=where,
+                fix="export questions without answers as jsonl, sourceqa or beir, and ask them with hoofbeat audit",
+            )
+        if question.options and question.answer not in question.options:
+            raise UsageError(
+                f"the answer of {question.id} is none of its options",
+                where=where,
+                fix="correct or rebuild the benchmark, or export it as jsonl",
+            )
+
+
+def _sample(question: Question, choice: bool) -> dict[str, object]:
     """One sample: text, or a message of text and images; the target of a choice is its letter."""
     given: object = question.full_text
     if question.images:
         images = [{"type": "image", "image": name} for name in question.images]
         given = [{"role": "user", "content": [{"type": "text", "text": question.full_text}, *images]}]
     sample: dict[str, object] = {"id": question.id, "input": given, "metadata": question.facets}
-    if question.options:
+    if choice:
         return {**sample, "choices": question.options, "target": lettered(question)[1]}
     return {**sample, "target": question.answer}

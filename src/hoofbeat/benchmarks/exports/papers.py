@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from hoofbeat.benchmarks.exports.bundle import Bundle, lettered, shown_value, write_csv, write_json
+from hoofbeat.benchmarks.exports.bundle import Bundle, lettered, shown_value, write_json
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Question
+from hoofbeat.store.tables import write_csv
 
 __all__ = ["write_clinbench", "write_cupcase", "write_ogcare", "write_sourceqa"]
 
@@ -39,10 +40,12 @@ def write_cupcase(bundle: Bundle, folder: Path) -> int:
     rows = []
     for question in _choices(bundle.questions, "cupcase"):
         wrong = [option for option in question.options if option != question.answer]
-        if len(wrong) != len(_DISTRACTORS):
+        if len(wrong) != len(_DISTRACTORS) or question.answer not in question.options:
             raise UsageError(
-                f"{question.id} has {len(question.options)} options, and this format has room for four",
-                fix="export a benchmark made with the recipe cupcase",
+                f"{question.id} has {len(wrong)} wrong options and {len(question.options) - len(wrong)} right, and "
+                "this format has room for four: three wrong, one right",
+                fix="build it with three distractors (hoofbeat build cupcase, --last-rank two more than --first-rank), "
+                "or choose a format for any number of options: jsonl, clinbench, lm-eval or inspect",
             )
         ranked = [str(text) for text in bundle.values.get(question.id, {}).get("distractors", [])]
         ordered = ranked if sorted(ranked) == sorted(wrong) else wrong

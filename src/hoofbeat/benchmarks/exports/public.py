@@ -18,9 +18,12 @@ __all__ = ["flat", "write_as_beir", "write_as_r2med", "write_croissant", "write_
 
 
 def write_own(bundle: Bundle, folder: Path) -> int:
-    """`questions.jsonl` and its editions as Hoofbeat keeps them, with the judgments in BEIR's layout."""
-    for name, questions in bundle.editions.items():
-        write_jsonl(folder / edition_file("" if name == "default" else name), questions)
+    """`questions.jsonl` and its editions as Hoofbeat keeps them, with the judgments in BEIR's layout.
+
+    An edition that was asked for is written alone, as `questions.jsonl`, with its own judgments.
+    """
+    for name, questions in bundle.given.items():
+        write_jsonl(folder / edition_file("" if name in ("default", bundle.bench.edition) else name), questions)
         bundle.copy_images(questions, folder)
     if grades := bundle.bench.qrels():
         write_qrels(folder / "qrels.tsv", grades, "beir")
@@ -57,7 +60,7 @@ def flat(question: Question) -> dict[str, object]:
 def write_hub(bundle: Bundle, folder: Path) -> int:
     """The Hugging Face layout: a Parquet file for each edition, a card, a datasheet, Croissant metadata."""
     files = {}
-    for name, questions in bundle.editions.items():
+    for name, questions in bundle.given.items():
         path = folder / name / "test-00000-of-00001.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         _write_parquet(path, questions)
@@ -80,7 +83,7 @@ def _write_parquet(path: Path, questions: Sequence[Question]) -> None:
 def write_croissant(bundle: Bundle, folder: Path) -> int:
     """`croissant.json` (Croissant 1.1) with the questions of each edition as flat JSON lines, and a datasheet."""
     files = {}
-    for name, questions in bundle.editions.items():
+    for name, questions in bundle.given.items():
         files[name] = folder / f"{name}.jsonl"
         write_jsonl(files[name], map(flat, questions))
         bundle.copy_images(questions, folder)

@@ -13,8 +13,9 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from hoofbeat.recipes.diagnosing import cut_giveaway, cut_leaks, name_diagnosis
+from hoofbeat.recipes.diagnosing import LEAST_SHARED, cut_giveaway, cut_leaks, name_diagnosis
 from hoofbeat.recipes.differentials import (
+    MOST_WORDS,
     discussed_alternatives,
     further_alternatives,
     merge_step,
@@ -57,10 +58,16 @@ class ClinbenchSettings(Settings, frozen=True, kw_only=True):
         "Which of these is the most likely primary diagnosis of this patient?"
     )
     quote_match: Annotated[float, Meta(description="How alike quote and source must be.", ge=0.5, le=1)] = 0.9
+    named_by: Annotated[
+        float, Meta(description="Share of a disease's words that a quote for it must have.", gt=0, le=1)
+    ] = LEAST_SHARED
+    leak_match: Annotated[float, Meta(description="How much of a word must be right to be a leak.", ge=0.5, le=1)] = 0.9
+    leak_negated: Annotated[bool, Meta(description="Whether a denied mention of the diagnosis is a leak.")] = True
     diagnosis_words: Annotated[int, Meta(description="Most words of a diagnosis.", ge=1)] = 15
     stem_words: Annotated[int, Meta(description="Fewest words of a stem.", ge=1)] = 80
     alternatives: Annotated[int, Meta(description="Alternatives from the report's discussion.", ge=0)] = 5
     proposals: Annotated[int, Meta(description="Alternatives proposed from the stem alone.", ge=0)] = 5
+    option_words: Annotated[int, Meta(description="Most words of an option.", ge=1)] = MOST_WORDS
     least_options: Annotated[int, Meta(description="Fewest options of a question.", ge=2)] = 6
     most_options: Annotated[int, Meta(description="Most options of a question.", ge=2)] = 11
     overlap: Annotated[bool, Meta(description="Ask a model which options could also be counted right.")] = True
@@ -99,21 +106,27 @@ def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
         *filter_steps(s.unique),
         sample("draw", s.draw),
         take_stem("patient and tests"),
-        name_diagnosis("final diagnosis", most_words=s.diagnosis_words, least=s.quote_match),
-        cut_leaks("cut at the diagnosis", s.vocabularies),
+        name_diagnosis("final diagnosis", most_words=s.diagnosis_words, least=s.quote_match, shared=s.named_by),
+        cut_leaks("cut at the diagnosis", s.vocabularies, least=s.leak_match, negated=s.leak_negated),
         cut_giveaway("cut at giveaways", least=s.quote_match),
         long_enough("length", s.stem_words),
-        leak_check("leaks"),
-        discussed_alternatives("alternatives discussed", s.alternatives, least=s.quote_match),
-        further_alternatives("alternatives asked for", s.alternatives),
-        proposals_from_stem("proposals", s.proposals),
+        leak_check("leaks", least=s.leak_match, negated=s.leak_negated),
+        discussed_alternatives(
+            "alternatives discussed",
+            s.alternatives,
+            least=s.quote_match,
+            most_words=s.option_words,
+            shared=s.named_by,
+        ),
+        further_alternatives("alternatives asked for", s.alternatives, most_words=s.option_words),
+        proposals_from_stem("proposals", s.proposals, most_words=s.option_words),
         merge_step("options", least=s.least_options, most=s.most_options, vocabularies=s.vocabularies),
         *([overlap_step("overlap", least=s.least_options)] if s.overlap else []),
         label_step("specialty", "clinbench", by=s.specialty, text=lambda item, _shop: str(item["diagnosis"])),
         rare_track("rare diseases", cover=s.rare_cover, catalogues=s.rare_catalogues),
         draw_sample("sample for physicians", s.physicians),
         revise("revisions", s.reviews, least_options=s.least_options, least=s.quote_match),
-        leak_check("leaks after revision"),
+        leak_check("leaks after revision", least=s.leak_match, negated=s.leak_negated),
         find_figures("figures", least_pixels=s.image_pixels),
         *([describing_sentences("image sentences")] if s.describing == "model" else []),
         image_version("image version", least_words=s.image_words, least=s.quote_match),
@@ -133,7 +146,7 @@ def _finish(items: Sequence[Item], shop: Workshop) -> Made:
     account_for_images(items, shop)
     about = "Figures in place of the text that describes them; questions without a usable image are left out."
     edition = Edition(name="image", about=about, questions=images)
-    tasks = review_tasks(items, shop, shop.settings.question)
+    tasks = review_tasks(items, shop.settings.question)
     return Made(questions=questions, editions=(edition,), review=tuple(tasks))
 
 

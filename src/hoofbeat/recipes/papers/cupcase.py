@@ -18,10 +18,10 @@ from hoofbeat.corpus.roles import find_case
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.diagnoses import VOCABULARIES, not_one_diagnosis, other_names, words_stand, written_out
 from hoofbeat.recipes.diagnosing import names
-from hoofbeat.recipes.distractors import distractor_step
+from hoofbeat.recipes.distractors import NO_DIAGNOSES, distractor_step
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.labelling import label_step
-from hoofbeat.recipes.leaks import find_leaks, leak_check
+from hoofbeat.recipes.leaks import Leak, find_leaks, leak_check
 from hoofbeat.recipes.options import plain_option, shuffled
 from hoofbeat.recipes.quoting import prove
 from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents
@@ -30,12 +30,14 @@ from hoofbeat.recipes.redacting import (
     Removed,
     cut_after_diagnosis,
     drop_empty_headings,
+    find_made,
     is_provisional,
+    last_said_made,
     redact,
     remove_mentions,
     sentence_at,
 )
-from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, drawn_for_review, reviewed
+from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, drawn_for_review, reviewed, says_yes
 from hoofbeat.recipes.selecting import filter_steps
 from hoofbeat.recipes.stems import long_enough, several_patients
 from hoofbeat.recipes.steps import RecipeStep, ask, check, sample
@@ -47,7 +49,9 @@ __all__ = ["RECIPE", "CupcaseSettings"]
 QUESTION = "What is the most likely diagnosis?"
 LEAK_CRITERIA = ("diagnosis is right", "diagnosis is not mentioned", "nothing after the diagnosis")
 DISTRACTOR_CRITERIA = ("no distractor is the diagnosis",)
+CRITERIA = (*LEAK_CRITERIA, *DISTRACTOR_CRITERIA)
 
+_LEAST_AROUND = 100
 _FIGURE = re.compile(
     r"\bfig(?:ure)?s?\b\.?\s*(\d+(?:\s*[a-h])?(?:\s*(?:,|and|&|-|–|to)\s*(?:\d+\s*)?[a-h\d])*)", re.IGNORECASE
 )
@@ -72,7 +76,7 @@ class CupcaseSettings(Settings, frozen=True, kw_only=True):
     ] = True
     leave_out: Annotated[
         tuple[str, ...], Meta(description="Beginnings of codes that are no diagnoses and no distractors.")
-    ] = ("V", "W", "X", "Y", "Z")
+    ] = NO_DIAGNOSES
     labels: Annotated[Literal["rule", "model"], Meta(description="Who labels the discipline.")] = "rule"
     review_share: Annotated[
         float, Meta(description="Share of the items that people check after each step.", ge=0, le=1)
@@ -99,7 +103,7 @@ def _steps(s: CupcaseSettings) -> list[RecipeStep]:
             guards=VOCABULARIES,
         ),
         label_step("discipline", "cupcase", facet="discipline", by=s.labels),
-        reviewed("review", s.reviews, lambda _item, labels: _reviewed(labels)),
+        reviewed("review", s.reviews, lambda _item, labels: _reviewed(labels, s.reviews), criteria=CRITERIA),
     ]
 
 
@@ -144,41 +148,91 @@ def _first_pass(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
     s: CupcaseSettings = shop.settings
     case = _case_of(item, shop)
     document = case.document
-    quote = str(value["quote"])
     diagnosis = written_out(plain_option(str(value["diagnosis"])), document)
     if wrong := not_one_diagnosis(diagnosis, document, shop, most_words=s.most_diagnosis):
         return wrong
-    proven = prove(item, document, [quote], "diagnosis", least=s.quote_match, within=(case.start, case.end))
+    named = _Named(diagnosis, other_names(value["also_called"], diagnosis, document), document, shop)
+    if not named.mentions(document.text) and not words_stand(diagnosis, document.text):
+        return Rejection(reason="the diagnosis is not named in the source", details=diagnosis)
+    proven = _quoted(item, str(value["quote"]), named, case, s.quote_match)
     if isinstance(proven, Rejection):
         return proven
-    if is_provisional(quote):
-        return Rejection(reason="the quoted diagnosis stood for a while only", details=quote[:300])
-    synonyms = other_names(value["also_called"], diagnosis, document)
-    mentions = _mentions(diagnosis, synonyms, document, shop)
-    if not mentions(document.text) and not words_stand(diagnosis, document.text):
-        return Rejection(reason="the diagnosis is not named in the source", details=diagnosis)
     stated = next(span.start for span in proven.evidence if span not in item.evidence)
-    sentence = sentence_at(case, stated)
-    if not mentions(sentence) and not names(f"{sentence} {quote}", diagnosis, document):
-        return Rejection(reason="the quote for the diagnosis does not name it", details=f"{diagnosis}: {quote[:300]}")
-    cut = cut_after_diagnosis(case, stated, mentions, s.least_words)
+    cut = cut_after_diagnosis(case, stated, named.mentions, s.least_words)
     if cut is None:
-        return Rejection(reason="too little of the case is told before the diagnosis", details=quote[:300])
-    clean = drop_empty_headings(remove_mentions(cut, mentions, "mentions the diagnosis"))
-    named = proven.put(diagnosis=diagnosis[:1].upper() + diagnosis[1:], diagnosis_quote=quote, synonyms=synonyms)
-    return _with_case(named, clean).put(first_stem=clean.text)
+        details = str(proven["diagnosis_quote"])[:300]
+        return Rejection(reason="too little of the case is told before the diagnosis", details=details)
+    clean = drop_empty_headings(remove_mentions(cut, named.mentions, "mentions the diagnosis"))
+    kept = proven.put(diagnosis=diagnosis[:1].upper() + diagnosis[1:], synonyms=named.synonyms)
+    return _with_case(kept, clean).put(first_stem=clean.text)
 
 
-def _mentions(
-    diagnosis: str, synonyms: Sequence[str], document: Document, shop: Workshop
-) -> Callable[[str], list[tuple[int, int]]]:
-    vocabularies = [shop.vocabulary(name) for name in VOCABULARIES]
+def _quoted(item: Item, quote: str, named: _Named, case: Redaction, least: float) -> Item | Rejection:
+    """The item with the words that state its diagnosis: the model's quote, or the sentence a rule finds."""
+    proven = prove(item, case.document, [quote], "diagnosis", least=least, within=(case.start, case.end))
+    if isinstance(proven, Item):
+        stated = next(span.start for span in proven.evidence if span not in item.evidence)
+        sentence = sentence_at(case, stated)
+        if named.in_words(f"{sentence} {quote}", sentence):
+            if is_provisional(quote):
+                return Rejection(reason="the quoted diagnosis stood for a while only", details=quote[:300])
+            if named.denied(sentence if named.mentions(sentence) else quote):
+                return Rejection(reason="the quoted diagnosis is denied", details=quote[:300])
+            return proven.put(diagnosis_quote=quote, quote_by="model")
+        details = f"{named.diagnosis}: {quote[:300]}"
+        proven = Rejection(reason="the quote for the diagnosis does not name it", details=details)
+    place = find_made(case, named.affirmed) if named.discussed(case) else None
+    if place is None:
+        return proven
+    sentence = case.document.text[slice(*place)]
+    found = prove(item, case.document, [sentence], "diagnosis", within=place)
+    return found.put(diagnosis_quote=sentence, quote_by="rule") if isinstance(found, Item) else proven
 
-    def find(text: str) -> list[tuple[int, int]]:
-        leaks = find_leaks(text, diagnosis, synonyms=synonyms, source=document, vocabularies=vocabularies)
-        return [(leak.start, leak.end) for leak in leaks]
 
-    return find
+class _Named:
+    """A diagnosis with its other names: where a text mentions it, and whether it denies it."""
+
+    def __init__(self, diagnosis: str, synonyms: list[str], document: Document, shop: Workshop) -> None:
+        self.diagnosis = diagnosis
+        self.synonyms = synonyms
+        self._document = document
+        self._vocabularies = [shop.vocabulary(name) for name in VOCABULARIES]
+
+    def mentions(self, text: str) -> list[tuple[int, int]]:
+        """Every mention, a denied one too."""
+        return [(leak.start, leak.end) for leak in self._leaks(text)]
+
+    def affirmed(self, sentence: str) -> list[tuple[int, int]]:
+        """The mentions that are not denied and have the name's own words or a short form of it."""
+        kept = [leak for leak in self._leaks(sentence) if not self._denies(sentence, leak)]
+        return [(leak.start, leak.end) for leak in kept if names(leak.text, self.diagnosis, self._document)]
+
+    def denied(self, sentence: str) -> bool:
+        """Whether a sentence mentions it only to deny it."""
+        leaks = self._leaks(sentence)
+        return bool(leaks) and all(self._denies(sentence, leak) for leak in leaks)
+
+    def in_words(self, text: str, sentence: str) -> bool:
+        """Whether a sentence mentions it, or the text has most of its words."""
+        return bool(self._leaks(sentence)) or names(text, self.diagnosis, self._document)
+
+    def discussed(self, case: Redaction) -> bool:
+        """Whether the report names it outside its case too, as it does no passing finding; a bare case need not."""
+        text = case.document.text
+        around = f"{case.document.title}\n\n{text[: case.start]}\n\n{text[case.end :]}"
+        return len(around.split()) < _LEAST_AROUND or bool(self._leaks(around))
+
+    def _leaks(self, text: str) -> list[Leak]:
+        return find_leaks(
+            text, self.diagnosis, synonyms=self.synonyms, source=self._document, vocabularies=self._vocabularies
+        )
+
+    def _denies(self, sentence: str, leak: Leak) -> bool:
+        if leak.kind != "negated":
+            return False
+        after = last_said_made(sentence, leak.start)
+        rest = [] if after is None else self._leaks(sentence[after:])
+        return after is None or not any(each.start == leak.start - after and each.kind != "negated" for each in rest)
 
 
 # Second pass
@@ -199,10 +253,10 @@ def _second_pass(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
         return Rejection(reason="the diagnosis is said to be left in the case, but not where", details=value["reason"])
     least = shop.settings.quote_match
     case = _case_of(item, shop)
-    mentions = _mentions(item["diagnosis"], item["synonyms"], case.document, shop)
+    named = _Named(item["diagnosis"], item["synonyms"], case.document, shop)
     for quote in quotes:
         if _places(item["stem"], quote, least) is None:
-            if mentions(quote):  # the answer said again, which the leak check saw is not in the case
+            if named.mentions(quote):  # the answer said again, which the leak check saw is not in the case
                 continue
             return Rejection(reason="a quote for what is left of the diagnosis is not in the case", details=quote[:300])
         if places := _places(case.text, quote, least):  # an earlier quote may have taken it out with its sentence
@@ -223,11 +277,11 @@ def _once(text: str, places: list[tuple[int, int]]) -> Callable[[str], list[tupl
 # Review and questions
 
 
-def _reviewed(labels: Mapping[str, Sequence[ReviewLabel]]) -> Rejection | None:
+def _reviewed(labels: Mapping[str, Sequence[ReviewLabel]], where: str) -> Rejection | None:
     """One reviewer who says no to a criterion is enough."""
-    for criterion in (*LEAK_CRITERIA, *DISTRACTOR_CRITERIA):
+    for criterion in CRITERIA:
         for label in labels.get(criterion, ()):
-            if label.value.strip().lower() in {"no", "false", "0"}:
+            if not says_yes(label, where):
                 return Rejection(reason=f"a reviewer said no to: {criterion}", details=label.note)
     return None
 

@@ -1,13 +1,12 @@
 """OGCaReBench: what to do next where guidelines end, asked of rare case reports (arXiv 2605.21807).
 
-Recent, hardly cited reports; from each its significance, the timeline of care and what ruled standard care out, proven
-by quotes; a question that stops before the decisive step; another patient with the same problem, by a second model; the
-physicians' review.
+Recent, hardly cited reports; from each its significance, the timeline of care and what ruled standard care out; a
+question that stops before the decisive step; another patient with the same problem, by a second model; the physicians'
+review. A report is shown as numbered sentences and the model points at them: what it points at is the quote.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -16,23 +15,23 @@ from msgspec import Meta
 from hoofbeat.benchmarks.evidence import find_quote
 from hoofbeat.corpus.facets import year_of
 from hoofbeat.corpus.filters.rarity import RarityLimits
-from hoofbeat.errors import InputError
+from hoofbeat.corpus.roles import CASE_ROLES, Role
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.checks import sound
+from hoofbeat.recipes.deciding import begun_at, fact_before, lies, no_deed, told_at
 from hoofbeat.recipes.distraction import (
     distraction_steps,
     distraction_table,
     giving_away,
     listed,
     new_numbers,
-    telling_words,
 )
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.labelling import label_step
 from hoofbeat.recipes.leaks import find_leaks
-from hoofbeat.recipes.quoting import prove
+from hoofbeat.recipes.pointing import numbered, pointed
 from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents
-from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, reviewed
+from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, read_rating, reviewed
 from hoofbeat.recipes.selecting import filter_steps, rarity_step
 from hoofbeat.recipes.steps import RecipeStep, ask, sample
 from hoofbeat.recipes.workshop import Settings, Workshop
@@ -42,11 +41,15 @@ from hoofbeat.retrieval.sentences import sentence_spans
 __all__ = ["RECIPE", "OgcareSettings"]
 
 Values = Callable[[Item, Workshop], dict[str, object]]
+Read = Callable[[Item, dict[str, Any], Workshop], Outcome]
 CRITERIA = ("medical alignment", "need for expertise")
-_POINTER = re.compile(
-    r"\s*[\[(]\s*(?:(?:see )?(?:fig|table|supplement)[^\])]*|\d+(?:\s*[,–-]\s*\d+)*)\s*[\])]", re.IGNORECASE
-)
-_LEAST_FACT = 3
+_LEAST_FACT = 3  # words: fewer are a heading or a name, and state nothing
+_BESIDE = 400  # characters kept free for a step and the fences
+_HIDDEN = {
+    "significance": {"back"},
+    "timeline": {"", *Role} - CASE_ROLES,
+    "limitations": {"back", "abstract", "introduction"},
+}
 _REFUSED = {
     "standard-step": "only a standard procedure on a rare disease",
     "product": "promotes a product",
@@ -55,7 +58,11 @@ _REFUSED = {
 
 
 class OgcareSettings(Settings, frozen=True, kw_only=True):
-    """Parameters of the recipe; the defaults are the paper's."""
+    """Parameters of the recipe.
+
+    The paper's are `year`, `total`, `other`, `sample` and `least_rating`. It gives no figure for the others:
+    they bound what a model may return, and were set by reading what models return for real reports.
+    """
 
     FILES: ClassVar[tuple[str, ...]] = ("venue_list", "citations", "reviews")
 
@@ -75,11 +82,14 @@ class OgcareSettings(Settings, frozen=True, kw_only=True):
         "not retracted; not promotional"
     )
     sample: Annotated[int, Meta(description="Reports to draw from those left; 0 takes all.", ge=0)] = 1500
-    quote_match: Annotated[float, Meta(description="How alike a quote and its source must be.", gt=0, le=1)] = 0.9
+    quote_match: Annotated[
+        float, Meta(description="How alike a fact of the core and its context must be.", gt=0, le=1)
+    ] = 0.9
     unfound: Annotated[
-        int, Meta(description="Quotes of a list that may be missing in the source; such entries are dropped.", ge=0)
+        int, Meta(description="Entries of a list that may point at or quote what is not there; they are dropped.", ge=0)
     ] = 0
-    step_words: Annotated[int, Meta(description="Most words that name the decisive step.", ge=1)] = 20
+    step_words: Annotated[int, Meta(description="Most words that name the decisive step.", ge=1)] = 15
+    reason_words: Annotated[int, Meta(description="Most words of a significance or a limitation.", ge=1)] = 80
     least_events: Annotated[int, Meta(description="Fewest events before the decisive step.", ge=1)] = 2
     least_limitations: Annotated[int, Meta(description="Fewest reasons against standard care.", ge=0)] = 1
     least_words: Annotated[int, Meta(description="Fewest words of a context.", ge=1)] = 40
@@ -87,6 +97,9 @@ class OgcareSettings(Settings, frozen=True, kw_only=True):
     question_words: Annotated[int, Meta(description="Most words of a question.", ge=1)] = 60
     answer_words: Annotated[int, Meta(description="Most words of an answer.", ge=1)] = 70
     answer_sentences: Annotated[int, Meta(description="Most sentences of an answer.", ge=1)] = 2
+    answer_share: Annotated[
+        float, Meta(description="Share of the step's telling words that its answer must hold.", gt=0, le=1)
+    ] = 0.5
     leak_share: Annotated[
         float, Meta(description="Share of the step's telling words in one sentence that gives it away.", gt=0, le=1)
     ] = 0.75
@@ -112,15 +125,15 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
         rarity_step(s.citations, RarityLimits(year=s.year, total=s.total, other=s.other)),
         *filter_steps(s.filters),
         sample("sample", s.sample),
-        ask("significance", "ogcare-significance", values=_significance_values, read=_significance),
-        ask("timeline", "ogcare-timeline", values=_with_step("ogcare-timeline"), read=_timeline),
-        ask("limitations", "ogcare-limitations", values=_with_step("ogcare-limitations"), read=_limitations),
+        _extract("significance", _significance, title=lambda item, shop: _report(item, shop).title or "(none)"),
+        _extract("timeline", _timeline, step=lambda item, _: item["step"]),
+        _extract("limitations", _limitations, step=lambda item, _: item["step"]),
         ask("question", "ogcare-question", values=_question_values, read=_question),
         ask("core", "ogcare-core", values=_of("context", "question", "answer"), read=_core),
         ask("verify", "ogcare-verify", values=_of("significance", "context", "question", "answer"), read=_verify),
         *(distraction_steps(_leak) if s.distraction else ()),
         label_step("specialty", "ogcare"),
-        reviewed("review", s.reviews, lambda _item, labels: _rated(labels, s)),
+        reviewed("review", s.reviews, lambda _item, labels: _rated(labels, s), criteria=CRITERIA),
     ]
 
 
@@ -134,113 +147,96 @@ def _report(item: Item, shop: Workshop) -> Document:
     return shop.document(item.documents[0])
 
 
-def _shown(item: Item, shop: Workshop, prompt: str) -> str:
-    """The report without its back matter, as far as the model's window holds it."""
-    document = _report(item, shop)
-    kept = [document.text[each.start : each.end] for each in document.sections if each.role != "back"]
-    text = "\n\n".join(part.strip() for part in kept if part.strip()) or document.text
-    return shop.fit(text, load_prompt(prompt), beside=len(document.title) + 400)
+def _shown(item: Item, shop: Workshop, step: str) -> tuple[list[Span], str]:
+    """The sentences of the report that a step shows, and the numbered lines."""
+    document, prompt = _report(item, shop), load_prompt(f"ogcare-{step}")
+    return numbered(document, shop, prompt, hidden=_HIDDEN[step], beside=len(document.title) + _BESIDE)
 
 
-def _significance_values(item: Item, shop: Workshop) -> dict[str, object]:
-    return {"title": _report(item, shop).title or "(none)", "report": _shown(item, shop, "ogcare-significance")}
+def _extract(name: str, read: Read, **beside: Callable[[Item, Workshop], str]) -> RecipeStep:
+    """A step that shows the numbered sentences of the report, with these values beside them."""
+
+    def values(item: Item, shop: Workshop) -> dict[str, object] | Rejection:
+        spans, lines = _shown(item, shop, name)
+        if not spans:
+            return Rejection(reason="no sentence of the report can be shown to the model")
+        return {"report": lines, **{each: value(item, shop) for each, value in beside.items()}}
+
+    return ask(name, f"ogcare-{name}", values=values, read=read)
 
 
 def _significance(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
     s, document = shop.settings, _report(item, shop)
-    significance, step = _line(value["significance"]), _line(value["step"])
+    spans, _ = _shown(item, shop, "significance")
+    significance, step = _line(value["significance"]), _line(value["step"]).rstrip(".")
+    why = pointed(value["significance_sentences"], spans, "significance", tolerated=s.unfound)
     if value["kind"] in _REFUSED:
-        found = find_quote(document, value["quote"], least=s.quote_match)
-        return Rejection(reason=_REFUSED[value["kind"]], details=significance, span=found.spans[0] if found else None)
-    for what, text, most in (("significance", significance, 80), ("decisive step", step, s.step_words)):
+        at = None if isinstance(why, Rejection) else why[0]
+        return Rejection(reason=_REFUSED[value["kind"]], details=significance, span=at)
+    for what, text, most in (("significance", significance, s.reason_words), ("decisive step", step, s.step_words)):
         if fault := sound(text, what=what, source=document.text, most_words=most):
             return fault
-    if not telling_words(step):
-        return Rejection(reason="the decisive step names nothing", details=step)
-    for quote in (value["quote"], value["step_quote"]):
-        if fault := sound(quote, what="quote for the significance", most_words=80):
-            return fault
-    proven = prove(item, document, [value["quote"], value["step_quote"]], "significance", least=s.quote_match)
-    if isinstance(proven, Rejection):
-        return proven
-    if not telling_words(step) & telling_words(value["step_quote"]):
-        return Rejection(reason="the quote does not tell the decisive step", details=f"{value['step_quote']} ({step})")
-    taken = find_quote(document, value["step_quote"], least=s.quote_match)
-    assert taken is not None, "it was proven above"
-    return proven.put(significance=significance, step=step, step_at=[[span.start, span.end] for span in taken.spans])
-
-
-def _with_step(prompt: str) -> Values:
-    """The decisive step and the report, for a prompt."""
-    return lambda item, shop: {"step": item["step"], "report": _shown(item, shop, prompt)}
+    if fault := no_deed(step):
+        return fault
+    done = pointed(value["step_sentences"], spans, "decisive step", tolerated=s.unfound)
+    if isinstance(why, Rejection):
+        return why
+    if isinstance(done, Rejection):
+        return done
+    told = told_at(step, done, spans, document)
+    if isinstance(told, Rejection):
+        return told
+    step_at = begun_at(step, told, spans, document)
+    return item.proven(*why, *told).put(significance=significance, step=step, step_at=step_at)
 
 
 def _timeline(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
-    located = _located(value["events"], "timeline", _report(item, shop), shop)
-    if isinstance(located, Rejection):
-        return located
-    ordered = sorted(located, key=lambda pair: pair[1][0].start)
-    events = [{**entry, "when": _when(entry, spans, item, shop)} for entry, spans in ordered]
-    facts = _facts(_report(item, shop), [entry for entry in events if entry["when"] == "before"], item["step"], shop)
-    if len(facts) < shop.settings.least_events:
-        return Rejection(
-            reason="too few events before the decisive step", details=f"{len(facts)} of {len(events)} events"
-        )
-    return item.put(timeline=events, facts=facts)
-
-
-def _when(entry: Mapping[str, Any], spans: Sequence[Span], item: Item, shop: Workshop) -> str:
-    """How an event lies to the decisive step: what tells the step is it; what only is said to be lies by its place."""
-    step_at = item["step_at"]
-    if any(span.start < end and start < span.end for span in spans for start, end in step_at) or giving_away(
-        entry["quote"], item["step"], share=shop.settings.leak_share
-    ):
-        return "decisive"
-    if entry["when"] == "decisive":
-        return "before" if spans[0].start < step_at[0][0] else "after"
-    return str(entry["when"])
+    s, step = shop.settings, item["step"]
+    spans, _ = _shown(item, shop, "timeline")
+    said: dict[Span, set[str]] = {}
+    for when in ("before", "after"):
+        found = pointed(value[when], spans, "timeline", tolerated=s.unfound) if value[when] else []
+        if isinstance(found, Rejection):
+            return found
+        for span in found:
+            said.setdefault(span, set()).add(when)
+    events: list[dict[str, Any]] = []
+    facts: dict[str, None] = {}
+    for span in sorted(said, key=lambda span: span.start):
+        when = lies(span, min(said[span]), step, item["step_at"], share=s.leak_share)
+        if when != "decisive" and len(said[span]) > 1:
+            reason = "a sentence is said to lie both before and after the decisive step"
+            return Rejection(reason=reason, details=_line(span.quote), span=span)
+        events.append({"quote": span.quote, "when": when, "start": span.start, "end": span.end})
+        if "before" in said[span]:
+            facts[fact_before(span, when, step)] = None
+    facts.pop("", None)
+    if len(facts) < s.least_events:
+        details = f"{len(facts)} of {len(events)} events"
+        return Rejection(reason="too few events before the decisive step", details=details)
+    return item.put(timeline=events, facts=list(facts))
 
 
 def _limitations(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
-    located = _located(value["limitations"], "limitations", _report(item, shop), shop)
-    if isinstance(located, Rejection):
-        return located
-    if len(located) < shop.settings.least_limitations:
-        return Rejection(reason="nothing ruled the standard procedure out", details=f"{len(located)} limitations")
-    item = item.proven(*(span for _, spans in located for span in spans))
-    return item.put(limitations=[entry for entry, _ in located])
-
-
-def _located(
-    entries: Sequence[Mapping[str, str]], what: str, document: Document, shop: Workshop
-) -> list[tuple[dict[str, Any], tuple[Span, ...]]] | Rejection:
-    """Entries with where their quotes stand; more than the tolerated number of missing quotes turns the item away."""
-    found: list[tuple[dict[str, Any], tuple[Span, ...]]] = []
-    missing: list[Rejection] = []
-    for entry in entries:
-        for text in entry.values():
-            if fault := sound(text, what=what, most_words=80):
-                return fault
-        proven = prove(Item(id=document.id), document, [entry["quote"]], what, least=shop.settings.quote_match)
-        if isinstance(proven, Rejection):
-            missing.append(proven)
-        else:
-            first, last = proven.evidence[0], proven.evidence[-1]
-            found.append(({**entry, "start": first.start, "end": last.end}, proven.evidence))
-    return missing[0] if len(missing) > shop.settings.unfound else found
-
-
-def _facts(document: Document, events: Sequence[Mapping[str, Any]], step: str, shop: Workshop) -> list[str]:
-    """The sentences of the report that tell these events, each once, in its order; less where one tells the step."""
-    sentences = sentence_spans(document.text)
-    facts: dict[str, None] = {}
-    for event in events:
-        whole = [document.text[a:b] for a, b in sentences if a < event["end"] and event["start"] < b]
-        for text in (_POINTER.sub("", _line(each)) for each in (" ".join(whole), event["quote"])):
-            if len(text.split()) >= _LEAST_FACT and not giving_away(text, step, share=shop.settings.leak_share):
-                facts[text] = None
-                break
-    return list(facts)
+    s = shop.settings
+    spans, _ = _shown(item, shop, "limitations")
+    found: list[dict[str, str]] = []
+    faults: list[Rejection] = []
+    for entry in value["limitations"]:
+        words = _line(entry["limitation"])
+        if fault := sound(words, what="limitation", source=_report(item, shop).text, most_words=s.reason_words):
+            return fault
+        quotes = pointed(entry["sentences"], spans, "limitations", tolerated=s.unfound)
+        if isinstance(quotes, Rejection):
+            faults.append(quotes)
+            continue
+        item = item.proven(*quotes)
+        found.append({"limitation": words, "quote": " ".join(_line(span.quote) for span in quotes)})
+    if len(faults) > s.unfound:
+        return faults[0]
+    if len(found) < s.least_limitations:
+        return Rejection(reason="nothing ruled the standard procedure out", details=f"{len(found)} limitations")
+    return item.put(limitations=found)
 
 
 def _of(*names: str) -> Values:
@@ -250,10 +246,9 @@ def _of(*names: str) -> Values:
 
 def _question_values(item: Item, shop: Workshop) -> dict[str, object]:
     telling = shop.settings.leak_share
-    limits = [
-        each["limitation"] if giving_away(each["quote"], item["step"], share=telling) else each["quote"]
-        for each in item["limitations"]
-    ]
+    told = ((each["quote"], each["limitation"]) for each in item["limitations"])
+    silent = ([text for text in texts if not giving_away(text, item["step"], share=telling)] for texts in told)
+    limits = [texts[0] for texts in silent if texts]
     return {
         "significance": item["significance"],
         "step": item["step"],
@@ -278,7 +273,7 @@ def _question(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
         return Rejection(reason="the question does not end as a question", details=question)
     if len(sentence_spans(answer)) > s.answer_sentences:
         return Rejection(reason="the answer has too many sentences", details=answer)
-    if not giving_away(answer, item["step"], share=0.5):
+    if not giving_away(answer, item["step"], share=s.answer_share):
         return Rejection(reason="the answer is not the decisive step", details=f"{answer} (step: {item['step']})")
     if invented := new_numbers(f"{context}\n{question}\n{answer}", source):
         return Rejection(reason="a number is not in the source", details=", ".join(invented))
@@ -325,22 +320,14 @@ def _verify(item: Item, value: dict[str, Any], _shop: Workshop) -> Outcome:
 
 def _rated(labels: Mapping[str, Sequence[ReviewLabel]], s: OgcareSettings) -> Rejection | None:
     for criterion in CRITERIA:
-        ratings = [_rating(label, s.reviews) for label in labels.get(criterion, ())]
-        low = min(ratings, default=5.0) if s.review_rule == "each" else sum(ratings) / len(ratings) if ratings else 5.0
+        ratings = [read_rating(label, s.reviews) for label in labels.get(criterion, ())]
+        if not ratings:
+            continue  # the item waits until somebody has rated it on this, too
+        low = min(ratings) if s.review_rule == "each" else sum(ratings) / len(ratings)
         if low < s.least_rating:
             given = ", ".join(f"{rating:g}" for rating in ratings)
             return Rejection(reason=f"rated below {s.least_rating:g} on {criterion}", details=f"ratings {given}")
     return None
-
-
-def _rating(label: ReviewLabel, path: str) -> float:
-    try:
-        rating = float(label.value)
-    except ValueError:
-        rating = 0.0
-    if not 1 <= rating <= 5:
-        raise InputError(f"{label.value!r} is no rating for {label.item}", where=path, fix="give a number from 1 to 5")
-    return rating
 
 
 def _finish(items: Sequence[Item], shop: Workshop) -> Made:

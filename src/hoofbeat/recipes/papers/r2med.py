@@ -7,6 +7,7 @@ stands in `collection.tsv`: passages (or cases) of the corpus under ids of their
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -19,6 +20,7 @@ from hoofbeat.recipes.checks import sound
 from hoofbeat.recipes.collecting import Shelf, asked_items, cited, readable
 from hoofbeat.recipes.diagnosing import cut_giveaway, cut_leaks, name_diagnosis
 from hoofbeat.recipes.difficulty import difficult
+from hoofbeat.recipes.fitting import fit_all
 from hoofbeat.recipes.grading import Contradictory, Limits, grade_step
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.labelling import label_step
@@ -28,7 +30,7 @@ from hoofbeat.recipes.opening import open_steps
 from hoofbeat.recipes.recipe import Made, Recipe, from_documents
 from hoofbeat.recipes.searched import searched_step
 from hoofbeat.recipes.stems import take_stem
-from hoofbeat.recipes.steps import RecipeStep, ask, check, sample
+from hoofbeat.recipes.steps import UNLIMITED, RecipeStep, ask, check, sample
 from hoofbeat.recipes.two_stage import review_tasks, two_stage
 from hoofbeat.recipes.workshop import Settings, Workshop
 from hoofbeat.records import Question
@@ -39,10 +41,11 @@ Task = Literal["qa-reference", "clinical-evidence", "clinical-case"]
 CRITERIA = ("query", "reasoning", "support")
 _SCENARIOS = {"qa-reference": "question and answer", "clinical-case": "similar case"}
 _GRADED_BY = {"qa-reference": "reference", "clinical-evidence": "evidence", "clinical-case": "case"}
-_LONG_ANSWER = 8
-_SHARED_WORDS = 3
-_SHARED_PART = 0.6
-_FELLOW_SHOWN = 2500
+_MEASURED = re.compile(
+    r"[<>≤≥~±]?\s*\d[\d.,\s–-]*(?:to\s*\d[\d.,]*\s*)?"
+    r"(?:%|[µμm]?(?:g|l|mol|eq)|kg|[cmk]?m|mmhg|iu|u|hours?|days?|weeks?|months?|years?)?(?:\s*/\s*\w+)?\.?",
+    re.IGNORECASE,
+)
 
 
 class R2medSettings(Settings, frozen=True, kw_only=True):
@@ -63,6 +66,10 @@ class R2medSettings(Settings, frozen=True, kw_only=True):
         Meta(description="Decisions that questions may ask for."),
     ] = ("examination", "diagnosis", "treatment")
     most_correct: Annotated[int, Meta(description="Most models of the committee that may know the answer.", ge=0)] = 1
+    most_members: Annotated[int, Meta(description="Most models that the committee may have.", ge=1)] = 8
+    entity_words: Annotated[int, Meta(description="Most words of an answer that is one medical entity.", ge=1)] = 8
+    open_words: Annotated[int, Meta(description="Most words of a question that was opened.", ge=5)] = 60
+    open_new_words: Annotated[int, Meta(description="Most telling words that opening a question may add.", ge=0)] = 1
     quote_match: Annotated[float, Meta(description="How alike a quote and its source must be.", gt=0, le=1)] = 0.9
     diagnosis_words: Annotated[int, Meta(description="Most words of a diagnosis.", ge=1)] = 15
     cutting: Annotated[
@@ -70,8 +77,14 @@ class R2medSettings(Settings, frozen=True, kw_only=True):
         Meta(description="Who cuts a case to its presentation: rules alone, or a model besides."),
     ] = "rule"
     least_group: Annotated[int, Meta(description="Fewest cases of one diagnosis.", ge=2)] = 2
+    compared_names: Annotated[
+        int, Meta(description="Most diagnoses that share a word and are compared with each other for it.", ge=2)
+    ] = 400
     queries_per_group: Annotated[int, Meta(description="Most cases of one diagnosis that ask.", ge=1)] = 1
     least_words: Annotated[int, Meta(description="Fewest words of a case's presentation.", ge=1)] = 50
+    leak_match: Annotated[float, Meta(description="How much of a word the leak guard wants right.", gt=0, le=1)] = 0.9
+    leak_negated: Annotated[bool, Meta(description="Whether a denied diagnosis gives it away too.")] = True
+    fellow_shown: Annotated[int, Meta(description="Characters of another case that are compared.", ge=200)] = 2500
     least_focus: Annotated[int, Meta(description="Lowest diagnostic focus of a case, 0 to 10.", ge=0, le=10)] = 6
     least_completeness: Annotated[int, Meta(description="Lowest completeness of a case, 0 to 10.", ge=0, le=10)] = 6
     least_similarity: Annotated[int, Meta(description="Lowest similarity to another case, 0 to 10.", ge=0, le=10)] = 6
@@ -80,13 +93,20 @@ class R2medSettings(Settings, frozen=True, kw_only=True):
     ] = ("icd10cm", "rare-diseases")
     draw: Annotated[int, Meta(description="How many items to go on with after the filters; 0 takes all.", ge=0)] = 0
     most_reasoning_words: Annotated[int, Meta(description="Most words of a path of reasoning.", ge=10)] = 400
+    answer_share: Annotated[
+        float, Meta(description="Share of a short answer's words that a conclusion must have.", gt=0, le=1)
+    ] = 0.6
+    long_answer: Annotated[int, Meta(description="An answer of more telling words than this is long.", ge=1)] = 8
+    answer_words: Annotated[int, Meta(description="Words of a long answer that a conclusion must have.", ge=1)] = 3
     retrievers: Annotated[tuple[str, ...], Meta(description="Retriever lines of the mining committee.")] = (
         "bm25",
         "dense",
     )
     depth: Annotated[int, Meta(description="How deep each ranking is read in mining.", ge=1)] = 100
     mined: Annotated[int, Meta(description="How many mined documents join the pool.", ge=0)] = 10
-    most_known: Annotated[int, Meta(description="Most known documents that are graded; 0 grades all.", ge=0)] = 0
+    most_known: Annotated[
+        int, Meta(description="Most known documents that are graded; 0: all, however many.", ge=0)
+    ] = 0
     keep: Annotated[int, Meta(description="Both grades from here on: a positive.", ge=1, le=10)] = 8
     reject: Annotated[int, Meta(description="Both grades up to here: a negative.", ge=0, le=9)] = 4
     contradictory: Annotated[Contradictory, Meta(description="What one high and one low grade make.")] = "discarded"
@@ -114,9 +134,9 @@ def _steps(s: R2medSettings) -> list[RecipeStep]:
         grade_step(
             "grade",
             f"r2med-grade-{_GRADED_BY[s.task]}",
-            text=lambda id, shop: _shown_to_grader(shelf, id, shop),
+            text=shelf.text,
             limits=Limits(keep=s.keep, reject=s.reject, contradictory=s.contradictory),
-            most=s.mined + (s.most_known or 10),
+            most=s.mined + (s.most_known or UNLIMITED),
         ),
         check("scenario", _scenario),
         *_body_system(s),
@@ -136,13 +156,24 @@ def _reference_steps(s: R2medSettings, shelf: Shelf) -> list[RecipeStep]:
 
 
 def _evidence_steps(s: R2medSettings, shelf: Shelf) -> list[RecipeStep]:
+    can_be_asked, *opened = open_steps(
+        "open question", "r2med-open", most_words=s.open_words, most_new=s.open_new_words
+    )
     return [
         readable("questions"),
         cited("cited documents", shelf, required=False),
-        ask("task type", "r2med-type", values=_question_values, read=_read_type),
-        ask("rules", "r2med-rules", values=_question_values, read=_read_rules),
-        difficult("difficulty", most_correct=s.most_correct, choose="r2med-try", write="r2med-try-open"),
-        *open_steps("open question", "r2med-open"),
+        can_be_asked,
+        check("answer", _one_thing),
+        ask("task type", "r2med-type", values=_question_values("r2med-type"), read=_read_type),
+        ask("rules", "r2med-rules", values=_question_values("r2med-rules"), read=_read_rules),
+        difficult(
+            "difficulty",
+            most_correct=s.most_correct,
+            most_members=s.most_members,
+            choose="r2med-try",
+            write="r2med-try-open",
+        ),
+        *opened,
     ]
 
 
@@ -150,11 +181,13 @@ def _case_steps(s: R2medSettings, shelf: Shelf) -> list[RecipeStep]:
     return [
         take_stem("case"),
         name_diagnosis("diagnosis", most_words=s.diagnosis_words, least=s.quote_match),
-        group_cases("shared diagnosis", least=s.least_group, vocabularies=s.vocabularies),
+        group_cases(
+            "shared diagnosis", least=s.least_group, vocabularies=s.vocabularies, most_together=s.compared_names
+        ),
         cut_leaks("cut at the diagnosis", s.vocabularies),
         *([cut_giveaway("cut at giveaways", least=s.quote_match)] if s.cutting == "model" else []),
         only_presentation("presentation", least_words=s.least_words),
-        leak_check("leak check", stem="query", answer="diagnosis"),
+        leak_check("leak check", stem="query", answer="diagnosis", negated=s.leak_negated, least=s.leak_match),
         ask(
             "case quality", "r2med-quality", values=lambda i, shop: _quality_values(i, shelf, shop), read=_read_quality
         ),
@@ -169,8 +202,25 @@ _COLLECT: dict[str, Callable[[R2medSettings, Shelf], list[RecipeStep]]] = {
 }
 
 
-def _question_values(item: Item, _shop: Workshop) -> dict[str, object]:
-    return {"question": item["query"], "answer": item["answer"]}
+def _question_values(prompt: str) -> Callable[[Item, Workshop], dict[str, object]]:
+    def values(item: Item, shop: Workshop) -> dict[str, object]:
+        texts = {"question": str(item["query"]), "answer": str(item["answer"])}
+        return {**fit_all(texts, load_prompt(prompt), shop)}
+
+    return values
+
+
+def _one_thing(item: Item, shop: Workshop) -> Outcome:
+    """What can be told without a model: a number with its unit, and a sentence, are no medical entity."""
+    answer = str(item["answer"]).strip()
+    told = len(answer.split()) > shop.settings.entity_words and not _known(answer, shop)
+    if told or _MEASURED.fullmatch(answer):
+        return Rejection(reason="the answer is no single medical entity", details=answer[:200])
+    return item
+
+
+def _known(answer: str, shop: Workshop) -> bool:
+    return any(shop.vocabulary(name).lookup(answer) for name in shop.settings.vocabularies)
 
 
 def _read_type(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
@@ -183,15 +233,14 @@ def _read_rules(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
     """A wording that a vocabulary knows is a medical entity, whatever the model says."""
     if value["reasoning"] != "yes":
         return Rejection(reason="it can be answered without reasoning", details=str(value["reason"]))
-    known = any(shop.vocabulary(name).lookup(str(item["answer"])) for name in shop.settings.vocabularies)
-    if value["entity"] != "yes" and not known:
+    if value["entity"] != "yes" and not _known(str(item["answer"]), shop):
         return Rejection(reason="the answer is no single medical entity", details=str(item["answer"])[:200])
     return item
 
 
 def _quality_values(item: Item, shelf: Shelf, shop: Workshop) -> dict[str, object]:
     prompt = load_prompt("r2med-quality")
-    fellow = shelf.text(item["fellows"][0], shop)[:_FELLOW_SHOWN]
+    fellow = shelf.text(item["fellows"][0], shop)[: shop.settings.fellow_shown]
     shown = shop.fit(str(item["query"]), prompt, beside=len(fellow) + len(item["diagnosis"]))
     return {"diagnosis": item["diagnosis"], "presentation": shown, "fellow": fellow}
 
@@ -210,9 +259,8 @@ def _read_quality(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
 
 
 def _reasoning_values(item: Item, shop: Workshop) -> dict[str, object]:
-    prompt, answer = load_prompt("r2med-reasoning"), str(item["answer"])
-    answer = shop.fit(answer, prompt, "second", beside=min(len(str(item["query"])), 4000))
-    return {"query": shop.fit(str(item["query"]), prompt, "second", beside=len(answer)), "answer": answer}
+    texts = {"query": str(item["query"]), "answer": str(item["answer"])}
+    return {**fit_all(texts, load_prompt("r2med-reasoning"), shop, "second")}
 
 
 def _read_reasoning(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
@@ -225,7 +273,7 @@ def _read_reasoning(item: Item, value: dict[str, Any], shop: Workshop) -> Outcom
         return wrong
     if not all(steps) or not conclusion:
         return Rejection(reason="a step of the reasoning is empty", details=path[:200])
-    if not _mentions(conclusion, str(item["answer"])):
+    if not _mentions(conclusion, str(item["answer"]), shop.settings):
         return Rejection(reason="the reasoning does not end at the answer", details=conclusion[:200])
     return item.put(reasoning=path)
 
@@ -234,21 +282,16 @@ def _content(text: str) -> set[str]:
     return {form for form in tokens(text).forms if len(form) > 1 and form not in word_lists().little}
 
 
-def _mentions(conclusion: str, answer: str) -> bool:
+def _mentions(conclusion: str, answer: str, s: R2medSettings) -> bool:
     """Whether a conclusion names the answer: most of a short one's words, some of a long one's."""
     wanted, said = _content(answer), _content(conclusion)
     if not wanted:
         return answer.strip().lower() in conclusion.lower()
     shared = len(wanted & said)
-    return shared >= _SHARED_WORDS if len(wanted) > _LONG_ANSWER else shared / len(wanted) >= _SHARED_PART
+    return shared >= s.answer_words if len(wanted) > s.long_answer else shared / len(wanted) >= s.answer_share
 
 
 # Grading and labels
-
-
-def _shown_to_grader(shelf: Shelf, id: str, shop: Workshop) -> str:
-    prompt = load_prompt(f"r2med-grade-{_GRADED_BY[shop.settings.task]}")
-    return shop.fit(shelf.text(id, shop), prompt, beside=6000)
 
 
 def _scenario(item: Item, shop: Workshop) -> Outcome:

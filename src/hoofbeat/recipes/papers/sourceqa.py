@@ -9,7 +9,6 @@ What tells who asked is removed by rules before anything else sees a message: no
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,23 +18,31 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 
 from hoofbeat.prompts import Pack, load_pack, load_prompt
-from hoofbeat.recipes.anonymising import anonymise, find_identifiers, in_plain_words, possible_names, returned, tidy
+from hoofbeat.recipes.anonymising import anonymise, find_identifiers, in_plain_words, possible_names, tells_who, tidy
 from hoofbeat.recipes.asking import stands_alone, strange_numbers, well_formed
 from hoofbeat.recipes.checks import sound
-from hoofbeat.recipes.harvest import BadRow, Candidate, read_harvest
+from hoofbeat.recipes.harvest import BadRow, Candidate, Limits, read_harvest
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.questions_dedup import duplicate_tasks, exact_step, near_step
+from hoofbeat.recipes.questions_dedup import CRITERION, duplicate_tasks, exact_step, near_step
 from hoofbeat.recipes.recipe import Made, Recipe
-from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, drawn_for_review, read_labels, reviewed
+from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, drawn_for_review, known_labels, reviewed, says_yes
 from hoofbeat.recipes.steps import RecipeStep, ask, check, sample, whole
-from hoofbeat.recipes.topics import GENERAL, group_step, groups_of, named_groups, routing, subtopic_step, topic_step
+from hoofbeat.recipes.topics import (
+    GENERAL,
+    group_doubt,
+    group_step,
+    groups_of,
+    routing,
+    same_group,
+    subtopic_step,
+    topic_step,
+)
 from hoofbeat.recipes.workshop import Settings, TableFile, Workshop
 from hoofbeat.records import Document, Question, Section, Step
 
 __all__ = ["RECIPE", "SourceqaSettings"]
 
 CRITERIA = ("relevant", "anonymous", "stands alone")
-_COMMON_SITE = 3  # fewer questions than this from one site might lead to whoever asked there
 _WORD = re.compile(r"[^\W\d_]+")
 REMOVED = ("item", "kind", "count", "where")
 
@@ -47,6 +54,10 @@ class SourceqaSettings(Settings, frozen=True, kw_only=True):
     harvest: Annotated[
         str | tuple[str, ...], Meta(description="Harvested questions, CSV or JSONL; [a.csv, b.jsonl] for several.")
     ] = ""
+    harvest_bytes: Annotated[int, Meta(description="Most bytes of a harvest file.", ge=1)] = 100_000_000
+    harvest_rows: Annotated[int, Meta(description="Most rows of all harvest files.", ge=1)] = 200_000
+    harvest_characters: Annotated[int, Meta(description="Most characters of a message.", ge=1, le=100_000)] = 20_000
+    site_questions: Annotated[int, Meta(description="Fewest messages from a site that is named.", ge=1)] = 3
     propose: Annotated[
         int, Meta(description="Questions a model proposes for a section, where there is no harvest.", ge=1, le=10)
     ] = 2
@@ -75,9 +86,10 @@ class SourceqaSettings(Settings, frozen=True, kw_only=True):
 
 
 def _candidates(shop: Workshop) -> list[tuple[str, Candidate | BadRow]]:
-    given = shop.settings.harvest
-    paths = [given] if isinstance(given, str) else list(given)
-    rows = read_harvest(Path(path) for path in paths if path)
+    s = shop.settings
+    paths = [s.harvest] if isinstance(s.harvest, str) else list(s.harvest)
+    limits = Limits(bytes=s.harvest_bytes, rows=s.harvest_rows, characters=s.harvest_characters)
+    rows = read_harvest((Path(path) for path in paths if path), limits)
     return [(f"q{number:05d}", row) for number, row in enumerate(rows, start=1)]
 
 
@@ -97,10 +109,9 @@ def _begin(shop: Workshop) -> Iterator[Item]:
             continue
         values: dict[str, Any] = {
             "message": _anonymous(name, row.text, "message", shop),
-            "sha256": hashlib.sha256(row.text.encode()).hexdigest(),
-            **({"group": row.group} if row.group in groups else {}),
+            **({"group": group} if (group := same_group(row.group, groups)) else {}),
         }
-        site = {"site": row.site} if sites[row.site] >= _COMMON_SITE else {}
+        site = {"site": row.site} if sites[row.site] >= shop.settings.site_questions else {}
         year = {"year": row.year} if row.year else {}
         yield Item(id=name, values=values, facets={"origin": "harvested", **site, **year}, lineage=(origin,))
 
@@ -132,13 +143,14 @@ def _sections(document: Document, shop: Workshop) -> list[tuple[int, Section]]:
 
 
 def _anonymous(item: str, text: str, what: str, shop: Workshop) -> str:
-    """A text without what identifies people; what was removed is noted by kind and place, never by its words."""
+    """A text without what identifies people; its marks are noted by kind and place, never what stood there."""
     result = anonymise(text)
     places: defaultdict[str, list[str]] = defaultdict(list)
-    for each in result.found:
+    for each in result.marks:
         places[each.kind].append(f"{each.start}-{each.end}")
-    rows = [(item, kind, len(where), f"{what} {', '.join(where)}") for kind, where in sorted(places.items())]
-    shop.tables["anonymised"] = TableFile(REMOVED, [*shop.tables["anonymised"].rows, *rows])
+    rows = shop.tables["anonymised"].rows
+    assert isinstance(rows, list)
+    rows += [(item, kind, len(where), f"{what} {', '.join(where)}") for kind, where in sorted(places.items())]
     return result.text
 
 
@@ -153,25 +165,27 @@ def _steps(settings: SourceqaSettings) -> list[RecipeStep]:
         check("read", _usable),
         ask("propose", "sourceqa-propose", values=_proposal(pack), read=_proposed, when=lambda i: "slot" in i.values),
         exact_step("exact duplicates", "message"),
-        near_step("near-duplicates", "message", settings.cosine, labels),
+        near_step("near-duplicates", "message", settings.cosine, labels, where=settings.reviews),
         check("form", _form),
         _relevance("relevance", pack, "model"),
         *again,
         ask("rewrite", "sourceqa-rewrite", values=_message(pack), read=_rewriting(_Removed())),
         whole("faithfulness", _faithful),
         *([_same_question()] if settings.verify else []),
-        near_step("near-duplicates, rewritten", "question", settings.cosine, labels),
+        near_step("near-duplicates, rewritten", "question", settings.cosine, labels, where=settings.reviews),
         group_step("group", "question", pack),
         topic_step("topics", "question", pack, settings.most_topics),
         subtopic_step("sub-topics", "question", pack, settings.most_topics),
         sample("draw", settings.draw),
-        reviewed("review", settings.reviews, _verdict),
+        reviewed("review", settings.reviews, _verdict(settings.reviews), criteria=CRITERIA, others=(CRITERION,)),
     ]
 
 
 def _labels(path: str) -> Mapping[str, Sequence[ReviewLabel]]:
+    """What reviewers said, by item; a label that can't be read is refused, also one that no step would look at."""
     by_item: defaultdict[str, list[ReviewLabel]] = defaultdict(list)
-    for each in read_labels(Path(path)) if path else ():
+    for each in known_labels(path, (*CRITERIA, CRITERION)):
+        says_yes(each, path)
         by_item[each.item].append(each)
     return by_item
 
@@ -263,22 +277,12 @@ def _rewriting(removed: _Removed) -> Any:
     def read(item: Item, said: dict[str, Any], shop: Workshop) -> Outcome:
         text = " ".join(tidy(str(said["question"])).split()).strip("\"'“”‘’ ")
         # Checked before the text is put down: one that tells who asked must not reach any file.
-        wrong = _telling(text, removed.of(item, shop)) or sound(
+        wrong = tells_who(text, removed.of(item, shop)) or sound(
             text, what="rewritten question", source=item["message"], most_words=shop.settings.question_words
         )
         return wrong or stands_alone(text, shop.settings.language) or item.put(question=text)
 
     return read
-
-
-def _telling(text: str, removed: Sequence[str]) -> Rejection | None:
-    """Why a rewritten question may not be kept: something removed is back, or something new identifies somebody."""
-    back = returned(text, removed)
-    if back:
-        return Rejection(reason="something removed came back", details=f"{len(back)} places")
-    new = Counter(each.kind for each in find_identifiers(text))
-    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(new.items()))
-    return Rejection(reason="the rewritten question identifies somebody", details=kinds) if new else None
 
 
 def _report(
@@ -288,7 +292,7 @@ def _report(
     kinds: Counter[str] = Counter()
     for _, kind, count, _ in shop.tables["anonymised"].rows:
         kinds[str(kind)] += int(str(count))
-    left = [q for q, item in zip(questions, items, strict=True) if _telling(q.text, removed.of(item, shop))]
+    left = [q for q, item in zip(questions, items, strict=True) if tells_who(q.text, removed.of(item, shop))]
     assert not left, f"{left[0].id} tells who asked"
     return {
         "removed": dict(sorted(kinds.items())),
@@ -335,12 +339,15 @@ def _same_question() -> RecipeStep:
     )
 
 
-def _verdict(_item: Item, labels: Mapping[str, Sequence[ReviewLabel]]) -> Rejection | None:
-    for criterion in CRITERIA:
-        said = [label.value.strip().lower() in {"no", "0", "false"} for label in labels.get(criterion, ())]
-        if said and sum(said) * 2 > len(said):
-            return Rejection(reason=f"reviewers: not {criterion}", details=f"{sum(said)} of {len(said)}")
-    return None
+def _verdict(path: str) -> Any:
+    def rule(_item: Item, labels: Mapping[str, Sequence[ReviewLabel]]) -> Rejection | None:
+        for criterion in CRITERIA:
+            against = [not says_yes(label, path) for label in labels.get(criterion, ())]
+            if sum(against) * 2 > len(against):
+                return Rejection(reason=f"reviewers: not {criterion}", details=f"{sum(against)} of {len(against)}")
+        return None
+
+    return rule
 
 
 # -- questions
@@ -351,35 +358,33 @@ def _finish(items: Sequence[Item], shop: Workshop) -> Made:
     questions = tuple(
         Question(id=item.id, text=item["question"], facets=item.facets, lineage=item.lineage) for item in items
     )
+    shop.metrics["pack"] = f"{pack.name}@{pack.fingerprint}"
     shop.metrics["routing"] = routing(questions, shop.corpus, pack)
     shop.metrics["anonymity"] = _report(questions, _Removed(), items, shop)
-    shop.metrics["question_words"] = _mean([len(question.text.split()) for question in questions])
+    words = [len(question.text.split()) for question in questions]
+    shop.metrics["question_words"] = round(sum(words) / max(1, len(words)), 1)
     groups = groups_of(shop.corpus, pack)
     vocabulary = {word for document in shop.corpus.documents() for word in _WORD.findall(document.text.lower())}
     waiting = [item for item in items if item.get("review") == "waiting"]
-    tasks = [
-        *duplicate_tasks(shop),
-        *(_task(item, "drawn") for item in drawn_for_review(waiting, shop, "questions", shop.settings.review_share)),
-        *(_task(item, why) for item in waiting if (why := _doubt(item, groups, pack))),
-        *(_task(item, "a word may be a name") for item in waiting if possible_names(item["question"], vocabulary)),
+    drawn = drawn_for_review(waiting, shop, "questions", shop.settings.review_share)
+    look = [
+        *((item, "drawn") for item in drawn),
+        *((item, why) for item in waiting if (why := group_doubt(item["question"], _group(item), groups, pack))),
+        *((item, "a word may be a name") for item in waiting if possible_names(item["question"], vocabulary)),
     ]
-    return Made(questions=questions, review=tuple(tasks))
+    labels = _labels(shop.settings.reviews)
+    tasks = (_task(item, why, labels.get(item.id, ())) for item, why in look)
+    return Made(questions=questions, review=(*duplicate_tasks(shop), *tasks))
 
 
-def _doubt(item: Item, groups: Sequence[str], pack: Pack) -> str:
-    """Why a group should be looked at: the question names others than its own."""
-    named = named_groups(item["question"], groups, pack)
-    label = str(item.facets.get("group", GENERAL))
-    return f"names {', '.join(named)}, labelled {label}" if named and label not in named else ""
+def _task(item: Item, why: str, labels: Sequence[ReviewLabel]) -> ReviewTask:
+    left = tuple(each for each in CRITERIA if each not in {label.criterion for label in labels})
+    shown = {"message": str(item["message"]), "group": _group(item)}
+    return ReviewTask(item=item.id, kind="question", criteria=left, why=why, question=item["question"], shown=shown)
 
 
-def _task(item: Item, why: str) -> ReviewTask:
-    shown = {"message": str(item["message"]), "group": str(item.facets.get("group", ""))}
-    return ReviewTask(item=item.id, kind="question", criteria=CRITERIA, why=why, question=item["question"], shown=shown)
-
-
-def _mean(counts: Sequence[int]) -> float:
-    return round(sum(counts) / len(counts), 1) if counts else 0.0
+def _group(item: Item) -> str:
+    return str(item.facets.get("group", GENERAL))
 
 
 RECIPE = Recipe(

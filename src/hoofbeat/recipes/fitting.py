@@ -1,0 +1,28 @@
+"""Fitting: several texts into one model's window, so that a long one does not push out the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hoofbeat.prompts import Prompt
+from hoofbeat.recipes.workshop import Workshop
+
+__all__ = ["fit_all"]
+
+
+def fit_all(texts: Mapping[str, str], prompt: Prompt, shop: Workshop, role: str = "model") -> dict[str, str]:
+    """The texts as a prompt takes them: short ones whole, and of the long ones as much as fits beside the rest.
+
+    A text that is no longer than its fair share of the window is short. The longest gets what the others leave.
+    """
+    share = shop.room(prompt, role) // max(1, len(texts))
+    fitted: dict[str, str] = {}
+    waiting = sorted(texts, key=lambda name: len(texts[name]))
+    while waiting:
+        name = waiting.pop(0)
+        text = texts[name]
+        if len(text) > share or not waiting:
+            beside = sum(map(len, fitted.values())) + share * len(waiting)
+            text = shop.fit(text, prompt, role, beside=beside)
+        fitted[name] = text
+    return {name: fitted[name] for name in texts}
