@@ -185,6 +185,7 @@ def clients(url: str, width: int, ledger: Ledger) -> dict[str, tuple[Client, flo
     with suppress(ImportError):
         found[f"openai-python {metadata.version('openai')}"] = (openai_python(url, width), 0.25)
     with suppress(ImportError):
+        metadata.version("openai")  # Inspect speaks to such an endpoint through it
         found[f"Inspect {metadata.version('inspect_ai')}"] = (inspect_ai(url, width), 0.06)
     return found
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.recipes.anonymising import (
+from hoofbeat.recipes.messages.anonymising import (
     anonymise,
     find_identifiers,
     in_plain_words,

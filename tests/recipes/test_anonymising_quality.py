@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 
-from hoofbeat.recipes.anonymising import find_identifiers, kinds, tidy
+from hoofbeat.recipes.messages.anonymising import find_identifiers, kinds, tidy
 from tests.helpers import shared_data
 from tests.recipes.planted import Planted, handwritten_messages, planted_messages, real_innocents, tricky_sentences
 

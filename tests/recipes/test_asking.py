@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hoofbeat.recipes.asking import asks, stands_alone, strange_numbers, well_formed
+from hoofbeat.recipes.messages.asking import asks, stands_alone, strange_numbers, well_formed
 
 
 @pytest.mark.parametrize(

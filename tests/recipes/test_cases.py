@@ -9,10 +9,10 @@ import pytest
 
 from hoofbeat.corpus.vocabularies import Match, Vocabulary, load_vocabulary
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.recipes.cases import choose_queries, group_cases, group_names, groups_of, only_presentation
-from hoofbeat.recipes.collecting import Shelf
+from hoofbeat.recipes.cases.stems import stem_spans, with_stem
 from hoofbeat.recipes.items import Item, Rejection
-from hoofbeat.recipes.stems import stem_spans, with_stem
+from hoofbeat.recipes.pools.collecting import Shelf
+from hoofbeat.recipes.pools.grouping import choose_queries, group_cases, group_names, groups_of, only_presentation
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Section, Span
 from tests.recipes.support import a_workshop

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from hoofbeat.recipes.checks import sound
+from hoofbeat.recipes.guards.checks import sound
 from tests.helpers import shared_data
 from tests.recipes.reports import report_texts
 

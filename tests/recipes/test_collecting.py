@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import UsageError
-from hoofbeat.recipes.collecting import Shelf, address_key, asked_items, cited, readable
 from hoofbeat.recipes.items import Item, Rejection
+from hoofbeat.recipes.pools.collecting import Shelf, address_key, asked_items, cited, readable
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Section
 from tests.recipes.support import a_workshop

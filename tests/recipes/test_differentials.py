@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hoofbeat.models import ChatRequest
-from hoofbeat.recipes.diagnosing import cut_giveaway, cut_leaks, name_diagnosis, names, told
-from hoofbeat.recipes.differentials import (
+from hoofbeat.recipes.cases.diagnosing import cut_giveaway, cut_leaks, name_diagnosis, names, told
+from hoofbeat.recipes.cases.differentials import (
     discussed,
     discussed_alternatives,
     drop_options,
@@ -19,8 +19,8 @@ from hoofbeat.recipes.differentials import (
     overlap_step,
     proposals_from_stem,
 )
+from hoofbeat.recipes.cases.stems import stem_spans, with_stem
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.stems import stem_spans, with_stem
 from hoofbeat.recipes.steps import RecipeStep
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Section

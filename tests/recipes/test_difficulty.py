@@ -10,8 +10,8 @@ import pytest
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.models.wire import Trouble
-from hoofbeat.recipes.difficulty import difficult
 from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.pools.difficulty import difficult
 from hoofbeat.recipes.steps import Estimated, RecipeStep
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Failure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hoofbeat.recipes.distraction import (
+from hoofbeat.recipes.cases.distraction import (
     changes,
     check_core,
     check_rewriting,

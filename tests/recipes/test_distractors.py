@@ -8,7 +8,7 @@ import pytest
 
 from hoofbeat.corpus.vocabularies import Term, Vocabulary, load_vocabulary
 from hoofbeat.models.vectors import CachedEncoder, cached
-from hoofbeat.recipes.distractors import (
+from hoofbeat.recipes.cases.distractors import (
     NO_DIAGNOSES,
     Neighbour,
     choose_distractors,

@@ -10,8 +10,8 @@ import pytest
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.models.wire import Trouble
-from hoofbeat.recipes.grading import POOL_HEADER, Limits, grade_step, verdict
 from hoofbeat.recipes.items import Item, Rejection
+from hoofbeat.recipes.pools.grading import POOL_HEADER, Limits, grade_step, verdict
 from hoofbeat.recipes.steps import UNLIMITED
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Failure

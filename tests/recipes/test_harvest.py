@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.recipes.harvest import BadRow, Candidate, Limits, plain, read_harvest
+from hoofbeat.recipes.messages.harvest import BadRow, Candidate, Limits, plain, read_harvest
 
 
 def _csv(tmp_path: Path, text: str, name: str = "asked.csv") -> Path:

@@ -9,9 +9,9 @@ import pytest
 
 from hoofbeat import teaching
 from hoofbeat.corpus import Corpus, import_corpus
-from hoofbeat.recipes.imaging import ImageStem, image_stem, marker, place_figures, usable_figures
-from hoofbeat.recipes.pictures import picture_size
-from hoofbeat.recipes.stems import stem_spans, stem_text
+from hoofbeat.recipes.cases.imaging import ImageStem, image_stem, marker, place_figures, usable_figures
+from hoofbeat.recipes.cases.pictures import picture_size
+from hoofbeat.recipes.cases.stems import stem_spans, stem_text
 from hoofbeat.records import Document, Figure, Section
 from tests.helpers import shared_data
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus.vocabularies import Vocabulary, load_vocabulary
-from hoofbeat.recipes.leaks import find_leaks
+from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.records import Document
 from tests.helpers import shared_data
 from tests.recipes.reports import report_texts, sentences

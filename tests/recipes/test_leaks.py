@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus.vocabularies import Term, Vocabulary
+from hoofbeat.recipes.guards.leaks import Leak, find_leaks, leak_check
 from hoofbeat.recipes.items import Item, Rejection
-from hoofbeat.recipes.leaks import Leak, find_leaks, leak_check
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document
 from tests.recipes.support import a_workshop

@@ -11,9 +11,9 @@ import pytest
 from hoofbeat.errors import UsageError
 from hoofbeat.models.encoders.base import Encoder, EncoderBase, Vectors
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.recipes.collecting import Shelf
 from hoofbeat.recipes.items import Item
-from hoofbeat.recipes.mining import Candidate, Committee, committee_lines, mine_step, pooled, vote
+from hoofbeat.recipes.pools.collecting import Shelf
+from hoofbeat.recipes.pools.mining import Candidate, Committee, committee_lines, mine_step, pooled, vote
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document
 from tests.helpers import needs_weights

@@ -10,7 +10,7 @@ import pytest
 
 from hoofbeat.models import ChatRequest
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.opening import asking_span, open_steps, points_to_options
+from hoofbeat.recipes.pools.opening import asking_span, open_steps, points_to_options
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Failure
 from tests.helpers import shared_data

@@ -12,8 +12,8 @@ import pytest
 
 from hoofbeat.corpus.vocabularies import Term, Vocabulary, load_vocabulary
 from hoofbeat.corpus.vocabularies.words import tokens
-from hoofbeat.recipes.options import CORRECT, merge_options, plain_option, same, shuffled, unfit
-from hoofbeat.recipes.sameness import excludes, without_sides
+from hoofbeat.recipes.cases.options import CORRECT, merge_options, plain_option, same, shuffled, unfit
+from hoofbeat.recipes.guards.sameness import excludes, without_sides
 
 SAME = [
     ("tuberculosis of lung", "Pulmonary tuberculosis"),

@@ -11,9 +11,9 @@ import pytest
 from hoofbeat.errors import InputError
 from hoofbeat.models import load_encoder
 from hoofbeat.models.encoder import Vectors
-from hoofbeat.recipes import questions_dedup
 from hoofbeat.recipes.items import Item, Rejection
-from hoofbeat.recipes.questions_dedup import duplicate_tasks, exact_step, near_step, near_twins
+from hoofbeat.recipes.messages import duplicates as questions_dedup
+from hoofbeat.recipes.messages.duplicates import duplicate_tasks, exact_step, near_step, near_twins
 from hoofbeat.recipes.reviewing import ReviewLabel
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hoofbeat.recipes.guards.quoting import prove
 from hoofbeat.recipes.items import Item, Rejection
-from hoofbeat.recipes.quoting import prove
 from hoofbeat.records import Document
 
 TEXT = "On day 2 the left knee was aspirated. Crystals were seen. No growth was found after five days."

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus.vocabularies import Term, Vocabulary, load_vocabulary
+from hoofbeat.recipes.cases.rarity import rare_match, rare_track
 from hoofbeat.recipes.items import Item
-from hoofbeat.recipes.rarity import rare_match, rare_track
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document
 from tests.helpers import shared_data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoofbeat.corpus.vocabularies import find_words
-from hoofbeat.recipes.redacting import (
+from hoofbeat.recipes.cases.redacting import (
     Redaction,
     Removed,
     cut_after_diagnosis,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hoofbeat.errors import InputError
+from hoofbeat.recipes.cases.revising import LEVEL_1, LEVEL_2, draw_sample, findings_step, review_tasks, revise
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.revising import LEVEL_1, LEVEL_2, draw_sample, findings_step, review_tasks, revise
 from hoofbeat.recipes.workshop import Settings, Workshop
 from hoofbeat.records import Document
 from tests.recipes.support import a_workshop

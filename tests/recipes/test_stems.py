@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus
-from hoofbeat.recipes.items import Item, Rejection
-from hoofbeat.recipes.stems import (
+from hoofbeat.recipes.cases.stems import (
     complete,
     cut_before,
     long_enough,
@@ -26,6 +25,7 @@ from hoofbeat.recipes.stems import (
     trim_treatment,
     with_stem,
 )
+from hoofbeat.recipes.items import Item, Rejection
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Figure, Section
 from tests.helpers import shared_data

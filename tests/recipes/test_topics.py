@@ -10,9 +10,9 @@ import pytest
 from hoofbeat.answering.source import asked_of
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_pack
-from hoofbeat.recipes import topics as topics_module
 from hoofbeat.recipes.items import Item
-from hoofbeat.recipes.topics import (
+from hoofbeat.recipes.messages import topics as topics_module
+from hoofbeat.recipes.messages.topics import (
     group_doubt,
     group_step,
     groups_of,

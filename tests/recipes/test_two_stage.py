@@ -8,7 +8,7 @@ import pytest
 
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.items import Item, Rejection
-from hoofbeat.recipes.two_stage import review_tasks, two_stage
+from hoofbeat.recipes.pools.two_stage import review_tasks, two_stage
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document
 from tests.recipes.support import a_workshop

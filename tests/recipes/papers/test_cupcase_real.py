@@ -11,8 +11,8 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.importing import import_corpus
 from hoofbeat.corpus.roles import assign_roles
 from hoofbeat.models import ChatRequest
+from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.items import Item
-from hoofbeat.recipes.leaks import find_leaks
 from hoofbeat.recipes.papers.cupcase import RECIPE, CupcaseSettings
 from hoofbeat.records import Document
 from hoofbeat.retrieval.sentences import sentence_spans

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.deciding import begun_at, failed_there, lies, no_deed, told_at
+from hoofbeat.recipes.cases.deciding import begun_at, failed_there, lies, no_deed, told_at
+from hoofbeat.recipes.guards.pointing import numbered, pointed
 from hoofbeat.recipes.items import Rejection
 from hoofbeat.recipes.papers.ogcare import OgcareSettings
-from hoofbeat.recipes.pointing import numbered, pointed
 from hoofbeat.records import Document
 from tests.recipes.papers.ogcare_case import says
 from tests.recipes.support import a_workshop

@@ -21,8 +21,8 @@ from hoofbeat.corpus.importing import import_corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_pack
-from hoofbeat.recipes.anonymising import find_identifiers, tidy
 from hoofbeat.recipes.items import Failed, Item
+from hoofbeat.recipes.messages.anonymising import find_identifiers, tidy
 from hoofbeat.recipes.papers.sourceqa import RECIPE, SourceqaSettings
 from hoofbeat.recipes.recipe import read_settings
 from hoofbeat.recipes.reviewing import ReviewTask

@@ -13,8 +13,8 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from hoofbeat.recipes.diagnosing import LEAST_SHARED, cut_giveaway, cut_leaks, name_diagnosis
-from hoofbeat.recipes.differentials import (
+from hoofbeat.recipes.cases.diagnosing import LEAST_SHARED, cut_giveaway, cut_leaks, name_diagnosis
+from hoofbeat.recipes.cases.differentials import (
     MOST_WORDS,
     discussed_alternatives,
     further_alternatives,
@@ -22,15 +22,15 @@ from hoofbeat.recipes.differentials import (
     overlap_step,
     proposals_from_stem,
 )
-from hoofbeat.recipes.illustrating import account_for_images, describing_sentences, find_figures, image_version
+from hoofbeat.recipes.cases.illustrating import account_for_images, describing_sentences, find_figures, image_version
+from hoofbeat.recipes.cases.rarity import CATALOGUES, rare_track
+from hoofbeat.recipes.cases.revising import draw_sample, findings_step, review_tasks, revise
+from hoofbeat.recipes.cases.stems import complete, long_enough, spans_of, stem_evidence, take_stem
+from hoofbeat.recipes.guards.leaks import leak_check
 from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.labelling import label_step
-from hoofbeat.recipes.leaks import leak_check
-from hoofbeat.recipes.rarity import CATALOGUES, rare_track
 from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents
-from hoofbeat.recipes.revising import draw_sample, findings_step, review_tasks, revise
 from hoofbeat.recipes.selecting import filter_steps
-from hoofbeat.recipes.stems import complete, long_enough, spans_of, stem_evidence, take_stem
 from hoofbeat.recipes.steps import RecipeStep, sample
 from hoofbeat.recipes.workshop import Settings, TableFile, Workshop
 from hoofbeat.records import Question

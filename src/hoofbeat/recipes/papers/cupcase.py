@@ -16,16 +16,11 @@ from msgspec import Meta
 from hoofbeat.benchmarks.evidence import find_quote
 from hoofbeat.corpus.roles import find_case
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.diagnoses import VOCABULARIES, not_one_diagnosis, other_names, words_stand, written_out
-from hoofbeat.recipes.diagnosing import names
-from hoofbeat.recipes.distractors import NO_DIAGNOSES, distractor_step
-from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.labelling import label_step
-from hoofbeat.recipes.leaks import Leak, find_leaks, leak_check
-from hoofbeat.recipes.options import plain_option, shuffled
-from hoofbeat.recipes.quoting import prove
-from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents
-from hoofbeat.recipes.redacting import (
+from hoofbeat.recipes.cases.diagnoses import VOCABULARIES, not_one_diagnosis, other_names, words_stand, written_out
+from hoofbeat.recipes.cases.diagnosing import names
+from hoofbeat.recipes.cases.distractors import NO_DIAGNOSES, distractor_step
+from hoofbeat.recipes.cases.options import plain_option, shuffled
+from hoofbeat.recipes.cases.redacting import (
     Redaction,
     Removed,
     cut_after_diagnosis,
@@ -37,9 +32,14 @@ from hoofbeat.recipes.redacting import (
     remove_mentions,
     sentence_at,
 )
+from hoofbeat.recipes.cases.stems import long_enough, several_patients
+from hoofbeat.recipes.guards.leaks import Leak, find_leaks, leak_check
+from hoofbeat.recipes.guards.quoting import prove
+from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.labelling import label_step
+from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents
 from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, drawn_for_review, reviewed, says_yes
 from hoofbeat.recipes.selecting import filter_steps
-from hoofbeat.recipes.stems import long_enough, several_patients
 from hoofbeat.recipes.steps import RecipeStep, ask, check, sample
 from hoofbeat.recipes.workshop import Settings, Workshop
 from hoofbeat.records import Document, Question

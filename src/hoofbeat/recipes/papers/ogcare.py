@@ -17,19 +17,19 @@ from hoofbeat.corpus.facets import year_of
 from hoofbeat.corpus.filters.rarity import RarityLimits
 from hoofbeat.corpus.roles import CASE_ROLES, Role
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.checks import sound
-from hoofbeat.recipes.deciding import begun_at, fact_before, lies, no_deed, told_at
-from hoofbeat.recipes.distraction import (
+from hoofbeat.recipes.cases.deciding import begun_at, fact_before, lies, no_deed, told_at
+from hoofbeat.recipes.cases.distraction import (
     distraction_steps,
     distraction_table,
     giving_away,
     listed,
     new_numbers,
 )
+from hoofbeat.recipes.guards.checks import sound
+from hoofbeat.recipes.guards.leaks import find_leaks
+from hoofbeat.recipes.guards.pointing import numbered, pointed
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.labelling import label_step
-from hoofbeat.recipes.leaks import find_leaks
-from hoofbeat.recipes.pointing import numbered, pointed
 from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents
 from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, read_rating, reviewed
 from hoofbeat.recipes.selecting import filter_steps, rarity_step

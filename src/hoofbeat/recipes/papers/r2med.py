@@ -15,23 +15,23 @@ from msgspec import Meta
 
 from hoofbeat.corpus.vocabularies.words import tokens, word_lists
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases import choose_queries, group_cases, only_presentation
-from hoofbeat.recipes.checks import sound
-from hoofbeat.recipes.collecting import Shelf, asked_items, cited, readable
-from hoofbeat.recipes.diagnosing import cut_giveaway, cut_leaks, name_diagnosis
-from hoofbeat.recipes.difficulty import difficult
+from hoofbeat.recipes.cases.diagnosing import cut_giveaway, cut_leaks, name_diagnosis
+from hoofbeat.recipes.cases.stems import take_stem
 from hoofbeat.recipes.fitting import fit_all
-from hoofbeat.recipes.grading import Contradictory, Limits, grade_step
+from hoofbeat.recipes.guards.checks import sound
+from hoofbeat.recipes.guards.leaks import leak_check
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.labelling import label_step
-from hoofbeat.recipes.leaks import leak_check
-from hoofbeat.recipes.mining import mine_step
-from hoofbeat.recipes.opening import open_steps
+from hoofbeat.recipes.pools.collecting import Shelf, asked_items, cited, readable
+from hoofbeat.recipes.pools.difficulty import difficult
+from hoofbeat.recipes.pools.grading import Contradictory, Limits, grade_step
+from hoofbeat.recipes.pools.grouping import choose_queries, group_cases, only_presentation
+from hoofbeat.recipes.pools.mining import mine_step
+from hoofbeat.recipes.pools.opening import open_steps
+from hoofbeat.recipes.pools.searched import searched_step
+from hoofbeat.recipes.pools.two_stage import review_tasks, two_stage
 from hoofbeat.recipes.recipe import Made, Recipe, from_documents
-from hoofbeat.recipes.searched import searched_step
-from hoofbeat.recipes.stems import take_stem
 from hoofbeat.recipes.steps import UNLIMITED, RecipeStep, ask, check, sample
-from hoofbeat.recipes.two_stage import review_tasks, two_stage
 from hoofbeat.recipes.workshop import Settings, Workshop
 from hoofbeat.records import Question
 

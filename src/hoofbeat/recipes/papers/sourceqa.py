@@ -18,16 +18,20 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 
 from hoofbeat.prompts import Pack, load_pack, load_prompt
-from hoofbeat.recipes.anonymising import anonymise, find_identifiers, in_plain_words, possible_names, tells_who, tidy
-from hoofbeat.recipes.asking import stands_alone, strange_numbers, well_formed
-from hoofbeat.recipes.checks import sound
-from hoofbeat.recipes.harvest import BadRow, Candidate, Limits, read_harvest
+from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.questions_dedup import CRITERION, duplicate_tasks, exact_step, near_step
-from hoofbeat.recipes.recipe import Made, Recipe
-from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, drawn_for_review, known_labels, reviewed, says_yes
-from hoofbeat.recipes.steps import RecipeStep, ask, check, sample, whole
-from hoofbeat.recipes.topics import (
+from hoofbeat.recipes.messages.anonymising import (
+    anonymise,
+    find_identifiers,
+    in_plain_words,
+    possible_names,
+    tells_who,
+    tidy,
+)
+from hoofbeat.recipes.messages.asking import stands_alone, strange_numbers, well_formed
+from hoofbeat.recipes.messages.duplicates import CRITERION, duplicate_tasks, exact_step, near_step
+from hoofbeat.recipes.messages.harvest import BadRow, Candidate, Limits, read_harvest
+from hoofbeat.recipes.messages.topics import (
     GENERAL,
     group_doubt,
     group_step,
@@ -37,6 +41,9 @@ from hoofbeat.recipes.topics import (
     subtopic_step,
     topic_step,
 )
+from hoofbeat.recipes.recipe import Made, Recipe
+from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, drawn_for_review, known_labels, reviewed, says_yes
+from hoofbeat.recipes.steps import RecipeStep, ask, check, sample, whole
 from hoofbeat.recipes.workshop import Settings, TableFile, Workshop
 from hoofbeat.records import Document, Question, Section, Step
 

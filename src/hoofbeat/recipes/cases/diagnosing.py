@@ -1,0 +1,153 @@
+"""The diagnosis a report comes to: named by a model, proven by a quote, and cut out of the stem with all that follows.
+
+Three steps in a row: `name_diagnosis` asks for the disease and the words that state it; `cut_leaks` cuts the stem at
+the first sentence in which the leak guard finds it; `cut_giveaway` asks for the first sentence that tells it in other
+words, or that tells of its treatment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from hoofbeat.benchmarks.evidence import find_quote
+from hoofbeat.corpus.roles import CASE_ROLES, Role
+from hoofbeat.corpus.vocabularies import Vocabulary, find_abbreviations, find_words
+from hoofbeat.corpus.vocabularies.abbreviations import is_candidate
+from hoofbeat.corpus.vocabularies.words import COMMA, tokens, word_lists
+from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.cases.diagnoses import not_one_diagnosis, other_names, written_out
+from hoofbeat.recipes.cases.options import plain_option
+from hoofbeat.recipes.cases.stems import cut_before, spans_of, stem_place, trim_treatment, with_stem
+from hoofbeat.recipes.guards.leaks import Leak, find_leaks
+from hoofbeat.recipes.guards.quoting import prove
+from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.steps import RecipeStep, ask, check
+from hoofbeat.recipes.workshop import Workshop
+from hoofbeat.records import Document
+
+__all__ = ["LEAST_SHARED", "cut_giveaway", "cut_leaks", "name_diagnosis", "names", "told"]
+
+LEAST_SHARED = 0.5
+"""The share of a disease's words that a text must have to name it, where a recipe does not say otherwise."""
+
+NAMING = "clinbench-diagnosis"
+GIVEAWAY = "clinbench-giveaway"
+
+_TELLS = CASE_ROLES | {Role.ABSTRACT, Role.CONCLUSION, ""}
+_SHORTEST_SYNONYM = 6
+
+
+def name_diagnosis(name: str, *, most_words: int, least: float, shared: float = LEAST_SHARED) -> RecipeStep:
+    """Ask for the final diagnosis: one disease. The quote must stand in the source and have a share of its words."""
+
+    def values(item: Item, shop: Workshop) -> dict[str, object]:
+        document = shop.document(item.documents[0])
+        return {"title": document.title, "report": shop.fit(told(document), load_prompt(NAMING))}
+
+    def read(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+        document = shop.document(item.documents[0])
+        said, quote = plain_option(str(value["diagnosis"])), str(value["quote"])
+        diagnosis = written_out(said, document)
+        if diagnosis != said:
+            diagnosis = diagnosis[:1].upper() + diagnosis[1:]
+        if wrong := not_one_diagnosis(diagnosis, document, shop, most_words=most_words):
+            return wrong
+        proven = prove(item, document, [quote], "diagnosis", least=least)
+        if isinstance(proven, Rejection):
+            return proven
+        if not names(quote, diagnosis, document, shared=shared):
+            return Rejection(reason="the quote for the diagnosis does not name it", details=f"{diagnosis}: {quote}")
+        synonyms = [each for each in other_names(value["synonyms"], diagnosis, document) if not _everyday(each)]
+        return proven.put(diagnosis=diagnosis, diagnosis_quote=quote, synonyms=synonyms)
+
+    return ask(name, NAMING, values=values, read=read)
+
+
+def cut_leaks(name: str, vocabularies: Sequence[str], *, least: float = 0.9, negated: bool = True) -> RecipeStep:
+    """Cut the stem before the first sentence that names the diagnosis in any of its wordings.
+
+    `least` is how much of a word must be right, `negated` whether a mention that denies the diagnosis counts.
+    """
+
+    def judge(item: Item, shop: Workshop) -> Outcome:
+        document = shop.document(item.documents[0])
+        loaded: list[Vocabulary] = [shop.vocabulary(each) for each in vocabularies]
+
+        def told_in(stem: str) -> list[Leak]:
+            found = find_leaks(
+                stem, item["diagnosis"], synonyms=item["synonyms"], source=document, vocabularies=loaded, least=least
+            )
+            return [leak for leak in found if negated or leak.kind != "negated"]
+
+        # a cut may bring others to light: the guard looks for slips only where it finds no plain mention
+        while leaks := told_in(item["stem"]):
+            spans, first = spans_of(item), min(leaks, key=lambda leak: leak.start)
+            kept = trim_treatment(document, cut_before(document, spans, stem_place(spans, first.start)))
+            if not kept:
+                return Rejection(reason="the diagnosis is named from the beginning on", details=first.text)
+            item = with_stem(item, document, kept).put(cut={"by": "rule", "kind": first.kind, "words": first.text})
+        return item
+
+    return check(name, judge)
+
+
+def cut_giveaway(name: str, *, least: float) -> RecipeStep:
+    """Ask for the first sentence that tells the diagnosis or its treatment, and cut the stem there.
+
+    Words that are not in the stem prove nothing, so an item for which they are given is turned away.
+    """
+
+    def values(item: Item, shop: Workshop) -> dict[str, object]:
+        stem = shop.fit(item["stem"], load_prompt(GIVEAWAY), beside=len(item["diagnosis"]))
+        return {"diagnosis": item["diagnosis"], "stem": stem}
+
+    def read(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+        kind, quote = str(value["kind"]), str(value["quote"])
+        if kind == "nothing":
+            return item
+        document, spans = shop.document(item.documents[0]), spans_of(item)
+        found = find_quote(document, quote, least=least, within=(spans[0][0], spans[-1][1]))
+        if found is None:
+            return Rejection(reason="the sentence to cut at is not in the stem", details=quote[:300])
+        kept = trim_treatment(document, cut_before(document, spans, found.spans[0].start))
+        if not kept:
+            return Rejection(reason="the diagnosis is told from the beginning on", details=quote[:300])
+        return with_stem(item, document, kept).put(cut={"by": "model", "kind": kind, "words": quote})
+
+    return ask(name, GIVEAWAY, values=values, read=read)
+
+
+def told(document: Document) -> str:
+    """The part of a report in which its diagnosis is told: abstract, case and conclusion; all of it where none is."""
+    parts = [document.text[s.start : s.end] for s in document.sections if s.role in _TELLS and s.end > s.body]
+    return "\n\n".join(parts) or document.text
+
+
+def names(text: str, disease: str, document: Document, *, shared: float = LEAST_SHARED) -> bool:
+    """Whether a text names a disease: by this share of its words, or by a short form that the document defines."""
+    if find_words(text, disease):
+        return True
+    wanted = _telling(disease)
+    if not wanted:
+        return False
+    forms = [text, *(long for short, long in _abbreviations(document.text).items() if find_words(text, short))]
+    return len(wanted & set().union(*map(_telling, forms))) >= shared * len(wanted)
+
+
+def _telling(text: str) -> frozenset[str]:
+    little = word_lists().little
+    return frozenset(form for form in tokens(text).forms if form and form != COMMA and form not in little)
+
+
+@lru_cache(maxsize=64)
+def _abbreviations(text: str) -> dict[str, str]:
+    return find_abbreviations(text)
+
+
+def _everyday(name: str) -> bool:
+    """Whether a name is a single everyday word such as "tumor" or "rash": the stem would end wherever it stands."""
+    telling = _telling(name)
+    lone = len(telling) == 1 and (not telling.isdisjoint(word_lists().too_general) or len(name) < _SHORTEST_SYNONYM)
+    return not telling or (lone and not is_candidate(name))

@@ -1,0 +1,263 @@
+"""The options of a question about a diagnosis: the report's own alternatives and a model's proposals, merged.
+
+Alternatives come from the report's discussion, each with a quote that is found in the source and names it; where they
+are too few, more are asked for. Proposals come from the stem alone. Merging leaves exactly one right option and no two
+that mean the same; a last call names wrong options that could also be counted right, which no rule can see. Everything
+that was dropped stands in the item's `dropped`, with its origin and why, or in the details of its rejection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from hoofbeat.benchmarks.evidence import find_quote
+from hoofbeat.corpus.roles import Role
+from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.cases.diagnosing import LEAST_SHARED, names
+from hoofbeat.recipes.cases.options import CORRECT, merge_options, plain_option, shuffled
+from hoofbeat.recipes.cases.stems import names_test
+from hoofbeat.recipes.guards.checks import sound
+from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.steps import RecipeStep, Schema, ask, check
+from hoofbeat.recipes.workshop import Workshop
+from hoofbeat.records import Document
+
+__all__ = [
+    "ASKED_FOR",
+    "DISCUSSION",
+    "MOST_WORDS",
+    "STEM",
+    "discussed",
+    "discussed_alternatives",
+    "drop_options",
+    "further_alternatives",
+    "merge_step",
+    "overlap_step",
+    "proposals_from_stem",
+]
+
+DISCUSSION, ASKED_FOR, STEM = "discussion", "asked for", "stem"
+"""Where a wrong option comes from: the report's discussion, a call because that named too few, a call with the stem."""
+
+MOST_WORDS = 15
+"""How many words an option has at most, where a recipe does not say otherwise."""
+
+DIFFERENTIALS, FURTHER, PROPOSALS, OVERLAP = (
+    f"clinbench-{each}" for each in ("differentials", "further", "proposals", "overlap")
+)
+TOO_FEW = "too few options are left"
+
+_ICD = "icd10cm"
+_SYMPTOMS = "R"
+_WEIGHS = frozenset({Role.DISCUSSION, Role.DIAGNOSIS, Role.CONCLUSION})
+
+
+def discussed(document: Document) -> str:
+    """Where a report weighs diagnoses: its discussion and what it says of the diagnosis; else all of it."""
+    parts = [document.text[s.start : s.end] for s in document.sections if s.role in _WEIGHS and s.end > s.body]
+    return "\n\n".join(parts) or document.text
+
+
+def discussed_alternatives(
+    name: str, count: int, *, least: float, most_words: int = MOST_WORDS, shared: float = LEAST_SHARED
+) -> RecipeStep:
+    """So many alternatives that the report itself weighs; one whose quote does not prove it is dropped.
+
+    `shared` is the share of an alternative's words that its quote must have.
+    """
+
+    def values(item: Item, shop: Workshop) -> dict[str, object]:
+        text = discussed(shop.document(item.documents[0]))
+        fitted = shop.fit(text, load_prompt(DIFFERENTIALS), beside=len(item["diagnosis"]))
+        return {"count": count, "diagnosis": item["diagnosis"], "text": fitted}
+
+    def read(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+        document = shop.document(item.documents[0])
+        kept: list[dict[str, str]] = []
+        for each in value["alternatives"]:
+            text, quote = plain_option(str(each["name"])), str(each["quote"])
+            found = find_quote(document, quote, least=least)
+            why = _unfit(text, document.text, most_words)
+            if not why and found is None:
+                why = "its quote is not in the source"
+            elif not why and not names(quote, text, document, shared=shared):
+                why = "its quote does not name it"
+            elif not why and len(kept) == count:
+                why = "more than were asked for"
+            if why or found is None:
+                item = _dropping(item, text, DISCUSSION, why)
+                continue
+            kept.append({"text": text, "quote": quote})
+            item = item.proven(*found.spans)
+        return item.put(alternatives=kept)
+
+    return ask(name, DIFFERENTIALS, values=values, read=read)
+
+
+def further_alternatives(name: str, count: int, *, most_words: int = MOST_WORDS) -> RecipeStep:
+    """Ask for as many alternatives as the discussion lacks; items that have enough pass by."""
+
+    def lacking(item: Item) -> int:
+        return count - len(item["alternatives"])
+
+    def values(item: Item, shop: Workshop) -> dict[str, object]:
+        named = "\n".join(each["text"] for each in item["alternatives"]) or "none"
+        beside = len(named) + len(item["diagnosis"])
+        return {
+            "count": lacking(item),
+            "diagnosis": item["diagnosis"],
+            "named": named,
+            "stem": shop.fit(item["stem"], load_prompt(FURTHER), beside=beside),
+        }
+
+    def read(item: Item, value: dict[str, Any], _shop: Workshop) -> Outcome:
+        kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), lacking(item), most_words)
+        return _dropping_all(item, dropped, ASKED_FOR).put(further=kept)
+
+    return ask(
+        name,
+        FURTHER,
+        values=values,
+        read=read,
+        schema=lambda item, _shop: _at_least(FURTHER, lacking(item)),
+        when=lambda item: lacking(item) > 0,
+    )
+
+
+def proposals_from_stem(name: str, count: int, *, role: str = "second", most_words: int = MOST_WORDS) -> RecipeStep:
+    """The likeliest diagnoses by the stem alone: whoever proposes them does not know the answer."""
+
+    def values(item: Item, shop: Workshop) -> dict[str, object]:
+        return {"count": count, "stem": shop.fit(item["stem"], load_prompt(PROPOSALS), role)}
+
+    def read(item: Item, value: dict[str, Any], _shop: Workshop) -> Outcome:
+        kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), count, most_words)
+        return _dropping_all(item, dropped, STEM).put(proposals=kept)
+
+    return ask(
+        name,
+        PROPOSALS,
+        values=values,
+        read=read,
+        role=role,
+        schema=lambda _item, _shop: _at_least(PROPOSALS, count),
+    )
+
+
+def _at_least(prompt: str, count: int) -> Schema:
+    """A prompt's contract with so many diagnoses at least: a small model stops at none where it may."""
+    contract: Any = load_prompt(prompt).schema
+    listed = contract["properties"]["diagnoses"]
+    bounds = {"minItems": count, "maxItems": max(count, listed["maxItems"])}
+    return {**contract, "properties": {"diagnoses": {**listed, **bounds}}}
+
+
+def merge_step(name: str, *, least: int, most: int, vocabularies: Sequence[str]) -> RecipeStep:
+    """Merge all proposals with the right answer into `least` to `most` options that exclude each other."""
+
+    def judge(item: Item, shop: Workshop) -> Outcome:
+        proposals: list[tuple[str, list[str]]] = []
+        for origin, texts in (
+            (DISCUSSION, [each["text"] for each in item["alternatives"]]),
+            (ASKED_FOR, item.get("further", ())),
+            (STEM, item.get("proposals", ())),
+        ):
+            unfit = {text: why for text in texts if (why := _no_disease(text, shop, vocabularies))}
+            item = _dropping_all(item, unfit.items(), origin)
+            proposals.append((origin, [text for text in texts if text not in unfit]))
+        loaded = [shop.vocabulary(each) for each in vocabularies]
+        merged = merge_options(item["diagnosis"], proposals, most=most, vocabularies=loaded)
+        for each in merged.dropped:
+            item = _dropping(item, each.text, each.origin, each.why)
+        options = [{"text": option.text, "origin": option.origin} for option in merged.options]
+        return _enough(item.put(options=options), least, shop)
+
+    return check(name, judge)
+
+
+def overlap_step(name: str, *, least: int) -> RecipeStep:
+    """Ask which wrong options could also be counted right, and drop them."""
+
+    def wrong(item: Item) -> list[str]:
+        return [each["text"] for each in item["options"] if each["origin"] != CORRECT]
+
+    def schema(item: Item, _shop: Workshop) -> Schema:
+        contract: Any = load_prompt(OVERLAP).schema
+        each = contract["properties"]["overlapping"]["items"]
+        option = {"type": "string", "enum": wrong(item)}
+        limited = {**each, "properties": {**each["properties"], "option": option}}
+        listed = {"type": "array", "items": limited, "maxItems": len(wrong(item))}
+        return {**contract, "properties": {"overlapping": listed}}
+
+    def read(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+        found = {str(each["option"]): str(each["reason"]) for each in value["overlapping"]}
+        return drop_options(item, {text: f"could be counted right: {why}" for text, why in found.items()}, least, shop)
+
+    return ask(
+        name,
+        OVERLAP,
+        values=lambda item, _shop: {"diagnosis": item["diagnosis"], "options": "\n".join(wrong(item))},
+        read=read,
+        schema=schema,
+    )
+
+
+def drop_options(item: Item, why: dict[str, str], least: int, shop: Workshop) -> Outcome:
+    """The item without these wrong options, by their texts; rejected where too few are left. The right one stays."""
+    kept = []
+    for option in item["options"]:
+        if option["text"] in why and option["origin"] != CORRECT:
+            item = _dropping(item, option["text"], option["origin"], why[option["text"]])
+        else:
+            kept.append(option)
+    return _enough(item.put(options=kept), least, shop)
+
+
+def _enough(item: Item, least: int, shop: Workshop) -> Outcome:
+    """The item with its options in the order they are shown, if there are enough of them."""
+    texts = [str(option["text"]) for option in item["options"]]
+    if len(texts) < least:
+        dropped = "; ".join(f"{each['text']} ({each['origin']}: {each['why']})" for each in item.get("dropped", ()))
+        details = f"{len(texts)} of {least}: {'; '.join(texts)}" + (f". Dropped: {dropped}" if dropped else "")
+        return Rejection(reason=TOO_FEW, details=details)
+    order = shuffled(texts, shop.rng("options", item.id))
+    return item.put(options=sorted(item["options"], key=lambda option: order.index(option["text"])))
+
+
+def _fit_ones(
+    texts: Sequence[object], source: str, count: int, most_words: int
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """The first so many names that can be options, and the others with why not."""
+    kept: list[str] = []
+    dropped: list[tuple[str, str]] = []
+    for text in map(plain_option, map(str, texts)):
+        why = _unfit(text, source, most_words) or ("more than were asked for" if len(kept) == count else "")
+        if why:
+            dropped.append((text, why))
+        else:
+            kept.append(text)
+    return kept, dropped
+
+
+def _unfit(text: str, source: str, most_words: int) -> str:
+    wrong = sound(text, what="option", source=source, most_words=most_words)
+    return wrong.reason if wrong else ""
+
+
+def _no_disease(text: str, shop: Workshop, vocabularies: Sequence[str]) -> str:
+    """Why a wrong option names no disease: it names an examination, or ICD-10-CM has it among signs and symptoms."""
+    if names_test(text):
+        return "names an examination"
+    found = shop.vocabulary(_ICD).lookup(text) if _ICD in vocabularies else []
+    return "names a symptom" if found and found[0].code.startswith(_SYMPTOMS) else ""
+
+
+def _dropping(item: Item, text: str, origin: str, why: str) -> Item:
+    return item.put(dropped=[*item.get("dropped", ()), {"text": text, "origin": origin, "why": why}])
+
+
+def _dropping_all(item: Item, dropped: Iterable[tuple[str, str]], origin: str) -> Item:
+    for text, why in dropped:
+        item = _dropping(item, text, origin, why)
+    return item

@@ -1,0 +1,269 @@
+"""Distractors from ICD-10-CM: the descriptions that lie nearest to a diagnosis, and are not the diagnosis.
+
+One encoder reads the diagnosis and every description of the classification. The nearest description is taken to be the
+diagnosis itself, the next ones (by default ranks 2 to 4) become distractors. A guard passes over a neighbour that means
+the same as the diagnosis or as a distractor already taken, and walks on down the list. What was passed over, and how
+similar everything was, is kept: the table `similarity` and the metric of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from msgspec import Struct
+
+from hoofbeat.corpus.vocabularies import Vocabulary
+from hoofbeat.models.encoder import Encoder
+from hoofbeat.models.vectors import CachedEncoder, cached
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.recipes.guards.sameness import same, without_sides
+from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.steps import RecipeStep, whole
+from hoofbeat.recipes.workshop import TableFile, Workshop
+from hoofbeat.retrieval.dense import Dense
+
+__all__ = [
+    "NO_DIAGNOSES",
+    "SIMILARITY_HEADER",
+    "Codes",
+    "Neighbour",
+    "Walked",
+    "choose_distractors",
+    "code_descriptions",
+    "distractor_step",
+    "nearest_codes",
+    "similarity_summary",
+]
+
+SIMILARITY_HEADER = ("item", "rank", "code", "description", "cosine", "use")
+NO_DIAGNOSES = ("B95", "B96", "B97", "V", "W", "X", "Y", "Z")
+"""ICD-10-CM codes that name an organism, say how an injury came about or why somebody seeks care."""
+ITSELF = "taken to be the diagnosis"
+_DEEPEST = 200
+_BINS = 20
+
+
+class Codes(Struct, frozen=True):
+    """Codes with their descriptions, each description once under its shortest code."""
+
+    codes: tuple[str, ...]
+    descriptions: tuple[str, ...]
+
+
+class Neighbour(Struct, frozen=True, kw_only=True):
+    """A description near to a diagnosis: its rank among all, from 1, and the cosine between the two."""
+
+    rank: int
+    code: str
+    description: str
+    cosine: float
+
+
+class Walked(Struct, frozen=True):
+    """A neighbour that was looked at and what became of it: empty `why` where it became a distractor."""
+
+    neighbour: Neighbour
+    why: str = ""
+
+
+def code_descriptions(vocabulary: Vocabulary, *, encounters: bool = True) -> Codes:
+    """The long descriptions of all codes, categories and leaves, without chapters and blocks.
+
+    `encounters` takes in the codes that only add an encounter (initial, subsequent, sequela) to an injury.
+    """
+    shortest: dict[str, str] = {}
+    for term in vocabulary.terms:
+        if "-" in term.code or len(term.code) < 3 or not term.name.strip():
+            continue
+        if not encounters and len(term.code) == 8 and not term.in_text:
+            continue
+        known = shortest.get(term.name)
+        if known is None or (len(term.code), term.code) < (len(known), known):
+            shortest[term.name] = term.code
+    return Codes(tuple(shortest.values()), tuple(shortest))
+
+
+def nearest_codes(
+    texts: Sequence[str], codes: Codes, encoder: Encoder, *, count: int = 4, progress: Progress = SILENT
+) -> list[list[Neighbour]]:
+    """The `count` descriptions nearest to each text by cosine, the nearest first; every description is compared.
+
+    Vectors of descriptions are kept by content: they are computed once for an encoder.
+    """
+    keeping = encoder if isinstance(encoder, CachedEncoder) else cached(encoder)
+    search = Dense(keeping.encode(codes.descriptions, progress))
+    found = search.search(keeping.encode(texts), min(count, len(search))) if texts else []
+    return [
+        [
+            Neighbour(
+                rank=rank, code=codes.codes[at], description=codes.descriptions[at], cosine=round(float(score), 4)
+            )
+            for rank, (at, score) in enumerate(zip(ranking.indices.tolist(), ranking.scores, strict=True), start=1)
+        ]
+        for ranking in found
+    ]
+
+
+def choose_distractors(
+    diagnosis: str,
+    neighbours: Sequence[Neighbour],
+    *,
+    ranks: tuple[int, int] = (2, 4),
+    synonyms: Sequence[str] = (),
+    vocabularies: Sequence[Vocabulary] = (),
+    leave_out: Sequence[str] = (),
+) -> list[Walked]:
+    """Walk down the neighbours until there are as many distractors as there are ranks from the first to the last.
+
+    Ranks before the first are taken to be the diagnosis itself. Codes that begin with one of `leave_out` are no
+    diagnoses: a family history or a screening can be true beside the right answer.
+    """
+    wanted = ranks[1] - ranks[0] + 1
+    taken: list[str] = []
+    walked: list[Walked] = []
+    itself: list[str] = []
+    names = [diagnosis, *synonyms]
+    for neighbour in neighbours:
+        if len(taken) == wanted:
+            break
+        if neighbour.rank < ranks[0]:
+            itself.append(neighbour.description)
+            if same(diagnosis, neighbour.description, vocabularies).startswith("the same"):
+                names.append(neighbour.description)
+            walked.append(Walked(neighbour, ITSELF))
+            continue
+        why = "its code names no diagnosis" if neighbour.code.startswith(tuple(leave_out)) else ""
+        why = why or _is_diagnosis(neighbour.description, names, itself, vocabularies)
+        why = why or _is_taken(neighbour.description, taken, vocabularies)
+        if not why:
+            taken.append(neighbour.description)
+        walked.append(Walked(neighbour, why))
+    return walked
+
+
+def _is_diagnosis(
+    description: str, names: Sequence[str], itself: Sequence[str], vocabularies: Sequence[Vocabulary]
+) -> str:
+    for name in names:
+        if why := same(description, name, vocabularies):
+            return f"the diagnosis in other words: {why}"
+    for nearest in itself:  # what only lies near is not the diagnosis for sure: only an equal of it is passed over
+        if same(without_sides(description), without_sides(nearest)).startswith("the same words"):
+            return f"the same as what was taken to be the diagnosis: {nearest}"
+    return ""
+
+
+def _is_taken(description: str, taken: Sequence[str], vocabularies: Sequence[Vocabulary]) -> str:
+    for other in taken:
+        if why := same(description, other, vocabularies) or same(without_sides(description), without_sides(other)):
+            return f"like the distractor {other}: {why}"
+    return ""
+
+
+# The step
+
+
+def distractor_step(
+    name: str,
+    *,
+    ranks: tuple[int, int] = (2, 4),
+    answer: str = "diagnosis",
+    synonyms: str = "synonyms",
+    encounters: bool = True,
+    deepest: int = _DEEPEST,
+    leave_out: Sequence[str] = NO_DIAGNOSES,
+    guards: Sequence[str] = ("icd10cm", "rare-diseases"),
+) -> RecipeStep:
+    """Give every item its `distractors`, nearest first; one with too few within `deepest` neighbours is turned away.
+
+    `leave_out` are beginnings of codes that are passed over, `guards` the vocabularies that know wordings of one code.
+    """
+
+    def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+        codes = _descriptions(shop.vocabulary("icd10cm"), encounters)
+        guarding = [shop.vocabulary(each) for each in guards]
+        texts = [str(item[answer]) for item in items]
+        encoder = shop.encoder()
+        found = nearest_codes(texts, codes, encoder, count=deepest, progress=shop.progress)
+        outcomes: list[Outcome] = []
+        rows: list[tuple[object, ...]] = []
+        wanted = ranks[1] - ranks[0] + 1
+        for item, near in zip(items, found, strict=True):
+            names = tuple(map(str, item.get(synonyms) or ()))
+            walked = choose_distractors(
+                str(item[answer]), near, ranks=ranks, synonyms=names, vocabularies=guarding, leave_out=leave_out
+            )
+            rows += _rows(item.id, walked)
+            outcomes.append(_outcome(item, walked, wanted, deepest))
+        shop.tables["similarity"] = TableFile(SIMILARITY_HEADER, rows)
+        summary = similarity_summary(found, [row[4] for row in rows if str(row[5]).startswith("distractor")], ranks[1])
+        shop.metrics["similarity"] = {
+            "encoder": encoder.identity,
+            "vocabulary": "icd10cm",
+            "descriptions": len(codes.descriptions),
+            **summary,
+        }
+        return outcomes
+
+    return whole(name, judge)
+
+
+@lru_cache(maxsize=2)
+def _descriptions(vocabulary: Vocabulary, encounters: bool) -> Codes:
+    return code_descriptions(vocabulary, encounters=encounters)
+
+
+def _outcome(item: Item, walked: Sequence[Walked], wanted: int, deepest: int) -> Outcome:
+    taken = [each.neighbour for each in walked if not each.why]
+    if len(taken) < wanted:
+        return Rejection(
+            reason="too few distractors that exclude the diagnosis",
+            details=f"{len(taken)} of {wanted} among the {min(deepest, len(walked))} nearest descriptions",
+        )
+    return item.put(
+        distractors=[each.description for each in taken],
+        distractor_codes=[each.code for each in taken],
+        nearest={"code": walked[0].neighbour.code, "description": walked[0].neighbour.description},
+    )
+
+
+def _rows(item: str, walked: Sequence[Walked]) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    number = 0
+    for each in walked:
+        near = each.neighbour
+        number += not each.why
+        use = each.why if each.why == ITSELF else f"passed over: {each.why}" if each.why else f"distractor {number}"
+        rows.append((item, near.rank, near.code, near.description, f"{near.cosine:.4f}", use))
+    return rows
+
+
+def similarity_summary(
+    found: Sequence[Sequence[Neighbour]], distractors: Sequence[object], last: int
+) -> dict[str, object]:
+    """How similar diagnoses and descriptions are: quartiles and a histogram, by rank and for the distractors.
+
+    `last` is the last rank that is told apart; bins are of equal width from 0 to 1, what is below 0 is in the first.
+    """
+    by_rank = {str(rank): [near[rank - 1].cosine for near in found if len(near) >= rank] for rank in range(1, last + 1)}
+    groups = {**by_rank, "distractors": [float(str(each)) for each in distractors]}
+    edges = np.linspace(0, 1, _BINS + 1)
+    return {
+        "quartiles": {name: _quartiles(values) for name, values in groups.items() if values},
+        "histogram": {
+            "edges": [round(float(edge), 2) for edge in edges],
+            **{
+                name: np.histogram(np.clip(values, 0, 1), edges)[0].tolist()
+                for name, values in groups.items()
+                if values
+            },
+        },
+    }
+
+
+def _quartiles(values: Sequence[float]) -> dict[str, float]:
+    cuts = np.percentile(np.array(values, np.float64), [0, 25, 50, 75, 100])
+    names = ("min", "q1", "median", "q3", "max")
+    return {name: round(float(cut), 4) for name, cut in zip(names, cuts, strict=True)}

@@ -1,0 +1,330 @@
+"""The leak guard: whether a question's stem gives its answer away, and with which words.
+
+A stem must not mention the diagnosis: not by name, in another order, inflection, spelling or misspelling, by a synonym,
+a short form, a person's name or a code, nor by a procedure that is done for little else. A denied mention ("no evidence
+of sarcoidosis") is a mention too, since it puts the answer into the reader's mind, but of the kind `negated`, so that a
+caller may decide. The guard calls no model and always says the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from weakref import WeakKeyDictionary
+
+from msgspec import Struct
+
+from hoofbeat.corpus.vocabularies import Vocabulary, find_abbreviations, vocabulary_names
+from hoofbeat.corpus.vocabularies.words import normal_form, phrase_key
+from hoofbeat.errors import UsageError
+from hoofbeat.recipes.guards.leak_forms import Signs, Wanted, operation_endings, signs_of
+from hoofbeat.recipes.guards.leak_text import Reading
+from hoofbeat.recipes.guards.leak_words import lists, misspelt
+from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.steps import RecipeStep, check
+from hoofbeat.recipes.workshop import Workshop
+from hoofbeat.records import Document, Span
+
+__all__ = ["Leak", "find_leaks", "leak_check"]
+
+_SHORT = re.compile(r"(?<![\w-])[A-Z][A-Za-z0-9]{1,7}(?:-[A-Z0-9]{1,4})?(?=(?:s|'s|’s)?(?![\w]))")
+_CODE = re.compile(r"\b[A-TV-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,4})?\b|\b(?:OMIM|ORPHA|MIM)[\s:#]*\d{2,6}\b")
+_WORD = re.compile(r"[^\W\d_]{6,}")
+_DEFINED_READ = 200_000
+_MOST_EXTRA_LETTERS = 2
+_SHORTEST_NAME = 8
+_AROUND = 20
+
+
+class Leak(Struct, frozen=True, kw_only=True):
+    """Words of a text that give the answer away.
+
+    `form` is the wording of the answer they stand for, `kind` one of name, order, inflection, misspelling, synonym,
+    term (a name of a vocabulary), eponym, abbreviation, code, procedure and negated.
+    """
+
+    start: int
+    end: int
+    text: str
+    form: str
+    kind: str
+
+
+def find_leaks(
+    text: str,
+    diagnosis: str,
+    *,
+    synonyms: Sequence[str] = (),
+    source: Document | None = None,
+    vocabularies: Sequence[Vocabulary] = (),
+    least: float = 0.9,
+) -> list[Leak]:
+    """Every mention of a diagnosis in a text, in order, none within another.
+
+    `synonyms` are other names of it; `source` is the document whose abbreviations count; `vocabularies` add names and
+    codes and tell a misspelling from another word. `least` is how much of a word must be right: 1 allows no slip.
+    """
+    if not any(map(str.isalnum, diagnosis)):
+        return []
+    signs = signs_of(diagnosis.strip(), tuple(filter(None, map(str.strip, synonyms))), tuple(vocabularies))
+    reading = Reading(text)
+    found = [
+        *_phrases(reading, signs, least, _known_words(vocabularies)),
+        *_shorts(reading, signs, source),
+        *_codes(text, signs, vocabularies),
+        *_procedures(reading, signs),
+    ]
+    return _apart(leak for leak in found if not _innocent(reading, leak, signs))
+
+
+def leak_check(
+    name: str,
+    *,
+    stem: str = "stem",
+    answer: str = "diagnosis",
+    synonyms: str = "synonyms",
+    negated: bool = True,
+    least: float = 0.9,
+) -> RecipeStep:
+    """A step that turns away items whose stem mentions the answer; `negated` says whether a denied mention counts.
+
+    It uses every vocabulary that is installed and the abbreviations of the item's first document.
+    """
+    loaded: WeakKeyDictionary[Workshop, tuple[Vocabulary, ...]] = WeakKeyDictionary()
+
+    def judge(item: Item, shop: Workshop) -> Outcome:
+        if shop not in loaded:
+            loaded[shop] = _installed(shop)
+        source = shop.document(item.documents[0]) if item.documents else None
+        leaks = find_leaks(
+            str(item[stem]),
+            str(item[answer]),
+            synonyms=tuple(map(str, item.get(synonyms) or ())),
+            source=source,
+            vocabularies=loaded[shop],
+            least=least,
+        )
+        counted = [leak for leak in leaks if negated or leak.kind != "negated"]
+        if not counted:
+            return item
+        told = "; ".join(dict.fromkeys(f"{leak.text!r} ({leak.kind} of {leak.form})" for leak in counted))
+        span = _in_source(counted[0], str(item[stem]), source) if source else None
+        return Rejection(reason="the stem gives the answer away", details=told, span=span)
+
+    return check(name, judge)
+
+
+def _in_source(leak: Leak, stem: str, source: Document) -> Span | None:
+    """Where the words stand in the source, if the stem has them from there with what is around them."""
+    around = stem[max(0, leak.start - _AROUND) : leak.end + _AROUND]
+    place = source.text.find(around)
+    if place < 0:
+        return None
+    start = place + min(leak.start, _AROUND)
+    return Span(document=source.id, start=start, end=start + len(leak.text), quote=leak.text)
+
+
+def _installed(shop: Workshop) -> tuple[Vocabulary, ...]:
+    found = []
+    for name in vocabulary_names():
+        try:
+            found.append(shop.vocabulary(name))
+        except UsageError:  # an optional package that is not here: the guard works without it, knowing fewer names
+            continue
+    return tuple(found)
+
+
+def _leak(reading: Reading, first: int, last: int, form: str, kind: str) -> Leak:
+    start, end = reading.span(first, last)
+    kind = "negated" if reading.denied(first, last) else kind
+    return Leak(start=start, end=end, text=reading.text[start:end], form=form, kind=kind)
+
+
+# names, synonyms, other orders, inflections and misspellings
+
+
+def _phrases(reading: Reading, signs: Signs, least: float, known: Callable[[str], bool]) -> Iterator[Leak]:
+    exact: dict[frozenset[str], list[tuple[int, int, str]]] = {}
+    loose: dict[str, list[tuple[int, int, str]]] = {}
+    for wanted in signs.wanted:
+        for forms in wanted.words:
+            if forms not in exact:
+                exact[forms] = reading.where(forms.__contains__)
+        places = [exact[forms] for forms in wanted.words]
+        found = False
+        for chosen in reading.together(places):
+            if wanted.bare and not reading.is_name_of_disease(chosen[0][0], plain=wanted.plain):
+                continue
+            found = True
+            yield _leak(reading, *_ends(chosen), wanted.name, _kind(wanted, chosen))
+        if found or wanted.kind == "procedure":
+            continue
+        if wanted.bare and len(wanted.bases[0]) < _SHORTEST_NAME:
+            continue
+        for base, forms in zip(wanted.bases, wanted.words, strict=True):
+            if base not in loose:
+                slips = reading.slips(lambda form, base=base: misspelt(form, base, least))  # type: ignore[misc]
+                loose[base] = [slip for slip in slips if not known(slip[2]) and slip[2] not in forms]
+        if any(loose[base] for base in wanted.bases):
+            both = [
+                sorted([*exact[forms], *loose[base]]) for base, forms in zip(wanted.bases, wanted.words, strict=True)
+            ]
+            for chosen in reading.together(both):
+                yield _leak(reading, *_ends(chosen), wanted.name, "misspelling")
+
+
+def _ends(chosen: Sequence[tuple[int, int, str]]) -> tuple[int, int]:
+    return min(first for first, _, _ in chosen), max(last for _, last, _ in chosen)
+
+
+def _kind(wanted: Wanted, chosen: Sequence[tuple[int, int, str]]) -> str:
+    if wanted.kind != "name":
+        return wanted.kind
+    forms = [form for _, _, form in sorted(chosen)]
+    if sorted(forms) != sorted(wanted.bases):
+        return "inflection"
+    first, last = _ends(chosen)
+    return "name" if forms == list(wanted.bases) and last - first < 2 * len(forms) else "order"
+
+
+def _known_words(vocabularies: Sequence[Vocabulary]) -> Callable[[str], bool]:
+    """Whether a form is a word of a vocabulary: then it is no misspelling. Words are gathered when first asked for."""
+    return lambda form: any(form in _vocabulary_words(vocabulary) for vocabulary in vocabularies)
+
+
+@lru_cache(maxsize=8)
+def _vocabulary_words(vocabulary: Vocabulary) -> frozenset[str]:
+    names = {name for term in vocabulary.terms for name in (term.name, *term.synonyms)}
+    return frozenset(normal_form(word) for word in {word for name in names for word in _WORD.findall(name)})
+
+
+# short forms
+
+
+def _shorts(reading: Reading, signs: Signs, source: Document | None) -> Iterator[Leak]:
+    defined = find_abbreviations(source.text[:_DEFINED_READ]) if source else {}
+    defined.update(find_abbreviations(reading.text[:_DEFINED_READ]))
+    meant = {short: _names_it(long, signs) for short, long in defined.items()}
+    for match in _SHORT.finditer(reading.text):
+        short = match.group()
+        if short in meant:
+            form = defined[short] if meant[short] else ""
+        else:
+            form = signs.shorts.get(short, "") or _initials(short, signs)
+        if form:
+            start, end = match.span()
+            place = max((at for at, begin in enumerate(reading.starts) if begin <= start), default=0)
+            kind = "negated" if reading.denied(place, place) else "abbreviation"
+            yield Leak(start=start, end=end, text=short, form=form, kind=kind)
+
+
+def _names_it(long: str, signs: Signs) -> bool:
+    """Whether a long form names the diagnosis."""
+    reading = Reading(long)
+    for wanted in signs.wanted:
+        if wanted.kind == "procedure":
+            continue
+        for chosen in reading.together([reading.where(forms.__contains__) for forms in wanted.words]):
+            if not wanted.bare or reading.is_name_of_disease(chosen[0][0]):
+                return True
+    return phrase_key(long) in {phrase_key(wanted.name) for wanted in signs.wanted}
+
+
+def _initials(short: str, signs: Signs) -> str:
+    """The words a short form may be made of: one letter of each in order, or a few more from inside long words."""
+    letters = short.replace("-", "")
+    if len(letters) < 3 or not letters.isalpha() or letters.upper() in lists().not_short:
+        return ""
+    if not letters.isupper():
+        chunks = re.findall(r"[A-Z][a-z]*", letters)
+        fits = (words for words in signs.initials if len(words) == len(chunks) > 1)
+        begun = (words for words in fits if all(map(str.startswith, words, map(str.lower, chunks))))
+        return " ".join(next(begun, ()))
+    for words, own in signs.initials.items():
+        extra = len(letters) - len(words)
+        if 0 <= extra <= (_MOST_EXTRA_LETTERS if own else 0) and _spelt_by(letters.lower(), words):
+            return " ".join(words)
+    return ""
+
+
+def _spelt_by(letters: str, words: Sequence[str]) -> bool:
+    """Whether letters are the first ones of words, with those of known parts of the words among them."""
+    if not words or not letters or letters[0] != words[0][0]:
+        return not words and not letters
+    tails = [letters[1:]]
+    if len(letters) > len(words):
+        inner = [(part[0], at) for part in lists().inner_parts if (at := words[0].find(part, 1)) > 0]
+        tails += [letters[2:] for letter, _ in inner if letters[1:2] == letter]
+        tails += [
+            letters[3:]
+            for letter, at in inner
+            for other, later in inner
+            if later > at and letters[1:3] == letter + other
+        ]
+    return any(_spelt_by(tail, words[1:]) for tail in tails)
+
+
+# codes and procedures
+
+
+def _codes(text: str, signs: Signs, vocabularies: Sequence[Vocabulary]) -> Iterator[Leak]:
+    if not signs.codes:
+        return
+    for match in _CODE.finditer(text):
+        code = re.sub(r"^(?:OMIM|ORPHA|MIM)[\s:#]*", lambda m: f"{m.group()[:5].strip(' :#')}:", match.group())
+        code = code.replace("MIM:", "OMIM:") if code.startswith("MIM:") else code
+        told = next((own for own in signs.codes if code == own or code.startswith(own) or _above(own, code)), "")
+        if told:
+            names = (term.name for vocabulary in vocabularies if (term := vocabulary.term(told)))
+            start, end = match.span()
+            yield Leak(start=start, end=end, text=match.group(), form=f"{told} {next(names, '')}".strip(), kind="code")
+
+
+def _above(own: str, code: str) -> bool:
+    """Whether a code is the one above ours, not further up than what has a dot or is a category."""
+    return len(code) >= 3 and own.startswith(code) and len(own) - len(code) <= 2
+
+
+def _procedures(reading: Reading, signs: Signs) -> Iterator[Leak]:
+    endings = operation_endings()
+
+    def telling(form: str) -> str:
+        if form.startswith("anti") and form[4:] in signs.anti:
+            return form
+        ending = next((each for each in endings if form.endswith(each)), "")
+        stem = form.removesuffix(ending)
+        return form if ending and (stem in signs.stems or stem + "i" in signs.stems) else ""
+
+    for first, last, form in reading.where(lambda form: bool(telling(form))):
+        yield _leak(reading, first, last, form, "procedure")
+
+
+# what is left
+
+
+def _innocent(reading: Reading, leak: Leak, signs: Signs) -> bool:
+    """Whether the words stand in a phrase that speaks of something else."""
+    for phrase in lists().innocent:
+        if phrase[0] in reading.forms and not set(phrase) <= signs.own_words:
+            size = len(phrase)
+            for at in range(len(reading.forms) - size + 1):
+                if tuple(reading.forms[at : at + size]) == phrase:
+                    start, end = reading.span(at, at + size - 1)
+                    if start <= leak.start and leak.end <= end:
+                        return True
+    return False
+
+
+def _apart(leaks: Iterator[Leak]) -> list[Leak]:
+    """One leak a place: the longest, in the order of the text."""
+    kept: list[Leak] = []
+    for leak in sorted(leaks, key=lambda each: (each.start - each.end, each.start, _RANK.get(each.kind, 0), each.form)):
+        if all(leak.end <= other.start or leak.start >= other.end for other in kept):
+            kept.append(leak)
+    return sorted(kept, key=lambda each: each.start)
+
+
+_RANK = {
+    kind: rank for rank, kind in enumerate(("negated", "name", "order", "inflection", "abbreviation", "synonym"), -6)
+}

@@ -1,0 +1,1 @@
+"""Questions with pools of graded documents: collected, grouped, made harder, mined by a committee, graded."""
