@@ -142,3 +142,9 @@ def test_paragraphs_of_real_reports_are_sound(capsys: pytest.CaptureFixture[str]
     with capsys.disabled():
         print(f"\nsound(): {len(alarms)} of {count} real paragraphs refused {alarms}")
     assert len(alarms) <= 3
+
+
+def test_a_short_english_question_is_not_taken_for_danish() -> None:
+    question = "What medication can I use for joint pain while managing diabetes type 2?"
+    message = "How can I find information regarding joint pain medication suitable for a person who has diabetes type 2"
+    assert sound(question, what="question", source=message) is None

@@ -24,6 +24,7 @@ __all__ = ["build_language", "detect_language", "language_of"]
 EXAMPLE = "language=en"
 READ = 20_000
 FEWEST_WORDS = 8
+FEWEST_STOP_WORDS = 3
 LEAST_SHARE = 0.12
 LEAST_LEAD = 1.15
 
@@ -76,7 +77,7 @@ def detect_language(text: str) -> str:
         for code in table.words.get(word, ()):
             found[code] += count
     ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    if not ranked or ranked[0][1] < LEAST_SHARE * len(letters):
+    if not ranked or ranked[0][1] < max(FEWEST_STOP_WORDS, LEAST_SHARE * len(letters)):
         return "unknown"
     if len(ranked) > 1 and ranked[0][1] < LEAST_LEAD * ranked[1][1]:
         return "unknown"
