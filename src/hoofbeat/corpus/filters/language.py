@@ -77,7 +77,8 @@ def detect_language(text: str) -> str:
         for code in table.words.get(word, ()):
             found[code] += count
     ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    if not ranked or ranked[0][1] < max(FEWEST_STOP_WORDS, LEAST_SHARE * len(letters)):
+    fewest = FEWEST_STOP_WORDS if part.isascii() else 1  # plain letters are shared by many languages
+    if not ranked or ranked[0][1] < max(fewest, LEAST_SHARE * len(letters)):
         return "unknown"
     if len(ranked) > 1 and ranked[0][1] < LEAST_LEAD * ranked[1][1]:
         return "unknown"
