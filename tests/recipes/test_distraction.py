@@ -10,10 +10,9 @@ from hoofbeat.recipes.cases.distraction import (
     check_rewriting,
     demographics,
     giving_away,
-    new_numbers,
-    numbers,
     telling_words,
 )
+from hoofbeat.recipes.guards.numerals import new_numbers, numbers
 
 BEFORE = (
     "A 54-year-old man presented with two days of severe pain in the left flank. He had no fever. Creatinine was "

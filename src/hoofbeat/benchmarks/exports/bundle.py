@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 import msgspec
@@ -17,9 +18,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Question
 from hoofbeat.store.files import write_bytes
 
-__all__ = ["LETTERS", "Bundle", "lettered", "shown_value", "write_json"]
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+__all__ = ["Bundle", "lettered", "shown_value", "write_json"]
 
 
 class _Values(msgspec.Struct):
@@ -92,11 +91,11 @@ class Bundle:
 
 def lettered(question: Question) -> tuple[dict[str, str], str]:
     """The options by letter, and the letter of the right one (empty where there is none)."""
-    options = dict(zip(LETTERS, question.options, strict=False))
-    if len(question.options) > len(LETTERS):
+    options = dict(zip(ascii_uppercase, question.options, strict=False))
+    if len(question.options) > len(ascii_uppercase):
         raise UsageError(
             f"{question.id} has {len(question.options)} options, more than there are letters",
-            fix=f"build the benchmark with at most {len(LETTERS)} options, or export it as jsonl",
+            fix=f"build the benchmark with at most {len(ascii_uppercase)} options, or export it as jsonl",
         )
     return options, next((letter for letter, text in options.items() if text == question.answer), "")
 

@@ -8,10 +8,8 @@ The patterns are data (`decisive.toml`).
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
 from itertools import pairwise, takewhile
 
 from hoofbeat.corpus.roles import case_spans
@@ -19,6 +17,7 @@ from hoofbeat.corpus.vocabularies.words import normal_form
 from hoofbeat.recipes.cases.distraction import giving_away, telling_words
 from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.items import Rejection
+from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Span
 
 __all__ = ["begun_at", "fact_before", "failed_there", "lies", "no_deed", "told_at"]
@@ -36,7 +35,7 @@ _LEAST_LEAD = 6  # words before a step within its sentence: fewer are "on day 3"
 @cache
 def _rules() -> tuple[list[tuple[str, re.Pattern[str]]], dict[str, re.Pattern[str]]]:
     """What a step may not be, by reason, and how a text says that one failed."""
-    data = tomllib.loads((resources.files("hoofbeat.recipes") / "data" / "decisive.toml").read_text(encoding="utf-8"))
+    data = word_data("decisive")
     flags = re.IGNORECASE
     refused = [(rule["reason"], re.compile(each, flags)) for rule in data["refused"] for each in rule["patterns"]]
     return refused, {place: re.compile(each, flags) for place, each in data["failed"].items()}

@@ -10,12 +10,10 @@ word that turns a fact round (no, left, elevated, ...) may have come or gone. Th
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from functools import cache
-from importlib import resources
 from typing import Literal
 
 import msgspec
@@ -24,8 +22,10 @@ from rapidfuzz import fuzz
 
 from hoofbeat.corpus.vocabularies.words import normal_form
 from hoofbeat.recipes.guards.checks import sound
+from hoofbeat.recipes.guards.numerals import numbers
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import Answered, RecipeStep, ask_each
+from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.recipes.workshop import TableFile, Workshop
 from hoofbeat.records import Failure
 from hoofbeat.retrieval.sentences import sentence_spans
@@ -40,14 +40,10 @@ __all__ = [
     "distraction_table",
     "giving_away",
     "listed",
-    "new_numbers",
-    "numbers",
     "telling_words",
 ]
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*(?:-\w+)*|\w+(?:['’-]\w+)*|[^\w\s]")
-_NUMBER = re.compile(r"(?<![\w.])(?<![A-Za-z]-)\d{1,3}(?:[, \u00a0\u2009\u202f]\d{3})+(?!\d)(?:\.\d+)?|"
-                     r"(?<![\w.])(?<![A-Za-z]-)\d+(?:[.,]\d+)?")  # fmt: skip
 _AGE = re.compile(
     r"\b(?:\d{1,3}|[a-z]+(?:-[a-z]+)?)[\s-]+(?:day|week|month|year|yr)s?[\s-]+old\b|\baged?\s+(?:of\s+)?\d{1,3}\b"
     r"|\b\d{1,3}\s*(?:yo|y/o)\b|\bin (?:his|her|their) (?:early |mid-?|late )?[a-z]+ties\b",
@@ -64,7 +60,6 @@ class _Lists(Struct, frozen=True, forbid_unknown_fields=True):
     turning: frozenset[str]
     demographic: frozenset[str]
     general: frozenset[str]
-    numbers: dict[str, str]
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -99,8 +94,7 @@ class _Words:
 
 @cache
 def _lists() -> _Lists:
-    text = (resources.files("hoofbeat.recipes") / "data" / "distraction.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _Lists)
+    return msgspec.convert(word_data("distraction"), _Lists)
 
 
 def changes(before: str, after: str) -> list[Change]:
@@ -143,25 +137,6 @@ def demographics(text: str) -> list[tuple[int, int]]:
     spans = [match.span() for match in _AGE.finditer(text)]
     spans += [match.span() for match in _WORD.finditer(text) if match.group().lower() in _lists().demographic]
     return sorted(spans)
-
-
-def numbers(text: str) -> list[str]:
-    """The numbers of a text in one form, in their order; digits that belong to a name (COVID-19, CD34) are none."""
-    return [_number(match.group()) for match in _NUMBER.finditer(text)]
-
-
-def new_numbers(text: str, source: str) -> list[str]:
-    """Numbers of a text that its source does not hold, in digits or in words."""
-    held = {_number(piece) for piece in re.findall(r"\d+(?:[.,]\d+)*", source)} | set(numbers(source))
-    held |= {part for piece in re.findall(r"\d+(?:[.,]\d+)*", source) for part in re.findall(r"\d+", piece)}
-    held |= {_lists().numbers[word] for word in re.findall(r"[a-z]+", source.lower()) if word in _lists().numbers}
-    return [number for number in dict.fromkeys(numbers(text)) if number not in held]
-
-
-def _number(text: str) -> str:
-    """A number as it is compared: without separators of thousands, with a point, without idle zeros."""
-    plain = re.sub(r"(?<=\d)[, \u00a0\u2009\u202f](?=\d{3}(?!\d))", "", text).replace(",", ".")
-    return (plain.rstrip("0").rstrip(".") if plain.count(".") == 1 else plain) or "0"
 
 
 def check_rewriting(

@@ -9,12 +9,9 @@ name further sentences. Everything removed is kept with its place.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from pathlib import PurePosixPath
-from typing import Any
 
 from msgspec import Struct
 
@@ -22,6 +19,7 @@ from hoofbeat.benchmarks.evidence import find_quote
 from hoofbeat.corpus.figures import figure_references
 from hoofbeat.recipes.cases.pictures import picture_size
 from hoofbeat.recipes.cases.stems import Spans, sentences
+from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Figure
 
 __all__ = ["ImageStem", "Placed", "Removed", "image_stem", "marker", "place_figures", "usable_figures"]
@@ -78,8 +76,7 @@ class _Rules(Struct, frozen=True):
 
 @cache
 def _rules() -> _Rules:
-    text = (resources.files("hoofbeat.recipes") / "data" / "imaging.toml").read_text(encoding="utf-8")
-    data: dict[str, Any] = tomllib.loads(text)
+    data = word_data("imaging")
     read = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in data["sentences"].items()}
     return _Rules(
         suffixes=tuple(data["usable"]["suffixes"]),

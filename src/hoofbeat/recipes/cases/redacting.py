@@ -9,14 +9,13 @@ words that lead up to a diagnosis are data (`redacting.toml`).
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from msgspec import Struct
 
+from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document
 from hoofbeat.retrieval.sentences import sentence_spans
 
@@ -58,8 +57,7 @@ class _Rules(Struct, frozen=True):
 
 @cache
 def _rules() -> _Rules:
-    text = (resources.files("hoofbeat.recipes") / "data" / "redacting.toml").read_text(encoding="utf-8")
-    data = tomllib.loads(text)
+    data = word_data("redacting")
     leading = "|".join(f"(?:{each})" for each in data["leading"])
     return _Rules(
         leading=re.compile(rf"(?:^|(?<=[\s,;(]))(?:{leading})(?=\s)", re.IGNORECASE),

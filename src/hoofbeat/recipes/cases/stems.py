@@ -8,11 +8,9 @@ figures and are left out. `complete` asks whether a report has all the parts tha
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib import resources
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -21,6 +19,7 @@ from hoofbeat.corpus.filters.sections import role_spans
 from hoofbeat.corpus.roles import CASE_ROLES, Role, case_spans
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, check
+from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document, Section, Span
 from hoofbeat.retrieval.sentences import sentence_spans
@@ -74,8 +73,7 @@ class _Rules(Struct, frozen=True):
 
 @cache
 def _rules() -> _Rules:
-    text = (resources.files("hoofbeat.recipes") / "data" / "stems.toml").read_text(encoding="utf-8")
-    data: dict[str, Any] = tomllib.loads(text)
+    data = word_data("stems")
     return _Rules(
         parts={part: _any(data["parts"][part]) for part in PARTS},
         outcome=_any(data["ending"]["outcome"]),

@@ -7,14 +7,13 @@ chat is left in it; and it does not talk to a model. The patterns are data (`inj
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
-from importlib import resources
 
 from msgspec import Struct
 
 from hoofbeat.corpus.filters.language import detect_language
 from hoofbeat.recipes.items import Rejection
+from hoofbeat.recipes.wordlists import word_data
 
 __all__ = ["sound"]
 
@@ -30,8 +29,7 @@ class _Patterns(Struct, frozen=True):
 
 @cache
 def _patterns() -> _Patterns:
-    text = (resources.files("hoofbeat.recipes") / "data" / "injections.toml").read_text(encoding="utf-8")
-    data = tomllib.loads(text)
+    data = word_data("injections")
     flags = re.IGNORECASE | re.MULTILINE
     return _Patterns(
         tuple(re.compile(each, flags) for each in data["instructions"]),

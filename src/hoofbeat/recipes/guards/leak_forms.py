@@ -8,10 +8,8 @@ order and inflection. A word that names a disease by itself is wanted alone; one
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from importlib import resources
 
 from msgspec import Struct
 
@@ -20,6 +18,7 @@ from hoofbeat.corpus.vocabularies.abbreviations import well_known_abbreviations
 from hoofbeat.corpus.vocabularies.wordings import is_short_form
 from hoofbeat.corpus.vocabularies.words import phrase_key, tokens
 from hoofbeat.recipes.guards.leak_words import forms_of, lists, stem_of, worth
+from hoofbeat.recipes.wordlists import word_data
 
 __all__ = ["Signs", "Wanted", "cores", "operation_endings", "signs_of"]
 
@@ -81,14 +80,9 @@ class _Word(Struct, frozen=True):
 
 
 @cache
-def _data(name: str) -> dict[str, object]:
-    return tomllib.loads((resources.files("hoofbeat.recipes") / "data" / name).read_text(encoding="utf-8"))
-
-
-@cache
 def _aliases() -> tuple[tuple[tuple[str, frozenset[str]], ...], ...]:
     """Each condition of `aliases.toml`: its names with their words."""
-    lines = str(_data("aliases.toml")["conditions"]).strip().splitlines()
+    lines = str(word_data("aliases")["conditions"]).strip().splitlines()
     return tuple(
         tuple((name.strip(), frozenset(_canon(word.form) for word in _content(name, True))) for name in line.split("|"))
         for line in lines
@@ -97,7 +91,7 @@ def _aliases() -> tuple[tuple[tuple[str, frozenset[str]], ...], ...]:
 
 @cache
 def _whole_names() -> frozenset[str]:
-    listed = _data("aliases.toml")["whole_names"]
+    listed = word_data("aliases")["whole_names"]
     assert isinstance(listed, list)
     return frozenset(phrase_key(name) for name in listed) | {
         phrase_key(name) for line in _aliases() for name, _ in line
@@ -328,7 +322,7 @@ def _anti(form: str) -> Iterator[str]:
 
 def _operated(names: Iterable[str]) -> Iterator[str]:
     """The stems that, with the ending of an operation, make a telling procedure."""
-    wide = _data("procedures.toml")["too_wide"]
+    wide = word_data("procedures")["too_wide"]
     assert isinstance(wide, list)
     for name in names:
         for word in _content(name):
@@ -340,7 +334,7 @@ def _operated(names: Iterable[str]) -> Iterator[str]:
 
 def _procedures(names: Iterable[str]) -> Iterator[Wanted]:
     """The procedures that the data say are telling for one of these conditions."""
-    rules = _data("procedures.toml")["rules"]
+    rules = word_data("procedures")["rules"]
     assert isinstance(rules, list)
     held = [{form for word in _words(name) for form in forms_of(word.form)} for name in names]
     for rule in rules:
@@ -356,7 +350,7 @@ def _procedures(names: Iterable[str]) -> Iterator[Wanted]:
 @cache
 def operation_endings() -> tuple[str, ...]:
     """The endings of operations in normal form, the longest first."""
-    listed = _data("procedures.toml")["operations"]
+    listed = word_data("procedures")["operations"]
     assert isinstance(listed, list)
     endings = {tokens(f"zzzz{each}").forms[0].removeprefix("zzzz") for each in listed}
     return tuple(sorted(endings, key=lambda ending: (-len(ending), ending)))

@@ -7,16 +7,15 @@ so plurals, national spellings and accents are settled before any rule here is a
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
 from functools import cache, lru_cache
-from importlib import resources
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 from rapidfuzz.distance import OSA
 
 from hoofbeat.corpus.vocabularies.words import normal_form, word_lists
+from hoofbeat.recipes.wordlists import word_data
 
 __all__ = ["Lists", "Worth", "forms_of", "is_disease", "lists", "misspelt", "stem_of", "worth"]
 
@@ -66,10 +65,6 @@ class Lists(Struct, frozen=True, kw_only=True):
     turned: frozenset[str]
 
 
-def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads((resources.files("hoofbeat.recipes") / "data" / name).read_text(encoding="utf-8"))
-
-
 def _normal(words: str | Iterable[str]) -> list[str]:
     listed = words.split() if isinstance(words, str) else words
     return [normal_form(word) for word in listed]
@@ -93,7 +88,7 @@ def _ending(ending: str) -> str:
 @cache
 def lists() -> Lists:
     """The lists of the data files."""
-    words, changes = _read("leak_words.toml"), _read("inflections.toml")
+    words, changes = word_data("leak_words"), word_data("inflections")
     families = tuple(
         _Family(
             ends=_ending(each["ends"]),

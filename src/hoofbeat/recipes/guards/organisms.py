@@ -6,10 +6,8 @@ The genera are data (`organisms.toml`).
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
 from itertools import pairwise
 
 import msgspec
@@ -17,6 +15,7 @@ from msgspec import Struct
 
 from hoofbeat.corpus.vocabularies.words import tokens
 from hoofbeat.recipes.guards.leak_words import forms_of, is_disease, worth
+from hoofbeat.recipes.wordlists import word_data
 
 __all__ = ["names_organism", "place_of", "same_infection"]
 
@@ -35,8 +34,7 @@ class _Lists(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _lists() -> _Lists:
-    text = (resources.files("hoofbeat.recipes") / "data" / "organisms.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _Lists)
+    return msgspec.convert(word_data("organisms"), _Lists)
 
 
 @cache

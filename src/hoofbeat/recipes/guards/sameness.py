@@ -10,10 +10,8 @@ without. The words are data (`sameness.toml`).
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Sequence, Set
 from functools import cache, lru_cache
-from importlib import resources
 from itertools import pairwise
 
 import msgspec
@@ -25,6 +23,7 @@ from hoofbeat.corpus.vocabularies.abbreviations import is_candidate, well_known_
 from hoofbeat.corpus.vocabularies.words import COMMA, tokens
 from hoofbeat.recipes.guards.leak_words import forms_of
 from hoofbeat.recipes.guards.organisms import place_of, same_infection
+from hoofbeat.recipes.wordlists import word_data
 
 __all__ = ["excludes", "same", "without_sides"]
 
@@ -77,8 +76,7 @@ class _Name(Struct, frozen=True):
 
 @cache
 def _lists() -> _Lists:
-    text = (resources.files("hoofbeat.recipes") / "data" / "sameness.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _Lists)
+    return msgspec.convert(word_data("sameness"), _Lists)
 
 
 def same(a: str, b: str, vocabularies: Sequence[Vocabulary] = ()) -> str:

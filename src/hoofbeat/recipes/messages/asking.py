@@ -10,12 +10,11 @@ from functools import cache
 
 from hoofbeat.corpus.filters.language import detect_language
 from hoofbeat.recipes.items import Rejection
-from hoofbeat.recipes.messages.identifiers import word_data, words_of
+from hoofbeat.recipes.messages.identifiers import words_of
+from hoofbeat.recipes.wordlists import word_data
 
-__all__ = ["asks", "stands_alone", "strange_numbers", "well_formed"]
+__all__ = ["asks", "stands_alone", "well_formed"]
 
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_SPELLED = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _SURE_WORDS = 60
 _TELLING_WORDS = 12
 _MARK = re.compile(r"\[\w+\]")
@@ -71,14 +70,3 @@ def stands_alone(text: str, language: str = "") -> Rejection | None:
     if any(pattern.search(text) for pattern in (*_patterns("hanging"), *_patterns("headless"))):
         return Rejection(reason="the rewritten question does not stand alone")
     return None
-
-
-def strange_numbers(text: str, source: str) -> list[str]:
-    """Numbers of a text that its source does not hold, in digits or in words."""
-    held = {_plain(each) for each in _NUMBER.findall(source)}
-    held |= {str(number) for number, word in enumerate(_SPELLED) if re.search(rf"\b{word}\b", source, re.IGNORECASE)}
-    return [each for each in _NUMBER.findall(text) if _plain(each) not in held]
-
-
-def _plain(number: str) -> str:
-    return number.replace(",", "").strip(".")

@@ -8,14 +8,14 @@ data (`identifiers.toml`).
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from functools import cache
-from importlib import resources
 
 from msgspec import Struct
 
-__all__ = ["Found", "find_formal", "kinds", "word_data", "words_of"]
+from hoofbeat.recipes.wordlists import word_data
+
+__all__ = ["Found", "find_formal", "kinds", "words_of"]
 
 _FORMAL = re.IGNORECASE
 
@@ -26,13 +26,6 @@ class Found(Struct, frozen=True, order=True):
     start: int
     end: int
     kind: str
-
-
-@cache
-def word_data(name: str) -> dict[str, object]:
-    """The words of one data file."""
-    text = (resources.files("hoofbeat.recipes") / "data" / f"{name}.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
 
 
 @cache

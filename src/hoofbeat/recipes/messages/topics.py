@@ -17,8 +17,8 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.facets import facet_values
 from hoofbeat.prompts import Pack, label, load_prompt
 from hoofbeat.recipes.items import Item, Outcome
-from hoofbeat.recipes.messages.identifiers import word_data
 from hoofbeat.recipes.steps import RecipeStep, ask
+from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document, Question
 

@@ -23,10 +23,10 @@ from hoofbeat.recipes.cases.distraction import (
     distraction_table,
     giving_away,
     listed,
-    new_numbers,
 )
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.guards.leaks import find_leaks
+from hoofbeat.recipes.guards.numerals import new_numbers
 from hoofbeat.recipes.guards.pointing import numbered, pointed
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.labelling import label_step

@@ -19,6 +19,7 @@ from msgspec import Meta
 
 from hoofbeat.prompts import Pack, load_pack, load_prompt
 from hoofbeat.recipes.guards.checks import sound
+from hoofbeat.recipes.guards.numerals import new_numbers
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.messages.anonymising import (
     anonymise,
@@ -28,7 +29,7 @@ from hoofbeat.recipes.messages.anonymising import (
     tells_who,
     tidy,
 )
-from hoofbeat.recipes.messages.asking import stands_alone, strange_numbers, well_formed
+from hoofbeat.recipes.messages.asking import stands_alone, well_formed
 from hoofbeat.recipes.messages.duplicates import CRITERION, duplicate_tasks, exact_step, near_step
 from hoofbeat.recipes.messages.harvest import BadRow, Candidate, Limits, read_harvest
 from hoofbeat.recipes.messages.topics import (
@@ -318,7 +319,7 @@ def _faithful(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
     written = encoder.encode([in_plain_words(item["message"]) for item in items], shop.progress)
     outcomes: list[Outcome] = []
     for item, cosine in zip(items, (asked * written).sum(axis=1).round(4).tolist(), strict=True):
-        strange = strange_numbers(item["question"], in_plain_words(item["message"]))
+        strange = new_numbers(item["question"], in_plain_words(item["message"]))
         if strange:
             outcomes.append(Rejection(reason="the rewritten question has a new number", details=", ".join(strange)))
         elif cosine < shop.settings.alike:

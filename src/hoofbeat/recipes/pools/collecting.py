@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from string import ascii_uppercase
 
 from hoofbeat.benchmarks.collection import Piece, piece_document
 from hoofbeat.corpus import Corpus
@@ -24,9 +25,8 @@ from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document
 from hoofbeat.retrieval.chunking import Chunking, Spans, cut
 
-__all__ = ["LETTERS", "Shelf", "address_key", "asked_items", "cited", "readable"]
+__all__ = ["Shelf", "address_key", "asked_items", "cited", "readable"]
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """The letters that options go by."""
 _LABELLED = re.compile(r"^\(?([A-Za-z])[).:][\s\u200b]*(?=\S)")
 _SEPARATED = re.compile(r"\s*[|;\n]\s*")
@@ -106,11 +106,11 @@ def _options(value: object) -> dict[str, str]:
         found = [(str(letter).strip().upper(), _text(text)) for letter, text in value.items()]
     else:
         listed = value if isinstance(value, Sequence) and not isinstance(value, str) else _text(value).split("|")
-        if len(listed) > len(LETTERS):
+        if len(listed) > len(ascii_uppercase):
             raise InputError(f"{len(listed)} options are more than there are letters", fix="leave some out")
-        found = list(zip(LETTERS, map(_text, listed), strict=False))
+        found = list(zip(ascii_uppercase, map(_text, listed), strict=False))
     options = {letter: _unlabelled(text, letter) for letter, text in found if text}
-    if len(options) > len(LETTERS):
+    if len(options) > len(ascii_uppercase):
         raise InputError(f"{len(options)} options are more than there are letters", fix="leave some out")
     return options
 

@@ -8,12 +8,12 @@ too many know the answer, the item fails rather than being guessed about.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from string import ascii_uppercase
 from typing import Any
 
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.pools.collecting import LETTERS
 from hoofbeat.recipes.steps import RecipeStep, ask, whole
 from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Failure
@@ -146,11 +146,11 @@ def _has_options(item: Item) -> bool:
 
 
 def _lettered(item: Item) -> str:
-    return "\n".join(f"{letter}. {text}" for letter, text in zip(LETTERS, item["options"], strict=False))
+    return "\n".join(f"{letter}. {text}" for letter, text in zip(ascii_uppercase, item["options"], strict=False))
 
 
 def _chosen(item: Item, letter: str) -> str:
-    place = LETTERS.find(letter.strip().upper()[:1])
+    place = ascii_uppercase.find(letter.strip().upper()[:1])
     options = item["options"]
     return "right" if 0 <= place < len(options) and options[place] == item["answer"] else "wrong"
 
@@ -158,7 +158,7 @@ def _chosen(item: Item, letter: str) -> str:
 def _choice_schema(count: int) -> dict[str, object]:
     return {
         "type": "object",
-        "properties": {"choice": {"type": "string", "enum": list(LETTERS[:count])}},
+        "properties": {"choice": {"type": "string", "enum": list(ascii_uppercase[:count])}},
         "required": ["choice"],
         "additionalProperties": False,
     }

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from importlib import resources
 from typing import NamedTuple
 
 from hoofbeat.corpus.vocabularies import Vocabulary
@@ -17,6 +15,7 @@ from hoofbeat.recipes.guards.sameness import same
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.pools.collecting import Shelf
 from hoofbeat.recipes.steps import RecipeStep, check, whole
+from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.recipes.workshop import Workshop
 
 __all__ = ["Groups", "choose_queries", "group_cases", "group_names", "groups_of", "only_presentation"]
@@ -210,8 +209,7 @@ def only_presentation(name: str, *, least_words: int) -> RecipeStep:
 
 @cache
 def _rules() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    text = (resources.files("hoofbeat.recipes") / "data" / "cases.toml").read_text(encoding="utf-8")
-    data = tomllib.loads(text)
+    data = word_data("cases")
     joined = ["|".join(f"(?:{each})" for each in data[part]) for part in ("concludes", "before", "pointers")]
     concludes, before, pointers = (re.compile(each, re.IGNORECASE) for each in joined)
     return concludes, before, pointers

@@ -7,9 +7,7 @@ options; that sentence alone is given to a model and checked.
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from msgspec import Struct
@@ -19,6 +17,7 @@ from hoofbeat.corpus.vocabularies.words import normal_form, tokens, word_lists
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, ask, check
+from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.retrieval.sentences import sentence_spans
 
@@ -37,8 +36,7 @@ class _Rules(Struct, frozen=True):
 
 @cache
 def _rules() -> _Rules:
-    text = (resources.files("hoofbeat.recipes") / "data" / "opening.toml").read_text(encoding="utf-8")
-    data = tomllib.loads(text)
+    data = word_data("opening")
     closed, unopenable = (re.compile("|".join(data[part]), re.IGNORECASE) for part in ("closed", "unopenable"))
     return _Rules(closed, unopenable, frozenset(map(normal_form, data["asking"])))
 
