@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import click
@@ -118,22 +119,9 @@ def command(
         made = []
         for folder, variant in _places(output, systems):
             models = Models(load)
-            made.append(
-                rank_bed(
-                    bed,
-                    indexes,
-                    variant.line,
-                    folder,
-                    top=top,
-                    measures=names,
-                    documents=documents,
-                    seed=seed,
-                    models=models,
-                    encoders=encoders,
-                    settings=_settings(variant, edition),
-                    command=command_words(),
-                )
-            )
+            rank = partial(rank_bed, bed, indexes, variant.line, folder, models=models, encoders=encoders, seed=seed)
+            settings = _settings(variant, edition)
+            made.append(rank(top=top, measures=names, documents=documents, settings=settings, command=command_words()))
             screen.calls(*models.used.values())
             say_what_is_odd(screen, made[-1])
             if explained:

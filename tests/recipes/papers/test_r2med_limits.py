@@ -11,7 +11,7 @@ from hoofbeat.recipes.items import Item, Rejection
 from hoofbeat.recipes.papers.r2med import RECIPE, R2medSettings
 from hoofbeat.recipes.steps import UNLIMITED, RecipeStep
 from hoofbeat.records import Document
-from tests.recipes.papers.test_r2med import by_rule
+from tests.recipes.papers.r2med_case import by_rule
 from tests.recipes.support import Script, a_workshop
 
 

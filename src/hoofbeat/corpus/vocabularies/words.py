@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-__all__ = ["Tokens", "WordLists", "normal_form", "phrase_key", "tokens", "word_lists"]
+__all__ = ["Tokens", "WordLists", "content_forms", "normal_form", "phrase_key", "tokens", "word_lists"]
 
 COMMA = ","
 BREAK = ""
@@ -158,3 +158,9 @@ def tokens(text: str) -> Tokens:
 def phrase_key(text: str) -> str:
     """The key a phrase is kept under: its forms, with commas, without what separates them."""
     return " ".join(form for form in tokens(text).forms if form)
+
+
+def content_forms(text: str) -> list[str]:
+    """The words of a text that say something, in their normal form and order: no commas, no "of" and "the"."""
+    little = word_lists().little
+    return [form for form in tokens(text).forms if form not in (BREAK, COMMA) and form not in little]

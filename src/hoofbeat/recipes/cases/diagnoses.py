@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hoofbeat.corpus.vocabularies import Vocabulary, find_abbreviations, find_words
 from hoofbeat.corpus.vocabularies.abbreviations import is_candidate
-from hoofbeat.corpus.vocabularies.words import COMMA, tokens, word_lists
+from hoofbeat.corpus.vocabularies.words import content_forms, tokens, word_lists
 from hoofbeat.recipes.cases.options import plain_option, same, unfit
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.guards.organisms import names_organism
@@ -83,6 +83,5 @@ def other_names(said: Sequence[object], diagnosis: str, document: Document) -> l
 
 def words_stand(diagnosis: str, text: str) -> bool:
     """Whether every word of a diagnosis stands in a text, in whatever order and inflection."""
-    little = word_lists().little
-    wanted = {form for form in tokens(diagnosis).forms if form and form != COMMA and form not in little}
+    wanted = set(content_forms(diagnosis))
     return bool(wanted) and wanted <= set(tokens(text).forms)

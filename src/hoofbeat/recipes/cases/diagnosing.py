@@ -15,7 +15,7 @@ from hoofbeat.benchmarks.evidence import find_quote
 from hoofbeat.corpus.roles import CASE_ROLES, Role
 from hoofbeat.corpus.vocabularies import Vocabulary, find_abbreviations, find_words
 from hoofbeat.corpus.vocabularies.abbreviations import is_candidate
-from hoofbeat.corpus.vocabularies.words import COMMA, tokens, word_lists
+from hoofbeat.corpus.vocabularies.words import content_forms, word_lists
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.diagnoses import not_one_diagnosis, other_names, written_out
 from hoofbeat.recipes.cases.options import plain_option
@@ -137,8 +137,7 @@ def names(text: str, disease: str, document: Document, *, shared: float = LEAST_
 
 
 def _telling(text: str) -> frozenset[str]:
-    little = word_lists().little
-    return frozenset(form for form in tokens(text).forms if form and form != COMMA and form not in little)
+    return frozenset(content_forms(text))
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hoofbeat.corpus.vocabularies import Match, Vocabulary
-from hoofbeat.corpus.vocabularies.words import COMMA, tokens, word_lists
+from hoofbeat.corpus.vocabularies.words import content_forms
 from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.steps import RecipeStep, check
 from hoofbeat.recipes.workshop import Workshop
@@ -29,10 +29,10 @@ def rare_match(
             if match.code.startswith(tuple(catalogues)):
                 return match
     for name in names:
-        size = _words(name)
+        size = len(content_forms(name))
         found = [match for match in vocabulary.find_in(name) if match.code.startswith(tuple(catalogues))]
         for match in sorted(found, key=lambda match: match.start - match.end):
-            if size and _words(match.text) >= cover * size:
+            if size and len(content_forms(match.text)) >= cover * size:
                 return match
     return None
 
@@ -50,9 +50,3 @@ def rare_track(
         return item.labelled(rare="yes", **{"rare-code": match.code}).put(rare_name=match.name, rare_words=match.text)
 
     return check(name, judge)
-
-
-def _words(text: str) -> int:
-    """How many words count: not little ones such as "of" and "the"."""
-    little = word_lists().little
-    return sum(bool(form) and form != COMMA and form not in little for form in tokens(text).forms)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from hoofbeat.corpus.vocabularies.words import tokens, word_lists
+from hoofbeat.corpus.vocabularies.words import content_forms
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.diagnosing import cut_giveaway, cut_leaks, name_diagnosis
 from hoofbeat.recipes.cases.stems import take_stem
@@ -278,13 +278,9 @@ def _read_reasoning(item: Item, value: dict[str, Any], shop: Workshop) -> Outcom
     return item.put(reasoning=path)
 
 
-def _content(text: str) -> set[str]:
-    return {form for form in tokens(text).forms if len(form) > 1 and form not in word_lists().little}
-
-
 def _mentions(conclusion: str, answer: str, s: R2medSettings) -> bool:
     """Whether a conclusion names the answer: most of a short one's words, some of a long one's."""
-    wanted, said = _content(answer), _content(conclusion)
+    wanted, said = set(content_forms(answer)), set(content_forms(conclusion))
     if not wanted:
         return answer.strip().lower() in conclusion.lower()
     shared = len(wanted & said)

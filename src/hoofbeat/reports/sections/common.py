@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -27,6 +27,7 @@ __all__ = [
     "figure",
     "passage_views",
     "question_view",
+    "reasons_text",
     "sized",
     "spread",
 ]
@@ -36,6 +37,7 @@ PAGE_CHARACTERS = 3_000_000
 
 _PASSAGE = 900
 _AROUND = 220
+_REASONS = 6
 _VALUES = 40
 _CHARTED = 12
 
@@ -132,6 +134,14 @@ def facet_blocks(tally: FacetTally, prefix: str, unit: str) -> list[Block]:
         chart = figure(f"{prefix}-{name}", f"{table.caption}.", draw)
         blocks += [chart, Details(f"{table.caption} as a table", (table,))]
     return blocks
+
+
+def reasons_text(reasons: Mapping[str, int]) -> str:
+    """Reasons with their counts in one line, the most frequent first; what is too long to read is only counted."""
+    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    rest = len(ordered) - _REASONS
+    told = [f"{count:,} {cut(reason, 80)}" for reason, count in ordered[:_REASONS]]
+    return "; ".join([*told, f"and {rest:,} other reasons"] if rest > 0 else told)
 
 
 def failure_text(failure: Failure) -> str:

@@ -14,7 +14,7 @@ from hoofbeat.corpus.importing import REJECTED
 from hoofbeat.errors import InputError
 from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Table
 from hoofbeat.reports.plots import FUNNEL_TITLE, funnel_plot
-from hoofbeat.reports.sections.common import figure
+from hoofbeat.reports.sections.common import figure, reasons_text
 from hoofbeat.reports.words import count_of, cut
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
@@ -22,7 +22,6 @@ from hoofbeat.store.tables import read_jsonl, read_tsv
 __all__ = ["funnel_blocks", "funnel_of"]
 
 _LISTED = 200
-_REASONS = 6
 _DETAILS = 240
 
 _CAPTION = (
@@ -58,7 +57,7 @@ def funnel_blocks(artefact: Artefact, steps: Sequence[FunnelStep], prefix: str) 
 
 
 def _table(steps: Sequence[FunnelStep], prefix: str) -> Table:
-    rows = tuple((step.step, step.came, step.kept, step.rejected, _reasons(step)) for step in steps)
+    rows = tuple((step.step, step.came, step.kept, step.rejected, reasons_text(step.reasons)) for step in steps)
     return Table(
         name=f"{prefix}-funnel",
         caption=FUNNEL_TITLE,
@@ -73,13 +72,6 @@ def _table(steps: Sequence[FunnelStep], prefix: str) -> Table:
         ),
         rows=rows,
     )
-
-
-def _reasons(step: FunnelStep) -> str:
-    ordered = sorted(step.reasons.items(), key=lambda item: (-item[1], item[0]))
-    rest = len(ordered) - _REASONS
-    told = [f"{count:,} {cut(reason, 80)}" for reason, count in ordered[:_REASONS]]
-    return "; ".join([*told, f"and {rest:,} other reasons"] if rest > 0 else told)
 
 
 def _rejected(artefact: Artefact, prefix: str, total: int) -> Table:

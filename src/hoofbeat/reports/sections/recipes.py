@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 
@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from hoofbeat.records import Failure
 from hoofbeat.reports.charts import Bar, Stage, funnel_bars, interval_bars
 from hoofbeat.reports.model import Block, Card, Column, Details, Heading, Table, Text
-from hoofbeat.reports.sections.common import counted, failure_text, figure
+from hoofbeat.reports.sections.common import counted, failure_text, figure, reasons_text
 from hoofbeat.reports.words import count_of, cut
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
@@ -22,7 +22,6 @@ __all__ = ["build_blocks", "build_cards", "stages_of"]
 FUNNEL_TITLE = "From candidates to questions"
 _LISTED = 200
 _DETAILS = 240
-_REASONS = 6
 _CAPTION = (
     "What each step of the recipe kept, and what it rejected or lost to a failed call, on one scale. "
     "A candidate counts at the first step that turns it away."
@@ -106,7 +105,9 @@ def build_blocks(artefact: Artefact, prefix: str) -> list[Block]:
 
 
 def _table(stages: Sequence[BuildStage], prefix: str) -> Table:
-    rows = tuple((s.step, s.came, s.kept, s.rejected, s.failed, _in_words({**s.reasons, **s.failures})) for s in stages)
+    rows = tuple(
+        (s.step, s.came, s.kept, s.rejected, s.failed, reasons_text({**s.reasons, **s.failures})) for s in stages
+    )
     heads = ("in", "kept", "rejected", "failed")
     return Table(
         name=f"{prefix}-steps",
@@ -116,13 +117,6 @@ def _table(stages: Sequence[BuildStage], prefix: str) -> Table:
         columns=(Column("step"), *(Column(head, "count") for head in heads), Column("reasons")),
         rows=rows,
     )
-
-
-def _in_words(reasons: Mapping[str, int]) -> str:
-    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-    told = [f"{count:,} {cut(reason, 80)}" for reason, count in ordered[:_REASONS]]
-    rest = len(ordered) - _REASONS
-    return "; ".join([*told, f"and {rest:,} other reasons"] if rest > 0 else told)
 
 
 def _rejected(artefact: Artefact, prefix: str) -> Table:
