@@ -22,6 +22,7 @@ __all__ = [
     "Figure",
     "Hit",
     "Judgment",
+    "OptionLikelihood",
     "Passage",
     "Provenance",
     "Question",
@@ -29,7 +30,9 @@ __all__ = [
     "Span",
     "Step",
     "Table",
+    "TraceStep",
     "Usage",
+    "Vote",
 ]
 
 Facets = dict[str, str | list[str]]
@@ -197,32 +200,83 @@ class Hit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     via: dict[str, tuple[int, float]] = field(default_factory=dict)
 
 
+class TraceStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing a stage did for a query: what (`generated`, `searched`, `read`, …), its text, and the calls behind it.
+
+    `found` are the ids of passages that came back from a search, `reasoning` what a reasoning model wrote before its
+    answer and is not searched for.
+    """
+
+    stage: str
+    what: str
+    text: str = ""
+    reasoning: str = ""
+    found: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+
+
+class OptionLikelihood(Struct, frozen=True, kw_only=True):
+    """How likely a model finds one option after the question: its log-probability, and over how many tokens, bytes."""
+
+    option: str
+    total: float
+    tokens: int
+    bytes: int
+
+
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One planned answer. `condition` is how it was asked (closed-book, a retriever line with top k, oracle, source).
 
-    `choice` is the option read from the text (multiple choice only; None when no option could be read for sure),
-    `absent` whether the source does not address the question (per-source answers only), `evidence` the passages that
-    were shown, `dropped` the documents that did not fit, `calls` the ledger entries behind the answer.
+    `protocol` is how a choice is made (`letter`, `likelihood`, `likelihood/token`, `likelihood/byte`; empty: free
+    text); it is also the end of `condition`'s name, so that results of two protocols never stand in one column.
+    `options` are the options in the order shown, `choice` the one chosen, in the words of the question (None when no
+    option could be read for sure), `reading` how it was read or why not, `likelihoods` what was measured of each.
+    `absent` says whether the source does not address the question (per-source answers only), `evidence` are the
+    passages that were shown, `dropped` the documents that did not fit, `trace` what an agent did, `warnings` what makes
+    the answer doubtful though nothing failed, `calls` the ledger entries behind the answer, `usage` their tokens.
     """
 
     question: str
     model: str
     condition: str
     sample: int = 0
+    protocol: str = ""
     source: str = ""
     text: str = ""
     reasoning: str = ""
+    options: tuple[str, ...] = ()
     choice: str | None = None
+    reading: str = ""
+    likelihoods: tuple[OptionLikelihood, ...] = ()
     absent: bool | None = None
     citations: tuple[str, ...] = ()
     evidence: tuple[Passage, ...] = ()
     dropped: tuple[str, ...] = ()
+    trace: tuple[TraceStep, ...] = ()
+    warnings: tuple[str, ...] = ()
+    failure: Failure | None = None
+    calls: tuple[str, ...] = ()
+    usage: Usage | None = None
+
+
+class Vote(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one of several judges said of an answer."""
+
+    judge: str
+    label: str = ""
+    secondary: str = ""
+    reasoning: str = ""
     failure: Failure | None = None
     calls: tuple[str, ...] = ()
 
 
 class Judgment(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One judge's label on one answer; identifies the answer by question, model, condition, sample."""
+    """One label or score of one aspect of an answer; identifies the answer by question, model, condition, sample.
+
+    `secondary` is a second label where the aspect allows one, `score` the value of a scorer that measures instead of
+    labelling, `passage` the passage that is judged where it is not the answer itself. Where several judges voted, the
+    label is the majority's and `votes` holds what each of them said.
+    """
 
     question: str
     model: str
@@ -230,8 +284,12 @@ class Judgment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sample: int = 0
     judge: str
     aspect: str = "equivalence"
+    passage: str = ""
     label: str = ""
+    secondary: str = ""
+    score: float | None = None
     reasoning: str = ""
+    votes: tuple[Vote, ...] = ()
     failure: Failure | None = None
     calls: tuple[str, ...] = ()
 

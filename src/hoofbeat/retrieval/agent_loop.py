@@ -18,8 +18,8 @@ from msgspec import Struct
 from hoofbeat.models import ChatRequest, Model, Structured
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
-from hoofbeat.records import Failure, FailureKind, Passage
-from hoofbeat.retrieval.stages import Found, TraceStep
+from hoofbeat.records import Failure, FailureKind, Passage, TraceStep
+from hoofbeat.retrieval.stages import Found
 from hoofbeat.retrieval.writing import room_for, shown, without_echo
 
 __all__ = ["AgentResult", "AgentSettings", "run_agent", "run_agents"]

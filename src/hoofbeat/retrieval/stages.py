@@ -12,27 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from msgspec import Struct
 
 from hoofbeat.progress import Progress
-from hoofbeat.records import Failure, Passage
+from hoofbeat.records import Failure, Passage, TraceStep
 
 if TYPE_CHECKING:
     from hoofbeat.models.model import Model
 
-__all__ = ["Found", "Reranker", "SearchQuery", "Tools", "TraceStep", "Writer"]
-
-
-class TraceStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing a stage did for a query: what (`generated`, `searched`, `read`, …), its text, and the calls behind it.
-
-    `found` are the ids of passages that came back from a search, `reasoning` what a reasoning model wrote before its
-    answer and is not searched for.
-    """
-
-    stage: str
-    what: str
-    text: str = ""
-    reasoning: str = ""
-    found: tuple[str, ...] = ()
-    calls: tuple[str, ...] = ()
+__all__ = ["Found", "Reranker", "SearchQuery", "Tools", "Writer"]
 
 
 class SearchQuery(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -26,9 +26,9 @@ from msgspec import Struct
 from hoofbeat.errors import UsageError
 from hoofbeat.models import Model, Outcome, Reply
 from hoofbeat.prompts import load_prompt, material
-from hoofbeat.records import Failure, Passage
+from hoofbeat.records import Failure, Passage, TraceStep
 from hoofbeat.retrieval.line import Option, Stage, StageSpec, parse
-from hoofbeat.retrieval.stages import Found, SearchQuery, Tools, TraceStep, Writer
+from hoofbeat.retrieval.stages import Found, SearchQuery, Tools, Writer
 
 __all__ = [
     "SPECS",

@@ -50,7 +50,7 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """`manifest.json` of an artefact folder."""
+    """`manifest.json` of an artefact folder. `costs` divides `cost` by model, where several were called."""
 
     kind: str
     schema: int = SCHEMA_VERSION
@@ -65,6 +65,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     prompts: dict[str, str] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     cost: Cost = field(default_factory=Cost)
+    costs: dict[str, Cost] = field(default_factory=dict)
     metrics: dict[str, object] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     notice: str = "Research software. Not for clinical use."
