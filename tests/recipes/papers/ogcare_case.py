@@ -63,14 +63,11 @@ GOOD: dict[str, dict[str, Any]] = {
         "context": CONTEXT,
         "question": "What is the most appropriate next step to close the tract?",
     },
-    "ogcare-core": {
-        "core": [
-            "bile flowing from an old drain site in the left flank",
-            "Surgery was ruled out because of portal hypertension",
-            "fibrin glue was washed away twice",
-            "output of 900 mL a day",
-        ]
+    "ogcare-ask": {
+        "answer": "Close the tract with a percutaneous cardiac septal occluder.",
+        "question": "What is the most appropriate next step to close the tract?",
     },
+    "ogcare-core": {"core": [1, 4, 5]},
     "ogcare-verify": {"reason": "It is what was new.", "answer_is_significance": "yes", "given_away": "no"},
     "ogcare-distract": {"changes": "Age, sex, side conditions.", "context": DISTRACTED},
     "ogcare-verify-distraction": {

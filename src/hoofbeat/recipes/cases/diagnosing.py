@@ -1,8 +1,9 @@
 """The diagnosis a report comes to: named by a model, proven by a quote, and cut out of the stem with all that follows.
 
-Three steps in a row: `name_diagnosis` asks for the disease and the words that state it; `cut_leaks` cuts the stem at
-the first sentence in which the leak guard finds it; `cut_giveaway` asks for the first sentence that tells it in other
-words, or that tells of its treatment.
+Three steps in a row: `name_diagnosis` asks for the disease and the words that state it, and looks itself for a sentence
+that says the diagnosis was made where those words do not; `cut_leaks` cuts the stem at the first sentence in which the
+leak guard finds it; `cut_giveaway` asks for the first sentence that tells it in other words, or that tells of its
+treatment.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from hoofbeat.corpus.vocabularies.words import content_forms, word_lists
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.diagnoses import not_one_diagnosis, other_names, written_out
 from hoofbeat.recipes.cases.options import plain_option
+from hoofbeat.recipes.cases.redacting import find_made, is_provisional, is_suspected, redact
 from hoofbeat.recipes.cases.stems import cut_before, spans_of, stem_place, trim_treatment, with_stem
 from hoofbeat.recipes.guards.leaks import Leak, find_leaks
 from hoofbeat.recipes.guards.quoting import prove
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, ask, check
 from hoofbeat.recipes.workshop import Workshop
-from hoofbeat.records import Document
+from hoofbeat.records import Document, Span
 
 __all__ = ["LEAST_SHARED", "cut_giveaway", "cut_leaks", "name_diagnosis", "names", "told"]
 
@@ -40,7 +42,11 @@ _SHORTEST_SYNONYM = 6
 
 
 def name_diagnosis(name: str, *, most_words: int, least: float, shared: float = LEAST_SHARED) -> RecipeStep:
-    """Ask for the final diagnosis: one disease. The quote must stand in the source and have a share of its words."""
+    """Ask for the final diagnosis: one disease. The quote must stand in the source and have a share of its words.
+
+    A quote that does not, or that only suspects the disease, is replaced by the first sentence in which the report says
+    that this diagnosis was made; where there is none, the item is turned away for its quote.
+    """
 
     def values(item: Item, shop: Workshop) -> dict[str, object]:
         document = shop.document(item.documents[0])
@@ -54,15 +60,43 @@ def name_diagnosis(name: str, *, most_words: int, least: float, shared: float = 
             diagnosis = diagnosis[:1].upper() + diagnosis[1:]
         if wrong := not_one_diagnosis(diagnosis, document, shop, most_words=most_words):
             return wrong
-        proven = prove(item, document, [quote], "diagnosis", least=least)
+        synonyms = [each for each in other_names(value["synonyms"], diagnosis, document) if not _everyday(each)]
+        proven: Item | Rejection = prove(item, document, [quote], "diagnosis", least=least)
+        if isinstance(proven, Item) and (wrong := _no_proof(quote, diagnosis, document, shared)):
+            proven = wrong
+        if isinstance(proven, Rejection) and (place := _made_at(document, diagnosis, synonyms)):
+            proven, quote = item.proven(place), place.quote
         if isinstance(proven, Rejection):
             return proven
-        if not names(quote, diagnosis, document, shared=shared):
-            return Rejection(reason="the quote for the diagnosis does not name it", details=f"{diagnosis}: {quote}")
-        synonyms = [each for each in other_names(value["synonyms"], diagnosis, document) if not _everyday(each)]
         return proven.put(diagnosis=diagnosis, diagnosis_quote=quote, synonyms=synonyms)
 
     return ask(name, NAMING, values=values, read=read)
+
+
+def _no_proof(quote: str, diagnosis: str, document: Document, shared: float) -> Rejection | None:
+    """Why words that stand in the source prove no diagnosis: they do not name it, or only suspect it."""
+    if not names(quote, diagnosis, document, shared=shared):
+        return Rejection(reason="the quote for the diagnosis does not name it", details=f"{diagnosis}: {quote}")
+    if is_provisional(quote) or is_suspected(quote):
+        return Rejection(reason="the quote only suspects the diagnosis", details=f"{diagnosis}: {quote}")
+    return None
+
+
+def _made_at(document: Document, diagnosis: str, synonyms: Sequence[str]) -> Span | None:
+    """The first sentence in which a report says that a diagnosis was made: of its case, else of what sums it up."""
+
+    def mentions(sentence: str) -> list[tuple[int, int]]:
+        if not names(sentence, diagnosis, document, shared=1.0):
+            return []
+        found = find_leaks(sentence, diagnosis, synonyms=synonyms, source=document)
+        return [(leak.start, leak.end) for leak in found if leak.kind != "negated"]
+
+    case = [s for s in document.sections if s.role in CASE_ROLES]
+    for section in (*case, *(s for s in document.sections if s.role in _TELLS and s not in case)):
+        if place := find_made(redact(document, (section.body, section.end)), mentions):
+            start, end = place
+            return Span(document=document.id, start=start, end=end, quote=document.text[start:end])
+    return None
 
 
 def cut_leaks(name: str, vocabularies: Sequence[str], *, least: float = 0.9, negated: bool = True) -> RecipeStep:

@@ -41,6 +41,7 @@ __all__ = [
     "giving_away",
     "listed",
     "telling_words",
+    "without_person",
 ]
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*(?:-\w+)*|\w+(?:['’-]\w+)*|[^\w\s]")
@@ -54,6 +55,8 @@ _LONGER = 3
 _LEAST_WORDS = 0.5
 _SAME_WORD = 80
 _SHORTEST_TELLING = 4
+_OPENING = 12  # words at the beginning of a sentence within which it says who the patient is
+_LEAST_FACT = 4  # words that are left of a sentence without its person
 
 
 class _Lists(Struct, frozen=True, forbid_unknown_fields=True):
@@ -137,6 +140,18 @@ def demographics(text: str) -> list[tuple[int, int]]:
     spans = [match.span() for match in _AGE.finditer(text)]
     spans += [match.span() for match in _WORD.finditer(text) if match.group().lower() in _lists().demographic]
     return sorted(spans)
+
+
+def without_person(sentence: str) -> str:
+    """A sentence from where it stops saying who the patient is: a rewriting may make that another person.
+
+    "A 66-year-old man presented with fever and jaundice" becomes "presented with fever and jaundice". The sentence
+    stays as it is where it tells no person at its beginning, or hardly anything else.
+    """
+    opening = [match.end() for match in _WORD.finditer(sentence)][:_OPENING]
+    ends = [end for _, end in demographics(sentence) if opening and end <= opening[-1]]
+    rest = sentence[max(ends) :].lstrip(" ,;:-") if ends else sentence
+    return rest if len(rest.split()) >= _LEAST_FACT else sentence
 
 
 def check_rewriting(

@@ -26,6 +26,7 @@ __all__ = [
     "drop_empty_headings",
     "find_made",
     "is_provisional",
+    "is_suspected",
     "last_said_made",
     "redact",
     "remove_mentions",
@@ -53,6 +54,7 @@ class _Rules(Struct, frozen=True):
     not_now: re.Pattern[str]
     clause: re.Pattern[str]
     turned_round: re.Pattern[str]
+    suspected: re.Pattern[str]
 
 
 @cache
@@ -70,6 +72,7 @@ def _rules() -> _Rules:
         not_now=re.compile("|".join([*data["not_yet"], *data["not_now"]]), re.IGNORECASE),
         clause=re.compile(data["clause"], re.IGNORECASE),
         turned_round=re.compile(data["turned_round"], re.IGNORECASE),
+        suspected=re.compile(data["suspected"], re.IGNORECASE),
     )
 
 
@@ -217,6 +220,11 @@ def last_said_made(sentence: str, before: int) -> int | None:
     if last is None or rules.turned_round.search(sentence[: last.start()]):
         return None
     return last.end()
+
+
+def is_suspected(quote: str) -> bool:
+    """Whether these words only suspect what they name, or rule it out."""
+    return bool(_rules().suspected.search(quote))
 
 
 def is_provisional(quote: str) -> bool:

@@ -1,12 +1,14 @@
 """Whether a text that a model wrote can stand in a benchmark at all, before anyone asks whether it is good.
 
-Rules, not opinions: it has words, in the source's language, not far too many; nothing of a template, of JSON or of a
-chat is left in it; and it does not talk to a model. The patterns are data (`injections.toml`).
+Rules, not opinions: it has words, in the source's language, not far too many, and does not repeat itself; nothing of a
+template, of JSON or of a chat is left in it; and it does not talk to a model. The patterns are data
+(`injections.toml`).
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 
 from msgspec import Struct
@@ -14,12 +16,15 @@ from msgspec import Struct
 from hoofbeat.corpus.filters.language import detect_language
 from hoofbeat.recipes.items import Rejection
 from hoofbeat.recipes.wordlists import word_data
+from hoofbeat.retrieval.sentences import sentence_spans
 
 __all__ = ["sound"]
 
 _READ = 100_000
 _SHOWN = 120
 _AROUND = 30
+_OFTEN = 3  # times the same sentence stands in a text that repeats itself
+_LEAST_REPEATED = 5  # words of a sentence that counts there
 
 
 class _Patterns(Struct, frozen=True):
@@ -54,7 +59,16 @@ def sound(text: str, *, what: str, source: str = "", most_words: int = 0) -> Rej
     for pattern in _patterns().leftovers:
         if found := pattern.search(read):
             return Rejection(reason=f"the {what} holds leftovers of a template or a chat", details=_shown(read, found))
-    return _wrong_language(text, what, source)
+    return _repeats(read, what) or _wrong_language(text, what, source)
+
+
+def _repeats(text: str, what: str) -> Rejection | None:
+    """Whether a text says the same sentence over and over, as a model that has lost its thread does."""
+    said = Counter(" ".join(text[start:end].casefold().split()) for start, end in sentence_spans(text))
+    sentence, times = said.most_common(1)[0] if said else ("", 0)
+    if times < _OFTEN or len(sentence.split()) < _LEAST_REPEATED:
+        return None
+    return Rejection(reason=f"the {what} repeats itself", details=f"{times} times: {sentence[:_SHOWN]}")
 
 
 def _wrong_language(text: str, what: str, source: str) -> Rejection | None:

@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from hoofbeat.benchmarks.evidence import find_quote
 from hoofbeat.corpus.facets import year_of
 from hoofbeat.corpus.filters.rarity import RarityLimits
 from hoofbeat.corpus.roles import CASE_ROLES, Role
@@ -23,6 +22,7 @@ from hoofbeat.recipes.cases.distraction import (
     distraction_table,
     giving_away,
     listed,
+    without_person,
 )
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.guards.leaks import find_leaks
@@ -42,8 +42,9 @@ __all__ = ["RECIPE", "OgcareSettings"]
 
 Values = Callable[[Item, Workshop], dict[str, object]]
 Read = Callable[[Item, dict[str, Any], Workshop], Outcome]
+_QUESTION = {"written": "ogcare-question", "facts": "ogcare-ask"}
+_CORE = "ogcare-core"
 CRITERIA = ("medical alignment", "need for expertise")
-_LEAST_FACT = 3  # words: fewer are a heading or a name, and state nothing
 _BESIDE = 400  # characters kept free for a step and the fences
 _HIDDEN = {
     "significance": {"back"},
@@ -82,9 +83,6 @@ class OgcareSettings(Settings, frozen=True, kw_only=True):
         "not retracted; not promotional"
     )
     sample: Annotated[int, Meta(description="Reports to draw from those left; 0 takes all.", ge=0)] = 1500
-    quote_match: Annotated[
-        float, Meta(description="How alike a fact of the core and its context must be.", gt=0, le=1)
-    ] = 0.9
     unfound: Annotated[
         int, Meta(description="Entries of a list that may point at or quote what is not there; they are dropped.", ge=0)
     ] = 0
@@ -92,6 +90,10 @@ class OgcareSettings(Settings, frozen=True, kw_only=True):
     reason_words: Annotated[int, Meta(description="Most words of a significance or a limitation.", ge=1)] = 80
     least_events: Annotated[int, Meta(description="Fewest events before the decisive step.", ge=1)] = 2
     least_limitations: Annotated[int, Meta(description="Fewest reasons against standard care.", ge=0)] = 1
+    context: Annotated[
+        Literal["written", "facts"],
+        Meta(description="Whether a model writes the context, or it is the facts before the step, word for word."),
+    ] = "written"
     least_words: Annotated[int, Meta(description="Fewest words of a context.", ge=1)] = 40
     most_words: Annotated[int, Meta(description="Most words of a context.", ge=1)] = 400
     question_words: Annotated[int, Meta(description="Most words of a question.", ge=1)] = 60
@@ -128,8 +130,8 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
         _extract("significance", _significance, title=lambda item, shop: _report(item, shop).title or "(none)"),
         _extract("timeline", _timeline, step=lambda item, _: item["step"]),
         _extract("limitations", _limitations, step=lambda item, _: item["step"]),
-        ask("question", "ogcare-question", values=_question_values, read=_question),
-        ask("core", "ogcare-core", values=_of("context", "question", "answer"), read=_core),
+        ask("question", _QUESTION[s.context], values=_question_values, read=_question),
+        ask("core", _CORE, values=_core_values, read=_core),
         ask("verify", "ogcare-verify", values=_of("significance", "context", "question", "answer"), read=_verify),
         *(distraction_steps(_leak) if s.distraction else ()),
         label_step("specialty", "ogcare"),
@@ -244,22 +246,33 @@ def _of(*names: str) -> Values:
     return lambda item, _shop: {name: item[name] for name in names}
 
 
-def _question_values(item: Item, shop: Workshop) -> dict[str, object]:
+def _ruled_out(item: Item, shop: Workshop) -> list[str]:
+    """What ruled standard care out, in words that do not give the step away: the report's own where they can be had."""
     telling = shop.settings.leak_share
     told = ((each["quote"], each["limitation"]) for each in item["limitations"])
     silent = ([text for text in texts if not giving_away(text, item["step"], share=telling)] for texts in told)
-    limits = [texts[0] for texts in silent if texts]
-    return {
-        "significance": item["significance"],
-        "step": item["step"],
-        "facts": listed(item["facts"]),
-        "limitations": listed(limits) or "(none)",
-    }
+    return [texts[0] for texts in silent if texts]
+
+
+def _question_values(item: Item, shop: Workshop) -> dict[str, object]:
+    values = {"step": item["step"], "facts": listed(item["facts"])}
+    if shop.settings.context == "written":
+        limits = listed(_ruled_out(item, shop)) or "(none)"
+        values |= {"significance": item["significance"], "limitations": limits}
+    return values
+
+
+def _facts_told(item: Item, shop: Workshop) -> str:
+    """The facts before the step as they stand in the report, then what ruled standard care out, if not among them."""
+    facts = " ".join(item["facts"])
+    limits = [limit for limit in _ruled_out(item, shop) if limit not in facts]
+    return "\n\n".join(filter(None, (facts, " ".join(limits))))
 
 
 def _question(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
     s, source = shop.settings, _report(item, shop).text
-    context, question, answer = str(value["context"]).strip(), _line(value["question"]), _line(value["answer"])
+    context = str(value["context"]).strip() if s.context == "written" else _facts_told(item, shop)
+    question, answer = _line(value["question"]), _line(value["answer"])
     for what, text, most in (
         ("answer", answer, s.answer_words),
         ("context", context, s.most_words),
@@ -293,21 +306,23 @@ def _leak(item: Item, text: str, shop: Workshop) -> Rejection | None:
     return None
 
 
-def _core(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+def _core_shown(item: Item, shop: Workshop) -> tuple[list[Span], str]:
+    """The sentences of the context, and the numbered lines."""
     context = Document(id=item.id, title="", text=item["context"])
-    found: list[str] = []
-    missing: list[str] = []
-    for fact in map(_line, value["core"]):
-        place = find_quote(context, fact, least=shop.settings.quote_match)
-        if place is None or len(fact.split()) < _LEAST_FACT:
-            missing.append(fact)
-        else:
-            found.extend(span.quote for span in place.spans)
-    if len(missing) > shop.settings.unfound:
-        return Rejection(reason="a fact of the core is not a statement of the context", details=missing[0])
-    if not found:
-        return Rejection(reason="no fact of the context leads to the answer")
-    return item.put(core=list(dict.fromkeys(found)))
+    beside = len(item["question"]) + len(item["answer"]) + _BESIDE
+    return numbered(context, shop, load_prompt(_CORE), beside=beside)
+
+
+def _core_values(item: Item, shop: Workshop) -> dict[str, object]:
+    return {"context": _core_shown(item, shop)[1], "question": item["question"], "answer": item["answer"]}
+
+
+def _core(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+    found = pointed(value["core"], _core_shown(item, shop)[0], "core", tolerated=shop.settings.unfound)
+    if isinstance(found, Rejection):
+        return found
+    core = [without_person(_line(span.quote)) for span in found]
+    return item.put(core=list(dict.fromkeys(core)))
 
 
 def _verify(item: Item, value: dict[str, Any], _shop: Workshop) -> Outcome:

@@ -76,6 +76,10 @@ class R2medSettings(Settings, frozen=True, kw_only=True):
         Literal["rule", "model"],
         Meta(description="Who cuts a case to its presentation: rules alone, or a model besides."),
     ] = "rule"
+    sharing: Annotated[
+        Literal["same", "kinds"],
+        Meta(description="Whether cases share a diagnosis only where it is the same, or also where one is a kind."),
+    ] = "same"
     least_group: Annotated[int, Meta(description="Fewest cases of one diagnosis.", ge=2)] = 2
     compared_names: Annotated[
         int, Meta(description="Most diagnoses that share a word and are compared with each other for it.", ge=2)
@@ -182,7 +186,11 @@ def _case_steps(s: R2medSettings, shelf: Shelf) -> list[RecipeStep]:
         take_stem("case"),
         name_diagnosis("diagnosis", most_words=s.diagnosis_words, least=s.quote_match),
         group_cases(
-            "shared diagnosis", least=s.least_group, vocabularies=s.vocabularies, most_together=s.compared_names
+            "shared diagnosis",
+            least=s.least_group,
+            vocabularies=s.vocabularies,
+            most_together=s.compared_names,
+            kinds=s.sharing == "kinds",
         ),
         cut_leaks("cut at the diagnosis", s.vocabularies),
         *([cut_giveaway("cut at giveaways", least=s.quote_match)] if s.cutting == "model" else []),

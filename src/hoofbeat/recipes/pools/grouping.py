@@ -42,13 +42,18 @@ def groups_of(names: Sequence[str], vocabularies: Sequence[Vocabulary] = ()) -> 
 
 
 def group_names(
-    names: Sequence[str], vocabularies: Sequence[Vocabulary] = (), *, most_together: int = MOST_TOGETHER
+    names: Sequence[str],
+    vocabularies: Sequence[Vocabulary] = (),
+    *,
+    most_together: int = MOST_TOGETHER,
+    kinds: bool = False,
 ) -> Groups:
     """Names of one condition put together.
 
     Two names are of one condition when their words, their code or their abbreviation are the same. A wider condition
-    and a kind of it are two: whoever has a carcinoma need not have a carcinoma of the liver. Equal names are one at
-    once, however many there are; `most_together` limits what is compared because of a shared word or initials.
+    and a kind of it are two: whoever has a carcinoma need not have a carcinoma of the liver. With `kinds` they are
+    one where the kind's name ends as the wider one's: acute appendicitis goes with appendicitis. Equal names are one
+    at once, however many there are; `most_together` limits what is compared because of a shared word or initials.
     """
     first_of: dict[tuple[str, ...], int] = {}
     parent = [first_of.setdefault(tuple(tokens(name).forms), place) for place, name in enumerate(names)]
@@ -63,7 +68,7 @@ def group_names(
         if root(one) == root(other):
             return True
         why = same(names[one], names[other], vocabularies)
-        if not why or why.startswith(_VAGUE):
+        if not why or (why.startswith(_VAGUE) and not (kinds and _ends_alike(names[one], names[other]))):
             return False
         first, second = sorted((root(one), root(other)))
         parent[second] = first
@@ -84,6 +89,12 @@ def group_names(
         else:
             skipped[key] = len(together)
     return Groups([root(place) for place in range(len(names))], len(first_of), skipped)
+
+
+def _ends_alike(one: str, other: str) -> bool:
+    """Whether the shorter of two names is the end of the longer one, but for inflection."""
+    short, long = sorted((list(filter(None, tokens(name).forms)) for name in (one, other)), key=len)
+    return bool(short) and long[-len(short) :] == short
 
 
 def _new_pairs(together: Sequence[int], seen: set[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -115,16 +126,17 @@ def _keys(name: str, vocabularies: Sequence[Vocabulary]) -> Iterator[tuple[bool,
 
 
 def group_cases(
-    name: str, *, least: int, vocabularies: Sequence[str], most_together: int = MOST_TOGETHER
+    name: str, *, least: int, vocabularies: Sequence[str], most_together: int = MOST_TOGETHER, kinds: bool = False
 ) -> RecipeStep:
     """Put cases of one diagnosis together (`group`, `fellows`); one that has too few fellows is turned away.
 
-    Metrics say how many diagnoses there are, and by which words too many share they were not compared.
+    With `kinds`, a condition and its kinds are together, too. Metrics say how many diagnoses there are, and by which
+    words too many share they were not compared.
     """
 
     def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
         known = [shop.vocabulary(each) for each in vocabularies]
-        found = group_names([str(item["diagnosis"]) for item in items], known, most_together=most_together)
+        found = group_names([str(item["diagnosis"]) for item in items], known, most_together=most_together, kinds=kinds)
         numbers = found.numbers
         shop.metrics[name] = {
             "names": found.names,
