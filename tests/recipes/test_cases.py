@@ -61,6 +61,12 @@ def test_a_word_that_too_many_share_is_not_compared_and_is_said() -> None:
     assert group_names(names, most_together=4).skipped == {}
 
 
+def test_a_kind_goes_with_the_wider_condition_only_when_told_and_when_it_ends_alike() -> None:
+    names = ["Appendicitis", "acute ruptured appendicitis", "appendicitis of the stump", "rhabdomyolysis-induced AKI"]
+    assert group_names(names).numbers == [0, 1, 2, 3]
+    assert group_names(names, kinds=True).numbers == [0, 0, 2, 3]
+
+
 class _Codes:
     """A vocabulary that knows many names under one code."""
 

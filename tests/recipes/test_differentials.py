@@ -55,7 +55,7 @@ START = Item(id="d", documents=("d",))
 KNOWN = START.put(diagnosis="Adult-onset Still disease", synonyms=["AOSD"], stem=CASE[:120], alternatives=[])
 
 
-def _run(tmp_path: Path, step: RecipeStep, item: Item, said: object) -> Outcome:
+def _run(tmp_path: Path, step: RecipeStep, item: Item, said: object, report: Document = REPORT) -> Outcome:
     def says(_name: str, request: ChatRequest) -> object:
         asked.append(user_text(request))
         return said
@@ -63,7 +63,7 @@ def _run(tmp_path: Path, step: RecipeStep, item: Item, said: object) -> Outcome:
     asked: list[str] = []
     folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
     folder.mkdir()
-    with a_workshop(folder, [REPORT], Settings(), says) as shop:
+    with a_workshop(folder, [report], Settings(), says) as shop:
         (outcome,) = step.run([item], shop)
     return outcome
 
@@ -114,6 +114,7 @@ def test_the_diagnosis_is_proven_and_everyday_synonyms_are_left_out(tmp_path: Pa
         ("Unknown", "the report comes to no diagnosis"),
         ("Pneumonia, sepsis and anemia", "several diagnoses in place of one"),
         ("XQZ", "the diagnosis is an abbreviation that nothing explains"),
+        ("Pediatric surgery", "the diagnosis names a procedure or treatment, not a disease"),
     ],
 )
 def test_what_is_not_one_diagnosis_is_turned_away(tmp_path: Path, diagnosis: str, reason: str) -> None:
@@ -121,6 +122,32 @@ def test_what_is_not_one_diagnosis_is_turned_away(tmp_path: Path, diagnosis: str
     outcome = _run(tmp_path, name_diagnosis("d", most_words=15, least=0.9), START, said)
     assert isinstance(outcome, Rejection)
     assert outcome.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("sentence", "quote", "proof"),
+    [
+        ("The biopsy confirmed tuberculosis.", "had fever and a rash", "The biopsy confirmed tuberculosis."),
+        ("The biopsy confirmed tuberculosis.", "words of its own", "a quote for the diagnosis is not in the source"),
+        ("We suspected tuberculosis. Culture proved tuberculosis.", "We suspected tuberculosis", "Culture proved "),
+        ("She had a history of tuberculosis.", "a history of tuberculosis", "the quote tells of an old diagnosis"),
+        ("We suspected tuberculosis.", "We suspected tuberculosis", "the quote only suspects the diagnosis"),
+        ("It was no tuberculosis.", "had fever and a rash", "the quote for the diagnosis does not name it"),
+        ("It may be tuberculosis.", "had fever and a rash", "the quote for the diagnosis does not name it"),
+    ],
+)
+def test_a_quote_that_proves_nothing_gives_way_to_the_sentence_that_does(
+    tmp_path: Path, sentence: str, quote: str, proof: str
+) -> None:
+    text = f"An invented woman had fever and a rash. {sentence} She was treated."
+    case = Section(heading="", level=1, start=0, body=0, end=len(text), role="case")
+    report = Document(id="d", title="Fever (invented)", text=text, sections=(case,))
+    said = {"quote": quote, "diagnosis": "Tuberculosis", "synonyms": []}
+    outcome = _run(tmp_path, name_diagnosis("d", most_words=15, least=0.9), START, said, report)
+    if isinstance(outcome, Rejection):
+        assert outcome.reason == proof
+    else:
+        assert _kept(outcome).evidence[0].quote.startswith(proof)
 
 
 def test_a_short_form_is_written_out_as_the_report_has_it(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hoofbeat.recipes.cases.distraction import (
     demographics,
     giving_away,
     telling_words,
+    without_person,
 )
 from hoofbeat.recipes.guards.numerals import new_numbers, numbers
 
@@ -136,3 +137,19 @@ def test_telling_words_give_a_step_away() -> None:
     assert giving_away(text, "intralesional cidofovir", share=0.75) == text[15:]
     assert giving_away("An injection was refused.", "intralesional cidofovir injection", share=0.75) == ""
     assert giving_away(text, "the treatment", share=0.5) == ""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fact"),
+    [
+        ("A 66-year-old man presented with fever and jaundice.", "presented with fever and jaundice."),
+        (
+            "Surgery was ruled out because of portal hypertension.",
+            "Surgery was ruled out because of portal hypertension.",
+        ),
+        ("A 42-year-old woman was seen.", "A 42-year-old woman was seen."),
+        ("", ""),
+    ],
+)
+def test_a_fact_is_told_without_the_person_it_begins_with(sentence: str, fact: str) -> None:
+    assert without_person(sentence) == fact

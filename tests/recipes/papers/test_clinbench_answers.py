@@ -64,7 +64,7 @@ def test_a_sound_answer_passes(tmp_path: Path, cases: Corpus) -> None:
             _diagnosis(quote="The patient had Whipple disease all along"),
             "a quote for the diagnosis is not in the source",
         ),
-        (_diagnosis(quote="six years"), "the quote for the diagnosis does not name it"),
+        (_diagnosis(quote="six years", diagnosis="Amyloidosis"), "the quote for the diagnosis does not name it"),
         (
             _diagnosis(diagnosis="Der Patient hat eine Erkrankung, die man nach langer Suche als Morbus Whipple kennt"),
             "the diagnosis is in another language than its source",

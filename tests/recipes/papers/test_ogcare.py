@@ -285,3 +285,14 @@ def test_pointers_to_figures_and_references_do_not_reach_the_writer(tmp_path: Pa
     artefact = build_one(tmp_path, says(), msgspec.structs.replace(REPORT, text=text))
     (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
     assert item["facts"][0].endswith("in the left flank for 6 weeks.")
+
+
+def test_a_context_can_be_the_facts_word_for_word(tmp_path: Path) -> None:
+    artefact = build_one(tmp_path, altered("ogcare-core", core=[1, 4]), context="facts", distraction=False)
+    (question,) = Benchmark(artefact).questions
+    told, limits = question.context.split("\n\n")
+    for sentence in (*told.split(". "), limits):
+        assert sentence.rstrip(".") in " ".join(REPORT.text.split())
+    assert "septal occluder" not in question.context
+    assert "washed away twice" in limits
+    assert question.answer == GOOD["ogcare-ask"]["answer"]

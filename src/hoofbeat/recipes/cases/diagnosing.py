@@ -20,7 +20,7 @@ from hoofbeat.corpus.vocabularies.words import content_forms, word_lists
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.diagnoses import not_one_diagnosis, other_names, written_out
 from hoofbeat.recipes.cases.options import plain_option
-from hoofbeat.recipes.cases.redacting import find_made, is_provisional, is_suspected, redact
+from hoofbeat.recipes.cases.redacting import find_made, is_old, is_provisional, is_suspected, redact
 from hoofbeat.recipes.cases.stems import cut_before, spans_of, stem_place, trim_treatment, with_stem
 from hoofbeat.recipes.guards.leaks import Leak, find_leaks
 from hoofbeat.recipes.guards.quoting import prove
@@ -44,8 +44,8 @@ _SHORTEST_SYNONYM = 6
 def name_diagnosis(name: str, *, most_words: int, least: float, shared: float = LEAST_SHARED) -> RecipeStep:
     """Ask for the final diagnosis: one disease. The quote must stand in the source and have a share of its words.
 
-    A quote that does not, or that only suspects the disease, is replaced by the first sentence in which the report says
-    that this diagnosis was made; where there is none, the item is turned away for its quote.
+    One that stands there but does not name the disease, only suspects it or tells an old one, gives way to the first
+    sentence in which the report says that this diagnosis was made; where there is none, the item is turned away.
     """
 
     def values(item: Item, shop: Workshop) -> dict[str, object]:
@@ -61,24 +61,27 @@ def name_diagnosis(name: str, *, most_words: int, least: float, shared: float = 
         if wrong := not_one_diagnosis(diagnosis, document, shop, most_words=most_words):
             return wrong
         synonyms = [each for each in other_names(value["synonyms"], diagnosis, document) if not _everyday(each)]
-        proven: Item | Rejection = prove(item, document, [quote], "diagnosis", least=least)
-        if isinstance(proven, Item) and (wrong := _no_proof(quote, diagnosis, document, shared)):
-            proven = wrong
-        if isinstance(proven, Rejection) and (place := _made_at(document, diagnosis, synonyms)):
-            proven, quote = item.proven(place), place.quote
+        proven = prove(item, document, [quote], "diagnosis", least=least)
         if isinstance(proven, Rejection):
             return proven
+        if wrong := _no_proof(quote, diagnosis, document, shared):
+            place = _made_at(document, diagnosis, synonyms)
+            if place is None:
+                return wrong
+            proven, quote = item.proven(place), place.quote
         return proven.put(diagnosis=diagnosis, diagnosis_quote=quote, synonyms=synonyms)
 
     return ask(name, NAMING, values=values, read=read)
 
 
 def _no_proof(quote: str, diagnosis: str, document: Document, shared: float) -> Rejection | None:
-    """Why words that stand in the source prove no diagnosis: they do not name it, or only suspect it."""
+    """Why words of the source prove no diagnosis: they do not name it, only suspect it, or tell an old one."""
     if not names(quote, diagnosis, document, shared=shared):
         return Rejection(reason="the quote for the diagnosis does not name it", details=f"{diagnosis}: {quote}")
     if is_provisional(quote) or is_suspected(quote):
         return Rejection(reason="the quote only suspects the diagnosis", details=f"{diagnosis}: {quote}")
+    if is_old(quote):
+        return Rejection(reason="the quote tells of an old diagnosis", details=f"{diagnosis}: {quote}")
     return None
 
 

@@ -18,6 +18,8 @@ from hoofbeat.recipes.cases.diagnosing import LEAST_SHARED, names
 from hoofbeat.recipes.cases.options import CORRECT, merge_options, plain_option, shuffled
 from hoofbeat.recipes.cases.stems import names_test
 from hoofbeat.recipes.guards.checks import sound
+from hoofbeat.recipes.guards.deeds import names_deed, names_measure
+from hoofbeat.recipes.guards.organisms import names_organism
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, Schema, ask, check
 from hoofbeat.recipes.workshop import Workshop
@@ -246,9 +248,15 @@ def _unfit(text: str, source: str, most_words: int) -> str:
 
 
 def _no_disease(text: str, shop: Workshop, vocabularies: Sequence[str]) -> str:
-    """Why a wrong option names no disease: it names an examination, or ICD-10-CM has it among signs and symptoms."""
-    if names_test(text):
-        return "names an examination"
+    """Why a wrong option names no disease but something done, measured or caught; ICD-10-CM knows symptoms."""
+    for is_it, what in (
+        (names_test, "an examination"),
+        (names_deed, "a procedure or treatment"),
+        (names_measure, "a measured value"),
+        (names_organism, "an organism"),
+    ):
+        if is_it(text):
+            return f"names {what}"
     found = shop.vocabulary(_ICD).lookup(text) if _ICD in vocabularies else []
     return "names a symptom" if found and found[0].code.startswith(_SYMPTOMS) else ""
 

@@ -25,6 +25,7 @@ __all__ = [
     "cut_after_diagnosis",
     "drop_empty_headings",
     "find_made",
+    "is_old",
     "is_provisional",
     "is_suspected",
     "last_said_made",
@@ -55,6 +56,7 @@ class _Rules(Struct, frozen=True):
     clause: re.Pattern[str]
     turned_round: re.Pattern[str]
     suspected: re.Pattern[str]
+    old: re.Pattern[str]
 
 
 @cache
@@ -73,6 +75,7 @@ def _rules() -> _Rules:
         clause=re.compile(data["clause"], re.IGNORECASE),
         turned_round=re.compile(data["turned_round"], re.IGNORECASE),
         suspected=re.compile(data["suspected"], re.IGNORECASE),
+        old=re.compile(data["old"], re.IGNORECASE),
     )
 
 
@@ -220,6 +223,11 @@ def last_said_made(sentence: str, before: int) -> int | None:
     if last is None or rules.turned_round.search(sentence[: last.start()]):
         return None
     return last.end()
+
+
+def is_old(quote: str) -> bool:
+    """Whether these words tell of a diagnosis that was made before the illness a case is about."""
+    return bool(_rules().old.search(quote))
 
 
 def is_suspected(quote: str) -> bool:

@@ -59,7 +59,7 @@ def sound(text: str, *, what: str, source: str = "", most_words: int = 0) -> Rej
     for pattern in _patterns().leftovers:
         if found := pattern.search(read):
             return Rejection(reason=f"the {what} holds leftovers of a template or a chat", details=_shown(read, found))
-    return _repeats(read, what) or _wrong_language(text, what, source)
+    return _wrong_language(text, what, source) or _repeats(read, what)
 
 
 def _repeats(text: str, what: str) -> Rejection | None:

@@ -21,7 +21,7 @@ __all__ = ["names_organism", "place_of", "same_infection"]
 
 _SPECIES = re.compile(r"^[a-z]{4,}(?:ae?|ii?|is|us|um|ens|ans|es?|ix|er|or)$")
 _AGENT = re.compile(r"(?:virus|cov)$")
-_SHORT_GENUS = re.compile(r"^\s*[A-Z]\.\s*(?=[a-z])")
+_SHORT_GENUS = re.compile(r"^\s*[A-Z](?:\.\s*|\s+)(?=[a-z])")
 _BRACKET = re.compile(r"[(\[][^()\[\]]*[)\]]")
 
 
@@ -29,6 +29,7 @@ class _Lists(Struct, frozen=True, forbid_unknown_fields=True):
     genera: str
     species: frozenset[str]
     strains: frozenset[str]
+    acronyms: frozenset[str]
     places: dict[str, str]
 
 
@@ -43,8 +44,10 @@ def _genera() -> frozenset[str]:
 
 
 def names_organism(text: str) -> bool:
-    """Whether a name is that of an organism and of nothing that it does: Listeria monocytogenes, K. pneumoniae."""
+    """Whether a name is that of an organism, not of what it does: Listeria monocytogenes, K. pneumoniae, MRSA."""
     bare = _BRACKET.sub(" ", text)
+    if bare.strip() in _lists().acronyms:
+        return True
     short = _SHORT_GENUS.match(bare)
     bare = bare[short.end() :] if short else bare
     words = [word for word in re.findall(r"[^\W_]+", bare.lower()) if word not in _lists().strains]
