@@ -1,46 +1,55 @@
 """A chat endpoint that does nothing but answer, as fast as Python allows: the client under test must be the slow part.
 
 A hand-written HTTP/1.1 server on `asyncio.Protocol`: it finds each request's end by Content-Length and writes one
-canned completion. `GET` answers with its own CPU seconds so far. Prints its port and serves until killed.
+canned completion: a judgment, or to a model whose name begins with `answering` a meaningless answer of its own. To one
+that begins with `judging`, two of five judgments say mismatch; which, the request's checksum decides. `GET` answers
+with its own CPU seconds so far. Prints its port and serves until killed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import random
+import re
 import sys
 import time
+import zlib
+from functools import cache
 
 __all__ = ["COMPLETION"]
 
-COMPLETION = json.dumps(
-    {
-        "id": "chatcmpl-8f2c1d0b7a6e4f5d9c3b",
-        "object": "chat.completion",
-        "created": 1760000000,
-        "model": "stub",
-        "choices": [
-            {
-                "index": 0,
-                "message": {
-                    "role": "assistant",
-                    "content": json.dumps(
-                        {
-                            "reason": "Both recommend plasma exchange before surgery; the order of steps and the "
-                            "wording differ, which does not change what the physician would do next for this patient.",
-                            "label": "equivalent",
-                        }
-                    ),
-                    "refusal": None,
-                },
-                "logprobs": None,
-                "finish_reason": "stop",
-            }
-        ],
-        "usage": {"prompt_tokens": 412, "completion_tokens": 46, "total_tokens": 458},
-        "system_fingerprint": "fp_stub",
-    }
-).encode()
+_REASON = (
+    "Both recommend plasma exchange before surgery; the order of steps and the wording differ, which does not change "
+    "what the physician would do next for this patient."
+)
+_SYLLABLES = ("ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu")
+_ANSWERS = 2048
+_PLACE = "#" * 8
+
+
+def _completion(content: str) -> bytes:
+    return json.dumps(
+        {
+            "id": "chatcmpl-8f2c1d0b7a6e4f5d9c3b",
+            "object": "chat.completion",
+            "created": 1760000000,
+            "model": "stub",
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": content, "refusal": None},
+                    "logprobs": None,
+                    "finish_reason": "stop",
+                }
+            ],
+            "usage": {"prompt_tokens": 412, "completion_tokens": 46, "total_tokens": 458},
+            "system_fingerprint": "fp_stub",
+        }
+    ).encode()
+
+
+COMPLETION = _completion(json.dumps({"reason": _REASON, "label": "equivalent"}))
 
 
 def _response(body: bytes) -> bytes:
@@ -49,6 +58,27 @@ def _response(body: bytes) -> bytes:
 
 
 _CANNED = _response(COMPLETION)
+_MISMATCH = _response(_completion(json.dumps({"reason": _REASON, "label": "mismatch"})))
+_ANSWERING = re.compile(rb'"model": ?"answering')
+_JUDGING = re.compile(rb'"model": ?"judging')
+
+
+@cache
+def _invented(number: int) -> tuple[bytes, bytes]:
+    """One of the plain answers, some 500 characters of words that mean nothing, around the place of a number."""
+    rng = random.Random(number)
+    words = ("".join(rng.choices(_SYLLABLES, k=rng.randint(1, 4))) for _ in range(90))
+    before, _, after = _response(_completion(f"{_PLACE} {' '.join(words)}.")).partition(_PLACE.encode())
+    return before, after
+
+
+def _answer_to(request: bytes) -> bytes:
+    if not request.startswith(b"POST"):
+        return _response(str(time.process_time()).encode())
+    if _ANSWERING.search(request):
+        checksum = zlib.crc32(request)
+        return (b"%08x" % checksum).join(_invented(checksum % _ANSWERS))
+    return _MISMATCH if _JUDGING.search(request) and zlib.crc32(request) % 5 < 2 else _CANNED
 
 
 class _Stub(asyncio.Protocol):
@@ -73,7 +103,7 @@ class _Stub(asyncio.Protocol):
                 length = int(self._buffer[at + 15 : end].split(b"\r\n", 1)[0])
             if len(self._buffer) < end + 4 + length:
                 return
-            answer = _CANNED if self._buffer[:4] == b"POST" else _response(str(time.process_time()).encode())
+            answer = _answer_to(self._buffer[: end + 4 + length])
             self._buffer = self._buffer[end + 4 + length :]
             self._transport.write(answer)
 

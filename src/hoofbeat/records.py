@@ -51,6 +51,7 @@ FailureKind = Literal[
     "unreadable",  # output that can't be read as what was asked for, after one repair
     "unsupported",  # the model can't do this (images, log-probabilities, ...)
     "input",  # nothing to call the model with: the stage before failed
+    "no-majority",  # several judges voted, and no label has more than half of the votes
 ]
 
 
@@ -265,6 +266,7 @@ class Vote(Struct, frozen=True, kw_only=True, omit_defaults=True):
     judge: str
     label: str = ""
     secondary: str = ""
+    score: float | None = None
     reasoning: str = ""
     failure: Failure | None = None
     calls: tuple[str, ...] = ()

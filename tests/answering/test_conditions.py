@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+from contextlib import suppress
 
-from hoofbeat.answering import Condition, parse_condition
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hoofbeat.answering import PROTOCOLS, Condition, parse_condition
+from hoofbeat.answering.conditions import AgentOptions
 from hoofbeat.errors import UsageError
 
 
-@pytest.mark.parametrize("name", ["closed", "oracle"])
+@pytest.mark.parametrize("name", ["closed", "oracle", "images"])
 def test_words_without_a_retriever(name: str) -> None:
     assert parse_condition(f"  {name} ") == Condition(name=name)
+    assert parse_condition(name).kind == name
 
 
 @pytest.mark.parametrize(
@@ -25,23 +31,92 @@ def test_words_without_a_retriever(name: str) -> None:
 )
 def test_a_retriever_line_with_a_number(text: str, line: str, top: int) -> None:
     assert parse_condition(text) == Condition(name=f"{line} @{top}", line=line, top=top)
+    whole = parse_condition(f"{text.strip()}  documents")
+    assert whole == Condition(name=f"{line} @{top} documents", line=line, top=top, whole=True)
+    assert whole.kind == parse_condition(text).kind == "retrieved"
 
 
-def test_a_condition_reads_as_it_writes_itself() -> None:
-    parsed = parse_condition("bm25 + dense@03")
+@pytest.mark.parametrize(
+    ("text", "name", "percent", "sentences"),
+    [
+        ("first 20%", "first 20%", 20, False),
+        ("first  05 %", "first 5%", 5, False),
+        ("first 100% of tokens", "first 100%", 100, False),
+        ("first 40% of sentences", "first 40% of sentences", 40, True),
+    ],
+)
+def test_the_first_part_of_a_case(text: str, name: str, percent: int, sentences: bool) -> None:
+    found = parse_condition(text)
+    assert (found.name, found.percent, found.sentences, found.kind) == (name, percent, sentences, "first")
+    assert not found.needs_corpus
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "line", "options"),
+    [
+        ("agent", "agent", "bm25", AgentOptions()),
+        ("agent over bm25", "agent", "bm25", AgentOptions()),
+        ("agent over bm25 + dense", "agent over bm25 + dense", "bm25 + dense", AgentOptions()),
+        ("agent[turns=4] over dense", "agent[turns=4] over dense", "dense", AgentOptions(turns=4)),
+        ("agent[ turns = 5 ]", "agent", "bm25", AgentOptions()),
+        (
+            "agent[exclude=source, top=3,reads=99,tokens=512,condense=no]",
+            "agent[top=3,reads=99,tokens=512,condense=no,exclude=source]",
+            "bm25",
+            AgentOptions(top=3, reads=99, tokens=512, condense="no", exclude="source"),
+        ),
+    ],
+)
+def test_an_agent_over_a_line(text: str, name: str, line: str, options: AgentOptions) -> None:
+    found = parse_condition(text)
+    assert (found.name, found.line, found.agent, found.kind) == (name, line, options, "agent")
+
+
+@pytest.mark.parametrize("base", ["closed", "first 20%", "bm25[k1=1.5,b=0.5] @3", "oracle", "bm25 @3 documents"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_protocol_ends_the_name(base: str, protocol: str) -> None:
+    found = parse_condition(f"{base} ,{protocol}")
+    assert found.base == base
+    assert found.name == (base if protocol == "free" else f"{base}, {protocol}")
+    assert found.protocol == ("" if protocol == "free" else protocol)
+    assert parse_condition(base).protocol is None
+    assert parse_condition(base).by(found.protocol) == found
+
+
+def test_a_protocol_replaces_another() -> None:
+    assert parse_condition("closed, letter").by("likelihood/byte").name == "closed, likelihood/byte"
+    assert parse_condition("closed, likelihood/byte").by("").name == "closed"
+
+
+@pytest.mark.parametrize("text", ["agent, likelihood", "images, likelihood/byte"])
+def test_what_can_not_be_measured_is_said(text: str) -> None:
+    with pytest.raises(UsageError, match="option likelihood"):
+        parse_condition(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["closed", "bm25 + dense@03", "first 7% of sentences, letter", "agent[exclude=source,turns=2] over dense, letter"],
+)
+def test_a_condition_reads_as_it_writes_itself(text: str) -> None:
+    parsed = parse_condition(text)
     assert parse_condition(parsed.name) == parsed
 
 
-def test_only_closed_needs_no_documents() -> None:
-    needs = {text: parse_condition(text).needs_corpus for text in ("closed", "oracle", "bm25 @3")}
-    assert needs == {"closed": False, "oracle": True, "bm25 @3": True}
+def test_only_what_shows_documents_needs_them() -> None:
+    texts = ("closed", "images", "first 20%", "oracle", "bm25 @3", "agent")
+    needs = {text: parse_condition(text).needs_corpus for text in texts}
+    assert [text for text in texts if needs[text]] == ["oracle", "bm25 @3", "agent"]
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *("", " ", "open", "Closed", "bm25", "@3", "bm25 @", "bm25 @three", "bm25 @3 or so"),
-        *("bm25 @0", "bm25 @101", "bm25 @-1", "bm25 @2.5", "bm25 @" + "9" * 5000),
+        *("", " ", "open", "Closed", "bm25", "@3", "bm25 @", "bm25 @three", "bm25 @3 or so", "bm25 @3 document"),
+        *("bm25 @0", "bm25 @101", "bm25 @-1", "bm25 @2.5", "bm25 @" + "9" * 5000, "bm25 @٣٠٠٠"),
+        *("first", "first 0%", "first 101%", "first -3%", "first 20", "first 20% of pages", "first 20% of  "),
+        *("closed, words", ", letter", "closed letter", "letter", "closed, letter, letter", "closed,", "agentx"),
+        *("agent over", "x" * 5000, "closed\x00", "closed\n\nIgnore this, letter"),
     ],
 )
 def test_what_is_no_condition_is_named_with_the_forms_there_are(text: str) -> None:
@@ -49,3 +124,22 @@ def test_what_is_no_condition_is_named_with_the_forms_there_are(text: str) -> No
         parse_condition(text)
     assert repr(text) in caught.value.what
     assert "closed, oracle" in (caught.value.fix or "")
+
+
+@pytest.mark.parametrize(
+    "inside",
+    ["", "turns", "turns=", "turns=0", "turns=51", "turns=1e3", "turns=٣", "turns=3,turns=3", "exclude=all", "x=1"],
+)
+def test_a_wrong_option_of_an_agent_is_named(inside: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_condition(f"agent[{inside}]")
+    assert "is no condition" in caught.value.what
+    assert caught.value.fix
+
+
+@given(st.text(max_size=60) | st.text(alphabet="agent[]=,@% closedirfb25", max_size=60))
+def test_any_text_is_a_condition_or_refused_in_words(text: str) -> None:
+    found = None
+    with suppress(UsageError):
+        found = parse_condition(text)
+    assert found is None or parse_condition(found.name) == found

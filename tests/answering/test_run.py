@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from hoofbeat.answering import Run, answer_all, plan_answers, write_run
 from hoofbeat.answering.run import count_outcomes
-from hoofbeat.errors import ArtefactError
+from hoofbeat.errors import ArtefactError, InputError
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, InputRef
 from tests.models.fault_server import FaultServer
@@ -69,6 +70,31 @@ def test_a_changed_answer_shows(tmp_path: Path) -> None:
     path = artefact.file("answers.jsonl")
     path.write_bytes(path.read_bytes().replace(b"refusal", b"timeout"))
     assert artefact.verify() == ["answers.jsonl has changed since it was written"]
+
+
+def test_answers_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
+    with FaultServer() as server:
+        artefact = a_run(server, tmp_path / "run")
+    run = Run.open(tmp_path / "run")
+    each = run.each_answer()
+    assert next(each).question == "q0"
+    each.close()  # type: ignore[attr-defined]
+    artefact.file("answers.jsonl").write_bytes(b"{")
+    assert len(run.questions) == 4
+    with pytest.raises(InputError, match="not a readable Answer"):
+        _ = run.answers
+
+
+def test_the_page_s_python_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path(__file__).parents[2] / "docs" / "answering.md"
+    [code] = re.findall(r"^```py\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    with FaultServer() as server:
+        a_run(server, tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    assert len(capsys.readouterr().out.splitlines()) == 4
 
 
 def test_another_kind_of_folder_is_refused(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_several_lines_are_compared_on_a_page(beir: Path, tmp_path: Path) -> Non
     again = hoofbeat("compare", "out/01-bm25", "out/02-bm25-b-1-chunk-whole", "--json", folder=tmp_path)
     assert json_of(again)["metrics"] == value["metrics"]
     wrong = hoofbeat("compare", "out/01-bm25", folder=tmp_path, code=2)
-    assert "two rankings or more" in wrong.stderr
+    assert "two folders or more" in wrong.stderr
 
 
 def test_one_line_over_several_sets_has_an_average_over_them(beir: Path, tmp_path: Path) -> None:

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
-import gzip
-import json
-
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.accuracy import Outcome, accuracies, differences, outcomes
+from hoofbeat.findings.accuracy import Outcome, accuracies, comparable, differences, outcomes
 from hoofbeat.records import Answer, Failure, FailureKind, Judgment
-from tests.helpers import shared_data
+from tests.findings.support import sampled, single
 
 
 def answer(
@@ -137,15 +138,88 @@ def test_holm_counts_the_whole_table() -> None:
     assert max(row.p_holm or 0.0 for row in table) == pytest.approx(2 * rest[0])
 
 
-def test_several_samples_have_no_mcnemar() -> None:
-    judged = [
-        judgment("q1", label, condition, sample)
-        for condition in ("a", "b")
-        for sample, label in enumerate(["equivalent", "no"])
+def test_several_samples_have_a_randomisation_test() -> None:
+    rng = np.random.default_rng(5)
+    shares = {condition: rng.integers(0, 4, size=40) for condition in ("a", "b")}
+    rows = [
+        row
+        for condition, rights in shares.items()
+        for number, right in enumerate(rights)
+        for row in sampled({f"q{number:02}": "1" * right + "0" * (3 - right)}, condition=condition)
     ]
-    marked = outcomes([answer("q1", c, s) for c in ("a", "b") for s in (0, 1)], judged)
-    (row,) = differences(marked)
-    assert (row.accuracy_a, row.p, row.p_holm, row.only_a) == (0.5, None, None, None)
+    (found,) = differences(rows)
+    assert (found.only_a, found.only_b) == (None, None)
+    assert found.test == "paired randomisation, 10,000 sign patterns"
+    theirs = stats.permutation_test(
+        (shares["a"] / 3, shares["b"] / 3),
+        lambda a, b: np.mean(a - b),
+        permutation_type="samples",
+        n_resamples=10_000,
+        rng=np.random.default_rng(1),
+    )
+    assert found.p == pytest.approx(theirs.pvalue, abs=0.02)
+    few = differences([row for row in rows if row.question < "q08"])[0]
+    assert few.test.endswith("(all)")
+    exact = stats.permutation_test(
+        (shares["a"][:8] / 3, shares["b"][:8] / 3), lambda a, b: np.mean(a - b), permutation_type="samples"
+    )
+    assert few.p == pytest.approx(exact.pvalue)
+    assert few.p_holm == few.p
+
+
+def test_one_sample_is_named_mcnemar() -> None:
+    (found,) = differences([*results("a", "1101"), *results("b", "1001")])
+    assert found.test == "McNemar, exact"
+
+
+def test_pairs_worth_comparing() -> None:
+    rows = [
+        *single("11", "m", "closed"),
+        *single("11", "m", "oracle"),
+        *single("11", "n", "closed"),
+        *sampled({"elsewhere": "1"}, "n", "oracle"),
+    ]
+    across = (("m", "closed"), ("n", "closed"))
+    within = (("m", "closed"), ("m", "oracle"))
+    assert comparable(rows) == [within, across]
+    assert comparable(rows, "model") == [within]
+    assert comparable(rows, "condition") == [across]
+    found = differences(rows, comparable(rows))
+    assert [(row.a, row.b) for row in found] == [within, across]
+
+
+marks = st.text("10?", min_size=1, max_size=12)
+
+
+@settings(deadline=None)
+@given(st.lists(marks, min_size=2, max_size=4), st.randoms(use_true_random=False))
+def test_differences_know_no_order_and_turn_round(patterns: list[str], random: object) -> None:
+    rows = [row for number, pattern in enumerate(patterns) for row in single(pattern, condition=f"c{number}")]
+    mixed = list(rows)
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    table = differences(rows, samples=40, seed=3)
+    assert table == differences(mixed, samples=40, seed=3)
+    assert accuracies(rows, samples=40) == accuracies(mixed, samples=40)
+    turned = differences(rows, [(row.b, row.a) for row in table], samples=40, seed=3)
+    for row, back in zip(table, turned, strict=True):
+        assert row.paired.difference == pytest.approx(-back.paired.difference)
+        assert row.paired.interval.low == pytest.approx(-back.paired.interval.high)
+        assert (row.p, row.p_holm) == (back.p, back.p_holm)
+        assert 0 < row.p <= row.p_holm <= 1
+        assert -1 <= row.paired.interval.low <= row.paired.interval.high <= 1
+        if row.sensitivity is not None:
+            assert row.sensitivity[0] - 1e-12 <= row.paired.difference <= row.sensitivity[1] + 1e-12
+
+
+def test_drawing_all_systems_together_is_drawing_each_pair() -> None:
+    rng = np.random.default_rng(4)
+    rows = [row for c in "abc" for row in single("".join(rng.choice(["0", "1"], 60)), condition=c)]
+    clusters = {f"q{number:04}": f"d{number % 13:02}" for number in range(60)}
+    table = differences(rows, clusters=clusters, seed=2)
+    for row in table:
+        (alone,) = differences(rows, [(row.a, row.b)], clusters=clusters, seed=2)
+        assert alone.paired.interval.low == pytest.approx(row.paired.interval.low)
+        assert alone.paired.interval.high == pytest.approx(row.paired.interval.high)
 
 
 def test_systems_that_cannot_be_compared() -> None:
@@ -155,19 +229,3 @@ def test_systems_that_cannot_be_compared() -> None:
     other = [Outcome(question="elsewhere", model="m", condition="b", sample=0, correct=True)]
     with pytest.raises(UsageError, match="no question"):
         differences([*rows, *other])
-
-
-def test_real_predictions() -> None:
-    path = shared_data("mcq_predictions.jsonl.gz")
-    with gzip.open(path, "rt") as stream:
-        rows = [json.loads(line) for line in stream]
-    by_key = {(row["model"], f"{row['dataset']}/{row['id']}"): row for row in rows}
-    marked = [
-        Outcome(question=key[1], model=key[0], condition="mcq", sample=0, correct=row["predicted"] == row["answer"])
-        for key, row in by_key.items()
-    ]
-    table = accuracies(marked)
-    assert sum(row.planned for row in table) == len(by_key)
-    for row in table:
-        assert row.bootstrap.low == pytest.approx(row.wilson.low, abs=0.02)
-        assert row.bootstrap.high == pytest.approx(row.wilson.high, abs=0.02)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
@@ -9,7 +11,15 @@ from statsmodels.stats.proportion import proportion_confint
 
 from hoofbeat.errors import UsageError
 from hoofbeat.findings import intervals
-from hoofbeat.findings.intervals import bootstrap_mean, holm, mcnemar_exact, paired_difference, wilson
+from hoofbeat.findings.intervals import (
+    bootstrap_mean,
+    cluster_sums,
+    holm,
+    mcnemar_exact,
+    paired_difference,
+    resampled_sums,
+    wilson,
+)
 
 
 @pytest.mark.parametrize("level", [0.9, 0.95])
@@ -98,3 +108,56 @@ def test_mcnemar_agrees_with_statsmodels(only_a: int, only_b: int) -> None:
 def test_holm_agrees_with_statsmodels(p_values: list[float]) -> None:
     theirs = multipletests(p_values, method="holm")[1].tolist() if p_values else []
     assert holm(p_values) == pytest.approx(theirs)
+
+
+def test_sums_by_cluster_are_sorted_by_label() -> None:
+    values = np.array([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]])
+    assert cluster_sums(values, ["b", "a", "b"]).tolist() == [[2.0, 20.0], [5.0, 50.0]]
+    with pytest.raises(UsageError, match="labels"):
+        cluster_sums(values, ["a"])
+
+
+@pytest.mark.parametrize("cells", [1, 1 << 22])
+def test_columns_are_drawn_alike_whatever_fits_in_memory(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(1).random((40, 1))
+    monkeypatch.setattr(intervals, "_CELLS", cells)
+    drawn = resampled_sums(np.concatenate([values, 3 * values, np.ones((40, 1))], axis=1), samples=200, seed=6)
+    assert drawn.shape == (200, 3)
+    assert drawn[:, 1] == pytest.approx(3 * drawn[:, 0])
+    assert set(drawn[:, 2]) == {40.0}
+    low, high = np.quantile(drawn[:, 0] / 40, [0.025, 0.975])
+    plain = bootstrap_mean(values[:, 0], samples=200, seed=6)
+    assert (plain.low, plain.high) == pytest.approx((low, high))
+
+
+def test_nothing_cannot_be_resampled() -> None:
+    with pytest.raises(UsageError, match="nothing"):
+        resampled_sums(np.empty((0, 2)))
+
+
+@settings(deadline=None)
+@given(st.integers(0, 400), st.integers(0, 400), st.floats(0.5, 0.999))
+def test_wilson_keeps_its_bounds_and_mirrors(successes: int, more: int, level: float) -> None:
+    n = successes + more
+    found, mirrored = wilson(successes, n, level), wilson(more, n, level)
+    assert 0 <= found.low <= found.high <= 1
+    assert found.low == pytest.approx(1 - mirrored.high, abs=1e-12)
+    if n:
+        assert found.low <= successes / n <= found.high
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2000), st.integers(0, 2000))
+def test_mcnemar_is_symmetric_and_a_probability(only_a: int, only_b: int) -> None:
+    assert mcnemar_exact(only_a, only_b) == mcnemar_exact(only_b, only_a)
+    assert 0 <= mcnemar_exact(only_a, only_b) <= 1
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0, 1), max_size=12), st.randoms(use_true_random=False))
+def test_holm_only_raises_and_knows_no_order(p_values: list[float], random: object) -> None:
+    adjusted = holm(p_values)
+    assert all(before <= after <= 1 for before, after in zip(p_values, adjusted, strict=True))
+    order = list(range(len(p_values)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    assert holm(p_values[place] for place in order) == [adjusted[place] for place in order]

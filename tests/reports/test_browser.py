@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +10,15 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from hoofbeat.reports import to_html
+from hoofbeat.findings import Outcome
+from hoofbeat.records import Answer, Judgment, Question
+from hoofbeat.reports import Report, to_html
+from hoofbeat.reports.compared import write_compared
+from hoofbeat.reports.comparisons import compare_answers
+from hoofbeat.reports.page import write_html
+from hoofbeat.reports.sections.answers import answer_key, answers_viewer
 from hoofbeat.store import Artefact
+from tests.reports.answer_runs import chosen, questions, run_of
 from tests.reports.examples import HOSTILE
 from tests.reports.test_page import page_of
 
@@ -101,19 +109,157 @@ def test_report_opens_quietly_and_fits(browser: Browser, report: Artefact, width
 def test_filter_and_anchors(browser: Browser, report: Artefact) -> None:
     opened = Opened(browser, report.path.resolve() / "report.html")
     viewer = opened.page.locator("#judgments-1-viewer")
-    entries = viewer.locator(":scope > details")
+    entries = viewer.locator(".list > details")
     assert entries.count() == 20
     viewer.locator("input").fill("caplacizumab")
-    assert viewer.locator(":scope > details:not([hidden])").count() == 1
+    assert viewer.locator(".list > details:not([hidden])").count() == 1
     assert viewer.locator("output").inner_text() == "1 of 20 shown"
     viewer.locator("input").fill("")
-    viewer.locator("select").select_option("right: oracle")
-    assert 0 < viewer.locator(":scope > details:not([hidden])").count() < 20
+    viewer.locator("select[data-filter=state]").select_option("right")
+    viewer.locator("select[data-filter=system]").select_option("oracle")
+    assert 0 < viewer.locator(".list > details:not([hidden])").count() < 20
     pair = opened.page.locator("#audit-1-q3-p2")
     assert not pair.is_visible()
     opened.page.evaluate("location.hash = '#audit-1-q3-p2'")
     opened.page.wait_for_timeout(100)
     assert pair.is_visible()
+    assert opened.said == []
+    opened.context.close()
+
+
+MANY = 2310
+
+
+@pytest.fixture(scope="module")
+def long_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of more than two thousand questions with two answers each; the last one's texts are hostile."""
+    asked, answers = [], []
+    for number in range(MANY):
+        text = HOSTILE if number == MANY - 1 else f"Invented question {number}: what comes next?"
+        specialty = ("renal", "cardiac", "skin")[number % 3]
+        asked.append(Question(id=f"q{number:05}", text=text, answer="rest", facets={"specialty": specialty}))
+        for model in ("one", "two"):
+            said = HOSTILE if number == MANY - 1 else f"Answer {number} of {model}. zebra{number}{model}"
+            answers.append(Answer(question=f"q{number:05}", model=model, condition="closed", text=said))
+    results = {
+        answer_key(a): Outcome(
+            question=a.question, model=a.model, condition=a.condition, sample=0,
+            correct=None if n % 97 == 0 else n % 7 != 1, unscored="unjudged" if n % 97 == 0 else "",
+        )
+        for n, a in enumerate(answers)
+    }  # fmt: skip
+    judgments = [
+        Judgment(question=a.question, model=a.model, condition=a.condition, judge="j", label="equivalent")
+        for a in answers
+    ]
+    viewer = answers_viewer("p", asked, answers, results, judgments)
+    path = tmp_path_factory.mktemp("long") / "report.html"
+    write_html(Report(title="Long", notice="n", version="1", blocks=(viewer,)), path)
+    return path
+
+
+def shown(opened: Opened) -> str:
+    told = opened.page.locator("output")
+    sync_api.expect(told).to_have_text(re.compile("shown$"))
+    return told.inner_text()
+
+
+def test_a_long_list_is_paged_filtered_and_opened(browser: Browser, long_page: Path) -> None:
+    opened = Opened(browser, long_page)
+    page = opened.page
+    entries = page.locator(".list > details")
+    assert shown(opened) == "2,310 of 2,310 shown"
+    assert entries.count() == 25
+    assert not page.locator(".first").is_visible()
+    page.locator("select[data-filter=state]").select_option("wrong")
+    page.locator("select[data-filter=system]").select_option("two · closed")
+    wrong = [n for n in range(MANY) if (2 * n + 1) % 7 == 1 and (2 * n + 1) % 97]
+    assert shown(opened) == f"{len(wrong)} of 2,310 shown"
+    page.get_by_role("button", name="Last").click()
+    assert page.locator(".at").inner_text() == f"Page {-(-len(wrong) // 25)} of {-(-len(wrong) // 25)}"
+    last = entries.last
+    assert last.locator(".id").inner_text() == f"q{wrong[-1]:05}"
+    last.locator("summary").first.click()
+    last.get_by_text(f"zebra{wrong[-1]}two").wait_for()
+    assert not last.get_by_text(f"zebra{wrong[-1]}one").is_visible()
+    assert "1 other answer is hidden" in last.inner_text()
+    page.locator("select[data-filter=system]").select_option("")
+    page.locator("select[data-filter=state]").select_option("")
+    page.locator("select[data-filter=facet]").select_option("skin")
+    assert shown(opened) == "770 of 2,310 shown"
+    assert opened.said == []
+    assert opened.asked == [long_page.as_uri()]
+    opened.context.close()
+
+
+def test_everything_in_a_long_list_is_searched(browser: Browser, long_page: Path) -> None:
+    opened = Opened(browser, long_page)
+    shown(opened)
+    opened.page.locator("input").fill("zebra2222two")
+    sync_api.expect(opened.page.locator("output")).to_have_text("1 of 2,310 shown")
+    assert opened.page.locator(".list > details .id").inner_text() == "q02222"
+    opened.page.locator("input").fill("no such word")
+    sync_api.expect(opened.page.locator("output")).to_have_text("0 of 2,310 shown")
+    opened.context.close()
+
+
+def test_an_address_leads_to_an_item_on_a_later_page(browser: Browser, long_page: Path) -> None:
+    opened = Opened(browser, long_page)
+    shown(opened)
+    opened.page.locator("input").fill("nothing at all")
+    opened.page.evaluate("location.hash = '#p-q2001'")
+    opened.page.get_by_text("zebra2000two").wait_for()
+    assert opened.page.locator(".at").inner_text() == "Page 81 of 93"
+    opened.context.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_hostile_text_in_a_long_list_stays_text(browser: Browser, long_page: Path, width: int) -> None:
+    opened = Opened(browser, long_page, width=width)
+    shown(opened)
+    assert not opened.overflows()
+    opened.page.get_by_role("button", name="Last").click()
+    last = opened.page.locator(".list > details").last
+    last.locator("summary").first.click()
+    last.locator(".question").wait_for()
+    text = last.inner_text()
+    assert "<script>window.owned=1</script>" in text
+    assert "⟨U+202E⟩gnp.exe" in text
+    assert "\u202e" not in text
+    assert last.locator("script, img, svg, style").count() == 0
+    assert opened.page.evaluate("window.owned") is None
+    assert not opened.overflows()
+    assert opened.said == []
+    assert opened.asked == [long_page.as_uri()]
+    opened.context.close()
+
+
+def test_without_scripts_the_first_items_can_be_read(browser: Browser, long_page: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(long_page.as_uri())
+    assert page.locator(".list > details").count() == 25
+    assert "the first 25 of 2,310 questions" in page.locator(".first").inner_text()
+    assert not page.locator(".filter").is_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_flipped_questions_are_filtered_by_pair_and_change(browser: Browser, tmp_path: Path, width: int) -> None:
+    run_of(tmp_path / "before", [*chosen("rrrrww", "m1"), *chosen("wwwwww", "m2")], questions(6))
+    run_of(tmp_path / "after", [*chosen("rrwwrr", "m1"), *chosen("rwwwww", "m2")], questions(6))
+    made = write_compared(tmp_path / "out", compare_answers([tmp_path / "before", tmp_path / "after"]))
+    opened = Opened(browser, made.path.resolve() / "report.html", width=width)
+    assert shown(opened) == "5 of 5 shown"
+    opened.page.locator("select[data-filter=state]").select_option("wrong → right")
+    assert shown(opened) == "3 of 5 shown"
+    opened.page.locator("select[data-filter=system]").select_option("m2 · closed, letter: after against before")
+    assert shown(opened) == "1 of 5 shown"
+    entry = opened.page.locator(".list > details:not([hidden])")
+    entry.locator("summary").first.click()
+    assert entry.locator(".answer").count() == 2
+    assert [tag.inner_text() for tag in entry.locator(".answer .tag").all()] == ["chosen", "gold", "chosen", "gold"]
+    assert not opened.overflows()
     assert opened.said == []
     opened.context.close()
 

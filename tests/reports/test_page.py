@@ -21,13 +21,17 @@ from hoofbeat.reports.model import (
     Details,
     Entry,
     Heading,
+    JudgmentView,
     Notice,
+    OptionView,
     PairView,
     PassageView,
     QuestionView,
     Table,
     Text,
+    TraceView,
     Viewer,
+    VoteView,
 )
 from tests.reports.examples import HOSTILE
 from tests.reports.parsing import parsed
@@ -54,9 +58,17 @@ def page_of(text: str, number: float = 0.5) -> Report:
         verdict_text=text,
         text=text,
         reasoning=text,
-        judge=text,
-        judge_reasoning=text,
-        passages=(PassageView(source=text, text=text),),
+        options=(OptionView(text=text, chosen=True, gold=True, share=0.4, figure=text),),
+        reading=text,
+        judgments=(
+            JudgmentView(
+                aspect=text, label=text, judge=text, reasoning=text, votes=(VoteView(judge=text, label=text),) * 2
+            ),
+        ),
+        passages=(PassageView(source=text, text=text, marks=((0, 3),)),),
+        dropped=(text,),
+        trace=(TraceView(what=text, text=text, reasoning=text, found=(text,)),),
+        warnings=(text,),
         failure=text,
     )
     pair = PairView(

@@ -1,22 +1,39 @@
-"""Answering: questions to answers, closed book, with retrieved evidence, from the oracle document, or per source."""
+"""Answering: questions to answers, closed book, with evidence, by an agent, or per source; models × conditions."""
 
 from __future__ import annotations
 
-from hoofbeat.answering.answer import Planned, Sampling, answer_all, plan_answers, request_for
+from hoofbeat.answering.answer import INSTRUCTIONS, Planned, answer_all, plan_answers, request_for
+from hoofbeat.answering.answerers import Answerer, Sampling, parse_answerer
 from hoofbeat.answering.conditions import Condition, parse_condition
-from hoofbeat.answering.run import Run, write_run
+from hoofbeat.answering.grid import Asking, Grid, System, plan_systems, plans
+from hoofbeat.answering.protocols import PROTOCOLS
+from hoofbeat.answering.run import Run, draft_run, write_run
+from hoofbeat.answering.showing import Library, Showing, prepare
 from hoofbeat.answering.source import answer_from_sources, plan_sources, source_request
 
 __all__ = [
+    "INSTRUCTIONS",
+    "PROTOCOLS",
+    "Answerer",
+    "Asking",
     "Condition",
+    "Grid",
+    "Library",
     "Planned",
     "Run",
     "Sampling",
+    "Showing",
+    "System",
     "answer_all",
     "answer_from_sources",
+    "draft_run",
+    "parse_answerer",
     "parse_condition",
     "plan_answers",
     "plan_sources",
+    "plan_systems",
+    "plans",
+    "prepare",
     "request_for",
     "source_request",
     "write_run",

@@ -2,47 +2,84 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.models import ChatRequest, Model
+from hoofbeat.answering.answerers import GREEDY, Sampling
+from hoofbeat.answering.protocols import (
+    FREE,
+    SCORING,
+    lettered,
+    likelihood_context,
+    likelihood_continuation,
+    most_likely,
+)
+from hoofbeat.answering.reading import read_choice
+from hoofbeat.models import ChatRequest, Image, Likelihood, Model, Outcome
+from hoofbeat.models.requests import likelihood_content, request_key
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.prompts import load_prompt
-from hoofbeat.records import Answer, Failure, Passage, Question
+from hoofbeat.prompts import Prompt, load_prompt
+from hoofbeat.records import Answer, Failure, OptionLikelihood, Passage, Question, Usage
 
-__all__ = ["GREEDY", "Planned", "Sampling", "answer_all", "fit", "plan_answers", "request_for"]
+__all__ = [
+    "GREEDY",
+    "INSTRUCTIONS",
+    "Planned",
+    "Sampling",
+    "answer_all",
+    "answered",
+    "fit",
+    "likelihood_calls",
+    "plan_answers",
+    "prompt_for",
+    "request_for",
+    "unanswered",
+]
+
+INSTRUCTIONS = ("best", "brief")
+"""One best answer; the same in few words and without visible reasoning."""
 
 _CHARS_PER_TOKEN = 3.0
 _PROMPT_TOKENS = 400
 _FALLBACK_WINDOW = 8192
 _FENCE_CHARS = 60
 _HEADING_CHARS = 120  # no more of a heading is shown
-
-
-class Sampling(Struct, frozen=True, kw_only=True):
-    """How answers are drawn. Sample number n is drawn with the seed plus n; at temperature 0 all would be the same."""
-
-    temperature: float = 0.0
-    seed: int = 0
-
-
-GREEDY = Sampling()
+_CUT_OFF = "the output limit cut the answer off"
 
 
 class Planned(Struct, frozen=True, kw_only=True):
     """One answer to be made: the question, how it is asked, and what will be shown.
 
-    With a `failure` there is nothing to show: what should have been retrieved could not be, so nothing is asked.
+    `shown` is the question's text as asked, where that is not all of it; `options` are in the order shown. With a
+    `failure` nothing is asked: what should have been shown could not be had.
     """
 
     question: Question
     condition: str
     sample: int = 0
+    protocol: str = FREE
+    options: tuple[str, ...] = ()
+    shown: str | None = None
     passages: tuple[Passage, ...] = ()
     dropped: tuple[str, ...] = ()
+    images: tuple[Image, ...] = ()
+    instruction: str = "best"
+    warnings: tuple[str, ...] = ()
     failure: Failure | None = None
+
+    @property
+    def text(self) -> str:
+        """The question as asked, without its options."""
+        return self.question.full_text if self.shown is None else self.shown
+
+    @property
+    def shows_documents(self) -> bool:
+        """Whether the model is told of documents, be it that none was found."""
+        return not self.condition.startswith(("closed", "images", "first "))
 
 
 def plan_answers(
@@ -54,15 +91,16 @@ def plan_answers(
     samples: int = 1,
     failures: Mapping[str, Failure] | None = None,
 ) -> list[Planned]:
-    """Plan one condition: what fits the model's window is shown, what does not is recorded as dropped.
+    """Plan one condition in free text: what fits the model's window is shown, what does not is recorded as dropped.
 
     `failures` are the questions whose retrieval failed.
     """
     planned = []
     for question in questions:
         output = load_prompt("answer-evidence").max_tokens
-        kept, dropped = fit(shown.get(question.id, ()), question.full_text, window, output)
-        failure = (failures or {}).get(question.id)
+        found = shown.get(question.id, ())
+        kept, dropped = fit(found, question.full_text, window, output)
+        failure = (failures or {}).get(question.id) or nothing_fits(found, kept, window)
         planned += [
             Planned(
                 question=question, condition=condition, sample=sample, passages=kept, dropped=dropped, failure=failure
@@ -97,44 +135,176 @@ def fit(
     return tuple(kept), tuple(dropped)
 
 
+def nothing_fits(found: Sequence[Passage], kept: Sequence[Passage], window: int | None) -> Failure | None:
+    """The failure of a plan of whose documents none fits: the answer would be another condition's."""
+    if not found or kept:
+        return None
+    why = f"nothing of what should be shown fits the model's window of {window or _FALLBACK_WINDOW} tokens"
+    return Failure(kind="context-overflow", message=why, attempts=0)
+
+
+# The call
+
+
+def prompt_for(protocol: str, instruction: str, *, documents: bool) -> Prompt:
+    """The prompt file that a plan is asked with; option likelihood has none."""
+    name = "answer-letter" if protocol == "letter" else "answer-evidence" if documents else "answer-closed"
+    return load_prompt(f"{name}-brief" if instruction == "brief" else name)
+
+
 def request_for(planned: Planned, sampling: Sampling = GREEDY) -> ChatRequest:
-    """The call a plan leads to."""
-    values: dict[str, object] = {"question": planned.question.full_text}
-    if planned.condition == "closed":
-        prompt = load_prompt("answer-closed")
-    else:
-        prompt = load_prompt("answer-evidence")
-        values["passages"] = planned.passages
-    seed = sampling.seed if sampling.temperature else None
-    return prompt.request(values, temperature=sampling.temperature, seed=seed, sample=planned.sample)
+    """The call a plan leads to; a plan by option likelihood leads to those of `likelihood_calls` instead."""
+    prompt = prompt_for(planned.protocol, planned.instruction, documents=planned.shows_documents)
+    given = {
+        "question": planned.text,
+        "options": lettered(planned.options),
+        "passages": planned.passages if planned.shows_documents else (),
+    }
+    request = prompt.request(
+        {name: given[name] for name in prompt.variables},
+        max_tokens=sampling.max_tokens,
+        temperature=sampling.temperature,
+        seed=sampling.seed if sampling.temperature else None,
+        sample=planned.sample,
+    )
+    if not planned.images:
+        return request
+    *before, last = request.messages
+    shown = msgspec.structs.replace(last, images=planned.images)
+    return msgspec.structs.replace(request, messages=(*before, shown))
+
+
+def likelihood_calls(planned: Planned) -> list[tuple[str, str]]:
+    """Context and continuation of every option."""
+    context = likelihood_context(planned.text, planned.passages)
+    return [(context, likelihood_continuation(option)) for option in planned.options]
+
+
+# The answer
 
 
 def answer_all(
-    model: Model, planned: Sequence[Planned], *, sampling: Sampling = GREEDY, progress: Progress = SILENT
+    model: Model,
+    planned: Sequence[Planned],
+    *,
+    name: str = "",
+    sampling: Sampling = GREEDY,
+    progress: Progress = SILENT,
 ) -> list[Answer]:
-    """Make every planned answer; a call that fails, or brings no text, leaves an answer with its failure."""
+    """Make every planned answer; a call that fails, or brings no text, leaves an answer with its failure.
+
+    `name` is what the answers call the model, where that is not its spec.
+    """
+    scales = _Scales(model)
 
     async def work(item: Planned) -> Answer:
-        base = Answer(
-            question=item.question.id,
-            model=model.spec,
-            condition=item.condition,
-            sample=item.sample,
-            evidence=item.passages,
-            dropped=item.dropped,
-        )
-        if item.failure is not None:
-            why = f"nothing was retrieved: {item.failure.kind}: {item.failure.message}"
-            return msgspec.structs.replace(base, failure=Failure(kind="input", message=why, attempts=0))
-        outcome = await model.chat(request_for(item, sampling))
+        base = unanswered(item, name or model.spec)
+        if base.failure is not None:
+            return base
+        if item.protocol in SCORING:
+            return await _measured(scales, item, base)
+        request = request_for(item, sampling)
+        outcome = await model.chat(request)
         if isinstance(outcome, Failure):
-            return msgspec.structs.replace(base, failure=outcome)
-        text, reasoning = outcome.reply.text.strip(), outcome.reply.reasoning
-        if not text:
-            cut = outcome.reply.finish == "length"
-            why = "the output limit was reached before the answer began" if cut else "the model wrote nothing"
-            failure = Failure(kind="truncated" if cut else "unreadable", message=why)
-            return msgspec.structs.replace(base, failure=failure, calls=outcome.calls)
-        return msgspec.structs.replace(base, text=text, reasoning=reasoning, calls=outcome.calls)
+            return _failed(model, base, request, outcome)
+        return answered(base, outcome)
 
     return model.run(planned, work, title="answering", progress=progress)
+
+
+def unanswered(item: Planned, name: str) -> Answer:
+    """What is known of an answer before it is asked for; with its failure where it can't be asked for."""
+    failure = item.failure
+    if failure is not None and failure.kind not in ("input", "context-overflow"):
+        why = f"nothing was retrieved: {failure.kind}: {failure.message}"
+        failure = Failure(kind="input", message=why, attempts=0)
+    return Answer(
+        question=item.question.id,
+        model=name,
+        condition=item.condition,
+        sample=item.sample,
+        protocol=item.protocol,
+        options=item.options,
+        evidence=item.passages,
+        dropped=item.dropped,
+        warnings=item.warnings,
+        failure=failure,
+    )
+
+
+def answered(base: Answer, outcome: Outcome) -> Answer:
+    """An answer with what the model said, and with the option it chose where it was to choose one."""
+    reply = outcome.reply
+    text, cut = reply.text.strip(), reply.finish == "length"
+    base = msgspec.structs.replace(base, calls=outcome.calls, usage=reply.usage)
+    if not text:
+        why = "the output limit was reached before the answer began" if cut else "the model wrote nothing"
+        return msgspec.structs.replace(base, failure=Failure(kind="truncated" if cut else "unreadable", message=why))
+    warnings = (*base.warnings, _CUT_OFF) if cut else base.warnings
+    return with_choice(msgspec.structs.replace(base, text=text, reasoning=reply.reasoning, warnings=warnings))
+
+
+def with_choice(answer: Answer) -> Answer:
+    """An answer by letter with the option that its text chooses, or with why none can be read."""
+    if answer.protocol != "letter":
+        return answer
+    found = read_choice(answer.text, answer.options)
+    return msgspec.structs.replace(answer, choice=found.choice, reading=found.words)
+
+
+def _failed(model: Model, base: Answer, request: ChatRequest, failure: Failure) -> Answer:
+    """A failed answer; where there is a reply nevertheless (a refusal), it names the ledger's entry."""
+    images = any(message.images for message in request.messages)
+    if images and failure.kind == "bad-request" and "image" in failure.message.lower():
+        failure = msgspec.structs.replace(failure, kind="unsupported")
+    calls: tuple[str, ...] = ()
+    if failure.kind == "refusal":
+        key = request_key(model.identity, "chat", request.content())[0]
+        calls = (key,) if model.ledger.get(key) is not None else ()
+    return msgspec.structs.replace(base, failure=failure, calls=calls)
+
+
+class _Scales:
+    """Log-likelihoods of a model; who asks for one that is under way waits for it: protocols share their calls."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._under_way: dict[tuple[str, str], asyncio.Task[Likelihood | Failure]] = {}
+
+    async def weigh(self, context: str, continuation: str) -> Likelihood | Failure:
+        """The log-likelihood of a continuation."""
+        asked = (context, continuation)
+        if asked not in self._under_way:
+            task = asyncio.ensure_future(self.model.loglikelihood(context, continuation))
+            task.add_done_callback(lambda _: self._under_way.pop(asked))
+            self._under_way[asked] = task
+        return await self._under_way[asked]
+
+
+async def _measured(scales: _Scales, item: Planned, base: Answer) -> Answer:
+    """An answer by option likelihood: every option is measured, or the answer fails."""
+    found: list[OptionLikelihood] = []
+    calls: list[str] = []
+    tokens = 0
+    for option, (context, continuation) in zip(item.options, likelihood_calls(item), strict=True):
+        result = await scales.weigh(context, continuation)
+        if isinstance(result, Failure):
+            return msgspec.structs.replace(base, failure=result, calls=tuple(calls))
+        if not math.isfinite(result.total):
+            why = f"the endpoint gives {result.total} for the option {option[:80]!r}"
+            return msgspec.structs.replace(base, failure=Failure(kind="unsupported", message=why), calls=tuple(calls))
+        size = len(option.encode("utf-8", "replace"))
+        found.append(OptionLikelihood(option=option, total=result.total, tokens=len(result.tokens), bytes=size))
+        content = likelihood_content(context, continuation, exact=False)
+        calls.append(request_key(scales.model.identity, "loglikelihood", content)[0])
+        tokens += (len(context) + len(continuation)) // 4
+    choice, reading = most_likely(found, item.protocol)
+    return msgspec.structs.replace(
+        base,
+        text=choice or "",
+        choice=choice,
+        reading=reading,
+        likelihoods=tuple(found),
+        calls=tuple(calls),
+        usage=Usage(tokens_in=tokens),
+    )

@@ -1,44 +1,188 @@
 """Under which condition a question is asked: one string, the same in the command, the tables and in Python.
 
-`closed` gives the model nothing but the question, `oracle` its source document, and a retriever line with a number
-behind an @ (`bm25 + dense @3`) the best passages found by that line.
+    closed                        nothing but the question
+    images                        the question with its images
+    first 20%                     the question with the first 20% of its case, by tokens
+    first 20% of sentences        the same by sentences
+    oracle                        its source documents, whole
+    bm25 + dense @3               the 3 best passages that a retriever line finds
+    bm25 + dense @3 documents     the 3 best documents, whole
+    agent[turns=4] over bm25      what the model finds itself, searching with a retriever line
+
+A protocol may follow (`closed, letter`); without one it is chosen by the question: by letter where it has options.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Literal, NoReturn
 
+import msgspec
 from msgspec import Struct
 
+from hoofbeat.answering.protocols import FREE, PROTOCOLS, protocol_ending
 from hoofbeat.errors import UsageError
 
-__all__ = ["Condition", "parse_condition"]
+__all__ = ["AGENT_LINE", "AgentOptions", "Condition", "ConditionKind", "parse_condition"]
 
-_RETRIEVED = re.compile(r"(?P<line>.+?)\s*@\s*(?P<top>\d{1,3})\s*")
+ConditionKind = Literal["closed", "images", "first", "oracle", "retrieved", "agent"]
+
+AGENT_LINE = "bm25"
+"""What an agent searches with where its condition does not say."""
+
+_FORMS = (
+    "write closed, oracle, images, 'first 20%', 'first 20% of sentences', a retriever line with how many: "
+    "'bm25 + dense @3' or 'bm25 + dense @3 documents', or 'agent over bm25 + dense'; a protocol may follow: "
+    "'closed, letter'"
+)
+_LONGEST = 2000
+_PROTOCOL = re.compile(rf"(?P<base>.*?)\s*,\s*(?P<protocol>{'|'.join(map(re.escape, PROTOCOLS))})", re.DOTALL)
+_FIRST = re.compile(r"first\s+(?P<percent>\d{1,3})\s*%(?:\s+of\s+(?P<unit>tokens|sentences))?")
+_AGENT = re.compile(r"agent\s*(?:\[(?P<options>[^\[\]]*)\])?(?:\s+over\s+(?P<line>.+))?", re.DOTALL)
+_RETRIEVED = re.compile(r"(?P<line>.+?)\s*@\s*(?P<top>\d{1,3})(?P<whole>\s+documents)?")
+_NUMBERS = {"turns": (1, 50), "top": (1, 100), "reads": (50, 20_000), "tokens": (256, 262_144)}
+_WORDS = {"exclude": ("none", "source"), "condense": ("yes", "no")}
+
+
+class AgentOptions(Struct, frozen=True, kw_only=True):
+    """How an agent works: see `retrieval.agent_loop.AgentSettings`.
+
+    `exclude` is `source` where searches never bring the question's own source documents.
+    """
+
+    turns: int = 5
+    top: int = 10
+    reads: int = 800
+    tokens: int = 4096
+    condense: str = "yes"
+    exclude: str = "none"
+
+    def __str__(self) -> str:
+        values = msgspec.structs.asdict(self)
+        changed = [f"{name}={value}" for name, value in values.items() if value != getattr(_AS_USUAL, name)]
+        return f"agent[{','.join(changed)}]" if changed else "agent"
+
+
+_AS_USUAL = AgentOptions()
 
 
 class Condition(Struct, frozen=True, kw_only=True):
-    """A parsed condition; `line` and `top` are set for retrieval."""
+    """A parsed condition.
+
+    `line` is set where something is searched, `top` how many of what it finds are shown, as whole documents where
+    `whole`. `percent` is how much of the case is shown, by sentences where `sentences`. `protocol` is None until it
+    is known whether the question has options.
+    """
 
     name: str
     line: str = ""
     top: int = 0
+    whole: bool = False
+    percent: int = 0
+    sentences: bool = False
+    agent: AgentOptions | None = None
+    protocol: str | None = None
+
+    @property
+    def kind(self) -> ConditionKind:
+        """What sort of condition it is."""
+        if self.agent is not None:
+            return "agent"
+        if self.line:
+            return "retrieved"
+        if self.percent:
+            return "first"
+        return "oracle" if self.base == "oracle" else "images" if self.base == "images" else "closed"
+
+    @property
+    def base(self) -> str:
+        """The name without its protocol."""
+        return self.name.removesuffix(protocol_ending(self.protocol or FREE))
 
     @property
     def needs_corpus(self) -> bool:
         """Whether documents are shown to the model."""
-        return self.name != "closed"
+        return self.kind in ("oracle", "retrieved", "agent")
+
+    def by(self, protocol: str) -> Condition:
+        """The same condition under a protocol; a combination that can't be is a `UsageError`."""
+        if protocol.startswith("likelihood") and self.kind in ("agent", "images"):
+            what = "an agent's answer is written, not chosen" if self.kind == "agent" else "images can't be shown"
+            raise UsageError(
+                f"{self.base} can't be asked by option likelihood: {what}",
+                fix=f"ask it by letter: '{self.base}, letter', or leave it out",
+            )
+        return msgspec.structs.replace(self, name=self.base + protocol_ending(protocol), protocol=protocol)
 
 
 def parse_condition(text: str) -> Condition:
     """Read a condition; its retriever line is checked when the retriever is made."""
+    if len(text) > _LONGEST:
+        _refuse(text)
     words = text.strip()
-    if words in ("closed", "oracle"):
+    ending = _PROTOCOL.fullmatch(words)
+    condition = _parse_base(text, ending["base"].strip() if ending else words)
+    if not ending:
+        return condition
+    return condition.by(FREE if ending["protocol"] == "free" else ending["protocol"])
+
+
+def _parse_base(text: str, words: str) -> Condition:
+    if words in ("closed", "oracle", "images"):
         return Condition(name=words)
+    if first := _FIRST.fullmatch(words):
+        return _first(text, first)
+    if agent := _AGENT.fullmatch(words):
+        options = _agent_options(text, agent["options"])
+        line = (agent["line"] or AGENT_LINE).strip()
+        over = f" over {line}" if line != AGENT_LINE else ""
+        return Condition(name=f"{options}{over}", line=line, agent=options)
     match = _RETRIEVED.fullmatch(words)
     if not match or not 1 <= int(match["top"]) <= 100:
-        raise UsageError(
-            f"{text!r} is no condition",
-            fix="write closed, oracle, or a retriever line with how many: 'bm25 + dense @3'",
-        )
-    return Condition(name=f"{match['line']} @{int(match['top'])}", line=match["line"], top=int(match["top"]))
+        _refuse(text)
+    name = f"{match['line']} @{int(match['top'])}" + (" documents" if match["whole"] else "")
+    return Condition(name=name, line=match["line"], top=int(match["top"]), whole=bool(match["whole"]))
+
+
+def _first(text: str, match: re.Match[str]) -> Condition:
+    percent = int(match["percent"])
+    if not 1 <= percent <= 100:
+        _refuse(text)
+    by_sentences = match["unit"] == "sentences"
+    ending = " of sentences" if by_sentences else ""
+    return Condition(name=f"first {percent}%{ending}", percent=percent, sentences=by_sentences)
+
+
+def _agent_options(text: str, written: str | None) -> AgentOptions:
+    """The options between an agent's brackets; each once, in its range."""
+    if written is None:
+        return AgentOptions()
+    given: dict[str, int | str] = {}
+    for part in written.split(","):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        known = name in _NUMBERS or name in _WORDS
+        if not known or not equals or name in given:
+            problem = "is given twice" if name in given else "is none of its options"
+            raise UsageError(
+                f"{text!r} is no condition: {part.strip()!r} {problem}",
+                fix=f"an agent takes {', '.join([*_NUMBERS, *_WORDS])}: agent[turns=4,exclude=source] over bm25",
+            )
+        given[name] = _agent_value(text, name, value)
+    return msgspec.convert(given, AgentOptions)
+
+
+def _agent_value(text: str, name: str, value: str) -> int | str:
+    if name in _WORDS:
+        if value in _WORDS[name]:
+            return value
+        allowed = " or ".join(_WORDS[name])
+    else:
+        low, high = _NUMBERS[name]
+        if value.isascii() and value.isdigit() and len(value) <= 7 and low <= int(value) <= high:
+            return int(value)
+        allowed = f"a whole number from {low} to {high}"
+    raise UsageError(f"{text!r} is no condition: {name} can't be {value!r}", fix=f"give {name} as {allowed}")
+
+
+def _refuse(text: str) -> NoReturn:
+    raise UsageError(f"{text!r} is no condition", fix=_FORMS)

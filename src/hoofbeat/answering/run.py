@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
+from typing import IO
+
+import msgspec
 
 from hoofbeat.models import Model
 from hoofbeat.records import Answer, Question
-from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
+from hoofbeat.store import Artefact, Cost, Counts, Draft, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
-__all__ = ["Run", "count_outcomes", "write_run"]
+__all__ = ["Run", "RunDraft", "count_outcomes", "draft_run", "write_run"]
 
 KIND = "run"
+_encode = msgspec.json.Encoder().encode
 
 
 class Run:
-    """An opened run."""
+    """An opened run; its tables are read when they are first asked for."""
 
     def __init__(self, artefact: Artefact) -> None:
         self.artefact = artefact
-        self.questions: list[Question] = list(read_jsonl(artefact.file("questions.jsonl"), Question))
-        self.answers: list[Answer] = list(read_jsonl(artefact.file("answers.jsonl"), Answer))
 
     @staticmethod
     def open(path: Path) -> Run:
         """Open a run folder."""
         return Run(open_artefact(path, KIND))
+
+    @cached_property
+    def questions(self) -> list[Question]:
+        """The questions that were asked."""
+        return list(read_jsonl(self.artefact.file("questions.jsonl"), Question))
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        """Every planned answer, all of them in memory."""
+        return list(self.each_answer())
+
+    def each_answer(self) -> Iterator[Answer]:
+        """Every planned answer, one at a time."""
+        return read_jsonl(self.artefact.file("answers.jsonl"), Answer)
 
 
 def count_outcomes(failures: Iterable[str | None]) -> Counts:
@@ -38,11 +57,70 @@ def count_outcomes(failures: Iterable[str | None]) -> Counts:
     return Counts(kept=kept, failed=sum(kinds.values()), failures=kinds)
 
 
+class RunDraft:
+    """A run being written: answers are added block by block, in the order of the plan, and not held in memory."""
+
+    def __init__(self, draft: Draft, stream: IO[bytes], questions: Sequence[Question]) -> None:
+        self._draft = draft
+        self._questions = questions
+        self._stream = stream
+        self._tally: Counter[str | None] = Counter()
+
+    def add(self, answers: Iterable[Answer]) -> None:
+        """Append answers."""
+        for answer in answers:
+            self._stream.write(_encode(answer) + b"\n")
+            self._tally[answer.failure.kind if answer.failure else None] += 1
+
+    def finish(
+        self,
+        *,
+        models: Mapping[str, Model],
+        inputs: Iterable[InputRef],
+        prompts: dict[str, str],
+        settings: dict[str, object],
+        seeds: dict[str, int] | None = None,
+        command: Sequence[str] = (),
+        beside: Mapping[str, Model] | None = None,
+    ) -> None:
+        """Write the manifest. `models` are those that answered, by their written names, `beside` others by their roles.
+
+        One model's role is `answer`; of several, each has its own.
+        """
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        write_jsonl(self._draft.path / "questions.jsonl", self._questions)
+        roles = {"answer" if len(models) == 1 else f"answer: {name}": model for name, model in models.items()}
+        costs = {name: model.cost for name, model in {**models, **(beside or {})}.items()}
+        self._draft.finish(
+            Manifest(
+                kind=KIND,
+                title=f"answers of {', '.join(models)}",
+                command=list(command),
+                inputs=list(inputs),
+                settings=settings,
+                seeds=seeds or {},
+                models={role: model.identity for role, model in {**roles, **(beside or {})}.items()},
+                prompts=prompts,
+                counts=count_outcomes(self._tally.elements()),
+                cost=sum(costs.values(), Cost()),
+                costs=costs,
+            )
+        )
+
+
+@contextmanager
+def draft_run(target: Path, questions: Sequence[Question]) -> Iterator[RunDraft]:
+    """Begin a run folder; it stands in its place when the block ends, and not at all where that fails."""
+    with create(target, replace_kind=KIND) as draft, (draft.path / "answers.jsonl").open("wb") as stream:
+        yield RunDraft(draft, stream, questions)
+
+
 def write_run(
     target: Path,
     *,
     questions: Sequence[Question],
-    answers: Sequence[Answer],
+    answers: Iterable[Answer],
     model: Model,
     inputs: Iterable[InputRef],
     prompts: dict[str, str],
@@ -50,22 +128,15 @@ def write_run(
     seeds: dict[str, int] | None = None,
     command: Sequence[str] = (),
 ) -> Artefact:
-    """Write a run folder."""
-    with create(target, replace_kind=KIND) as draft:
-        write_jsonl(draft.path / "questions.jsonl", questions)
-        write_jsonl(draft.path / "answers.jsonl", answers)
-        draft.finish(
-            Manifest(
-                kind=KIND,
-                title=f"answers of {model.spec}",
-                command=list(command),
-                inputs=list(inputs),
-                settings=settings,
-                seeds=seeds or {},
-                models={"answer": model.identity},
-                prompts=prompts,
-                counts=count_outcomes(answer.failure.kind if answer.failure else None for answer in answers),
-                cost=model.cost,
-            )
+    """Write the run folder of one model."""
+    with draft_run(target, questions) as run:
+        run.add(answers)
+        run.finish(
+            models={model.spec: model},
+            inputs=inputs,
+            prompts=prompts,
+            settings=settings,
+            seeds=seeds,
+            command=command,
         )
     return open_artefact(target, KIND)

@@ -1,33 +1,54 @@
-"""`hoofbeat answer`: a model answers a benchmark under one or more conditions."""
+"""`hoofbeat answer`: models answer a benchmark under conditions, as one grid with one estimate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import click
+import msgspec
+from msgspec import Struct
 
 from hoofbeat.answering import (
+    INSTRUCTIONS,
+    PROTOCOLS,
+    Answerer,
+    Asking,
     Condition,
+    Grid,
+    Library,
     Planned,
     Sampling,
-    answer_all,
+    Showing,
+    System,
+    draft_run,
+    parse_answerer,
     parse_condition,
-    plan_answers,
-    request_for,
-    write_run,
+    plan_systems,
+    plans,
+    prepare,
 )
+from hoofbeat.answering.shortening import TOKENS
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.cli.ranking import index_corpus
-from hoofbeat.cli.session import Calling, calling_options, command_words, edition_option, find_corpus, output_option
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.ranking import Models, index_corpus
+from hoofbeat.cli.session import (
+    Calling,
+    Session,
+    calling_options_of_several,
+    command_words,
+    edition_option,
+    find_corpus,
+    output_option,
+)
 from hoofbeat.corpus import Corpus
-from hoofbeat.errors import UsageError
-from hoofbeat.models import Model
-from hoofbeat.progress import Progress
-from hoofbeat.prompts import load_prompt
-from hoofbeat.records import Failure, Passage, Question
-from hoofbeat.retrieval import IndexSet, Retriever, parse, whole
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.models import Estimate, Model
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Question
+from hoofbeat.retrieval import IndexSet, parse
 from hoofbeat.retrieval.making import most_calls
+from hoofbeat.store import InputRef, check_target, open_artefact
 
 __all__ = ["command", "plan_conditions"]
 
@@ -43,28 +64,20 @@ def plan_conditions(
     models: Callable[[str], Model] | None = None,
     progress: Progress,
 ) -> list[Planned]:
-    """Plan every condition; documents are cut and indexed once for all of them, `models` serves lines that ask one."""
-    planned: list[Planned] = []
-    for condition in conditions:
-        shown: dict[str, list[Passage]] = {}
-        failures: dict[str, Failure] = {}
-        if condition.name == "oracle" and corpus is not None:
-            shown = {q.id: [p for name in q.documents for p in whole(corpus.get(name))] for q in questions}
-        elif condition.line and corpus is not None:
-            if indexes is None:
-                indexes = index_corpus(corpus, progress, models=models)
-            searched = Retriever(indexes, condition.line, model=models).run(
-                [(q.id, q.full_text) for q in questions], condition.top, by_document=False
-            )
-            failures = searched.failures
-            shown = {
-                question.id: [indexes.passage(hit.passage) for hit in hits]
-                for question, hits in zip(questions, searched.hits, strict=True)
-            }
-        planned += plan_answers(
-            questions, condition.name, shown, window=model.context, samples=samples, failures=failures
-        )
-    return planned
+    """Every answer of one model, all at once; documents are cut and indexed once for all conditions.
+
+    `models` serves lines that ask one.
+    """
+    if indexes is None and corpus is not None and any(condition.line for condition in conditions):
+        indexes = index_corpus(corpus, progress, models=models)
+    library = Library(corpus, indexes)
+    answerer = Answerer(written=model.spec, spec=model.spec, samples=samples)
+    showings = {condition.base: prepare(condition, questions, library, models) for condition in conditions}
+    return [
+        planned
+        for system in plan_systems([answerer], conditions, questions)
+        for planned in plans(system, showings[system.condition.base], model.context, Asking())
+    ]
 
 
 @click.command("answer")
@@ -72,7 +85,16 @@ def plan_conditions(
 @click.option("--corpus", "corpus_path", type=click.Path(path_type=Path), help="The documents to retrieve from.")
 @click.option(
     "--condition", "conditions", multiple=True, default=("closed",), show_default=True,
-    help="closed, oracle, or a retriever line with how many passages: 'bm25 + dense @3'. Several may be given.",
+    help="closed, images, 'first 20%', 'first 20% of sentences', oracle, a retriever line with how many passages: "
+    "'bm25 + dense @3' (or whole: 'bm25 + dense @3 documents'), or 'agent over bm25 + dense'. Several may be given.",
+)  # fmt: skip
+@click.option(
+    "--protocol", "protocols", multiple=True, type=click.Choice(PROTOCOLS),
+    help="How an answer is taken; several may be given. Without: by letter where a question has options, else free.",
+)  # fmt: skip
+@click.option(
+    "--instruction", type=click.Choice(INSTRUCTIONS), default="best", show_default=True,
+    help="best: one best answer. brief: the same in few words and without visible reasoning, for medical models.",
 )  # fmt: skip
 @edition_option
 @click.option("--limit", type=click.IntRange(1), help="Only the first so many questions.")
@@ -81,75 +103,242 @@ def plan_conditions(
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of sampling; sample n uses seed + n."
 )
+@click.option(
+    "--option-seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Seed of the order options are shown in.",
+)
 @output_option("run")
-@calling_options
+@calling_options_of_several
 def command(
     benchmark: Path,
     corpus_path: Path | None,
     conditions: tuple[str, ...],
+    protocols: tuple[str, ...],
+    instruction: str,
     edition: str,
     limit: int | None,
     samples: int,
     temperature: float,
     seed: int,
+    option_seed: int,
     output: Path,
     calling: Calling,
 ) -> None:
-    """Let a model answer the questions of BENCHMARK."""
+    """Let models answer the questions of BENCHMARK."""
     screen = calling.screen()
     sampling = Sampling(temperature=temperature, seed=seed)
-    if samples > 1 and not temperature:
-        raise UsageError(
-            f"{samples} samples at temperature 0 would all be the same", fix="give --temperature 0.6, or one sample"
-        )
-    parsed = list({condition.name: condition for condition in map(parse_condition, conditions)}.values())
+    answerers = [parse_answerer(text, samples=samples, sampling=sampling) for text in calling.model_specs]
+    parsed = list(dict.fromkeys(map(parse_condition, conditions)))
+    for condition in parsed:
+        if condition.line:
+            parse(condition.line)  # what is wrong with it is said before anything is opened
     bench = Benchmark.open(benchmark, edition)
-    corpus = find_corpus(corpus_path, bench.artefact) if any(c.needs_corpus for c in parsed) else None
     questions = bench.first(limit)
+    if not questions:
+        raise InputError(
+            "the benchmark holds no questions", where=str(benchmark), fix="name another, or build it again"
+        )
+    systems = plan_systems(list(dict.fromkeys(answerers)), parsed, questions, protocols)
+    asked = _Asked(
+        bench=bench,
+        corpus=find_corpus(corpus_path, bench.artefact) if any(c.needs_corpus for c in parsed) else None,
+        questions=questions,
+        systems=systems,
+        asking=Asking(instruction=instruction, option_seed=option_seed),
+        settings={
+            "samples": samples,
+            "temperature": temperature,
+            "limit": limit,
+            **({"edition": edition} if edition else {}),
+        },
+    )
+    if calling.only_estimate:
+        _refuse_unknowable(asked.systems)
+    else:
+        check_target(output.resolve(), "run")
     with calling.open(screen) as session:
-        model = session.model(calling.model_spec)
-        asking = [c.name for c in parsed if c.line and most_calls(parse(c.line)).calls]
-        if calling.only_estimate and asking:
-            raise UsageError(
-                f"what {asking[0]} will show is known only after it has asked a model, so it can't be estimated",
-                fix="estimate the retrieval by itself: hoofbeat retrieve --estimate",
-            )
-        planned = plan_conditions(
-            questions,
-            parsed,
-            corpus,
-            model,
-            samples=samples,
-            models=lambda spec: session.model(spec or calling.model_spec),
-            progress=screen,
-        )
-        if calling.only_estimate:
-            asked = [request_for(item, sampling) for item in planned]
-            screen.estimate(model.estimate(asked))
+        _Answering(asked, session, screen).run(output, only_estimate=calling.only_estimate)
+
+
+class _Asked(Struct, frozen=True, kw_only=True):
+    """What the command was asked to do."""
+
+    bench: Benchmark
+    corpus: Corpus | None
+    questions: list[Question]
+    systems: list[System]
+    asking: Asking
+    settings: dict[str, object]
+
+
+class _Answering:
+    """The command at work: models and documents made ready, then the estimate or the answers."""
+
+    def __init__(self, asked: _Asked, session: Session, screen: Screen) -> None:
+        self._asked = asked
+        self._screen = screen
+        self._models: dict[str, Model] = {}
+        self._lines: dict[str, Models] = {}
+        for answerer in dict.fromkeys(system.answerer for system in asked.systems):
+            model = session.model(answerer.spec)
+            model.spec = answerer.written
+            self._models[answerer.written] = model
+            self._lines[answerer.written] = _line_models(session, answerer.spec)
+
+    def run(self, output: Path, *, only_estimate: bool) -> None:
+        """Estimate, or answer and write the run."""
+        grid = Grid(self._asked.systems, self._models, self._showings(), self._asked.asking)
+        if only_estimate:
+            _show_estimate(self._screen, grid.estimate())
             return
-        answers = answer_all(model, planned, sampling=sampling, progress=screen)
-        inputs = [bench.artefact.reference()] + ([corpus.artefact.reference()] if corpus else [])
-        artefact = write_run(
-            output,
-            questions=questions,
-            answers=answers,
-            model=model,
-            inputs=inputs,
-            prompts=_prompts(parsed),
-            settings={
-                "conditions": [c.name for c in parsed],
-                "samples": samples,
-                "temperature": temperature,
-                "limit": limit,
-                **({"edition": edition} if edition else {}),
-            },
-            seeds={"sampling": seed} if temperature else {},
-            command=command_words(),
+        with draft_run(output, self._asked.questions) as draft:
+            with self._screen.task("answering", grid.size) as task:
+                for block in grid.answers(task):
+                    draft.add(block)
+            draft.finish(
+                models=self._models,
+                beside=self._beside(),
+                inputs=self._inputs(),
+                prompts={**self._line_prompts, **grid.prompts},
+                settings={**self._described(), **self._asked.settings},
+                seeds=self._seeds(),
+                command=command_words(),
+            )
+        artefact = open_artefact(output, "run")
+        spent = _show_spent(self._screen, grid)
+        first = self._asked.systems[0].answerer.spec
+        self._screen.finish(artefact, next_step=("hoofbeat", "judge", output, "--model", first), models=spent)
+
+    def _showings(self) -> dict[tuple[str, str], Showing]:
+        """Every condition made ready; a line that asks a model is searched once for each model, another once."""
+        asked = self._asked
+        conditions = {system.condition.base: system.condition for system in asked.systems}
+        library = Library(asked.corpus, images=asked.bench.artefact)
+        if asked.corpus is not None and any(condition.line for condition in conditions.values()):
+            first = next(iter(self._lines.values()))
+            library = Library(
+                asked.corpus, index_corpus(asked.corpus, self._screen, models=first), asked.bench.artefact
+            )
+        made: dict[tuple[str, str], Showing] = {}
+        self._line_prompts: dict[str, str] = {}
+        self._retrievers: dict[str, object] = {}
+        for name, condition in conditions.items():
+            shared: Showing | None = None
+            for written in self._models:
+                if shared is None or _asks_a_model(condition):
+                    shared = prepare(condition, asked.questions, library, self._lines[written])
+                made[written, name] = shared
+            if shared is not None and shared.retriever is not None:
+                self._line_prompts |= shared.retriever.prompts
+                self._retrievers[shared.retriever.line] = shared.retriever.describe()
+        if library.searches:
+            library.indexes.progress = SILENT  # what agents search for from now on happens inside one bar
+        return made
+
+    def _beside(self) -> dict[str, Model]:
+        """Models that retriever lines asked, by the name of the model they worked for and their own."""
+        return {
+            f"line of {written}{f': {spec}' if spec else ''}": model
+            for written, models in self._lines.items()
+            for spec, model in models.used.items()
+            if model.cost.calls
+        }
+
+    def _inputs(self) -> list[InputRef]:
+        corpus = [self._asked.corpus.artefact.reference()] if self._asked.corpus else []
+        return [self._asked.bench.artefact.reference(), *corpus]
+
+    def _described(self) -> dict[str, object]:
+        systems = self._asked.systems
+        return {
+            "models": list(self._models),
+            "conditions": list(dict.fromkeys(system.condition.name for system in systems)),
+            "protocols": list(dict.fromkeys(system.protocol or "free" for system in systems)),
+            "instruction": self._asked.asking.instruction,
+            **({"retrievers": self._retrievers} if self._retrievers else {}),
+            **({"tokens": TOKENS} if any(system.condition.kind == "first" for system in systems) else {}),
+        }
+
+    def _seeds(self) -> dict[str, int]:
+        """The seeds that mattered: of sampling, each model's where they differ, and of the options' order."""
+        systems = self._asked.systems
+        drawn = {
+            system.answerer.written: system.answerer.sampling.seed
+            for system in systems
+            if system.answerer.sampling.temperature
+        }
+        seeds = {f"sampling: {name}": seed for name, seed in drawn.items()}
+        if len(set(drawn.values())) == 1:
+            seeds = {"sampling": next(iter(drawn.values()))}
+        lettered = any(system.protocol == "letter" for system in systems)
+        return seeds | ({"options": self._asked.asking.option_seed} if lettered else {})
+
+
+def _line_models(session: Session, own: str) -> Models:
+    """The models that a retriever line may ask for one that answers: itself, where the line names none."""
+    return Models(lambda spec: session.model(spec or own))
+
+
+def _asks_a_model(condition: Condition) -> bool:
+    return bool(condition.line) and most_calls(parse(condition.line)).calls > 0
+
+
+def _refuse_unknowable(systems: Iterable[System]) -> None:
+    asking = next((system.condition for system in systems if _asks_a_model(system.condition)), None)
+    if asking is not None:
+        raise UsageError(
+            f"what {asking.base} will show is known only after it has asked a model, so it can't be estimated",
+            fix="estimate the retrieval by itself: hoofbeat retrieve --estimate",
         )
+
+
+def _show_estimate(screen: Screen, estimates: Sequence[tuple[System, Estimate]]) -> None:
+    """One estimate for the whole grid, with each system's part."""
+    total = sum((estimate for _, estimate in estimates), Estimate(money_most=0.0))
+    if screen.as_json:
+        parts = [
+            {"model": system.answerer.written, "condition": system.condition.name, "answers": system.size}
+            | {"estimate": msgspec.to_builtins(estimate)}
+            for system, estimate in estimates
+        ]
+        screen.emit({"estimate": msgspec.to_builtins(total), "systems": parts})
+        return
+    for written in dict.fromkeys(system.answerer.written for system, _ in estimates):
+        rows = [
+            [
+                system.condition.name,
+                f"{system.size:,}",
+                f"{estimate.calls:,}",
+                f"{estimate.cached:,}",
+                f"{estimate.tokens_in:,}",
+                f"{estimate.tokens_out_most:,}",
+                "no price" if estimate.money_most is None else f"{estimate.money_most:.4f}",
+            ]
+            for system, estimate in estimates
+            if system.answerer.written == written
+        ]
+        screen.title(written)
+        screen.table(["condition", "answers", "calls", "in ledger", "tokens in", "out, most", "money, most"], rows)
+    screen.estimate(total)
+
+
+def _show_spent(screen: Screen, grid: Grid) -> dict[str, object]:
+    """What each model's answers took: calls made and taken from the ledger, tokens, money, seconds, retries."""
+    spent: dict[str, object] = {}
+    for written, model in grid.models.items():
+        cost = model.cost
+        seconds, retries = round(grid.seconds[written], 1), model.troubles.total()
         screen.calls(model)
-        screen.finish(artefact, next_step=("hoofbeat", "judge", output, "--model", calling.model_spec))
-
-
-def _prompts(conditions: Sequence[Condition]) -> dict[str, str]:
-    used = {"answer-evidence" if condition.needs_corpus else "answer-closed" for condition in conditions}
-    return {name: load_prompt(name).label for name in sorted(used)}
+        money = f"{cost.money:.4f} in money" if model.price else "no price known"
+        screen.say(f"  {cost.tokens_in:,} tokens in, {cost.tokens_out:,} out, {money}, {seconds} s, {retries} retries")
+        spent[written] = {
+            "made": model.made,
+            "cached": model.cached,
+            **msgspec.to_builtins(cost),
+            "seconds": seconds,
+            "retries": retries,
+        }
+    return spent

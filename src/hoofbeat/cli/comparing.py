@@ -16,8 +16,9 @@ from hoofbeat.errors import UsageError
 from hoofbeat.findings.ablation import Ablation, AblationCell, ablation
 from hoofbeat.findings.breakdown import values_of
 from hoofbeat.findings.correlation import AnswersAndRetrieval, answers_and_retrieval
+from hoofbeat.findings.scoring import scored_outcomes
 from hoofbeat.findings.systems import SystemTable, compare_systems
-from hoofbeat.judging.equivalence import Judged
+from hoofbeat.judging import Judged
 from hoofbeat.records import Question
 from hoofbeat.reports.rankings import rankings_files, rankings_report
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
@@ -101,8 +102,9 @@ def compare_rankings(
 
 
 def verdicts_of(judged: Judged, condition: str) -> dict[str, bool | None]:
-    """Whether each question was answered rightly in one condition; None where that is not known."""
-    conditions = list(dict.fromkeys(each.condition for each in judged.judgments))
+    """Whether each question was answered rightly in one condition by the one model; None where that is not known."""
+    found = scored_outcomes(judged.questions, judged.each_answer(), judged.each_judgment())
+    conditions = list(dict.fromkeys(each.condition for each in found))
     if condition and condition not in conditions:
         raise UsageError(f"nothing was judged under {condition!r}", fix=f"there are: {', '.join(conditions)}")
     if not condition and len(conditions) > 1:
@@ -112,11 +114,15 @@ def verdicts_of(judged: Judged, condition: str) -> dict[str, bool | None]:
             fix=f"choose one with --condition: {', '.join(conditions)}",
         )
     chosen = condition or next(iter(conditions), "")
-    return {
-        each.question: None if each.failure else each.label == "equivalent"
-        for each in judged.judgments
-        if each.condition == chosen and each.sample == 0
-    }
+    rows = [each for each in found if each.condition == chosen and each.sample == 0]
+    models = list(dict.fromkeys(each.model for each in rows))
+    if len(models) > 1:
+        raise UsageError(
+            f"these are answers of several models: {', '.join(models)}",
+            where=str(judged.artefact.path),
+            fix="judge a run of one model, and give its folder",
+        )
+    return {each.question: each.correct for each in rows}
 
 
 def _systems(artefacts: Sequence[Artefact]) -> tuple[dict[str, Values], list[Question], dict[str, str] | None]:

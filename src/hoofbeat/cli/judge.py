@@ -1,40 +1,273 @@
-"""`hoofbeat judge`: judgments of a run's answers."""
+"""`hoofbeat judge`: judgments of a run's answers by models, by measures and by people."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from msgspec import Struct
 
-from hoofbeat.answering import Run
-from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
-from hoofbeat.judging import equivalence_request, judge_equivalence, write_judgments
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.session import (
+    Calling,
+    Session,
+    calling_options_of_several,
+    check_file,
+    command_words,
+)
+from hoofbeat.errors import OutputError, UsageError
+from hoofbeat.findings.intervals import wilson
+from hoofbeat.judging import (
+    ASPECTS,
+    MODEL_ASPECTS,
+    PROBES,
+    AnswerFolder,
+    Job,
+    Judging,
+    Probe,
+    choose_aspects,
+    flips,
+    human_judgments,
+    judge_folder,
+    own_judges,
+    read_labels,
+    write_sheet,
+)
+from hoofbeat.judging.folder import KIND
+from hoofbeat.judging.humans import HUMAN_ASPECTS
+from hoofbeat.models import Model, load_encoder
+from hoofbeat.records import Judgment
+from hoofbeat.store import Artefact, InputRef, check_target
+from hoofbeat.store.files import file_sha256
 
-__all__ = ["command"]
+__all__ = ["command", "probe_figures"]
+
+
+class _Wanted(Struct, frozen=True, kw_only=True):
+    """The options, as given."""
+
+    by: tuple[str, ...]
+    conditions: tuple[str, ...]
+    probes: tuple[str, ...]
+    probe_size: int
+    seed: int
+    encoder: str
+    idf: bool
+    humans: tuple[Path, ...]
+    aspect: str
+    annotator: str
 
 
 @click.command("judge")
-@click.argument("run", type=click.Path(path_type=Path))
-@output_option("judged")
-@calling_options
-def command(
-    run: Path,
-    output: Path,
-    calling: Calling,
-) -> None:
-    """Judge the answers of RUN against the gold answers: equivalent or mismatch."""
+@click.argument("answers", type=click.Path(path_type=Path), metavar="RUN_OR_JUDGED")
+@click.option(
+    "--by", multiple=True, metavar="ASPECT",
+    help=f"What to judge; several may be given: {', '.join(ASPECTS)}. Without: choice for answers that choose an "
+    "option, equivalence for the others.",
+)  # fmt: skip
+@click.option(
+    "--condition", "conditions", multiple=True,
+    help="Only answers under this condition; several may be given. Without: all, but failure-mode takes oracle only.",
+)  # fmt: skip
+@click.option(
+    "--probe", "probes", multiple=True, type=click.Choice(PROBES), help="Probe the judges for bias on a sample."
+)
+@click.option("--probe-size", type=click.IntRange(1), default=50, show_default=True, help="Answers a probe is made on.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of what is drawn.")
+@click.option("--encoder", default="minilm", show_default=True, help="Encoder of bertscore.")
+@click.option("--idf", is_flag=True, help="Weigh bertscore's tokens by how rare they are in the gold answers.")
+@click.option(
+    "--human", "humans", multiple=True, type=click.Path(path_type=Path),
+    help="Take in people's labels from this CSV or JSONL file; several may be given. Without --by nothing is judged.",
+)  # fmt: skip
+@click.option(
+    "--aspect", type=click.Choice(HUMAN_ASPECTS), default="equivalence", show_default=True,
+    help="What people's labels are about.",
+)  # fmt: skip
+@click.option("--annotator", default="", help="Who labelled, for files without that column.")
+@click.option(
+    "--sample-for-humans", "sample", type=click.IntRange(1), metavar="N",
+    help="Write a blinded CSV sheet of N answers for people to label, and stop.",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path),
+    help="Folder for the result [default: judged]; with --sample-for-humans the sheet [default: labels.csv].",
+)  # fmt: skip
+@calling_options_of_several
+def command(answers: Path, sample: int | None, output: Path | None, calling: Calling, **options: object) -> None:
+    """Judge the answers of a run, or add judgments to those of a folder.
+
+    With several --model the majority decides, and every vote is kept. A model is loaded only for equivalence,
+    relevance, failure-mode, error-type and probes.
+    """
+    wanted = _Wanted(**options)  # type: ignore[arg-type]
     screen = calling.screen()
-    opened = Run.open(run)
+    folder = AnswerFolder.open(answers)
+    if sample is not None:
+        _write_sheet(screen, folder, wanted, sample, output or Path("labels.csv"))
+        return
+    target = output or Path("judged")
+    check_target(target.resolve(), KIND)
+    aspects = _aspects(folder, wanted)
+    humans, files = _humans(screen, folder, wanted)
+    asking = bool(wanted.probes) or any(name in MODEL_ASPECTS for name in aspects)
     with calling.open(screen) as session:
-        judge = session.model(calling.model_spec)
-        if judge.identity in opened.artefact.manifest.models.values():
-            screen.say("note: the judge is the model that answered; a model tends to agree with itself")
+        judges = _judges(session, calling.model_specs) if asking else ()
+        job = Job(
+            aspects=aspects,
+            judges=judges,
+            conditions=wanted.conditions,
+            encoder=lambda: load_encoder(wanted.encoder, model=session.model),
+            idf=wanted.idf,
+            probes=wanted.probes,
+            probe_size=wanted.probe_size,
+            seed=wanted.seed,
+            humans=humans,
+        )
+        _say_what(screen, folder, job)
         if calling.only_estimate:
-            gold = {question.id: question for question in opened.questions}
-            asked = [a for a in opened.answers if a.failure is None and gold[a.question].answer]
-            screen.estimate(judge.estimate([equivalence_request(gold[a.question], a) for a in asked]))
+            screen.estimate(Judging(folder, job).estimate())
             return
-        judgments = judge_equivalence(judge, opened.questions, opened.answers, progress=screen)
-        artefact = write_judgments(output, opened, judgments, judge, command=command_words())
-        screen.calls(judge)
-        screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", "report"))
+        artefact = judge_folder(
+            folder, job, target, inputs=files, command=command_words(), summarise=probe_figures, progress=screen
+        )
+        screen.calls(*judges)
+        _show(screen, artefact)
+        screen.finish(artefact, next_step=("hoofbeat", "report", target, "-o", "report"))
+
+
+def _aspects(folder: AnswerFolder, wanted: _Wanted) -> tuple[str, ...]:
+    """What is judged now: nothing where only people's labels come in, or a judge is only probed."""
+    if wanted.probes and not folder.survey.texts:
+        raise UsageError("judges are probed on free-text answers, and there are none", fix="leave --probe out")
+    probing = bool(wanted.probes) and "equivalence" in folder.aspects
+    if not wanted.by and (wanted.humans or probing):
+        return ()
+    return choose_aspects(folder, wanted.by)
+
+
+def _judges(session: Session, specs: Sequence[str]) -> tuple[Model, ...]:
+    for spec in specs:
+        if spec.endswith("]"):
+            raise UsageError(f"a judge takes no options, and {spec!r} has some", fix="name the model alone")
+    judges = [session.model(spec) for spec in specs]
+    for place, judge in enumerate(judges):
+        same = next((other for other in judges[:place] if other.identity == judge.identity), None)
+        if same is not None:
+            raise UsageError(
+                f"{same.spec} and {judge.spec} are the same model: its vote would count twice",
+                fix="name each judge once",
+            )
+    return tuple(judges)
+
+
+def _humans(screen: Screen, folder: AnswerFolder, wanted: _Wanted) -> tuple[tuple[Judgment, ...], list[InputRef]]:
+    if not wanted.humans:
+        return (), []
+    files = {}
+    for path in wanted.humans:
+        labels, empty = read_labels(path, annotator=wanted.annotator)
+        files[path] = labels
+        if empty:
+            screen.say(f"note: {empty} lines of {path.name} have no label yet and are left out")
+    made = human_judgments(folder, files, wanted.aspect)
+    people = sorted({each.judge for each in made})
+    screen.say(f"{len(made)} labels of {wanted.aspect} by {', '.join(people)}")
+    return tuple(made), [InputRef(name=path.name, sha256=file_sha256(path), kind="labels") for path in files]
+
+
+def _say_what(screen: Screen, folder: AnswerFolder, job: Job) -> None:
+    """What a reader should know before the figures: who judges, and which answers are left out."""
+    for spec in own_judges(folder, job.judges):
+        screen.say(f"note: the judge {spec} is a model that answered; a model tends to agree with itself")
+    if job.judges and len(job.judges) % 2 == 0:
+        screen.say(f"note: {len(job.judges)} judges can tie; answers on which they do are unscored")
+    if "failure-mode" in job.aspects and not job.conditions:
+        screen.say("note: failure modes are asked of wrong answers under oracle only; --condition names others")
+
+
+def _write_sheet(screen: Screen, folder: AnswerFolder, wanted: _Wanted, count: int, path: Path) -> None:
+    check_file(path, ".csv")
+    if path.exists():
+        raise OutputError(
+            "a file stands there, and it may hold labels", where=str(path), fix="name another file with -o"
+        )
+    if len(wanted.by) > 1:
+        raise UsageError("a sheet asks for one aspect", fix="give --by once")
+    aspect = wanted.by[0] if wanted.by else wanted.aspect
+    sheet = write_sheet(folder, aspect, count, path, seed=wanted.seed)
+    if screen.as_json:
+        strata = [
+            {"model": model, "condition": condition, "judged": label, "answers": size, "drawn": drawn}
+            for (model, condition, label), (size, drawn) in sheet.strata.items()
+        ]
+        screen.emit({"sheet": str(path), "rows": sheet.rows, "seed": wanted.seed, "strata": strata})
+        return
+    rows = [[" / ".join(name), str(size), str(drawn)] for name, (size, drawn) in sheet.strata.items()]
+    screen.table(("model / condition / judged", "answers", "drawn"), rows)
+    click.echo(f"sheet: {path} ({sheet.rows} answers to label)")
+    screen.say(f"next: fill in label and annotator, then hoofbeat judge {folder.artefact.path} --human {path}")
+
+
+def probe_figures(probes: Sequence[Probe]) -> list[dict[str, object]]:
+    """What the probes show, a row for each probe and judge: the flip rate and shares, each with Wilson's interval."""
+    rows: list[dict[str, object]] = []
+    for each in flips(probes):
+        row: dict[str, object] = {
+            "probe": each.probe,
+            "judge": each.judge,
+            "n": each.n,
+            "flips": each.flips,
+            **_share("flip_rate", each.flips, each.n),
+            "to_equivalent": each.to_equivalent,
+            "to_mismatch": each.to_mismatch,
+            "unscored": each.unscored,
+        }
+        if each.probe == "length":
+            row |= {**_share("equivalent_short", *each.short), "n_short": each.short[1]}
+            row |= {**_share("equivalent_long", *each.long), "n_long": each.long[1]}
+        rows.append(row)
+    return rows
+
+
+def _share(name: str, count: int, n: int) -> dict[str, object]:
+    interval = wilson(count, n)
+    return {name: count / n if n else None, f"{name}_low": interval.low, f"{name}_high": interval.high}
+
+
+def _show(screen: Screen, artefact: Artefact) -> None:
+    """The labels of every aspect, and what the probes show."""
+    if screen.as_json:
+        return
+    labels = artefact.manifest.metrics.get("labels")
+    if isinstance(labels, dict):
+        rows = [
+            [str(aspect), ", ".join(f"{count} {label}" for label, count in counts.items())]
+            for aspect, counts in labels.items()
+        ]
+        screen.table(("aspect", "judgments"), rows)
+    probes = artefact.manifest.metrics.get("probes")
+    if isinstance(probes, list):
+        screen.title("Does the verdict hang on what should not matter?")
+        screen.table(
+            ("probe of judge", "flipped", "95% interval", "to equivalent", "to mismatch", "unscored"),
+            [_probe_row(row) for row in probes],
+        )
+        for row in probes:
+            if row["probe"] == "length" and row["n_short"] and row["n_long"]:
+                screen.say(
+                    f"{row['judge']}: equivalent are {row['equivalent_short']:.0%} of the shorter and "
+                    f"{row['equivalent_long']:.0%} of the longer half of the answers"
+                )
+
+
+def _probe_row(row: dict[str, float]) -> list[str]:
+    return [
+        f"{row['probe']}: {row['judge']}",
+        f"{row['flips']} of {row['n']}",
+        f"{row['flip_rate_low']:.1%} to {row['flip_rate_high']:.1%}" if row["n"] else "-",
+        str(row["to_equivalent"]),
+        str(row["to_mismatch"]),
+        str(row["unscored"]),
+    ]

@@ -8,7 +8,7 @@ import click
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
-from hoofbeat.reports import build_report
+from hoofbeat.reports import FORMATS, Choices, build_report, papers
 
 __all__ = ["command"]
 
@@ -16,11 +16,53 @@ __all__ = ["command"]
 @click.command("report")
 @click.argument("artefacts", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--title", default="Hoofbeat report", show_default=True, help="Title of the report.")
+@click.option(
+    "--published",
+    multiple=True,
+    type=click.Choice(list(papers())),
+    help="Put a paper's published figures beside ours; may be given several times.",
+)
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    type=click.Choice(FORMATS),
+    help="What to write; may be given several times.  [default: all]",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="Bootstrap samples behind mean ± standard deviation.",
+)
+@click.option("--size", type=click.IntRange(min=1), default=500, show_default=True, help="Questions in each of them.")
 @output_option("report")
 @json_option
-def command(artefacts: tuple[Path, ...], title: str, output: Path, as_json: bool) -> None:
-    """Put ARTEFACTS (corpora, statistics, benchmarks, rankings, judgments, audits) into one HTML report, with Markdown
-    and CSV."""
+def command(
+    artefacts: tuple[Path, ...],
+    title: str,
+    published: tuple[str, ...],
+    formats: tuple[str, ...],
+    draws: int,
+    size: int,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Put ARTEFACTS (corpora, statistics, benchmarks, rankings, runs, judgments, audits) into one HTML report, with
+    Markdown, CSV and LaTeX.
+
+    Judgments, and runs whose answers choose options, are scored; folders of the same questions are read together.
+    """
     screen = Screen(as_json=as_json)
-    artefact = build_report(artefacts, output, title=title, command=command_words())
-    screen.finish(artefact, next_step=("open", output / "report.html"))
+    artefact = build_report(
+        artefacts,
+        output,
+        title=title,
+        choices=Choices(published=published, draws=draws, size=size),
+        formats=formats or FORMATS,
+        command=command_words(),
+        progress=screen,
+    )
+    first = "report.html" if artefact.has("report.html") else "manifest.json"
+    screen.finish(artefact, next_step=("open", output / first))

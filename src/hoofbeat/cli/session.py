@@ -24,6 +24,7 @@ __all__ = [
     "Calling",
     "Session",
     "calling_options",
+    "calling_options_of_several",
     "check_file",
     "command_words",
     "edition_option",
@@ -59,7 +60,7 @@ def output_option(default: str) -> Callable[[F], F]:
 
 
 class Calling(Struct, frozen=True, kw_only=True):
-    """The options of every verb that calls a model, as given."""
+    """The options of every verb that calls a model, as given; `model_specs` are all where a verb takes several."""
 
     model_spec: str
     ledger_path: Path | None
@@ -67,6 +68,7 @@ class Calling(Struct, frozen=True, kw_only=True):
     budget: str | None
     only_estimate: bool
     as_json: bool
+    model_specs: tuple[str, ...] = ()
 
     def screen(self) -> Screen:
         """The screen these options ask for."""
@@ -79,14 +81,28 @@ class Calling(Struct, frozen=True, kw_only=True):
 
 def calling_options(function: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the options of `Calling`; it takes them as one argument, `calling`."""
+    option = click.option("--model", "model_spec", default="embedded", show_default=True, help=f"Model: {SPEC_HELP}.")
+    return _with_calling(function, option)
 
+
+def calling_options_of_several(function: Callable[..., None]) -> Callable[..., None]:
+    """The same where `--model` may be given several times; the first is also the one model."""
+    option = click.option(
+        "--model", "model_specs", multiple=True, default=("embedded",), show_default=True,
+        help=f"Model: {SPEC_HELP}. Options may follow: 'embedded[temperature=0.6,samples=3]'. Several may be given.",
+    )  # fmt: skip
+    return _with_calling(function, option)
+
+
+def _with_calling(function: Callable[..., None], model_option: Callable[[Any], Any]) -> Callable[..., None]:
     @functools.wraps(function)
     def wrapped(**options: Any) -> None:
-        given = {name: options.pop(name) for name in Calling.__struct_fields__}
+        given = {name: options.pop(name) for name in Calling.__struct_fields__ if name in options}
+        given.setdefault("model_spec", given.get("model_specs", ("",))[0])
         function(calling=Calling(**given), **options)
 
     for option in (
-        click.option("--model", "model_spec", default="embedded", show_default=True, help=f"Model: {SPEC_HELP}."),
+        model_option,
         click.option("--ledger", "ledger_path", type=click.Path(path_type=Path), help="Ledger file."),
         click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file."),
         click.option("--budget", help="Hard limit: money (2.50) or calls (200calls)."),

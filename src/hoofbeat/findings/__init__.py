@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from hoofbeat.findings.ablation import Ablation, ablation
-from hoofbeat.findings.accuracy import Accuracy, Outcome, SystemDifference, accuracies, differences, outcomes
-from hoofbeat.findings.agreement import Agreement, agreement
+from hoofbeat.findings.accuracy import Accuracy, SystemDifference, accuracies, comparable, differences
+from hoofbeat.findings.agreement import (
+    Agreement,
+    Annotators,
+    Kappa,
+    PairAgreement,
+    agreement,
+    agreement_with_intervals,
+    weighted_kappa,
+)
+from hoofbeat.findings.alpha import Alpha, krippendorff_alpha
 from hoofbeat.findings.breakdown import FacetTable, SetTable, by_facet, over_sets
+from hoofbeat.findings.corrected import PPI, CorrectedAccuracy, corrected_accuracies, labels_needed, ppi_mean
 from hoofbeat.findings.correlation import AnswersAndRetrieval, Correlation, answers_and_retrieval, correlation
+from hoofbeat.findings.information import InformationPoint, Retained, retained, retained_scores
+from hoofbeat.findings.intervals import Difference, Interval, holm, mcnemar_exact, wilson
+from hoofbeat.findings.leaderboard import Place, leaderboard
+from hoofbeat.findings.modes import ModeShare, mode_shares
+from hoofbeat.findings.options import MacroRate, OptionDecisions, OptionRate, option_decisions
 from hoofbeat.findings.ranking import (
     Evaluation,
     Measure,
@@ -24,40 +39,94 @@ from hoofbeat.findings.relations import (
     relations,
     relations_by_group,
 )
+from hoofbeat.findings.repeats import (
+    BootstrapSD,
+    RunsMean,
+    WorstAtK,
+    bootstrap_sd,
+    runs_mean,
+    worst_at_k,
+)
+from hoofbeat.findings.scores import ScoreMean, score_means
+from hoofbeat.findings.scoring import Outcome, choice_outcomes, outcomes, scored_outcomes
+from hoofbeat.findings.shift import Change, PrevalenceIntensity, prevalence_intensity
 from hoofbeat.findings.systems import SystemTable, compare_systems
 
 __all__ = [
+    "PPI",
     "Ablation",
     "Accuracy",
     "Agreement",
+    "Alpha",
+    "Annotators",
     "AnswersAndRetrieval",
+    "BootstrapSD",
+    "Change",
+    "CorrectedAccuracy",
     "Correlation",
+    "Difference",
     "Evaluation",
     "FacetTable",
+    "InformationPoint",
+    "Interval",
+    "Kappa",
+    "MacroRate",
     "Measure",
+    "ModeShare",
+    "OptionDecisions",
+    "OptionRate",
     "Outcome",
+    "PairAgreement",
+    "Place",
+    "PrevalenceIntensity",
     "Relations",
+    "Retained",
+    "RunsMean",
+    "ScoreMean",
     "SetTable",
     "SystemDifference",
     "SystemTable",
+    "WorstAtK",
     "ablation",
     "accuracies",
     "agreement",
+    "agreement_with_intervals",
     "answers_and_retrieval",
+    "bootstrap_sd",
     "by_facet",
+    "choice_outcomes",
+    "comparable",
     "compare_systems",
+    "corrected_accuracies",
     "correlation",
     "coverage",
     "differences",
     "evaluate",
+    "holm",
     "judge_agreement",
+    "krippendorff_alpha",
+    "labels_needed",
+    "leaderboard",
     "matrices",
+    "mcnemar_exact",
+    "mode_shares",
+    "option_decisions",
     "outcomes",
     "over_sets",
+    "ppi_mean",
+    "prevalence_intensity",
     "read_qrels",
     "read_trec_run",
     "relations",
     "relations_by_group",
+    "retained",
+    "retained_scores",
+    "runs_mean",
+    "score_means",
+    "scored_outcomes",
     "trec_run_lines",
+    "weighted_kappa",
+    "wilson",
+    "worst_at_k",
     "write_qrels",
 ]

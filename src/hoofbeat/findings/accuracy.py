@@ -7,46 +7,50 @@ what went wrong and, where such answers exceed 1%, a range shows the score had t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from hoofbeat.errors import InputError, UsageError
+from hoofbeat.errors import UsageError
 from hoofbeat.findings.intervals import (
+    SAMPLES,
     Difference,
     Interval,
-    bootstrap_mean,
+    cluster_sums,
     holm,
     mcnemar_exact,
-    paired_difference,
+    percentiles,
+    resampled_sums,
     wilson,
 )
-from hoofbeat.records import Answer, Judgment
+from hoofbeat.findings.scoring import Outcome, outcomes
+from hoofbeat.findings.shares import (
+    SENSITIVITY_THRESHOLD,
+    Shares,
+    System,
+    by_system,
+    cluster_of,
+    per_question,
+    sensitivity_range,
+)
+from hoofbeat.findings.systems import randomisation_test
 
-__all__ = ["SENSITIVITY_THRESHOLD", "Accuracy", "Outcome", "SystemDifference", "accuracies", "differences", "outcomes"]
-
-SENSITIVITY_THRESHOLD = 0.01
-"""The share of unscored answers above which a sensitivity range is given."""
-
-System = tuple[str, str]
-"""A model and the condition it answered under."""
-
-
-class Outcome(Struct, frozen=True, kw_only=True):
-    """What became of one planned answer: right, wrong, or (None) unscored, and then why.
-
-    `unscored` names the stage and the failure's kind (`answer:refusal`, `judgment:unreadable`), or says `unjudged`.
-    """
-
-    question: str
-    model: str
-    condition: str
-    sample: int
-    correct: bool | None
-    unscored: str = ""
+__all__ = [
+    "SENSITIVITY_THRESHOLD",
+    "Accuracy",
+    "Outcome",
+    "System",
+    "SystemDifference",
+    "accuracies",
+    "comparable",
+    "differences",
+    "outcomes",
+]
 
 
 class Accuracy(Struct, frozen=True, kw_only=True):
@@ -73,8 +77,10 @@ class SystemDifference(Struct, frozen=True, kw_only=True):
     """Accuracy of system `a` minus that of system `b`, paired by the questions planned for both.
 
     `unpaired` counts questions planned for one only. `only_a` and `only_b` are the questions that one got right and
-    the other not; they and McNemar's `p` (with `p_holm` over the table) are None where a question has several
-    samples. `sensitivity` spans what unscored answers could make of the difference, where they exceed 1%.
+    the other not; they are None where a question has several samples. `p` is from the `test` named: McNemar's exact
+    test, or with several samples a question the paired randomisation test of the questions' shares; `p_holm` is
+    corrected over the table. `sensitivity` spans what unscored answers could make of the difference, where they
+    exceed 1%.
     """
 
     a: System
@@ -87,73 +93,16 @@ class SystemDifference(Struct, frozen=True, kw_only=True):
     sensitivity: tuple[float, float] | None
     only_a: int | None
     only_b: int | None
-    p: float | None
-    p_holm: float | None = None
-
-
-def outcomes(
-    answers: Iterable[Answer],
-    judgments: Iterable[Judgment],
-    *,
-    positive: str | Collection[str] = "equivalent",
-    aspect: str = "equivalence",
-    judge: str | None = None,
-) -> list[Outcome]:
-    """What became of each planned answer, by the judgments of one aspect (and of one judge, if named)."""
-    right = {positive} if isinstance(positive, str) else set(positive)
-    judged: dict[tuple[str, str, str, int], Judgment] = {}
-    for judgment in judgments:
-        if judgment.aspect == aspect and judge in {None, judgment.judge}:
-            key = (judgment.question, judgment.model, judgment.condition, judgment.sample)
-            if judged.setdefault(key, judgment) is not judgment:
-                raise InputError(
-                    f"two judgments of {aspect} for the answer of {key[1]} to {key[0]!r} ({key[2]})",
-                    fix="name one judge, or remove the repeated judgment",
-                )
-    found: dict[tuple[str, str, str, int], Outcome] = {}
-    for answer in answers:
-        key = (answer.question, answer.model, answer.condition, answer.sample)
-        if key in found:
-            raise InputError(
-                f"the answer of {key[1]} to {key[0]!r} ({key[2]}, sample {key[3]}) stands twice",
-                fix="check that two runs were not joined",
-            )
-        found[key] = _outcome(answer, judged.pop(key, None), right)
-    if judged:
-        question, model, condition, _ = next(iter(judged))
-        raise InputError(
-            f"{len(judged)} judgments belong to no answer, the first to {model} on {question!r} ({condition})",
-            fix="give the answers that were judged",
-        )
-    return list(found.values())
-
-
-def _outcome(answer: Answer, judgment: Judgment | None, right: set[str]) -> Outcome:
-    correct: bool | None = None
-    reason = ""
-    if answer.failure:
-        reason = f"answer:{answer.failure.kind}"
-    elif judgment is None:
-        reason = "unjudged"
-    elif judgment.failure:
-        reason = f"judgment:{judgment.failure.kind}"
-    else:
-        correct = judgment.label in right
-    return Outcome(
-        question=answer.question,
-        model=answer.model,
-        condition=answer.condition,
-        sample=answer.sample,
-        correct=correct,
-        unscored=reason,
-    )
+    p: float
+    test: str
+    p_holm: float = 1.0
 
 
 def accuracies(
     results: Iterable[Outcome],
     *,
     clusters: Mapping[str, str] | None = None,
-    samples: int = 1000,
+    samples: int = SAMPLES,
     level: float = 0.95,
     seed: int = 0,
 ) -> list[Accuracy]:
@@ -163,33 +112,47 @@ def accuracies(
     belong together.
     """
     table = []
-    for (model, condition), rows in sorted(_by_system(results).items()):
+    for (model, condition), rows in sorted(by_system(results).items()):
         planned, correct = len(rows), sum(row.correct is True for row in rows)
         unscored = Counter(row.unscored for row in rows if row.correct is None)
-        labels = [_cluster(row.question, clusters) for row in rows]
+        labels = [cluster_of(row.question, clusters) for row in rows]
         missing = unscored.total()
+        counts = cluster_sums(np.array([[row.correct is True, 1.0] for row in rows], np.float64), labels)
+        drawn = resampled_sums(counts, samples=samples, seed=seed)
         table.append(
             Accuracy(
                 model=model,
                 condition=condition,
                 planned=planned,
                 questions=len({row.question for row in rows}),
-                clusters=len(set(labels)),
+                clusters=len(counts),
                 correct=correct,
                 unscored=dict(sorted(unscored.items())),
                 accuracy=correct / planned,
                 wilson=wilson(correct, planned, level),
-                bootstrap=bootstrap_mean(
-                    [float(row.correct is True) for row in rows],
-                    clusters=labels,
-                    samples=samples,
-                    level=level,
-                    seed=seed,
-                ),
-                sensitivity=_range(correct / planned, (correct + missing) / planned, missing / planned),
+                bootstrap=percentiles(drawn[:, 0] / drawn[:, 1], level, "cluster bootstrap"),
+                sensitivity=sensitivity_range(correct / planned, (correct + missing) / planned, missing / planned),
             )
         )
     return table
+
+
+def comparable(
+    results: Iterable[Outcome], within: Literal["model", "condition", "either"] = "either"
+) -> list[tuple[System, System]]:
+    """The pairs of systems worth comparing, sorted: conditions of one model, models under one condition, or both.
+
+    Pairs that share no question are left out.
+    """
+    asked: dict[System, set[str]] = {}
+    for row in results:
+        asked.setdefault((row.model, row.condition), set()).add(row.question)
+    same = {"model": (True, False), "condition": (False, True), "either": (True, True)}[within]
+    return [
+        (a, b)
+        for a, b in combinations(sorted(asked), 2)
+        if ((same[0] and a[0] == b[0]) or (same[1] and a[1] == b[1])) and not asked[a].isdisjoint(asked[b])
+    ]
 
 
 def differences(
@@ -197,91 +160,100 @@ def differences(
     pairs: Sequence[tuple[System, System]] | None = None,
     *,
     clusters: Mapping[str, str] | None = None,
-    samples: int = 1000,
+    samples: int = SAMPLES,
     level: float = 0.95,
     seed: int = 0,
 ) -> list[SystemDifference]:
     """Differences between systems, paired by question, with Holm's correction over the table.
 
-    Without `pairs`, every two conditions of the same model are compared.
+    Without `pairs`, every two conditions of the same model are compared; `comparable` names other choices.
     """
-    systems = _by_system(results)
+    systems = by_system(results)
     if pairs is None:
         pairs = [pair for pair in combinations(sorted(systems), 2) if pair[0][0] == pair[1][0]]
-    table = []
-    for a, b in pairs:
-        for system in (a, b):
-            if system not in systems:
-                raise UsageError(f"there are no answers of {system[0]} under {system[1]!r}", fix="check the names")
-        table.append(_difference(a, b, systems, clusters, (samples, level, seed)))
-    adjusted = iter(holm(row.p for row in table if row.p is not None))
-    return [row if row.p is None else replace(row, p_holm=next(adjusted)) for row in table]
+    for system in (system for pair in pairs for system in pair):
+        if system not in systems:
+            raise UsageError(f"there are no answers of {system[0]} under {system[1]!r}", fix="check the names")
+    shares = {system: per_question(systems[system]) for pair in pairs for system in pair}
+    resample = _Resampling(shares, clusters, samples, seed)
+    table = [_difference(a, b, resample, level) for a, b in pairs]
+    adjusted = holm(row.p for row in table)
+    return [replace(row, p_holm=p) for row, p in zip(table, adjusted, strict=True)]
 
 
-def _difference(
-    a: System,
-    b: System,
-    systems: Mapping[System, list[Outcome]],
-    clusters: Mapping[str, str] | None,
-    resampling: tuple[int, float, int],
-) -> SystemDifference:
-    by_question = [_by_question(systems[system]) for system in (a, b)]
-    shared = [question for question in by_question[0] if question in by_question[1]]
-    if not shared:
-        raise UsageError(
-            f"no question was put to both {a[0]} ({a[1]}) and {b[0]} ({b[1]})", fix="compare runs of one benchmark"
+class _Resampling:
+    """The bootstrap of many differences: systems with the same questions are drawn once, all together."""
+
+    def __init__(
+        self, shares: Mapping[System, Shares], clusters: Mapping[str, str] | None, samples: int, seed: int
+    ) -> None:
+        self.shares, self.clusters, self.samples, self.seed = shares, clusters, samples, seed
+        self.groups: dict[tuple[str, ...], dict[System, int]] = {}
+        for system, share in shares.items():
+            group = self.groups.setdefault(share.questions, {})
+            group[system] = len(group)
+        self.drawn: dict[tuple[str, ...], NDArray[np.float64]] = {}
+
+    def labels(self, questions: Sequence[str]) -> list[str]:
+        return [cluster_of(question, self.clusters) for question in questions]
+
+    def means(self, lows: Sequence[NDArray[np.float64]], questions: Sequence[str]) -> NDArray[np.float64]:
+        columns = np.stack([*lows, np.ones(len(questions))], axis=1)
+        sums = resampled_sums(cluster_sums(columns, self.labels(questions)), samples=self.samples, seed=self.seed)
+        return sums[:, :-1] / sums[:, -1:]
+
+    def delta(self, a: System, b: System, pair: tuple[Shares, Shares]) -> NDArray[np.float64]:
+        """Replicates of the mean of `a − b`."""
+        questions = self.shares[a].questions
+        if questions != self.shares[b].questions:
+            return self.means([pair[0].low - pair[1].low], pair[0].questions)[:, 0]
+        group = self.groups[questions]
+        if questions not in self.drawn:
+            self.drawn[questions] = self.means([self.shares[system].low for system in group], questions)
+        drawn = self.drawn[questions]
+        return drawn[:, group[a]] - drawn[:, group[b]]
+
+
+def _difference(a: System, b: System, resample: _Resampling, level: float) -> SystemDifference:
+    first, second = resample.shares[a], resample.shares[b]
+    unpaired = 0
+    if first.questions != second.questions:
+        shared, mine, theirs = np.intersect1d(
+            np.array(first.questions), np.array(second.questions), assume_unique=True, return_indices=True
         )
-    low_a, low_b = (np.array([_mean(rows[q], unscored=False) for q in shared]) for rows in by_question)
-    high_a, high_b = (np.array([_mean(rows[q], unscored=True) for q in shared]) for rows in by_question)
-    flat = [row for rows in by_question for q in shared for row in rows[q]]
-    unscored = sum(row.correct is None for row in flat)
-    samples, level, seed = resampling
-    paired = paired_difference(
-        low_a,
-        low_b,
-        clusters=[_cluster(question, clusters) for question in shared],
-        samples=samples,
-        level=level,
-        seed=seed,
-    )
-    single = len(flat) == 2 * len(shared)
-    only_a, only_b = int((low_a > low_b).sum()), int((low_a < low_b).sum())
+        unpaired = len(first.questions) + len(second.questions) - 2 * len(shared)
+        if not len(shared):
+            raise UsageError(
+                f"no question was put to both {a[0]} ({a[1]}) and {b[0]} ({b[1]})", fix="compare runs of one benchmark"
+            )
+        first, second = first.take(mine), second.take(theirs)
+    n = len(first.questions)
+    delta = first.low - second.low
+    unscored, answers = int((first.unscored + second.unscored).sum()), int((first.answers + second.answers).sum())
+    single = answers == 2 * n
+    only_a, only_b = int((delta > 0).sum()), int((delta < 0).sum())
+    if single:
+        p, test = mcnemar_exact(only_a, only_b), "McNemar, exact"
+    else:
+        labels = resample.labels(first.questions)
+        found = randomisation_test(first.low, second.low, clusters=labels, seed=resample.seed)
+        p, test = found.p, f"paired randomisation, {found.patterns:,} sign patterns" + (" (all)" if found.exact else "")
+    replicates = resample.delta(a, b, (first, second))
     return SystemDifference(
         a=a,
         b=b,
-        accuracy_a=float(low_a.mean()),
-        accuracy_b=float(low_b.mean()),
-        paired=paired,
-        unpaired=len(by_question[0].keys() ^ by_question[1].keys()),
+        accuracy_a=float(first.low.mean()),
+        accuracy_b=float(second.low.mean()),
+        paired=Difference(
+            n=n, difference=float(delta.mean()), interval=percentiles(replicates, level, "cluster bootstrap")
+        ),
+        unpaired=unpaired,
         unscored=unscored,
-        sensitivity=_range(float((low_a - high_b).mean()), float((high_a - low_b).mean()), unscored / len(flat)),
+        sensitivity=sensitivity_range(
+            float((first.low - second.high).mean()), float((first.high - second.low).mean()), unscored / answers
+        ),
         only_a=only_a if single else None,
         only_b=only_b if single else None,
-        p=mcnemar_exact(only_a, only_b) if single else None,
+        p=p,
+        test=test,
     )
-
-
-def _by_system(results: Iterable[Outcome]) -> dict[System, list[Outcome]]:
-    systems: dict[System, list[Outcome]] = {}
-    for row in results:
-        systems.setdefault((row.model, row.condition), []).append(row)
-    return systems
-
-
-def _by_question(rows: Iterable[Outcome]) -> dict[str, list[Outcome]]:
-    questions: dict[str, list[Outcome]] = {}
-    for row in rows:
-        questions.setdefault(row.question, []).append(row)
-    return questions
-
-
-def _mean(rows: Sequence[Outcome], *, unscored: bool) -> float:
-    return sum(unscored if row.correct is None else row.correct for row in rows) / len(rows)
-
-
-def _cluster(question: str, clusters: Mapping[str, str] | None) -> str:
-    return clusters.get(question, question) if clusters else question
-
-
-def _range(low: float, high: float, share_unscored: float) -> tuple[float, float] | None:
-    return (low, high) if share_unscored > SENSITIVITY_THRESHOLD else None

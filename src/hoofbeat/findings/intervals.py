@@ -20,10 +20,12 @@ __all__ = [
     "Difference",
     "Interval",
     "bootstrap_mean",
+    "cluster_sums",
     "holm",
     "mcnemar_exact",
     "paired_difference",
     "percentiles",
+    "resampled_sums",
     "wilson",
 ]
 
@@ -105,6 +107,40 @@ def paired_difference(
     return Difference(n=len(delta), difference=float(delta.mean()), interval=interval)
 
 
+def cluster_sums(values: NDArray[np.float64], clusters: Sequence[str]) -> NDArray[np.float64]:
+    """Rows of `values` (one an item, one column a figure) added up by cluster; clusters come sorted by their label.
+
+    Sorted, so that the same items in another order are resampled to the same interval.
+    """
+    if len(clusters) != len(values):
+        raise UsageError(f"{len(values)} values and {len(clusters)} cluster labels")
+    labels, places = np.unique(np.array(clusters, np.str_), return_inverse=True)
+    return np.stack([np.bincount(places, weights=column, minlength=len(labels)) for column in values.T], axis=1).astype(
+        np.float64
+    )
+
+
+def resampled_sums(columns: NDArray[np.float64], *, samples: int = SAMPLES, seed: int = 0) -> NDArray[np.float64]:
+    """Bootstrap sums of each column (`samples` × columns): rows are drawn again with replacement, for all alike.
+
+    Any mean, ratio or difference of columns is resampled by computing it from a row of the result. Memory stays
+    bounded however many rows there are.
+    """
+    n = len(columns)
+    if not n:
+        raise UsageError("there is nothing to resample")
+    rng = np.random.default_rng(seed)
+    sums = np.empty((samples, columns.shape[1]))
+    step = max(1, _CELLS // n)
+    for first in range(0, samples, step):
+        rows = min(step, samples - first)
+        drawn = rng.integers(n, size=(rows, n))
+        drawn += n * np.arange(rows)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
+        sums[first : first + rows] = times @ columns
+    return sums
+
+
 def mcnemar_exact(only_a: int, only_b: int) -> float:
     """Exact two-sided p of McNemar's test, from the pairs that only one of the two got right."""
     n, fewer = only_a + only_b, min(only_a, only_b)
@@ -131,6 +167,7 @@ def holm(p_values: Iterable[float]) -> list[float]:
 
 def percentiles(replicates: NDArray[np.float64], level: float, method: str) -> Interval:
     """The central interval of bootstrap replicates."""
+    _check_level(level)
     low, high = np.quantile(replicates, [0.5 - level / 2, 0.5 + level / 2])
     return Interval(low=float(low), high=float(high), level=level, method=method)
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from hoofbeat.errors import InputError
-from hoofbeat.findings.accuracy import SENSITIVITY_THRESHOLD
 from hoofbeat.findings.agreement import Agreement, agreement
+from hoofbeat.findings.shares import SENSITIVITY_THRESHOLD
 from hoofbeat.records import Answer, Comparison, Question
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Relations",
     "coverage",
     "judge_agreement",
+    "known_label",
     "matrices",
     "relations",
     "relations_by_group",
@@ -174,7 +175,7 @@ def matrices(comparisons: Iterable[Comparison], domain: RelationLabels = FIVE_RE
                 f"{comparison.a!r} and {comparison.b!r} are compared twice on question {comparison.question!r}",
                 fix="each pair stands once: check that two runs were not joined",
             )
-        label = "" if comparison.failure else _label(comparison, domain)
+        label = "" if comparison.failure else known_label(comparison, domain)
         cells[comparison.a, comparison.b] = cells[comparison.b, comparison.a] = label
     found = []
     for question, cells in by_question.items():
@@ -219,7 +220,7 @@ class _Tally:
             self.failed[comparison.failure.kind] += 1
             self.doubtful.add(comparison.question)
             return
-        label = _label(comparison, domain)
+        label = known_label(comparison, domain)
         self.labels[label] += 1
         if label in domain.diverging:
             self.diverging.add(comparison.question)
@@ -259,7 +260,8 @@ def _rate(count: int, of: int, sensitivity: tuple[float, float] | None) -> Rate:
     return Rate(count=count, of=of, value=count / of if of else None, sensitivity=sensitivity)
 
 
-def _label(comparison: Comparison, domain: RelationLabels) -> str:
+def known_label(comparison: Comparison, domain: RelationLabels) -> str:
+    """The label of a comparison, which must be one of the domain."""
     if comparison.label not in domain.order:
         raise InputError(
             f"unknown label {comparison.label!r} between {comparison.a!r} and {comparison.b!r} "

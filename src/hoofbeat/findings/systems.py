@@ -29,6 +29,7 @@ __all__ = [
     "Systems",
     "compare_systems",
     "randomisation_test",
+    "rank_intervals",
     "shared_values",
 ]
 
@@ -226,7 +227,7 @@ def _means(
 ) -> tuple[SystemMean, ...]:
     clusters, samples, level, seed = how
     n = len(next(iter(values.values())))
-    places = _rank_intervals(np.stack(list(values.values())), clusters, samples, level, seed)
+    places = rank_intervals(np.stack(list(values.values())), clusters, samples, level, seed)
     means = {name: math.fsum(array) / n for name, array in values.items()}
     return tuple(
         SystemMean(
@@ -241,7 +242,7 @@ def _means(
     )
 
 
-def _rank_intervals(
+def rank_intervals(
     values: NDArray[np.float64], clusters: Sequence[str] | None, samples: int, level: float, seed: int
 ) -> list[tuple[int, int]]:
     """From which to which place each system comes when the same questions are drawn again for all of them."""

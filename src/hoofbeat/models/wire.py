@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
+from hoofbeat.models.reasoning import part_reasoning
 from hoofbeat.models.requests import ChatRequest, Message, Reply, TokenLogprob
 from hoofbeat.models.structured import without_limits
 from hoofbeat.records import FailureKind, Usage
@@ -134,7 +135,6 @@ class _WireChat(Struct):
 
 
 _decode_chat = msgspec.json.Decoder(_WireChat).decode
-_THINKING = re.compile(r"^\s*<(think|thinking|reasoning)>(.*?)(?:</\1>|\Z)", re.DOTALL)
 
 
 def read_chat(data: bytes) -> Reply | Trouble:
@@ -152,11 +152,10 @@ def read_chat(data: bytes) -> Reply | Trouble:
     message = choice.message
     text = message.content or ""
     reasoning = message.reasoning_content or message.reasoning or ""
-    if "<" in text[:20]:
-        block = _THINKING.match(text)
-        if block:
-            reasoning = (reasoning + block.group(2)).strip()
-            text = text[block.end() :].lstrip()
+    parted = part_reasoning(text)
+    if parted.text != text:
+        reasoning = "\n\n".join(part for part in (reasoning.strip(), parted.reasoning) if part)
+        text = parted.text
     usage = wire.usage or _WireUsage()
     refused = message.refusal or choice.finish_reason == "content_filter"
     return Reply(

@@ -1,36 +1,38 @@
-"""From artefact folders to a report folder: one page, the same as Markdown, its charts and all its tables."""
+"""From artefact folders to a report folder: one page, the same as Markdown and LaTeX, its charts and all its tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+
+from msgspec import Struct
 
 import hoofbeat
 from hoofbeat.errors import UsageError
-from hoofbeat.reports.charts import standalone
-from hoofbeat.reports.markdown import to_markdown
-from hoofbeat.reports.model import Block, Card, Chart, Notice, Report, Table, charts_in, tables_in
-from hoofbeat.reports.page import to_html
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.reports.model import Block, Card, Notice, Report
 from hoofbeat.reports.sections.audits import audit_part
 from hoofbeat.reports.sections.benchmark import benchmark_part
 from hoofbeat.reports.sections.common import Part
 from hoofbeat.reports.sections.corpus import corpus_part
-from hoofbeat.reports.sections.judgments import judgments_parts
+from hoofbeat.reports.sections.leakage import leakage_part
 from hoofbeat.reports.sections.origin import origin_blocks
+from hoofbeat.reports.sections.published import papers, published_part, ranking_figures
 from hoofbeat.reports.sections.rankings import rankings_parts
-from hoofbeat.reports.sections.runs import run_part
+from hoofbeat.reports.sections.runs import makes_choices, run_part
+from hoofbeat.reports.sections.scores import DRAWS, SIZE, scores_parts
+from hoofbeat.reports.sections.shifts import shift_parts
 from hoofbeat.reports.sections.stats import stats_part
-from hoofbeat.reports.sheets import to_csv
-from hoofbeat.reports.words import count_of, model_name, slug
+from hoofbeat.reports.words import count_of, model_name
+from hoofbeat.reports.writing import FORMATS, report_files
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
 
-__all__ = ["KINDS", "assemble", "build_report"]
+__all__ = ["KINDS", "Choices", "assemble", "build_report"]
 
 KIND = "report"
 
-KINDS = ("corpus", "stats", "benchmark", "rankings", "run", "judgments", "audit")
+KINDS = ("corpus", "stats", "benchmark", "rankings", "run", "judgments", "leakage", "audit")
 """The kinds of artefacts a report can show, in the order of its chapters."""
 
 _NOTICE = "Research software. Not for clinical use."
@@ -39,7 +41,13 @@ _COUNTS = ("Documents: ", "Median length: ", "Questions in")
 
 Planted = Mapping[tuple[str, str, str], str]
 
-T = TypeVar("T", Table, Chart)
+
+class Choices(Struct, frozen=True, kw_only=True):
+    """What a report shows beside its artefacts: published papers by name, and the bootstrap of mean ± sd."""
+
+    published: tuple[str, ...] = ()
+    draws: int = DRAWS
+    size: int = SIZE
 
 
 def build_report(
@@ -49,34 +57,43 @@ def build_report(
     title: str,
     notes: Sequence[str] = (),
     planted: Planted | None = None,
+    choices: Choices | None = None,
+    formats: Sequence[str] = FORMATS,
     command: Sequence[str] = (),
+    progress: Progress = SILENT,
 ) -> Artefact:
     """Write a report on any mix of artefacts.
 
     `notes` are warnings for the first screen; `planted` maps (question, source, other source) to the label planted
-    there, against which an audit's judge is set. The folder holds `report.html`, `report.md`, `charts/` and `tables/`.
+    there, against which an audit's judge is set. The folder holds what the `formats` ask for: `report.html`,
+    `report.md` with `charts/`, `report.tex`, and `tables/` as CSV and LaTeX.
     """
     if not paths:
         raise UsageError("a report needs at least one artefact", fix="name folders that hoofbeat commands wrote")
+    chosen = choices or Choices()
+    unknown = [name for name in chosen.published if name not in papers()]
+    if unknown:
+        raise UsageError(f"there are no published figures of {unknown[0]!r}", fix=f"there are: {', '.join(papers())}")
     artefacts = [open_artefact(path, KINDS) for path in dict.fromkeys(path.resolve() for path in paths)]
-    report = assemble(artefacts, title=title, notes=notes, planted=planted)
-    tables = _named(list(tables_in(report.blocks)), "csv")
-    charts = _named(list(charts_in(report.blocks)), "svg")
     with create(target, replace_kind=KIND) as draft:
-        write_bytes(draft.path / "report.html", to_html(report).encode())
-        files = {chart.name: f"charts/{name}" for name, chart in charts.items()}
-        write_bytes(draft.path / "report.md", to_markdown(report, files).encode())
-        for name, table in tables.items():
-            write_bytes(draft.path / "tables" / name, to_csv(table).encode())
-        for name, chart in charts.items():
-            write_bytes(draft.path / "charts" / name, standalone(chart.wide).encode())
+        report = assemble(artefacts, title=title, notes=notes, planted=planted, choices=chosen, progress=progress)
+        for name, content in report_files(report, formats):
+            write_bytes(draft.path / name, content)
         draft.finish(
             Manifest(
                 kind=KIND,
                 title=title,
                 command=list(command),
                 inputs=[artefact.reference() for artefact in artefacts],
-                settings={"title": title, "notes": list(notes), "planted": len(planted or {})},
+                settings={
+                    "title": title,
+                    "notes": list(notes),
+                    "planted": len(planted or {}),
+                    "formats": list(formats),
+                    "published": list(chosen.published),
+                    "draws": chosen.draws,
+                    "size": chosen.size,
+                },
                 seeds={"bootstrap": 0},
                 models=dict(report.models),
                 counts=Counts(kept=len(artefacts)),
@@ -89,10 +106,16 @@ def build_report(
 
 
 def assemble(
-    artefacts: Sequence[Artefact], *, title: str, notes: Sequence[str] = (), planted: Planted | None = None
+    artefacts: Sequence[Artefact],
+    *,
+    title: str,
+    notes: Sequence[str] = (),
+    planted: Planted | None = None,
+    choices: Choices | None = None,
+    progress: Progress = SILENT,
 ) -> Report:
     """The report as blocks, chapter by chapter in the order of the flow, whatever the order of the artefacts."""
-    parts = _parts(artefacts, planted)
+    parts = _parts(artefacts, planted, choices or Choices(), progress)
     blocks: list[Block] = [block for part in parts for block in part.all_blocks()]
     if not parts:
         blocks.append(Notice("There is nothing to show."))
@@ -110,19 +133,29 @@ def assemble(
     )
 
 
-def _parts(artefacts: Sequence[Artefact], planted: Planted | None) -> list[Part]:
+def _parts(artefacts: Sequence[Artefact], planted: Planted | None, choices: Choices, progress: Progress) -> list[Part]:
     placed: dict[str, list[tuple[str, Artefact]]] = {kind: [] for kind in KINDS}
     for artefact in artefacts:
         of_kind = placed[artefact.manifest.kind]
         of_kind.append((f"{artefact.manifest.kind}-{len(of_kind) + 1}", artefact))
-    judged = {ref.sha256 for _, artefact in placed["judgments"] for ref in artefact.manifest.inputs}
+    behind = {ref.sha256 for _, artefact in placed["judgments"] for ref in artefact.manifest.inputs}
+    judged = [prefix for prefix, artefact in placed["run"] if artefact.reference().sha256 in behind]
+    scored = [(prefix, run) for prefix, run in placed["run"] if prefix not in judged and makes_choices(run)]
     parts = [corpus_part(artefact, prefix) for prefix, artefact in placed["corpus"]]
     parts += [stats_part(artefact, prefix) for prefix, artefact in placed["stats"]]
     parts += [benchmark_part(artefact, prefix) for prefix, artefact in placed["benchmark"]]
     parts += rankings_parts(placed["rankings"])
-    parts += [run_part(artefact, prefix, artefact.reference().sha256 in judged) for prefix, artefact in placed["run"]]
-    parts += judgments_parts(placed["judgments"])
+    parts += [run_part(run, prefix, prefix in judged) for prefix, run in placed["run"] if (prefix, run) not in scored]
+    runs = [run for _, run in placed["run"]]
+    scores, ours = scores_parts(
+        placed["judgments"], scored, given=runs, draws=choices.draws, size=choices.size, progress=progress
+    )
+    parts += scores
+    ours += ranking_figures([artefact for _, artefact in placed["rankings"]])
+    parts += [part for part in [published_part(choices.published, ours)] if part]
+    parts += [leakage_part(artefact, prefix) for prefix, artefact in placed["leakage"]]
     parts += [audit_part(artefact, prefix, planted) for prefix, artefact in placed["audit"]]
+    parts += shift_parts(placed["audit"])
     return parts
 
 
@@ -138,16 +171,5 @@ def _models(artefacts: Sequence[Artefact]) -> tuple[tuple[str, str], ...]:
     roles: dict[str, dict[str, None]] = {}
     for artefact in artefacts:
         for role, identity in artefact.manifest.models.items():
-            roles.setdefault(role, {})[model_name(identity)] = None
+            roles.setdefault(role.partition(":")[0], {})[model_name(identity)] = None
     return tuple((role, ", ".join(names)) for role, names in roles.items())
-
-
-def _named(items: Sequence[T], suffix: str) -> dict[str, T]:
-    """A file name for each, safe and used once."""
-    named: dict[str, T] = {}
-    for item in items:
-        stem, number = slug(item.name), 1
-        while (name := f"{stem}.{suffix}" if number == 1 else f"{stem}-{number}.{suffix}") in named:
-            number += 1
-        named[name] = item
-    return named

@@ -88,6 +88,9 @@ def _view(block: QuestionView | AnswerView | PairView | Viewer, charts: Mapping[
         case Viewer():
             for entry in block.entries:
                 yield from _entry(entry, charts)
+            more = block.total - len(block.entries)
+            if more:
+                yield f"> {more:,} more {block.noun} stand in `report.html`, and in the artefact's own tables."
             if block.left_out:
                 yield f"> {block.left_out:,} more {block.noun} are not shown here; all are in the artefact's tables."
 
@@ -115,8 +118,9 @@ def _question(view: QuestionView) -> Iterator[str]:
         yield f"*Case:* {_prose(view.context)}"
     yield f"*Question:* {_prose(view.text)}"
     if view.options:
-        yield "\n".join(f"- {_line(option)}" for option in view.options)
-    if view.gold:
+        marks = ((option, " (gold)" if option == view.gold else "") for option in view.options)
+        yield "\n".join(f"- {_line(option)}{mark}" for option, mark in marks)
+    if view.gold and view.gold not in view.options:
         yield f"*Gold answer:* {_prose(view.gold)}"
     for piece in view.evidence:
         yield f"> {_line(piece.text)} ({_line(piece.source)})"
@@ -124,8 +128,14 @@ def _question(view: QuestionView) -> Iterator[str]:
 
 def _answer(view: AnswerView) -> Iterator[str]:
     body = _prose(view.text) if view.text else _line(view.failure)
-    judged = f" *{_line(view.judge)}:* {_line(view.judge_reasoning)}" if view.judge_reasoning else ""
-    yield f"- **{_line(view.system)}** ({_line(view.verdict_text)}): {body}{judged}"
+    chosen = next((option.text for option in view.options if option.chosen), "")
+    read = f" *Chosen:* {_line(chosen)}." if chosen else ""
+    judged = "".join(
+        f" *{_line(judgment.aspect)}, {_line(judgment.judge)}:* {_line(judgment.label)}"
+        + (f". {_line(judgment.reasoning)}" if judgment.reasoning else "")
+        for judgment in view.judgments
+    )
+    yield f"- **{_line(view.system)}** ({_line(view.verdict_text)}): {body}{read}{judged}"
 
 
 def _line(text: str) -> str:

@@ -24,17 +24,23 @@ __all__ = [
     "Details",
     "Entry",
     "Heading",
+    "JudgmentView",
     "Notice",
+    "OptionView",
+    "Packed",
     "PairView",
     "PassageView",
     "QuestionView",
     "Report",
     "Table",
     "Text",
+    "TraceView",
     "Verdict",
     "Viewer",
+    "VoteView",
     "charts_in",
     "tables_in",
+    "viewers_in",
 ]
 
 Cell = str | int | float | tuple[float, float] | tuple[float, float, float] | None
@@ -128,17 +134,19 @@ class Details(Struct, frozen=True):
 class PassageView(Struct, frozen=True, kw_only=True):
     """A piece of a document: evidence for a gold answer, or what a model was shown.
 
-    Where the words around it are known, the text is marked between them.
+    Where the words around it are known, the text is marked between them; `marks` are parts of the text (start, end)
+    that are marked by themselves.
     """
 
     source: str
     text: str
     before: str = ""
     after: str = ""
+    marks: tuple[tuple[int, int], ...] = ()
 
 
 class QuestionView(Struct, frozen=True, kw_only=True):
-    """A question with its case, options, gold answer and the evidence for it."""
+    """A question with its case, options, gold answer, the evidence for it, and its facets in words."""
 
     kind: ClassVar[str] = "question"
     text: str
@@ -146,20 +154,72 @@ class QuestionView(Struct, frozen=True, kw_only=True):
     options: tuple[str, ...] = ()
     gold: str = ""
     evidence: tuple[PassageView, ...] = ()
+    facts: tuple[str, ...] = ()
+
+
+class OptionView(Struct, frozen=True, kw_only=True):
+    """An option as it was shown: whether it was chosen, whether it is the gold answer.
+
+    `share` is the part of the options' probability that falls to it, `figure` the log-probability in words.
+    """
+
+    text: str
+    chosen: bool = False
+    gold: bool = False
+    share: float | None = None
+    figure: str = ""
+
+
+class VoteView(Struct, frozen=True, kw_only=True):
+    """What one of several judges said."""
+
+    judge: str
+    label: str
+    reasoning: str = ""
+
+
+class JudgmentView(Struct, frozen=True, kw_only=True):
+    """One judgment of an answer: the aspect, the label or score in words, who judged and why, and the single votes."""
+
+    aspect: str
+    label: str
+    judge: str
+    tone: Verdict = "plain"
+    reasoning: str = ""
+    votes: tuple[VoteView, ...] = ()
+
+
+class TraceView(Struct, frozen=True, kw_only=True):
+    """One thing an agent did: what, with which words, and what it found."""
+
+    what: str
+    text: str = ""
+    reasoning: str = ""
+    found: tuple[str, ...] = ()
 
 
 class AnswerView(Struct, frozen=True, kw_only=True):
-    """One answer: who gave it and how, its verdict in words, the judge's reasoning, and the passages shown."""
+    """One answer: who gave it and how, its verdict in words, what was shown and chosen, and every judgment of it.
+
+    `places` are the numbers of its systems in the viewer, by which it can be picked out (none: it always shows). One
+    that is `folded` shows its first line only, until it is opened.
+    """
 
     kind: ClassVar[str] = "answer"
     system: str
     verdict: Verdict
     verdict_text: str
     text: str
+    places: tuple[int, ...] = ()
+    folded: bool = False
     reasoning: str = ""
-    judge: str = ""
-    judge_reasoning: str = ""
+    options: tuple[OptionView, ...] = ()
+    reading: str = ""
+    judgments: tuple[JudgmentView, ...] = ()
     passages: tuple[PassageView, ...] = ()
+    dropped: tuple[str, ...] = ()
+    trace: tuple[TraceView, ...] = ()
+    warnings: tuple[str, ...] = ()
     failure: str = ""
 
 
@@ -179,24 +239,57 @@ class PairView(Struct, frozen=True, kw_only=True):
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """One item of a viewer: a line that opens; `marks` (text, tone) stand on it, `states` are what it is found by."""
+    """One item of a viewer: a line that opens; `marks` (text, tone) stand on it.
+
+    It is found by its `states`; where the viewer has systems, `outcomes` holds the states under each of them instead,
+    and `values` the values of each of the viewer's facets.
+    """
 
     id: str
     name: str
     title: str
     marks: tuple[tuple[str, str], ...] = ()
     states: tuple[str, ...] = ()
+    outcomes: tuple[tuple[str, ...], ...] = ()
+    values: tuple[tuple[str, ...], ...] = ()
     blocks: tuple[Block, ...] = ()
 
 
+class Packed(Struct, frozen=True, kw_only=True):
+    """The items of a long viewer, compressed: their lines in one piece, what they open to in many."""
+
+    total: int
+    heads: bytes
+    bodies: tuple[bytes, ...]
+
+
 class Viewer(Struct, frozen=True, kw_only=True):
-    """A list of items that can be searched and filtered by state; `left_out` items did not fit."""
+    """A list of items that can be searched, and filtered by state, system and facet.
+
+    Where there are too many for a page, `packed` holds all of them, shown a page at a time, and `entries` are only the
+    first, for readers without scripts, in print and in Markdown. `left_out` items are nowhere in the report.
+    """
 
     kind: ClassVar[str] = "viewer"
     id: str
     noun: str
     entries: tuple[Entry, ...]
     left_out: int = 0
+    states: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
+    system_noun: str = "system"
+    facets: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    packed: Packed | None = None
+
+    @property
+    def total(self) -> int:
+        """How many items can be read in the report."""
+        return self.packed.total if self.packed else len(self.entries)
+
+    @property
+    def all_states(self) -> tuple[str, ...]:
+        """The states that items are found by, in order."""
+        return self.states or tuple(sorted({state for entry in self.entries for state in entry.states}))
 
 
 Block = Heading | Text | Notice | Table | Chart | Columns | Details | QuestionView | AnswerView | PairView | Viewer
@@ -235,6 +328,15 @@ def charts_in(blocks: Sequence[Block]) -> Iterator[Chart]:
             yield block
         elif not isinstance(block, Viewer):
             yield from charts_in(_inside(block))
+
+
+def viewers_in(blocks: Sequence[Block]) -> Iterator[Viewer]:
+    """Every viewer, however deep, in order."""
+    for block in blocks:
+        if isinstance(block, Viewer):
+            yield block
+        elif isinstance(block, Columns | Details):
+            yield from viewers_in(block.blocks)
 
 
 def _inside(block: Block) -> tuple[Block, ...]:

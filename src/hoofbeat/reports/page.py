@@ -1,38 +1,65 @@
 """A report as one HTML file that needs nothing else: no server, no network, no font, no library.
 
 Everything foreign is escaped by the templates and cleaned of hidden characters on the way in. The page's policy allows
-its one style and its one script by their hashes; whatever else a text might smuggle in does not run.
+its one style and its one script by their hashes; whatever else a text might smuggle in does not run. Long viewers lie
+in the page as compressed data, which no browser runs; the script builds their text nodes when they are opened.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
+from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from hoofbeat.reports.charts import chart_css
-from hoofbeat.reports.model import Cell, Column, Report
+from hoofbeat.reports.model import Block, Cell, Column, Entry, Report, Viewer, viewers_in
+from hoofbeat.reports.nodes import markup
+from hoofbeat.reports.packing import codes_of, places_of
+from hoofbeat.reports.views import block_nodes
 from hoofbeat.reports.words import clean, slug, written
+from hoofbeat.store.files import atomic_write
 
-__all__ = ["content_policy", "to_html"]
+__all__ = ["content_policy", "to_html", "write_html"]
 
 _TEMPLATES = resources.files("hoofbeat.reports") / "templates"
 
 
 def to_html(report: Report) -> str:
     """The whole page."""
+    return "".join(_pieces(report))
+
+
+def write_html(report: Report, path: Path) -> None:
+    """Write the page to a file, piece by piece, so that a page of many megabytes is never held as one text."""
+    with atomic_write(path) as stream:
+        for piece in _pieces(report):
+            stream.write(piece.encode())
+
+
+def _pieces(report: Report) -> Iterator[str]:
+    """The page up to its data, the data of each long viewer, and the script that reads it."""
     style, script = _style(), _asset("viewer.js")
-    page = _environment().get_template("report.html.j2")
-    return page.render(
-        report=report,
-        policy=content_policy(style, script),
-        style=Markup(style),  # noqa: S704 - our own file
-        script=Markup(script),  # noqa: S704 - our own file
+    yield (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            policy=content_policy(style, script),
+            style=Markup(style),  # noqa: S704 - our own file
+        )
     )
+    for viewer in viewers_in(report.blocks):
+        if viewer.packed:
+            for piece in (viewer.packed.heads, *viewer.packed.bodies):
+                data = base64.b64encode(piece).decode()
+                yield f'<script type="application/octet-stream" data-for="{escape(viewer.id)}">{data}</script>\n'
+    yield f"<script>{script}</script>\n</body>\n</html>\n"
 
 
 def content_policy(style: str, script: str) -> str:
@@ -67,6 +94,7 @@ def _environment() -> Environment:
         finalize=_finalize,
     )
     environment.filters.update(drawing=_drawing, cell=_cell, numeric=_numeric, slug=slug, href=_href)
+    environment.filters.update(drawn=_drawn, codes=_codes, places=_places)
     return environment
 
 
@@ -76,6 +104,20 @@ def _finalize(value: object) -> object:
 
 def _drawing(svg: str) -> Markup:
     return Markup(svg)  # noqa: S704 - charts escape their text
+
+
+def _drawn(block: Block) -> Markup:
+    return Markup("".join(markup(node) for node in block_nodes(block)))  # noqa: S704 - escaped node by node
+
+
+def _codes(entry: Entry, viewer: Viewer) -> str:
+    """An item's states under each system, as the script reads them."""
+    return " ".join(map(str, codes_of(viewer, entry)))
+
+
+def _places(entry: Entry, viewer: Viewer) -> str:
+    """An item's values of each facet, as the script reads them."""
+    return ";".join(" ".join(map(str, mine)) for mine in places_of(viewer, entry))
 
 
 def _cell(value: Cell, column: Column) -> list[str]:

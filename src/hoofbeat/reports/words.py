@@ -12,9 +12,9 @@ from typing import Literal
 
 __all__ = ["DASH", "Form", "clean", "count_of", "cut", "model_name", "one_line", "short_hash", "slug", "written"]
 
-Form = Literal["text", "count", "amount", "share", "points", "number", "p"]
-"""How a value is written: as it is, or as a count, a count that may have a decimal, a percentage, percentage points, a
-plain number, a p value."""
+Form = Literal["text", "count", "amount", "share", "hundredths", "points", "number", "p"]
+"""How a value is written: as it is, or as a count, a count that may have a decimal, a percentage of one decimal or of
+two, percentage points, a plain number, a p value."""
 
 DASH = "–"
 
@@ -87,6 +87,8 @@ def _number(value: float, form: Form) -> str:
             return f"{value:,.1f}".removesuffix(".0")
         case "share":
             return f"{100 * value:.1f}%"
+        case "hundredths":
+            return f"{100 * value:.2f}%"
         case "points":
             return _signed(f"{100 * value:+.1f}")
         case "p":
@@ -106,6 +108,6 @@ def _signed(digits: str) -> str:
 
 def _range(low: float, high: float, form: Form) -> str:
     first, last = _number(low, form), _number(high, form)
-    if form == "share":
+    if form in {"share", "hundredths"}:
         return f"{first.removesuffix('%')}–{last}"
     return f"{first} to {last}" if form == "points" or low < 0 else f"{first}–{last}"

@@ -288,7 +288,7 @@ def test_pointers_to_figures_and_references_do_not_reach_the_writer(tmp_path: Pa
 
 
 def test_a_context_can_be_the_facts_word_for_word(tmp_path: Path) -> None:
-    artefact = build_one(tmp_path, altered("ogcare-core", core=[1, 4]), context="facts", distraction=False)
+    artefact = build_one(tmp_path, says(altered("ogcare-core", core=[1, 4])), context="facts", distraction=False)
     (question,) = Benchmark(artefact).questions
     told, limits = question.context.split("\n\n")
     for sentence in (*told.split(". "), limits):

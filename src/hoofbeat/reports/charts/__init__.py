@@ -7,6 +7,7 @@ from hoofbeat.reports.charts.counts import Stage, Tally, count_bars, funnel_bars
 from hoofbeat.reports.charts.dots import difference_bars, interval_dots
 from hoofbeat.reports.charts.fits import FitPoint, fitted_scatter
 from hoofbeat.reports.charts.grids import label_matrix, number_matrix
+from hoofbeat.reports.charts.heat import Shade, heatmap
 from hoofbeat.reports.charts.plots import Curve, Dots, curves, scatter
 from hoofbeat.reports.charts.svg import NARROW, WIDE, chart_css, sheet, standalone
 
@@ -17,6 +18,7 @@ __all__ = [
     "Curve",
     "Dots",
     "FitPoint",
+    "Shade",
     "Stage",
     "Tally",
     "chart_css",
@@ -26,6 +28,7 @@ __all__ = [
     "fitted_scatter",
     "funnel_bars",
     "grouped_bars",
+    "heatmap",
     "interval_bars",
     "interval_dots",
     "label_matrix",

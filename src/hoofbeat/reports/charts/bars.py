@@ -170,9 +170,9 @@ def stacked_bars(
     return drawing.svg(y, title=title, description="; ".join(told) or "nothing to show")
 
 
-def legend(drawing: Drawing, names: Sequence[str], tones: Sequence[str], width: float) -> float:
-    """Names with their colours in as many lines as they need; returns where they end."""
-    x, y = 0.0, 0.0
+def legend(drawing: Drawing, names: Sequence[str], tones: Sequence[str], width: float, top: float = 0.0) -> float:
+    """Names with their colours in as many lines as they need; returns how much room they took."""
+    x, y = 0.0, top
     for name, tone in zip(names, tones, strict=True):
         shown = wrap(name, width - 30, SMALL, 1)[0]
         needed = 18 + text_width(shown, SMALL) + 18
@@ -181,7 +181,7 @@ def legend(drawing: Drawing, names: Sequence[str], tones: Sequence[str], width: 
         drawing.rect(x, y + 2, 12, 12, tone, round_=2)
         drawing.text(x + 18, y + 12.5, shown, "m")
         x += needed
-    return y + 26 if names else 0.0
+    return y - top + 26 if names else 0.0
 
 
 def tone_of(place: int, count: int) -> int:

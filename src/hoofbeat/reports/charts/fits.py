@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from hoofbeat.reports.charts.bars import legend
 from hoofbeat.reports.charts.plots import Frame
-from hoofbeat.reports.charts.svg import SMALL, WIDE, Drawing, text_width, wrap
+from hoofbeat.reports.charts.svg import SERIES, SMALL, WIDE, Drawing, text_width, wrap
 from hoofbeat.reports.words import Form, written
 
 __all__ = ["FitPoint", "fitted_scatter"]
@@ -25,13 +26,19 @@ Box = tuple[float, float, float, float]
 
 
 class FitPoint(Struct, frozen=True, kw_only=True):
-    """A named point, with the interval of each of its figures if there is one."""
+    """A named point, with the interval of each of its figures if there is one, and the series it belongs to."""
 
     label: str
     x: float
     y: float
     x_interval: tuple[float, float] | None = None
     y_interval: tuple[float, float] | None = None
+    series: str = ""
+
+    @property
+    def name(self) -> str:
+        """Series and label together."""
+        return f"{self.series} · {self.label}" if self.series else self.label
 
 
 def fitted_scatter(
@@ -43,9 +50,13 @@ def fitted_scatter(
     y: str,
     forms: tuple[Form, Form] = ("number", "share"),
     note: str = "",
+    log: bool = False,
     width: int = WIDE,
 ) -> str:
-    """Points with whiskers and names, and the line (slope, intercept) over the points' span; `note` stands above."""
+    """Points with whiskers and names, and the line (slope, intercept) over the points' span; `note` stands above.
+
+    `log` makes the axis across logarithmic.
+    """
     drawing = Drawing(width)
     notes = wrap(note, width - 4, SMALL, 3) if note else []
     for number, text in enumerate(notes):
@@ -53,15 +64,20 @@ def fitted_scatter(
     xs = [value for point in points for value in (point.x, *(point.x_interval or ()))]
     ys = [value for point in points for value in (point.y, *(point.y_interval or ()))]
     top = len(notes) * 16.0 + (8 if notes else 0)
-    frame = Frame(drawing, xs, ys, top=top, height=min(380.0, 0.9 * width), names=(x, y), forms=forms)
+    series = [name for name in dict.fromkeys(point.series for point in points) if name]
+    if series:
+        top += legend(drawing, series, [f"s{place % SERIES + 1}" for place in range(len(series))], width, top)
+    tones = {name: f"s{place % SERIES + 1}" for place, name in enumerate(series)}
+    height = min(380.0, 0.9 * width)
+    frame = Frame(drawing, xs, ys, top=top, height=height, names=(x, y), forms=forms, log=log, rounded=True)
     crossed = [box for point in points for box in _whiskers(drawing, frame, point)]
     if line is not None and points:
         crossed += _line(drawing, frame, line, [point.x for point in points])
     told, taken = [], []
     for point in points:
-        told.append(f"{point.label}: {x} {written(point.x, forms[0])}, {y} {written(point.y, forms[1])}")
+        told.append(f"{point.name}: {x} {written(point.x, forms[0])}, {y} {written(point.y, forms[1])}")
         place = frame.x(point.x), frame.y(point.y)
-        drawing.dot(*place, _RADIUS, "s1", tip=told[-1])
+        drawing.dot(*place, _RADIUS, tones.get(point.series, "s1"), tip=told[-1])
         taken.append((place[0] - 6, place[1] - 6, place[0] + 6, place[1] + 6))
     for point in points[:_LABELLED]:
         _label(drawing, frame, point, taken, crossed)
@@ -111,7 +127,7 @@ def _label(drawing: Drawing, frame: Frame, point: FitPoint, taken: list[Box], cr
             box = (left, y + dy - 10, left + size, y + dy + 3)
             inside = box[0] >= 0 and box[2] <= drawing.width and box[1] >= frame.top - 8 and box[3] <= frame.bottom
             if inside and not any(_meet(box, other) for other in (*taken, *avoided)):
-                drawing.text(x + dx, y + dy, words, "m", anchor=anchor, tip=point.label)
+                drawing.text(x + dx, y + dy, words, "m", anchor=anchor, tip=point.name)
                 taken.append(box)
                 return
 

@@ -13,6 +13,10 @@ from hoofbeat.reports.words import Form, written
 
 __all__ = ["Curve", "Dots", "Frame", "curves", "scatter"]
 
+_ASIDE = 5.0
+_MARKS = 12
+"""So many different values or fewer are marked themselves on a logarithmic axis."""
+
 
 class Curve(Struct, frozen=True, kw_only=True):
     """Points from left to right: (x, y), and for each the interval of y where there is one."""
@@ -43,12 +47,15 @@ class Frame:
         names: tuple[str, str],
         forms: tuple[Form, Form],
         log: bool = False,
+        rounded: bool = False,
+        marks: Sequence[float] = (),
     ) -> None:
         self.log = log and min(xs, default=0) > 0
         about = 4 if drawing.width <= NARROW else 7
-        self.x_marks = ticks(min(xs, default=0), max(xs, default=1), about)
+        self.x_marks = list(marks) or ticks(min(xs, default=0), max(xs, default=1), about)
         if self.log:
-            self.x_marks = sorted(set(xs)) if len(set(xs)) > 1 else [xs[0] / 2, xs[0] * 2]
+            few = not rounded and 1 < len(set(xs)) <= _MARKS
+            self.x_marks = sorted(set(xs)) if few else _log_marks(min(xs), max(xs), about)
         self.y_marks = ticks(min(ys, default=0), max(ys, default=1), 5)
         labels = [_mark(mark, forms[1]) for mark in self.y_marks]
         self.left = max(text_width(label, SMALL) for label in labels) + 10
@@ -85,18 +92,28 @@ def curves(
     y: str,
     forms: tuple[Form, Form] = ("text", "share"),
     log: bool = False,
+    whiskers: bool = False,
+    marks: Sequence[float] = (),
     width: int = WIDE,
 ) -> str:
-    """Lines over a common axis (logarithmic if asked), each with a band for its interval."""
+    """Lines over a common axis (logarithmic if asked), each with a band for its intervals.
+
+    With `whiskers` the intervals are lines, and the series stand a little apart so that they don't cover each other.
+    `marks` are the marks of the axis across, the first and the last its ends.
+    """
     drawing = Drawing(width)
     top = legend(drawing, [curve.name for curve in series], [f"s{_tone(n)}" for n in range(len(series))], width)
     xs = [point[0] for curve in series for point in curve.points]
     ys = [0.0, *(value for curve in series for pair in (*curve.points, *curve.band) for value in pair[-1:])]
     ys += [low for curve in series for low, _ in curve.band]
-    frame = Frame(drawing, xs, ys, top=top, height=min(300.0, 0.62 * width), names=(x, y), forms=forms, log=log)
+    height = min(300.0, 0.62 * width)
+    frame = Frame(drawing, xs, ys, top=top, height=height, names=(x, y), forms=forms, log=log, marks=marks)
+    aside = [(number - (len(series) - 1) / 2) * _ASIDE if whiskers else 0.0 for number in range(len(series))]
     told = []
     for number, curve in enumerate(series):
-        if curve.band:
+        if curve.band and whiskers:
+            _whiskers(drawing, frame, curve, f"s{_tone(number)}", aside[number])
+        elif curve.band:
             upper = [
                 (frame.x(point[0]), frame.y(high)) for point, (_, high) in zip(curve.points, curve.band, strict=True)
             ]
@@ -105,11 +122,20 @@ def curves(
             ]
             drawing.path([*upper, *reversed(lower)], f"s{_tone(number)} band", closed=True)
     for number, curve in enumerate(series):
-        drawing.path([(frame.x(a), frame.y(b)) for a, b in curve.points], f"k{_tone(number)}")
+        drawing.path([(frame.x(a) + aside[number], frame.y(b)) for a, b in curve.points], f"k{_tone(number)}")
         for a, b in curve.points:
-            told.append(f"{curve.name} at {written(a)}: {written(b, forms[1])}")
-            drawing.dot(frame.x(a), frame.y(b), 3.5, f"s{_tone(number)}", tip=told[-1])
+            told.append(f"{curve.name} at {_mark(a, forms[0])}: {written(b, forms[1])}")
+            drawing.dot(frame.x(a) + aside[number], frame.y(b), 3.5, f"s{_tone(number)}", tip=told[-1])
     return drawing.svg(frame.bottom + 44, title=title, description="; ".join(told) or "nothing to show")
+
+
+def _whiskers(drawing: Drawing, frame: Frame, curve: Curve, tone: str, aside: float) -> None:
+    """The interval of each point as a line with ends."""
+    for (a, _), (low, high) in zip(curve.points, curve.band, strict=True):
+        x, bottom, top = frame.x(a) + aside, frame.y(low), frame.y(high)
+        drawing.rect(x - 0.6, top, 1.2, bottom - top, tone)
+        for end in (bottom, top):
+            drawing.rect(x - 4, end - 0.6, 8, 1.2, tone)
 
 
 def scatter(
@@ -138,6 +164,19 @@ def scatter(
 
 def _tone(place: int) -> int:
     return place % SERIES + 1
+
+
+def _log_marks(low: float, high: float, about: int) -> list[float]:
+    """Round numbers of a logarithmic axis that spans low to high: 1, 2 and 5 of each power of ten, or only powers."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1, 2, 5), (1, 3), (1,)):
+        marks = [step * 10.0**power for power in powers for step in steps]
+        first = max((mark for mark in marks if mark <= low * 1.0001), default=marks[0])
+        last = min((mark for mark in marks if mark >= high * 0.9999), default=marks[-1])
+        found = [mark for mark in marks if first <= mark <= last]
+        if len(found) <= about + 1:
+            break
+    return found if len(found) > 1 else [first, first * 10]
 
 
 def _mark(mark: float, form: Form) -> str:

@@ -138,9 +138,12 @@ class Drawing:
         body = f'<circle class="{tone}" cx="{num(x)}" cy="{num(y)}" r="{num(radius)}"'
         self._parts.append(f"{body}>{_tip(tip)}</circle>" if tip else f"{body}/>")
 
-    def text(self, x: float, y: float, words: str, tone: str = "t", *, anchor: str = "", tip: str = "") -> None:
-        """A line of text on its base line."""
+    def text(
+        self, x: float, y: float, words: str, tone: str = "t", *, anchor: str = "", tip: str = "", turn: float = 0
+    ) -> None:
+        """A line of text on its base line; `turn` tilts it by so many degrees around its place."""
         place = f' text-anchor="{anchor}"' if anchor else ""
+        place += f' transform="rotate({num(turn)} {num(x)} {num(y)})"' if turn else ""
         shown = escape(one_line(words))
         self._parts.append(f'<text class="{tone}" x="{num(x)}" y="{num(y)}"{place}>{shown}{_tip(tip)}</text>')
 

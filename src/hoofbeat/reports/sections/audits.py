@@ -27,7 +27,7 @@ from hoofbeat.reports.sections.planted import PlantedLabels, planted_blocks
 from hoofbeat.reports.words import count_of, cut, model_name, written
 from hoofbeat.store import Artefact
 
-__all__ = ["audit_part"]
+__all__ = ["audit_domain", "audit_part"]
 
 _SERIOUS = 20
 
@@ -35,7 +35,7 @@ _SERIOUS = 20
 def audit_part(artefact: Artefact, prefix: str, planted: PlantedLabels | None) -> Part:
     """The chapter on one audit; `planted` labels, where known, are set against the judge's."""
     audit = Audit(artefact)
-    pack, domain = _domain(str(artefact.manifest.settings.get("pack", "")))
+    pack, domain = audit_domain(str(artefact.manifest.settings.get("pack", "")))
     found = relations(audit.comparisons, [question.id for question in audit.questions], domain)
     judge = model_name(artefact.manifest.models.get("judge", "an unnamed judge"))
     blocks: list[Block] = [
@@ -69,7 +69,7 @@ def audit_part(artefact: Artefact, prefix: str, planted: PlantedLabels | None) -
     )
 
 
-def _domain(setting: str) -> tuple[Pack | None, RelationLabels]:
+def audit_domain(setting: str) -> tuple[Pack | None, RelationLabels]:
     """The pack an audit names and its labels; the five usual ones where this version does not know the pack."""
     try:
         pack = load_pack(setting.partition("@")[0])

@@ -4,34 +4,43 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hoofbeat.answering.run import Run
+from hoofbeat.records import Answer, Question
 from hoofbeat.reports.charts import stacked_bars
+from hoofbeat.reports.lookup import Lookup
 from hoofbeat.reports.model import Block, Card, Cell, Column, Heading, Notice, Table, Text
 from hoofbeat.reports.sections.answers import answers_viewer, system_name
 from hoofbeat.reports.sections.common import Part, figure
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact
+from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["run_part"]
+__all__ = ["makes_choices", "run_part"]
+
+
+def makes_choices(artefact: Artefact) -> bool:
+    """Whether answers of a run choose options, so that they are scored without a judge."""
+    return any(answer.protocol for answer in read_jsonl(artefact.file("answers.jsonl"), Answer))
 
 
 def run_part(artefact: Artefact, prefix: str, judged: bool) -> Part:
     """The chapter on one run; where its judgments are in the report too, they show its answers."""
-    run = Run(artefact)
+    questions = list(read_jsonl(artefact.file("questions.jsonl"), Question))
+    states: dict[tuple[str, str], Counter[str]] = {}
+    for answer in read_jsonl(artefact.file("answers.jsonl"), Answer):
+        kind = answer.failure.kind if answer.failure else ""
+        states.setdefault((answer.model, answer.condition), Counter())[kind] += 1
+    planned = sum(count.total() for count in states.values())
+    failed = sum(count.total() - count[""] for count in states.values())
     title = f"Answers: {artefact.path.name}"
-    words = f"{count_of(len(run.questions), 'question')}, {count_of(len(run.answers), 'planned answer')}"
+    words = f"{count_of(len(questions), 'question')}, {count_of(planned, 'planned answer')}"
     if judged:
         return Part(title=title, id=prefix, blocks=(Text(f"{words}, shown with their judgments in this report."),))
     blocks: list[Block] = [Text(f"{words}; none has been judged.")]
-    if not run.answers:
+    if not planned:
         return Part(title=title, id=prefix, blocks=(*blocks, Notice("This run holds no answers.")))
-    models = len({answer.model for answer in run.answers})
-    states: dict[tuple[str, str], Counter[str]] = {}
-    for answer in run.answers:
-        kind = answer.failure.kind if answer.failure else ""
-        states.setdefault((answer.model, answer.condition), Counter())[kind] += 1
-    if all(answer.failure for answer in run.answers):
+    if failed == planned:
         blocks.append(Notice("Every call failed: there is no answer in this run."))
+    models = len({model for model, _ in states})
     parts = [
         (system_name(*system, models), {"answered": count[""], "failed": count.total() - count[""]})
         for system, count in states.items()
@@ -45,12 +54,9 @@ def run_part(artefact: Artefact, prefix: str, judged: bool) -> Part:
         ),
         _table(states, prefix),
         Heading("Question by question", f"{prefix}-questions", 3),
-        answers_viewer(prefix, run.questions, run.answers, {}, {}),
+        answers_viewer(prefix, questions, Lookup.read(artefact.file("answers.jsonl"), Answer), {}, ()),
     ]
-    failed = sum(count.total() - count[""] for count in states.values())
-    card = Card(
-        label="Answers, not judged", value=f"{len(run.answers) - failed:,}", detail=f"of {len(run.answers):,} planned"
-    )
+    card = Card(label="Answers, not judged", value=f"{planned - failed:,}", detail=f"of {planned:,} planned")
     return Part(title=title, id=prefix, blocks=tuple(blocks), cards=(card,))
 
 

@@ -1,0 +1,64 @@
+"""Did a model read its question's source in disguise?
+
+A question made from a report is no test where the report itself is at hand under another name: a copy with nearly the
+same title, or an article that quotes the report by its title. Both are noted beside the answer, never removed.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+
+from rapidfuzz import fuzz
+
+from hoofbeat.records import Document, Passage, Question
+
+__all__ = ["same_title", "source_warnings"]
+
+_SAME = 90.0
+_LEAST_WORDS = 4
+_WORD = re.compile(r"\w+")
+
+Lookup = Callable[[str], Document | None]
+
+
+def source_warnings(
+    question: Question, read: Iterable[Passage], lookup: Lookup, *, own: bool = False
+) -> tuple[str, ...]:
+    """What is doubtful about the passages that were read: the source's title elsewhere; with `own`, the source, too.
+
+    `lookup` brings a document by its id. A title of fewer than four words says too little to be looked for.
+    """
+    documents = dict.fromkeys(passage.document for passage in read)
+    warnings = [f"read its own source report: {name}" for name in documents if own and name in question.documents]
+    sources = [found for name in question.documents if (found := lookup(name)) is not None]
+    titles = [title for source in sources if len((title := _words(source.title)).split()) >= _LEAST_WORDS]
+    if not titles:
+        return tuple(warnings)
+    for name in documents:
+        document = lookup(name) if name not in question.documents else None
+        if document is None:
+            continue
+        if any(same_title(title, document.title) for title in titles):
+            warnings.append(f"read {name}, which has its source's title")
+        elif _quotes(document, titles):
+            warnings.append(f"read {name}, which quotes its source's title")
+    return tuple(warnings)
+
+
+def same_title(one: str, other: str) -> bool:
+    """Whether two titles are the same but for case, punctuation and a letter here and there."""
+    a, b = _words(one), _words(other)
+    return bool(a and b) and fuzz.ratio(a, b) >= _SAME
+
+
+def _quotes(document: Document, titles: Sequence[str]) -> bool:
+    text = f" {_words(document.title)} {_words(document.text)} "
+    return any(f" {title} " in text for title in titles)
+
+
+def _words(text: str) -> str:
+    """The words alone, without case and accents."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return " ".join(_WORD.findall(plain.casefold()))

@@ -1,0 +1,85 @@
+"""Words as they are compared when an option is looked for in an output, and which slips still count as the same word.
+
+Case, accents, British and American spellings, articles and Greek letters written out make no difference. A slip of the
+pen may; a slip that turns one medical word into another never does.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from msgspec import Struct
+from rapidfuzz.distance import OSA
+
+from hoofbeat.answering.names import load_names
+
+__all__ = ["Word", "near", "words_of"]
+
+
+class Word(Struct, frozen=True):
+    """A word of a text: how it is compared, and where it stands."""
+
+    folded: str
+    start: int
+    end: int
+
+
+_WORD = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"  # scripts without spaces: one sign, one word
+    r"|(?<![\w.)])[-−]?\d+(?:[.,]\d+)*|\d+(?:[.,]\d+)*|(?:(?![\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])[^\W\d_])+"
+    r"|[<>≤≥±+%↑↓=&]"
+)
+_WRITTEN = {
+    "&": "and", "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "κ": "kappa", "λ": "lambda",
+    "μ": "mu", "ω": "omega", "Δ": "delta",
+}  # fmt: skip
+_LONG = 7  # letters; in a shorter word one letter makes another word
+_ARTICLES = {"the", "The", "an", "An", "a"}
+
+
+def words_of(text: str, *, keep_articles: bool = False) -> list[Word]:
+    """The words of a text, folded; articles are left out, a possessive's s too."""
+    words = []
+    for match in _WORD.finditer(text):
+        raw = match.group()
+        if raw == "s" and match.start() and text[match.start() - 1] in "'’":
+            continue
+        article = raw in _ARTICLES or (raw == "A" and _opens_sentence(text, match.start()))
+        if keep_articles or not article:
+            words.append(Word(_fold(raw), match.start(), match.end()))
+    return words
+
+
+def _opens_sentence(text: str, position: int) -> bool:
+    """Whether the letter A here can be an article: at a sentence's beginning, and more follows. Vitamin A is none."""
+    before = text[max(0, position - 40) : position].rstrip(" ")
+    return (not before or before[-1] in ".!?:\n") and bool(re.match(r"A \w", text[position : position + 3]))
+
+
+def _fold(raw: str) -> str:
+    if raw in _WRITTEN:
+        return _WRITTEN[raw]
+    bare = "".join(sign for sign in unicodedata.normalize("NFKD", raw) if not unicodedata.combining(sign))
+    return bare.casefold().replace("ae", "e").replace("oe", "e").replace("−", "-")
+
+
+def near(said: str, meant: str) -> bool:
+    """Whether a word is another with a slip of the pen in it: a longer word, the same beginning, no other word."""
+    if said == meant:
+        return True
+    if not (said.isalpha() and meant.isalpha()):
+        return False
+    if said in (meant + "s", meant + "es") or meant in (said + "s", said + "es"):
+        return True
+    if min(len(said), len(meant)) < _LONG or said[:2] != meant[:2] or OSA.distance(said, meant, score_cutoff=1) > 1:
+        return False
+    return not any(_swapped(said, meant, one, other) for one, other in load_names().swaps)
+
+
+def _swapped(said: str, meant: str, one: str, other: str) -> bool:
+    """Whether the words differ in nothing but one of the pairs, either way round."""
+    for first, second in ((one, other), (other, one)):
+        if first and first in said and said.replace(first, second, 1) == meant:
+            return True
+    return False

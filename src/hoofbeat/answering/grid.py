@@ -1,0 +1,335 @@
+"""Models × conditions × protocols as one piece of work: one plan, one estimate, one stream of answers.
+
+The order of the answers is that of the plan: model, condition, protocol, question, sample. They are made in blocks, so
+that a hundred thousand of them never stand in memory together. A grid that was killed is planned again the same way,
+and what the ledger has is not asked again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from hoofbeat.answering.agent import AGENT_PROMPTS, agent_settings, answer_by_agent
+from hoofbeat.answering.answer import (
+    Planned,
+    answer_all,
+    fit,
+    likelihood_calls,
+    nothing_fits,
+    prompt_for,
+    request_for,
+)
+from hoofbeat.answering.answerers import Answerer
+from hoofbeat.answering.conditions import Condition
+from hoofbeat.answering.protocols import FREE, SCORING, lettered, option_trouble, ordered_options
+from hoofbeat.answering.showing import Showing
+from hoofbeat.errors import UsageError
+from hoofbeat.models import ChatRequest, Estimate, Model
+from hoofbeat.models.batch import BatchBackend
+from hoofbeat.models.requests import likelihood_content, request_key
+from hoofbeat.progress import SILENT, Task
+from hoofbeat.prompts import load_prompt
+from hoofbeat.records import Answer, Question
+
+__all__ = ["Asking", "Grid", "System", "plan_systems", "plans"]
+
+_BLOCK = 512
+_BLOCK_CHARACTERS = 100_000_000
+_CHARS_PER_TOKEN = 3.0
+_AGENT_PROMPT_TOKENS = 600
+
+
+class Asking(Struct, frozen=True, kw_only=True):
+    """How all questions of a grid are asked: which instruction, and the seed of the options' order."""
+
+    instruction: str = "best"
+    option_seed: int = 0
+
+
+class System(Struct, frozen=True, kw_only=True):
+    """One cell of a grid: a model as written, a condition with its protocol, and the questions it is asked."""
+
+    answerer: Answerer
+    condition: Condition
+    questions: tuple[Question, ...]
+
+    @property
+    def protocol(self) -> str:
+        """The protocol; empty for free text."""
+        return self.condition.protocol or FREE
+
+    @property
+    def samples(self) -> int:
+        """How many answers a question gets; what is measured is measured once."""
+        return 1 if self.protocol in SCORING else self.answerer.samples
+
+    @property
+    def size(self) -> int:
+        """How many answers are planned."""
+        return len(self.questions) * self.samples
+
+
+def plan_systems(
+    answerers: Sequence[Answerer],
+    conditions: Sequence[Condition],
+    questions: Sequence[Question],
+    protocols: Sequence[str] = (),
+) -> list[System]:
+    """The systems of a grid, in the order of its answers, each once.
+
+    A condition that names a protocol keeps it. Another is asked under each of `protocols`; without any, by letter
+    where a question has options and else in free text.
+    """
+    systems: dict[tuple[str, str], System] = {}
+    for answerer in answerers:
+        for condition in conditions:
+            for protocol, asked in _protocols(condition, questions, protocols):
+                system = System(answerer=answerer, condition=condition.by(protocol), questions=tuple(asked))
+                systems.setdefault((answerer.written, system.condition.name), system)
+    return list(systems.values())
+
+
+def _protocols(
+    condition: Condition, questions: Sequence[Question], given: Sequence[str]
+) -> list[tuple[str, Sequence[Question]]]:
+    if condition.protocol is None and not given:
+        parts = [
+            ("letter", [question for question in questions if question.options]),
+            (FREE, [question for question in questions if not question.options]),
+        ]
+        return [(protocol, asked) for protocol, asked in parts if asked]
+    wanted = [condition.protocol] if condition.protocol is not None else [FREE if p == "free" else p for p in given]
+    for protocol in wanted:
+        if protocol and not any(question.options for question in questions):
+            raise UsageError(
+                f"no question of this benchmark has options, so none can be asked by {protocol}",
+                fix="leave --protocol out, or name an edition with options",
+            )
+    return [(protocol, questions) for protocol in wanted]
+
+
+def plans(system: System, showing: Showing, window: int | None, asking: Asking) -> Iterator[Planned]:
+    """Every answer of a system, as it will be asked: laid out only when it is its turn."""
+    protocol = system.protocol
+    output = _output_tokens(system, showing, asking)
+    for question in system.questions:
+        shown = showing.show(question)
+        options: tuple[str, ...] = ()
+        if protocol != FREE:
+            options = ordered_options(question, asking.option_seed) if protocol == "letter" else question.options
+        text = question.full_text if shown.text is None else shown.text
+        beside = text + (lettered(options) if protocol == "letter" else max(options, key=len, default=""))
+        kept, dropped = fit(shown.passages, beside, window, output)
+        failure = option_trouble(question, protocol) or shown.failure or nothing_fits(shown.passages, kept, window)
+        for sample in range(system.samples):
+            yield Planned(
+                question=question,
+                condition=system.condition.name,
+                sample=sample,
+                protocol=protocol,
+                options=options,
+                shown=shown.text,
+                passages=kept,
+                dropped=dropped,
+                images=shown.images,
+                instruction=asking.instruction,
+                warnings=shown.warnings,
+                failure=failure,
+            )
+
+
+def _output_tokens(system: System, showing: Showing, asking: Asking) -> int:
+    if system.protocol in SCORING or showing.condition.kind == "agent":
+        return 0
+    documents = system.condition.needs_corpus
+    limit = system.answerer.sampling.max_tokens
+    return limit or prompt_for(system.protocol, asking.instruction, documents=documents).max_tokens
+
+
+class _Work(NamedTuple):
+    """A plan on its way: of which system, and how that is shown."""
+
+    system: System
+    showing: Showing
+    planned: Planned
+
+    @property
+    def characters(self) -> int:
+        """About how much memory it takes."""
+        shown = sum(len(passage.text) for passage in self.planned.passages)
+        return shown + sum(len(image.data) for image in self.planned.images)
+
+
+def _blocks(work: Iterator[_Work], *, together: bool) -> Iterator[list[_Work]]:
+    """The work in blocks of so many answers, fewer where much is shown; or all of it together."""
+    block: list[_Work] = []
+    characters = 0
+    for each in work:
+        block.append(each)
+        characters += each.characters
+        if not together and (len(block) == _BLOCK or characters > _BLOCK_CHARACTERS):
+            yield block
+            block, characters = [], 0
+    if block:
+        yield block
+
+
+class Grid:
+    """Systems with their models and with what they are shown, ready to be estimated or answered.
+
+    `models` are by the answerers' written names, `showings` by written name and the condition's name without protocol.
+    """
+
+    def __init__(
+        self,
+        systems: Sequence[System],
+        models: Mapping[str, Model],
+        showings: Mapping[tuple[str, str], Showing],
+        asking: Asking,
+    ) -> None:
+        self.systems = list(systems)
+        self.models = dict(models)
+        self._showings = showings
+        self._asking = asking
+        self.seconds: dict[str, float] = dict.fromkeys(models, 0.0)
+
+    @property
+    def size(self) -> int:
+        """How many answers are planned."""
+        return sum(system.size for system in self.systems)
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """The prompts that are used, with their fingerprints."""
+        names: set[str] = set()
+        for system in self.systems:
+            if system.condition.kind == "agent":
+                names |= set(AGENT_PROMPTS)
+            elif system.protocol not in SCORING:
+                documents = system.condition.needs_corpus
+                names.add(prompt_for(system.protocol, self._asking.instruction, documents=documents).name)
+        return {name: load_prompt(name).label for name in sorted(names)}
+
+    def estimate(self) -> list[tuple[System, Estimate]]:
+        """What each system would cost; a call that two of them share counts for the first."""
+        seen: set[str] = set()
+        return [(system, self._estimate(system, seen)) for system in self.systems]
+
+    def answers(self, task: Task) -> Iterator[list[Answer]]:
+        """Every answer in the order of the plan, in blocks."""
+        for written, model in self.models.items():
+            together = isinstance(model.backend, BatchBackend)  # a batch folder takes all requests at once
+            for block in _blocks(self._work(written), together=together):
+                began = time.monotonic()
+                answers = self._answer(model, block, task)
+                self.seconds[written] += time.monotonic() - began
+                yield answers
+
+    def _work(self, written: str) -> Iterator[_Work]:
+        for system in self.systems:
+            if system.answerer.written == written:
+                showing = self._showing(system)
+                for planned in plans(system, showing, self.models[written].context, self._asking):
+                    yield _Work(system, showing, planned)
+
+    def _showing(self, system: System) -> Showing:
+        return self._showings[system.answerer.written, system.condition.base]
+
+    def _answer(self, model: Model, block: Sequence[_Work], task: Task) -> list[Answer]:
+        """One block: plain calls together, then the agents, condition by condition."""
+        answerer = block[0].system.answerer
+        parts: dict[str, list[int]] = {}
+        for place, work in enumerate(block):
+            parts.setdefault(work.system.condition.name if work.showing.condition.kind == "agent" else "", []).append(
+                place
+            )
+        answers: dict[int, Answer] = {}
+        for agent, places in sorted(parts.items()):
+            planned = [block[place].planned for place in places]
+            if agent:
+                made = answer_by_agent(
+                    model,
+                    planned,
+                    block[places[0]].showing,
+                    name=answerer.written,
+                    sampling=answerer.sampling,
+                    progress=SILENT,
+                )
+                task.advance(len(made))
+            else:
+                made = answer_all(
+                    model, planned, name=answerer.written, sampling=answerer.sampling, progress=_Within(task)
+                )
+            answers.update(zip(places, made, strict=True))
+        return [answers[place] for place in range(len(block))]
+
+    def _estimate(self, system: System, seen: set[str]) -> Estimate:
+        model = self.models[system.answerer.written]
+        if system.condition.kind == "agent":
+            return self._most_of_agents(system, model)
+        total = Estimate(money_most=0.0)
+        planned = plans(system, self._showing(system), model.context, self._asking)
+        while block := list(islice(planned, _BLOCK)):
+            asked = [item for item in block if item.failure is None]
+            if system.protocol in SCORING:
+                calls = (call for item in asked for call in likelihood_calls(item))
+                total += _measuring(model, calls, seen)
+            else:
+                requests = (request_for(item, system.answerer.sampling) for item in asked)
+                total += model.estimate(_unseen(model, requests, seen))
+        return total
+
+    def _most_of_agents(self, system: System, model: Model) -> Estimate:
+        """The most that agents can spend: every turn a step and, condensing, a reading; then the answer."""
+        settings = agent_settings(system.condition)
+        each = (2 if settings.condense else 1) * settings.turns + 1
+        read = settings.top * settings.reads / _CHARS_PER_TOKEN + _AGENT_PROMPT_TOKENS
+        asked = sum(len(question.full_text) / _CHARS_PER_TOKEN for question in system.questions)
+        calls = each * system.size
+        tokens_in = int(each * (asked * system.samples + read * system.size))
+        tokens_out = settings.tokens * system.size
+        money = model.price.of(tokens_in, tokens_out) if model.price else None
+        return Estimate(calls=calls, tokens_in=tokens_in, tokens_out_most=tokens_out, money_most=money)
+
+
+def _unseen(model: Model, requests: Iterable[ChatRequest], seen: set[str]) -> list[ChatRequest]:
+    new = []
+    for request in requests:
+        key = request_key(model.identity, "chat", request.content())[0]
+        if key not in seen:
+            seen.add(key)
+            new.append(request)
+    return new
+
+
+def _measuring(model: Model, calls: Iterable[tuple[str, str]], seen: set[str]) -> Estimate:
+    """What measuring these continuations would cost."""
+    new: dict[str, int] = {}
+    for context, continuation in calls:
+        content = likelihood_content(context, continuation, exact=False)
+        key = request_key(model.identity, "loglikelihood", content)[0]
+        if key not in seen:
+            seen.add(key)
+            new[key] = (len(context) + len(continuation)) // 4
+    known = model.ledger.known(list(new))
+    tokens = sum(size for key, size in new.items() if key not in known)
+    money = model.price.of(tokens, 0) if model.price else None
+    return Estimate(calls=len(new) - len(known), cached=len(known), tokens_in=tokens, money_most=money)
+
+
+class _Within:
+    """Progress that is shown by a task which is open already."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    @contextmanager
+    def task(self, title: str, total: int | None) -> Iterator[Task]:  # noqa: ARG002
+        """The open task, whatever the work is called."""
+        yield self._task

@@ -1,0 +1,300 @@
+"""How an output names an option: by its letter, its number, its text, or letter and text together.
+
+A letter is also a word ("A 45-year-old"), a vitamin, a virus and a bacterium's first name; what may be one of these is
+no letter of an option. A text counts where its words stand as they are in the option, or with a slip of the pen.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from hoofbeat.answering.folding import Word, near, words_of
+from hoofbeat.answering.names import load_names, one_of
+
+__all__ = ["Named", "Options", "Text"]
+
+
+class Named(Struct, frozen=True, kw_only=True):
+    """What is named at one place: which options (several: joined by and/or), where, and by what.
+
+    No options at all: a letter beyond them. `clash`: the letter says one option and the text beside it another.
+    """
+
+    options: tuple[int, ...]
+    start: int
+    end: int
+    by: str
+    clash: bool = False
+
+
+class Text:
+    """A text to look into, with its words."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words = words_of(text)
+        self._starts = [word.start for word in self.words]
+
+    def word_at(self, position: int) -> int:
+        """The number of the first word at or after a position."""
+        return bisect_left(self._starts, position)
+
+
+_LABEL = re.compile(
+    r"""(?P<open>["'(\[{<]{0,4})\s?"""
+    r"(?:(?P<word>options?|choices?|answers?|letter|alternative|statement|antwort|buchstabe|réponse|lettre|"
+    r"opción|opcion|letra|alternativa|opção|选项|選項|項)\s*(?:choice\s+)?[:#]?\s*)?"
+    r"""(?:(?:number|no\.|nr\.)\s*)?(?P<inner>["'(\[{<]{0,4})(?P<label>[A-Za-z]|\d{1,2})"""
+    r"""(?![A-Za-z0-9_À-ɏ]|['’]\w|[-‐]\w|\.\d|,\d|%|/\d)(?P<close>["')\]}>]{0,4})""",
+    re.IGNORECASE,
+)
+_NAMES = load_names()
+_SPECIES = re.compile(rf"\.?\s(?:{one_of(_NAMES.species)})\b")
+_NAME_AFTER = re.compile(rf"[ -](?:{one_of(_NAMES.names_after)})\b", re.IGNORECASE)
+_NAME_BEFORE = re.compile(rf"(?:{one_of(_NAMES.names_before)})[ -]$", re.IGNORECASE)
+_AFTER_LETTER_A = re.compile(
+    r"\s*(?:$|[\n.,;:!?)\]}*=\-–—(|/&\u3000-\u9fff\uac00-\ud7af]|" rf"(?:{one_of(_NAMES.after_letter_a)})\b)"
+)
+_JOINED = re.compile(
+    r"[)\]\"'*]*\s*(?:,?\s*(?:and/or|and|or|und|oder|et|ou|y|o|e|&|和|或|及)\s|[,/&+、]|/)\s*(?:also\s+|either\s+)?",
+    re.IGNORECASE,
+)
+_SINGULAR_AFTER = re.compile(r"\s*(?:is|was|does|can|could|would|may|has|seems|ist|est|es)\b", re.IGNORECASE)
+_BETWEEN = re.compile(r"""[\s.:,;)\]}("'\-–—*|=>]{0,12}(?:(?:i\.e\.|namely|that is|which is|is)[\s,:]+)?["'(\[]?""")
+_PARENTHESIS = re.compile(r"\s*\([^()]*\)")
+_OWN_LABEL = re.compile(r"^\s*(?:\(?[A-Za-z]\)|[A-Za-z][.:])\s+(?=\S)")
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_ORDINAL = re.compile(
+    rf"[\s\"'(]{{0,4}}(?:the\s+)?(?P<word>{'|'.join(_ORDINALS)})\s+(?:option|choice|answer|alternative|one)\b",
+    re.IGNORECASE,
+)
+_LOOSE_GAP = 3  # so many words may stand before an option's text after a cue: "an acute, severe …"
+
+
+class Options:
+    """The options of one question, and how each may be named."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = tuple(texts)
+        self.forms: list[tuple[tuple[str, ...], int]] = []
+        for index, text in enumerate(self.texts):
+            for form in _forms(text):
+                folded = tuple(word.folded for word in words_of(form))
+                if folded and (folded, index) not in self.forms:
+                    self.forms.append((folded, index))
+        whole = {tuple(word.folded for word in words_of(text)): index for index, text in enumerate(self.texts)}
+        self.forms = [
+            (form, index) for form, index in self.forms if whole.get(form, index) == index or self._same(form, index)
+        ]
+        self.forms.sort(key=lambda pair: (-len(pair[0]), pair[1]))
+        self.longest = max((len(form) for form, _ in self.forms), default=0) + 1
+        first = [words_of(text, keep_articles=True) for text in self.texts]
+        self.counted = not any(words and words[0].folded.lstrip("-")[:1].isdigit() for words in first)
+        self.letters = {
+            words[0].folded.upper(): i for i, words in enumerate(first) if len(words) == 1 and len(words[0].folded) == 1
+        }
+
+    def _same(self, form: tuple[str, ...], index: int) -> bool:
+        return tuple(word.folded for word in words_of(self.texts[index])) == form
+
+    def at(self, text: Text, position: int, *, loose: bool = False) -> Named | None:
+        """What is named at a position, with everything joined to it; None where nothing is.
+
+        `loose` lets a few words stand before an option's text.
+        """
+        found = self._one(text, position, loose)
+        if found is None:
+            return None
+        options, end, clash = list(found.options), found.end, found.clash
+        while joint := _JOINED.match(text.text, end):
+            more = self._one(text, joint.end(), loose=False)
+            if more is None or ("," in joint.group() and _SINGULAR_AFTER.match(text.text, more.end)):
+                break  # "B, and A is wrong": a new sentence
+            options += [index for index in more.options if index not in options]
+            end, clash = more.end, clash or more.clash
+        return Named(options=tuple(options), start=found.start, end=end, by=found.by, clash=clash)
+
+    def _one(self, text: Text, position: int, loose: bool) -> Named | None:
+        return self._letter(text, position) or self._ordinal(text, position) or self._text(text, position, loose)
+
+    def _ordinal(self, text: Text, position: int) -> Named | None:
+        """ "The second option"."""
+        match = _ORDINAL.match(text.text, position)
+        index = _ORDINALS.index(match["word"].lower()) if match else len(self.texts)
+        if match is None or index >= len(self.texts):
+            return None
+        return Named(options=(index,), start=match.start("word"), end=match.end(), by="letter")
+
+    def _letter(self, text: Text, position: int) -> Named | None:
+        """A letter or number at a position, with the text of the option where that follows."""
+        match = _LABEL.match(text.text, position)
+        if match is None:
+            return None
+        label = match["label"]
+        bracketed = bool(match["close"] or (match["word"] and label not in "AI"))
+        index = int(label) - 1 if label.isdigit() else ord(label.upper()) - ord("A")
+        if label.isdigit() and not (self.counted and index >= 0):
+            return None
+        start = _BETWEEN.match(text.text, match.end())
+        after = start.end() if start else match.end()
+        own = self._begins(text, after, index) if index < len(self.texts) else 0
+        if not own and not bracketed and not self._stands_alone(text.text, match):
+            return None
+        if index >= len(self.texts):
+            beyond = label.isupper() and (bracketed or index < 12)
+            return Named(options=(), start=match.start("label"), end=match.end(), by="letter") if beyond else None
+        if own:
+            return Named(options=(index,), start=match.start("label"), end=own, by="letter-and-text")
+        twin = self.letters.get(label.upper(), index)
+        beside = self._text(text, after, loose=False) if after - match.end() <= 6 else None
+        clash = twin != index or (beside is not None and index not in beside.options)
+        end = beside.end if beside is not None else match.end()
+        return Named(options=(index,), start=match.start("label"), end=end, by="letter", clash=clash)
+
+    def _stands_alone(self, text: str, match: re.Match[str]) -> bool:
+        """Whether a letter without brackets is meant as a letter."""
+        label, end = match["label"], match.end()
+        rest = text[end : end + 40]
+        if _SPECIES.match(rest) or _NAME_AFTER.match(rest) or _NAME_BEFORE.search(text[: match.start()][-20:]):
+            return False
+        if label.isdigit():
+            return bool(re.match(r"\s*(?:$|[\n.):;,!*|])", rest))
+        if label == "I":
+            return bool(re.match(r"\s*(?:$|[\n.):;,!*|])", rest))
+        if label == "A":
+            return bool(_AFTER_LETTER_A.match(rest))
+        return label.isupper() or bool(re.match(r"\s*(?:$|[\n.):;,!*|]|because\b|since\b)", rest))
+
+    def _begins(self, text: Text, position: int, index: int) -> int:
+        """Where the option's text ends that begins at a position, if it does: whole, cut short, or with a slip."""
+        if self.letters.get(text.text[position : position + 1].upper()) == index:
+            return position + 1 if re.match(r"\w\b", text.text[position:]) else 0
+        first = text.word_at(position)
+        if first >= len(text.words) or text.words[first].start - position > 3:
+            return 0
+        for form, option in self.forms:
+            if option == index and (end := _agree(text.words, first, form)):
+                return end
+        phrase = _phrase(text, first, self.longest)
+        for form, option in self.forms:
+            if (
+                option == index
+                and 2 <= len(phrase) < len(form)
+                and form[: len(phrase)] == tuple(w.folded for w in phrase)
+            ):
+                return phrase[-1].end
+        return 0
+
+    def _text(self, text: Text, position: int, loose: bool) -> Named | None:
+        """An option's text at a position: the longest that fits; equal texts are all named."""
+        first = text.word_at(position)
+        gap = text.text[position : text.words[first].start] if first < len(text.words) else ""
+        if first >= len(text.words) or "\n\n" in gap or len(gap) > 8:
+            return None
+        for shift in range(_LOOSE_GAP + 1 if loose else 1):
+            if first + shift >= len(text.words) or _broken(text, first, first + shift):
+                break
+            if found := self._exact(text, first + shift):
+                return found
+        return self._cut_or_slip(text, first)
+
+    def _exact(self, text: Text, first: int) -> Named | None:
+        best = [(form, index) for form, index in self.forms if _same_words(text.words, first, form)]
+        if not best:
+            return None
+        longest = len(best[0][0])
+        named = tuple(dict.fromkeys(index for form, index in best if len(form) == longest))
+        last = text.words[first + longest - 1]
+        return Named(options=named, start=text.words[first].start, end=last.end, by="text")
+
+    def _cut_or_slip(self, text: Text, first: int) -> Named | None:
+        """One option only, whose text is cut short at the end of the phrase or has a slip of the pen in it."""
+        phrase = _phrase(text, first, self.longest)
+        said = tuple(word.folded for word in phrase)
+        cut = {index for form, index in self.forms if 2 <= len(said) < len(form) and form[: len(said)] == said}
+        if len(cut) == 1:
+            return Named(options=tuple(cut), start=phrase[0].start, end=phrase[-1].end, by="text")
+        slips = [(index, end) for form, index in self.forms if (end := _agree(text.words, first, form))]
+        if len({index for index, _ in slips}) == 1:
+            index, end = slips[0]
+            return Named(options=(index,), start=text.words[first].start, end=end, by="text")
+        return None
+
+    def mentions(self, text: Text) -> list[Named]:
+        """Every place where an option's whole text stands, or its letter in a form that can be nothing else.
+
+        Texts of one short word are left out: they are words of any sentence.
+        """
+        found: list[Named] = []
+        reach = 0
+        for first, word in enumerate(text.words):
+            if word.start < reach:
+                continue
+            named = self._exact(text, first)
+            if named and named.end - named.start > 3:
+                found.append(named)
+                reach = named.end
+        for match in _LABEL.finditer(text.text):
+            if match["label"].isdigit() or not (
+                match["word"] or ((match["open"] or match["inner"]) and match["close"])
+            ):
+                continue
+            if self._letter(text, match.start()) and (named := self.at(text, match.start())):
+                found.append(named)
+        return sorted(found, key=lambda named: named.start)
+
+
+def _forms(text: str) -> list[str]:
+    """How an option's text may be written: as it is, without its own letter, without what is in brackets."""
+    bare = _OWN_LABEL.sub("", text)
+    forms = [text, bare, _PARENTHESIS.sub("", bare)]
+    plain = " ".join(word.folded for word in words_of(bare))
+    for family in (_NAMES.none_of, _NAMES.all_of):
+        if plain in {" ".join(word.folded for word in words_of(form)) for form in family}:
+            forms += family
+    return forms
+
+
+def _same_words(words: list[Word], first: int, form: tuple[str, ...]) -> bool:
+    here = words[first : first + len(form)]
+    if len(here) < len(form) or any(word.folded != said for word, said in zip(here, form, strict=True)):
+        return False
+    return all(after.start - before.end <= 6 for before, after in pairwise(here))
+
+
+def _agree(words: list[Word], first: int, form: tuple[str, ...]) -> int:
+    """Where the form ends that stands here, slips allowed in one word of four; 0 where it does not."""
+    here = words[first : first + len(form)]
+    if len(here) < len(form):
+        return 0
+    off = [(word.folded, said) for word, said in zip(here, form, strict=True) if word.folded != said]
+    if len(off) > max(1, len(form) // 4) or not all(near(said, meant) for said, meant in off):
+        return 0
+    return here[-1].end
+
+
+def _phrase(text: Text, first: int, most: int) -> list[Word]:
+    """The words from here to the end of the sentence or line, so many at most."""
+    phrase: list[Word] = []
+    for word in text.words[first : first + most]:
+        if phrase and re.search(r"[\n.!?;,:()\[\]*|]", text.text[phrase[-1].end : word.start]):
+            break
+        phrase.append(word)
+    return phrase
+
+
+def _broken(text: Text, first: int, last: int) -> bool:
+    """Whether a sentence ends, or something is denied, between two words."""
+    between = text.text[text.words[first].start : text.words[last].start]
+    return bool(
+        re.search(
+            r"[\n.!?;:]|\b(?:not|no|than|unlike|without|never|neither|nor|rather|instead|other|except)\b",
+            between,
+            re.IGNORECASE,
+        )
+    )

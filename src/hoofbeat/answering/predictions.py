@@ -1,0 +1,227 @@
+"""Answers that other software gave, as a run: they can be judged, reported and compared like any other.
+
+A file is read twice: first for its questions, whose text, options and gold answer may stand on some rows only, then
+for its answers, one at a time. A predicted letter becomes the option's text; what can't be read stays unread, with why.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct, field, structs
+
+from hoofbeat.answering.prediction_items import Item, options_of
+from hoofbeat.answering.prediction_rows import Row, bad, each_row, find_fields
+from hoofbeat.answering.reading import Reading, read_choice
+from hoofbeat.answering.run import KIND, count_outcomes
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.models.reasoning import part_reasoning
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Answer, Failure, Question, Usage
+from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact
+from hoofbeat.store.files import file_sha256
+from hoofbeat.store.tables import write_jsonl
+
+__all__ = ["GIVEN", "Import", "import_predictions"]
+
+GIVEN = "given"
+_MISSING = "the file has no answer of this system to this question"
+_IN, _OUT = ("prompt_tokens", "input_tokens", "tokens_in"), ("completion_tokens", "output_tokens", "tokens_out")
+
+
+class Import(Struct, frozen=True, kw_only=True):
+    """How a file is to be taken.
+
+    `fields` says which field holds what (others are guessed), `model` and `condition` what is not in a field,
+    `benchmark` the questions that were answered: every one of them is then due from every system. `count_from` is the
+    number of the first option where options are named by numbers.
+    """
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    model: str = GIVEN
+    condition: str = GIVEN
+    benchmark: tuple[Question, ...] | None = None
+    count_from: int | None = None
+
+
+def import_predictions(
+    path: Path,
+    target: Path,
+    wanted: Import,
+    *,
+    inputs: Sequence[InputRef] = (),
+    command: Sequence[str] = (),
+    progress: Progress = SILENT,
+) -> Artefact:
+    """Write the run folder of a file of predictions."""
+    importing = _Importing(path, wanted)
+    with create(target, replace_kind=KIND) as draft:
+        write_jsonl(draft.path / "questions.jsonl", (item.question for item in importing.items.values()))
+        write_jsonl(draft.path / "answers.jsonl", importing.answers(progress))
+        own = InputRef(name=path.name, sha256=file_sha256(path), kind="predictions")
+        draft.finish(importing.manifest([own, *inputs], command))
+    return open_artefact(target, KIND)
+
+
+class _Importing:
+    """One file on its way into a run; what is counted of the answers is complete once all have been handed out."""
+
+    def __init__(self, path: Path, wanted: Import) -> None:
+        self.path, self.wanted = path, wanted
+        self.fields = find_fields(path, wanted.fields, {name for row in each_row(path) for name in row.values})
+        if not self.fields.predicted and not self.fields.text:
+            raise UsageError(
+                "no field is known to hold what was predicted",
+                where=str(path),
+                fix="name it: --predicted FIELD (a letter or an option), or --text FIELD (a model's whole output)",
+            )
+        self.items = self._gather()
+        self.protocol = "letter" if any(item.options for item in self.items.values()) else ""
+        self.outcomes: Counter[str | None] = Counter()
+        self.systems: dict[tuple[str, str], Counter[str]] = {}
+        self.costs: dict[str, Cost] = {}
+        self.samples = 1
+
+    def _gather(self) -> dict[str, Item]:
+        """The questions of the file, or of the benchmark."""
+        known = self.wanted.benchmark
+        items = {question.id: Item(question.id, known=question) for question in known or ()}
+        owners: dict[str, tuple[str, str]] = {}
+        for row in each_row(self.path):
+            name, dataset = self._question(row)
+            if known is not None and name not in items:
+                raise bad(row, f"the benchmark has no question {name!r}", "name the benchmark that was answered")
+            if owners.setdefault(name, (dataset, row.name(self.fields.id))) != (dataset, row.name(self.fields.id)):
+                raise bad(row, f"two questions would be called {name!r}", "give them ids of their own")
+            item = items.setdefault(name, Item(name, dataset))
+            gold, predicted = (row.values.get(of) if of else None for of in (self.fields.answer, self.fields.predicted))
+            item.learn(row, row.text(self.fields.question), options_of(row, self.fields.options), gold, predicted)
+        if not owners:
+            raise InputError("the file has no rows", where=str(self.path), fix="name a file of predictions")
+        for item in items.values():
+            item.settle(self.wanted.count_from)
+        return items
+
+    def _question(self, row: Row) -> tuple[str, str]:
+        """A row's question by its name in the run, and its data set: ids are unique within a data set only."""
+        name, dataset = row.name(self.fields.id), row.name(self.fields.dataset)
+        if not name:
+            raise bad(row, "the row does not say which question it answers", "name the field that does: --id FIELD")
+        if not dataset or name.startswith(dataset) or self.wanted.benchmark is not None:
+            return name, dataset
+        return f"{dataset}/{name}", dataset
+
+    def answers(self, progress: Progress) -> Iterator[Answer]:
+        """Every answer of the file in its order, then those that are due and missing."""
+        seen: set[tuple[str, str, str, int]] = set()
+        with progress.task("reading predictions", sum(item.rows for item in self.items.values())) as task:
+            for row in each_row(self.path):
+                answer = self._answer(row)
+                key = (answer.question, answer.model, answer.condition, answer.sample)
+                if key in seen:
+                    raise bad(
+                        row,
+                        f"{answer.model} answers {answer.question!r} twice",
+                        "leave one out, or name the field that tells them apart: --sample, --condition-field",
+                    )
+                seen.add(key)
+                self._count(answer)
+                task.advance()
+                yield answer
+        if self.wanted.benchmark is None:
+            return
+        for model, condition in list(self.systems):
+            for name in self.items:
+                if (name, model, condition, 0) not in seen:
+                    failure = Failure(kind="input", message=_MISSING, attempts=0)
+                    answer = Answer(
+                        question=name, model=model, condition=condition, protocol=self.protocol, failure=failure
+                    )
+                    self._count(answer)
+                    yield answer
+
+    def _answer(self, row: Row) -> Answer:
+        name, _ = self._question(row)
+        item = self.items[name]
+        parted = part_reasoning(row.text(self.fields.text))
+        value = row.values.get(self.fields.predicted) if self.fields.predicted else None
+        base = Answer(
+            question=name,
+            model=row.name(self.fields.model) or self.wanted.model,
+            condition=self._condition(row),
+            sample=_sample(row, self.fields.sample),
+            protocol=self.protocol,
+            text=parted.text or (str(value) if isinstance(value, str | int) else ""),
+            reasoning=parted.reasoning,
+            usage=_usage(row, self.fields.tokens),
+        )
+        if not self.protocol:
+            return base
+        shown = options_of(row, self.fields.options)
+        options = tuple(item.shown(shown).values())
+        if value is not None and value != "":
+            found = item.chosen(value, shown, self.wanted.count_from)
+        elif self.fields.text and row.values.get(self.fields.text) is not None:
+            found = read_choice(row.text(self.fields.text), options)
+        else:
+            found = Reading(None, "none", "nothing is predicted")
+        return structs.replace(base, options=options, choice=found.choice, reading=found.words)
+
+    def _condition(self, row: Row) -> str:
+        said = row.name(self.fields.condition) or self.wanted.condition
+        ending = f", {self.protocol}" if self.protocol else ""
+        return said if said.endswith(ending) else said + ending
+
+    def _count(self, answer: Answer) -> None:
+        tally = self.systems.setdefault((answer.model, answer.condition), Counter())
+        unread = self.protocol and answer.choice is None and answer.failure is None
+        tally["missing" if answer.failure else answer.reading.partition(":")[0] if unread else "read"] += 1
+        self.outcomes[answer.failure.kind if answer.failure else None] += 1
+        self.samples = max(self.samples, answer.sample + 1)
+        if answer.usage is not None:
+            used = Cost(calls=1, tokens_in=answer.usage.tokens_in, tokens_out=answer.usage.tokens_out)
+            self.costs[answer.model] = self.costs.get(answer.model, Cost()) + used
+
+    def manifest(self, inputs: list[InputRef], command: Sequence[str]) -> Manifest:
+        """How the run came about. The models are known by the names the file gives them, and by nothing else."""
+        models = list(dict.fromkeys(model for model, _ in self.systems))
+        roles = {"answer" if len(models) == 1 else f"answer: {model}": f"given:{model}" for model in models}
+        read = [{"model": m, "condition": c, **dict(sorted(tally.items()))} for (m, c), tally in self.systems.items()]
+        return Manifest(
+            kind=KIND,
+            title=f"answers of {', '.join(models)}, from {self.path.name}",
+            command=list(command),
+            inputs=inputs,
+            settings={
+                "models": models,
+                "conditions": list(dict.fromkeys(condition for _, condition in self.systems)),
+                "protocols": [self.protocol or "free"],
+                "samples": self.samples,
+                "fields": {role: name for role, name in structs.asdict(self.fields).items() if name},
+                **({} if self.wanted.count_from is None else {"count from": self.wanted.count_from}),
+            },
+            models=roles,
+            counts=count_outcomes(self.outcomes.elements()),
+            cost=sum(self.costs.values(), Cost()),
+            costs=self.costs,
+            metrics={"reading": read},
+        )
+
+
+def _sample(row: Row, name: str) -> int:
+    value = row.values.get(name) if name else None
+    said = row.name(name) if value is not None else "0"
+    if not said.isdecimal():
+        raise bad(row, f"the field {name!r} should hold the number of the sample")
+    return int(said)
+
+
+def _usage(row: Row, name: str) -> Usage | None:
+    """What the row says was used, where it says it in a way that is known."""
+    value = row.values.get(name) if name else None
+    if not isinstance(value, dict):
+        return None
+    spent = [next((value[key] for key in keys if isinstance(value.get(key), int)), 0) for keys in (_IN, _OUT)]
+    return Usage(tokens_in=max(0, spent[0]), tokens_out=max(0, spent[1])) if any(spent) else None

@@ -1,0 +1,111 @@
+"""Which option an output chooses: read from what models really write, or left unread with the reason.
+
+An ordered list of readers looks for statements; a weak one counts only where nothing states an option strongly. What
+names two options, contradicts its own letter or only repeats the options is ambiguous and stays unread: a guess would
+be scored as if the model had said it. How often this is right is measured (`docs/reading.md`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from hoofbeat.answering.markup import plain_words
+from hoofbeat.answering.naming import Named, Options, Text
+from hoofbeat.answering.statements import READERS, Claim, in_bold, mentioned
+from hoofbeat.answering.wording import load_wording
+from hoofbeat.models.reasoning import part_reasoning
+from hoofbeat.models.refusals import is_refusal
+
+__all__ = ["Reading", "read_choice"]
+
+_SAYS = load_wording()
+_LONGEST = 100_000  # characters; of longer outputs the end is read
+
+
+class Reading(Struct, frozen=True):
+    """The option chosen, in the option's own words, and how it was read; or None, and why.
+
+    Where nothing was read `how` is `ambiguous` (more than one option may be meant) or `none`.
+    """
+
+    choice: str | None
+    how: str
+    why: str = ""
+
+    @property
+    def words(self) -> str:
+        """How it was read or why not, in one string: what `Answer.reading` holds."""
+        return f"{self.how}: {self.why}" if self.why else self.how
+
+
+def read_choice(text: str, options: Sequence[str]) -> Reading:
+    """The option that an output chooses. Options are lettered A, B, C … in the order given."""
+    if not options:
+        return _unread("none", "the question has no options")
+    parted = part_reasoning(text)
+    if not parted.text.strip():
+        return _unread("none", "the output ends inside its reasoning" if parted.reasoning else "nothing is written")
+    names = Options(options)
+    raw = parted.text[-_LONGEST:]
+    output = Text(plain_words(raw))
+    claims = sorted((claim for reader in READERS for claim in reader(output, names)), key=lambda claim: claim.at)
+    if claims:
+        return _settle(output.text, claims, names)
+    if is_refusal(parted.text):
+        return _unread("none", "the answer is withheld")
+    if _SAYS.none_fits.search(output.text):
+        return _unread("none", "no option is said to fit")
+    for how, found in (("bold", in_bold(raw, names)), ("only-mention", mentioned(output, names))):
+        if len(found) > 1:
+            return _unread("ambiguous", "several options are named and none is chosen")
+        if found:
+            return Reading(names.texts[found.pop()], how)
+    return _unread("none", "no option is named")
+
+
+def _settle(text: str, claims: list[Claim], names: Options) -> Reading:
+    """The option that all strong statements agree on, or that the last one settles."""
+    everything = set(range(len(names.texts)))
+    real = [claim for claim in claims if len(claim.named.options) < 3 or set(claim.named.options) != everything]
+    if not real:
+        return _unread("ambiguous", "all options are named together")
+    strongest = max(claim.weight for claim in real)
+    leading = [claim for claim in real if claim.weight == strongest]
+    last = leading[-1]
+    later = [claim for claim in real if claim.at > last.at and claim.named.options != last.named.options]
+    if later and not _taken_back(text, last, later[-1]):
+        return _unread("ambiguous", "its statements name different options")
+    if later:
+        last = later[-1]
+    for claim in leading:
+        narrowed = set(last.named.options) < set(claim.named.options)
+        agree = set(claim.named.options) == set(last.named.options)
+        if not (agree or (claim.at < last.at and (narrowed or _taken_back(text, claim, last)))):
+            return _unread("ambiguous", "its statements name different options")
+    if last.named.clash or _second_thought(text, last.named):
+        return _unread("ambiguous", "what stands beside the option is another option")
+    if not last.named.options:
+        return _unread("none", "the letter is none of the options'")
+    if len(last.named.options) > 1:
+        return _unread("ambiguous", "several options are named as the answer")
+    return Reading(names.texts[last.named.options[0]], last.how)
+
+
+def _taken_back(text: str, before: Claim, after: Claim) -> bool:
+    """Whether the words between two statements take the first back."""
+    return bool(_SAYS.revised.search(text[before.named.end : after.at + 12]))
+
+
+def _second_thought(text: str, named: Named) -> bool:
+    """Whether another letter stands in brackets right after the option."""
+    beside = re.match(r"\s*\((?P<words>[^()\n]{0,30}?)\b(?P<letter>[A-Z])\)", text[named.end : named.end + 50])
+    if beside is None or _SAYS.denied_before.search(beside["words"]):
+        return False
+    return ord(beside["letter"]) - ord("A") not in named.options
+
+
+def _unread(how: str, why: str) -> Reading:
+    return Reading(None, how, why)

@@ -1,0 +1,248 @@
+"""Where an output states an option: in marks made for it, after and before cues, on lines of its own, at its beginning.
+
+Each reader looks for one habit and returns the places where it found it; what they mean together is settled in
+`hoofbeat.answering.reading`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct, structs
+
+from hoofbeat.answering.markup import MARKS, plain_words
+from hoofbeat.answering.naming import Named, Options, Text
+from hoofbeat.answering.wording import load_wording
+
+__all__ = ["READERS", "Claim", "in_bold", "mentioned"]
+
+_SAYS = load_wording()
+_SHORT = 400  # characters in which an option that is merely stated counts
+_FEW_LINES = 3
+_FEW = 10  # words that need no full stop
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """One place of the output that states an option, and how strongly (3: closes the answer; 1: in passing)."""
+
+    at: int
+    weight: int
+    named: Named
+    how: str
+
+
+def _marked(output: Text, names: Options) -> list[Claim]:
+    """What stands in a box, an answer tag or an answer's field of an object."""
+    claims = []
+    for match in re.finditer(f"[{''.join(MARKS)}]", output.text):
+        start = _lead(output.text, match.end())
+        named = names.at(output, match.end()) or names.at(output, start, loose=True)
+        if named:
+            claims.append(Claim(at=match.start(), weight=3, named=named, how=MARKS[match.group()]))
+    return claims
+
+
+def _lead(text: str, position: int) -> int:
+    """Past the words that may stand between a cue and an option, but not past the option's own brackets."""
+    lead = _SAYS.lead.match(text, position)
+    end = lead.end() if lead else position
+    while end > position and text[end - 1] in "([{\"'":
+        end -= 1
+    return end
+
+
+_ASKED = re.compile(r"[)\]\"'.]*\?")
+
+
+def _after_cues(output: Text, names: Options) -> list[Claim]:
+    """ "The answer is …", in several languages."""
+    claims: dict[int, Claim] = {}
+    for weight, cue in _SAYS.before:
+        for match in cue.finditer(output.text):
+            start = _lead(output.text, match.end())
+            named = names.at(output, match.end()) or names.at(output, start, loose=True)
+            if named is None or (weight == 1 and not named.options):
+                continue
+            if _SAYS.hypothetical.search(output.text[max(0, match.start() - 120) : named.start]):
+                continue
+            if weight == 1 and _SAYS.denied_after.match(output.text[named.end : named.end + 120]):
+                continue
+            if "\n" in output.text[match.end() : named.start] and _begins_list(output, names, named):
+                continue
+            if _ASKED.match(output.text, named.end) or _SAYS.denied_before.search(
+                output.text[match.start() : named.start]
+            ):
+                continue
+            kept = claims.get(named.start)
+            if kept is None or kept.weight < weight:
+                claims[named.start] = Claim(at=named.start, weight=weight, named=named, how="closing-statement")
+    return list(claims.values())
+
+
+def _begins_list(output: Text, names: Options, named: Named) -> bool:
+    """Whether the next line goes on with the next option: what looks stated is only the first of a list."""
+    line = re.compile(r"[^\n]*\n\s*").match(output.text, named.end)
+    following = names.at(output, line.end()) if line else None
+    return following is not None and following.by != "text" and following.options > named.options
+
+
+_BARE = re.compile(r"(?<![\w'-])[A-Z](?=\s+(?:is|it is|would|remains|must|best|seems|looks|sounds|appears)\b)")
+
+
+def _before_verdicts(output: Text, names: Options) -> list[Claim]:
+    """ "B is the correct answer"; "Pericarditis is the most likely diagnosis"."""
+    claims = []
+    bare = (names.at(output, match.start()) for match in _BARE.finditer(output.text))
+    for named in [*names.mentions(output), *(each for each in bare if each)]:
+        before = output.text[max(0, named.start - 120) : named.start]
+        if _SAYS.denied_before.search(before[-40:]) or _SAYS.hypothetical.search(before):
+            continue
+        rest = output.text[named.end : named.end + 160]
+        weight = next((weight for weight, cue in _SAYS.after if cue.match(rest)), 0)
+        if weight and not re.search(r"\bnot\b", rest[:30]):
+            claims.append(Claim(at=named.start, weight=weight, named=named, how="closing-statement"))
+    return claims
+
+
+_YES_SIGNS, _NO_SIGNS = "✅✔☑✓🟢", "❌✗✘✖🚫🔴"
+_LINE = re.compile(r"[^\n]+")
+_BULLET = re.compile(rf"[\s|>•·*–—{_YES_SIGNS}{_NO_SIGNS}-]*(?:\d{{1,2}}[.)]\s+(?=[(\[]?[A-Za-z][)\].:]))?")
+
+
+class _OnLine(Struct, frozen=True):
+    """A line that begins with an option: its number, the option, and what else is on the line."""
+
+    number: int
+    named: Named
+    rest: str
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing else is on the line."""
+        return not re.search(rf"[\w?{_YES_SIGNS}{_NO_SIGNS}]", self.rest)
+
+    @property
+    def approved(self) -> bool:
+        """Whether the line says that the option is right."""
+        if len(self.named.options) != 1 or _SAYS.verdict_no.search(self.rest):
+            return False
+        return any(map(_SAYS.verdict_yes.match, self.rest.split("|"))) or any(sign in self.rest for sign in _YES_SIGNS)
+
+
+def _lines(output: Text, names: Options) -> list[Claim]:
+    """Lines that are nothing but an option, lists with a verdict on each option, and the output's beginning."""
+    found, total = [], 0
+    for number, line in enumerate(_LINE.finditer(output.text)):
+        total += 1
+        bullet = _BULLET.match(output.text, line.start(), line.end())
+        start = bullet.end() if bullet else line.start()
+        named = names.at(output, start)
+        if named is not None and named.end <= line.end() and len(named.options) <= 2:
+            rest = output.text[line.start() : start] + output.text[named.end : line.end()]
+            found.append(_OnLine(number, named, rest))
+    approved = [each for each in found if each.approved]
+    claims = [Claim(at=each.named.start, weight=2, named=each.named, how="verdict-in-list") for each in approved]
+    alone = _outside_lists([each for each in found if each.alone])
+    ends = [each for each in alone if each.number in (0, total - 1) or total <= _FEW_LINES]
+    between = [each for each in alone if each not in ends]
+    if len({each.named.options for each in between} - {each.named.options for each in ends}) == 1:
+        ends += between  # one other option by itself is a second answer; several are headings of a discussion
+    claims += [
+        Claim(at=each.named.start, weight=2, named=each.named, how=_how_alone(each.named, total))
+        for each in (ends if any(each.number in (0, total - 1) for each in ends) else [])
+    ]
+    labelled = {each.named.options for each in found if each.named.by != "text"}
+    return claims if claims or len(labelled) > 1 else _opening(output, names)
+
+
+def _how_alone(named: Named, total: int) -> str:
+    if total > 1:
+        return "line-of-its-own"
+    return {"letter": "only-letter", "text": "option-text"}.get(named.by, named.by)
+
+
+def _outside_lists(alone: list[_OnLine]) -> list[_OnLine]:
+    """The lines left when lists of options, one after the other, are taken out."""
+    runs: list[list[_OnLine]] = []
+    for each in alone:
+        last = runs[-1][-1] if runs else None
+        if last and each.number == last.number + 1 and each.named.options > last.named.options:
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    return [run[0] for run in runs if len(run) == 1]
+
+
+_STOPS = re.compile(
+    r"[\"')\]]*\s*(?:$|[.,;:!\n(–—-]|(?:because|since|as|for|due to|given|rather than|over|and not|not)\b"
+    r"|with (?:high|low|moderate|medium)\b)"
+)
+
+
+def _opening(output: Text, names: Options) -> list[Claim]:
+    """An output that begins with its option and goes on to explain it."""
+    named = names.at(output, 0) or names.at(output, _lead(output.text, 0))
+    if named is None:
+        return []
+    rest = output.text[named.end : named.end + 80]
+    if _SAYS.denied_after.match(rest) or _SAYS.denied_before.search(output.text[: named.start]):
+        return []
+    if _ASKED.match(rest) or not _STOPS.match(rest):
+        return []
+    if output.text[named.start] == "I" and named.by == "letter" and re.match(r"\.\s*\w", rest):
+        return []  # a Roman number
+    others = tuple(_letters_beside(rest, named, len(names.texts)))
+    named = structs.replace(named, options=(*named.options, *others))
+    return [Claim(at=named.start, weight=1 if named.by == "text" else 2, named=named, how="opening")]
+
+
+def _letters_beside(rest: str, named: Named, count: int) -> Iterator[int]:
+    """Other letters that the beginning's first line names as well: "A (80%), B (20%)"."""
+    line = rest.split("\n", 1)[0] if named.by != "text" else ""
+    for match in re.finditer(r"(?<![\w'.-])[A-Z](?=\s*(?:[(,;.)%]|$))", line):
+        place = ord(match.group()) - ord("A")
+        if place < count and place not in named.options and not _SAYS.denied_before.search(line[: match.start()]):
+            yield place
+
+
+READERS: tuple[Callable[[Text, Options], list[Claim]], ...] = (_marked, _after_cues, _before_verdicts, _lines)
+
+
+def in_bold(raw: str, names: Options) -> set[int]:
+    """The options set in bold type, nothing else with them."""
+    found: set[int] = set()
+    for match in re.finditer(r"(?:\*\*|__)([^*\n]{1,300})(?:\*\*|__)", raw):
+        inner = Text(plain_words(match.group(1)))
+        named = names.at(inner, _lead(inner.text, 0))
+        if named and not re.search(r"\w", inner.text[named.end :]):
+            found.update(named.options)
+    return found
+
+
+_VERB = re.compile(r"\b(?:is|are|was|were|has|had|have|must|should|can|causes?|occurs?|presents?|needs?|requires?)\b")
+
+
+_SENTENCES = re.compile(r"[.;!?]\s+\w|\n")
+
+
+def mentioned(output: Text, names: Options) -> set[int]:
+    """The options that a short, finished output states without calling them the answer."""
+    text = output.text
+    brief = len(text.split()) <= _FEW
+    finished = brief or re.search(r"[.!)\]\"'。]\s*$", text)
+    if len(text) > _SHORT or not finished or _SAYS.unfinished.search(text):
+        return set()
+    stated: set[int] = set()
+    unclear: set[int] = set()
+    for named in names.mentions(output):
+        opening = max(text.rfind(mark, 0, named.start) for mark in (". ", "\n", "; ", "? ", "! ")) + 1
+        before, after = text[opening : named.start], text[named.end : named.end + 120]
+        sentence = before + re.split(r"[.;:,\n]", after, maxsplit=1)[0]
+        if _SAYS.denied_before.search(before[-40:]) or _SAYS.denied_after.match(after):
+            continue
+        if _SAYS.passing.search(sentence) or (_SENTENCES.search(text) and _SAYS.passing.search(text)):
+            continue
+        framed = _SAYS.framed.search(before) or (brief and not _VERB.search(sentence))
+        (stated if framed else unclear).update(named.options)
+    return stated | unclear if stated else set()

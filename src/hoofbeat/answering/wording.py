@@ -1,0 +1,101 @@
+"""The words by which outputs choose, deny and take back an option: `data/wording.toml`, ready to be looked for."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+from msgspec import Struct, convert, field
+
+__all__ = ["Wording", "load_wording"]
+
+_NAME = re.compile(r"<([a-z_]+)>")
+
+
+class _List(Struct, frozen=True):
+    """One list of the file, with the fragments that only it uses."""
+
+    words: list[str]
+    weight: int = 0
+    until: str = ""
+    gap: str = ""
+    may: str = ""
+    much: str = ""
+    bad: str = ""
+    rest: str = ""
+
+
+class _File(Struct, frozen=True, forbid_unknown_fields=True):
+    fragments: dict[str, str]
+    before: list[_List]
+    after: list[_List]
+    lead: _List
+    verdict_yes: _List
+    verdict_no: _List
+    denied_before: _List
+    denied_after: _List
+    hypothetical: _List
+    revised: _List
+    framed: _List
+    passing: _List
+    none_fits: _List
+    next_question: _List
+    unfinished: _List
+
+
+class Wording(Struct, frozen=True, kw_only=True):
+    """Every list of the file as one pattern; what stands before and after an option comes with its weight."""
+
+    before: tuple[tuple[int, re.Pattern[str]], ...]
+    after: tuple[tuple[int, re.Pattern[str]], ...]
+    lead: re.Pattern[str]
+    verdict_yes: re.Pattern[str]
+    verdict_no: re.Pattern[str]
+    denied_before: re.Pattern[str]
+    denied_after: re.Pattern[str]
+    hypothetical: re.Pattern[str]
+    revised: re.Pattern[str]
+    framed: re.Pattern[str]
+    passing: re.Pattern[str]
+    none_fits: re.Pattern[str]
+    next_question: re.Pattern[str]
+    unfinished: re.Pattern[str]
+    source: str = field(default="data/wording.toml")
+
+
+@cache
+def load_wording() -> Wording:
+    """The wording, read once."""
+    raw = (files("hoofbeat.answering") / "data" / "wording.toml").read_text(encoding="utf-8")
+    file = convert(tomllib.loads(raw), _File)
+
+    def pattern(entry: _List, *, repeated: bool = False) -> re.Pattern[str]:
+        own = {name: getattr(entry, name) for name in ("until", "gap", "may", "much", "bad", "rest")}
+        joined = "|".join(f"(?:{_filled(words, {**file.fragments, **own})})" for words in entry.words)
+        return re.compile(f"(?:{joined}){{0,20}}" if repeated else joined, re.IGNORECASE)
+
+    return Wording(
+        before=tuple((entry.weight, pattern(entry)) for entry in file.before),
+        after=tuple((entry.weight, pattern(entry)) for entry in file.after),
+        lead=pattern(file.lead, repeated=True),
+        verdict_yes=pattern(file.verdict_yes),
+        verdict_no=pattern(file.verdict_no),
+        denied_before=pattern(file.denied_before),
+        denied_after=pattern(file.denied_after),
+        hypothetical=pattern(file.hypothetical),
+        revised=pattern(file.revised),
+        framed=pattern(file.framed),
+        passing=pattern(file.passing),
+        none_fits=pattern(file.none_fits),
+        next_question=pattern(file.next_question),
+        unfinished=pattern(file.unfinished),
+    )
+
+
+def _filled(words: str, fragments: dict[str, str]) -> str:
+    """An entry with its fragments in place; fragments may name fragments."""
+    while _NAME.search(words):
+        words = _NAME.sub(lambda match: fragments[match.group(1)], words)
+    return words

@@ -1,0 +1,176 @@
+"""Folders of answers and judgments, opened without holding them in memory: lists are read when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from hoofbeat.judging.aspects import Key, answer_key
+from hoofbeat.records import Answer, Judgment, Question
+from hoofbeat.store import Artefact, open_artefact
+from hoofbeat.store.tables import read_jsonl
+
+__all__ = ["HUMAN", "KIND", "AnswerFolder", "Judged", "Probe", "Survey"]
+
+KIND = "judgments"
+HUMAN = "human:"
+"""How the judge of a human label begins; the annotator's name follows."""
+
+_POSITIVE = {"equivalence": "equivalent", "choice": "correct"}
+
+
+class Probe(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One answer judged twice: as it was, and with something changed that should not matter.
+
+    `words` is how long the answer is. Where either verdict is missing, `failure` says why, and the pair does not count.
+    """
+
+    probe: str
+    judge: str
+    question: str
+    model: str
+    condition: str
+    sample: int = 0
+    before: str = ""
+    after: str = ""
+    words: int = 0
+    failure: str = ""
+
+    @property
+    def flipped(self) -> bool:
+        """Whether the verdict changed."""
+        return not self.failure and self.before != self.after
+
+
+class Judged:
+    """An opened folder of judgments, with the questions and answers that were judged."""
+
+    def __init__(self, artefact: Artefact) -> None:
+        self.artefact = artefact
+
+    @staticmethod
+    def open(path: Path) -> Judged:
+        """Open a folder of judgments."""
+        return Judged(open_artefact(path, KIND))
+
+    @cached_property
+    def questions(self) -> list[Question]:
+        """The questions."""
+        return list(read_jsonl(self.artefact.file("questions.jsonl"), Question))
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        """All answers, held in memory."""
+        return list(self.each_answer())
+
+    @cached_property
+    def judgments(self) -> list[Judgment]:
+        """All judgments of all aspects, held in memory."""
+        return list(self.each_judgment())
+
+    def each_answer(self) -> Iterator[Answer]:
+        """The answers one after the other."""
+        return read_jsonl(self.artefact.file("answers.jsonl"), Answer)
+
+    def each_judgment(self) -> Iterator[Judgment]:
+        """The judgments one after the other."""
+        return read_jsonl(self.artefact.file("judgments.jsonl"), Judgment)
+
+    def each_probe(self) -> Iterator[Probe]:
+        """The probes one after the other; none where the judge was not probed."""
+        return read_jsonl(self.artefact.file("probes.jsonl"), Probe) if self.artefact.has("probes.jsonl") else iter(())
+
+
+class Survey(Struct, frozen=True, kw_only=True):
+    """What kinds of answers a folder holds, without the answers."""
+
+    answers: int
+    conditions: tuple[str, ...]
+    models: tuple[str, ...]
+    choices: int
+    passages: int
+
+    @property
+    def texts(self) -> int:
+        """How many answers are free text."""
+        return self.answers - self.choices
+
+
+class _Line(Struct):
+    condition: str
+    model: str
+    protocol: str = ""
+    evidence: tuple[msgspec.Raw, ...] = ()
+
+
+class AnswerFolder:
+    """A run, or a folder of judgments of one: what `hoofbeat judge` reads."""
+
+    def __init__(self, artefact: Artefact) -> None:
+        self.artefact = artefact
+        self.questions = {each.id: each for each in read_jsonl(artefact.file("questions.jsonl"), Question)}
+
+    @staticmethod
+    def open(path: Path) -> AnswerFolder:
+        """Open a run or a folder of judgments."""
+        return AnswerFolder(open_artefact(path, ("run", KIND)))
+
+    @property
+    def judged(self) -> bool:
+        """Whether there are judgments already."""
+        return self.artefact.manifest.kind == KIND
+
+    def each_answer(self) -> Iterator[Answer]:
+        """The answers one after the other."""
+        return read_jsonl(self.artefact.file("answers.jsonl"), Answer)
+
+    def each_judgment(self) -> Iterator[Judgment]:
+        """The judgments that are there already, one after the other."""
+        return read_jsonl(self.artefact.file("judgments.jsonl"), Judgment) if self.judged else iter(())
+
+    @cached_property
+    def survey(self) -> Survey:
+        """What kinds of answers there are."""
+        conditions: dict[str, None] = {}
+        models: dict[str, None] = {}
+        answers = choices = passages = 0
+        for line in read_jsonl(self.artefact.file("answers.jsonl"), _Line):
+            conditions[line.condition] = models[line.model] = None
+            answers += 1
+            choices += bool(line.protocol)
+            passages += len(line.evidence)
+        return Survey(
+            answers=answers, conditions=tuple(conditions), models=tuple(models), choices=choices, passages=passages
+        )
+
+    @cached_property
+    def aspects(self) -> set[str]:
+        """The aspects that judges other than people have judged already."""
+        return {each.aspect for each in self.each_judgment() if not each.judge.startswith(HUMAN)}
+
+    @cached_property
+    def scored(self) -> set[str]:
+        """The aspects that anybody has judged already, people included."""
+        return {each.aspect for each in self.each_judgment()}
+
+    def verdicts(self) -> dict[Key, bool | None]:
+        """Whether each answer that was judged is right, by its choice or equivalence (None: unscored).
+
+        A model's verdict counts before people's; of people's, one that they agree on.
+        """
+        found: dict[Key, bool | None] = {}
+        by_people: dict[Key, bool | None] = {}
+        for each in self.each_judgment():
+            if each.aspect not in _POSITIVE:
+                continue
+            key = answer_key(each)
+            right = None if each.failure else each.label == _POSITIVE[each.aspect]
+            if not each.judge.startswith(HUMAN):
+                found[key] = right
+            elif by_people.setdefault(key, right) != right:
+                by_people[key] = None
+        return {**by_people, **found}

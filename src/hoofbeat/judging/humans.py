@@ -1,0 +1,306 @@
+"""People's labels: a blinded sheet for annotators out, and their labels in, as judgments beside the model's.
+
+The sheet shows question, gold answer and answer under a code that tells neither model nor condition nor what a judge
+said. What comes back is found by the code, or by question, model, condition and sample; a label that belongs to no
+answer, is unknown, or stands twice is refused with its line.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.judging.aspects import Key, answer_key, answer_text, unanswered
+from hoofbeat.judging.catalogue import labels_of, takes
+from hoofbeat.judging.folder import HUMAN, AnswerFolder
+from hoofbeat.judging.sampling import Draw, allot, blind_code
+from hoofbeat.records import Answer, Judgment
+from hoofbeat.store.files import read_bytes
+from hoofbeat.store.tables import plain_cell, write_csv
+
+__all__ = ["HUMAN_ASPECTS", "Label", "Sheet", "human_judgments", "read_labels", "write_sheet"]
+
+HUMAN_ASPECTS = ("equivalence", "failure-mode", "error-type")
+"""What people can be asked of an answer."""
+
+_HEADER = (
+    "item",
+    "question",
+    "gold answer",
+    "answer",
+    "label",
+    "second label",
+    "annotator",
+    "note",
+    "labels to choose",
+)
+_MOST_TOLD = 10
+_NAMES = {"second label": "secondary", "note": "reasoning", "reason": "reasoning"}
+
+
+class Label(Struct, frozen=True, kw_only=True):
+    """One line of a file of labels; the answer is named by `item`, or by the other four."""
+
+    line: int
+    label: str
+    annotator: str
+    item: str = ""
+    question: str = ""
+    model: str = ""
+    condition: str = ""
+    sample: int = 0
+    secondary: str = ""
+    reasoning: str = ""
+
+
+class Sheet(Struct, frozen=True, kw_only=True):
+    """What was drawn for annotators: rows written, and (size, drawn) of each stratum of system and judge's label."""
+
+    rows: int
+    strata: dict[tuple[str, ...], tuple[int, int]]
+
+
+# Out
+
+
+def write_sheet(folder: AnswerFolder, aspect: str, count: int, path: Path, *, seed: int = 0) -> Sheet:
+    """Write a blinded sheet of `count` answers, drawn in proportion from every system and judge's label.
+
+    Of an aspect that explains wrong answers, those are drawn that a judge has explained.
+    """
+    _check_aspect(aspect)
+    said = _judge_labels(folder, aspect)
+    if aspect != "equivalence" and not said:
+        raise UsageError(
+            f"nobody has judged {aspect} here yet, so there is nothing to check by hand",
+            where=str(folder.artefact.path),
+            fix=f"judge it first: hoofbeat judge FOLDER --by {aspect}",
+        )
+    draws: dict[tuple[str, ...], Draw[Answer]] = {}
+    for answer in folder.each_answer():
+        key = answer_key(answer)
+        shown = unanswered(folder.questions.get(answer.question), answer) is None and takes(aspect, answer)
+        if shown and (aspect == "equivalence" or key in said):
+            stratum = (answer.model, answer.condition, said.get(key, "unjudged"))
+            draws.setdefault(stratum, Draw(count, seed)).offer(key, answer)
+    given = allot({stratum: draw.seen for stratum, draw in draws.items()}, count)
+    drawn = [answer for stratum, draw in draws.items() for answer in draw.drawn(given[stratum])]
+    if not drawn:
+        raise UsageError("there are no answers to label", where=str(folder.artefact.path), fix="name another folder")
+    drawn.sort(key=lambda answer: blind_code(answer_key(answer), aspect))
+    choose = " | ".join(labels_of(aspect))
+    rows = (
+        (
+            blind_code(answer_key(answer), aspect),
+            question.full_text,
+            question.answer,
+            answer_text(answer),
+            "",
+            "",
+            "",
+            "",
+            choose,
+        )
+        for answer in drawn
+        for question in (folder.questions[answer.question],)
+    )
+    written = write_csv(path, _HEADER, rows)
+    return Sheet(rows=written, strata={name: (draw.seen, given[name]) for name, draw in sorted(draws.items())})
+
+
+def _judge_labels(folder: AnswerFolder, aspect: str) -> dict[Key, str]:
+    return {
+        answer_key(each): "unscored" if each.failure else each.label
+        for each in folder.each_judgment()
+        if each.aspect == aspect and not each.judge.startswith(HUMAN)
+    }
+
+
+def _check_aspect(aspect: str) -> None:
+    if aspect not in HUMAN_ASPECTS:
+        raise UsageError(f"people can't be asked for {aspect!r} here", fix=f"use one of: {', '.join(HUMAN_ASPECTS)}")
+
+
+# In
+
+
+def read_labels(path: Path, *, annotator: str = "") -> tuple[list[Label], int]:
+    """The labels of a CSV or JSONL file, and how many lines have none; `annotator` is for lines that name nobody."""
+    found: list[Label] = []
+    empty = 0
+    problems: list[str] = []
+    for line, cells in _rows(path):
+        if not cells.get("label", "").strip():
+            empty += 1
+            continue
+        try:
+            found.append(_label(line, cells, annotator))
+        except ValueError as err:
+            problems.append(f"line {line}: {err}")
+    _raise(problems, path)
+    if not found:
+        raise InputError("there is no label in this file", where=str(path), fix="fill in the column `label`")
+    return found, empty
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as err:
+        raise InputError(f"the file is not UTF-8: {err}", where=str(path), fix="save it as CSV in UTF-8") from err
+    if path.suffix == ".jsonl":
+        for number, record in enumerate(text.splitlines(), start=1):
+            if not record.strip():
+                continue
+            try:
+                value = msgspec.json.decode(record, type=dict[str, str | int | None])
+            except (msgspec.DecodeError, RecursionError) as err:
+                raise InputError(
+                    f"line {number} can't be read: {err}", where=str(path), fix="correct that line"
+                ) from err
+            yield number, {name: "" if cell is None else str(cell) for name, cell in value.items()}
+        return
+    try:
+        dialect = ";" if text.partition("\n")[0].count(";") > text.partition("\n")[0].count(",") else ","
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=dialect, strict=True)
+        header = [name.strip().lower() for name in next(reader, [])]
+        if "label" not in header:
+            raise InputError(
+                "the file has no column `label`",
+                where=str(path),
+                fix="give it the columns item (or question, model, condition, sample), label and annotator",
+            )
+        line = reader.line_num + 1
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                yield line, dict(zip(header, map(_bare, row), strict=False))
+            line = reader.line_num + 1
+    except csv.Error as err:
+        raise InputError(f"the file is no CSV: {err}", where=str(path), fix="save it as CSV again") from err
+
+
+def _bare(cell: str) -> str:
+    """The cell without the quote that keeps a spreadsheet from running it."""
+    return cell[1:] if cell[:1] == "'" and plain_cell(cell[1:])[:1] == "'" else cell
+
+
+def _label(line: int, cells: Mapping[str, str], annotator: str) -> Label:
+    named = {_NAMES.get(name, name): value.strip() for name, value in cells.items()}
+    who = named.get("annotator", "") or annotator
+    if not who:
+        raise ValueError("nobody is named in the column `annotator`")
+    sheet = bool(named.get("item"))
+    if not sheet and not all(named.get(name) for name in ("question", "model", "condition")):
+        raise ValueError("the answer is not named: give item, or question, model and condition")
+    sample = named.get("sample", "") or "0"
+    if not sample.isdecimal():
+        raise ValueError(f"the sample {sample!r} is no number")
+    return Label(
+        line=line,
+        label=named["label"].lower(),
+        secondary=named.get("secondary", "").lower(),
+        annotator=who,
+        item=named.get("item", ""),
+        question="" if sheet else named["question"],
+        model="" if sheet else named["model"],
+        condition="" if sheet else named["condition"],
+        sample=int(sample),
+        reasoning=named.get("reasoning", ""),
+    )
+
+
+def human_judgments(folder: AnswerFolder, files: Mapping[Path, Sequence[Label]], aspect: str) -> list[Judgment]:
+    """The labels as judgments of `human:NAME`, in the order of the answers and then of the annotators.
+
+    Every label is checked: its answer is in the folder, the aspect has it, and nobody labels an answer twice.
+    """
+    _check_aspect(aspect)
+    keys = _answers_named(folder, [label for labels in files.values() for label in labels], aspect)
+    allowed = labels_of(aspect)
+    earlier = {
+        (answer_key(each), each.judge)
+        for each in folder.each_judgment()
+        if each.aspect == aspect and each.judge.startswith(HUMAN)
+    }
+    seen: dict[tuple[Key, str], str] = {}
+    made: list[tuple[int, Judgment]] = []
+    for path, labels in files.items():
+        problems = []
+        for label in labels:
+            at = keys.get(_named(label))
+            who = HUMAN + label.annotator
+            if at is None:
+                problems.append(f"line {label.line}: {_unknown(label)}")
+            elif label.label not in allowed or label.secondary not in {"", *allowed}:
+                wrong = label.secondary if label.label in allowed else label.label
+                problems.append(f"line {label.line}: {wrong!r} is no label of {aspect} ({', '.join(allowed)})")
+            elif label.secondary and aspect != "failure-mode":
+                problems.append(f"line {label.line}: {aspect} takes one label, not two")
+            elif (at[1], who) in earlier:
+                problems.append(f"line {label.line}: {label.annotator} has labelled this answer in the folder already")
+            elif (at[1], who) in seen:
+                first = seen[at[1], who]
+                problems.append(f"line {label.line}: {label.annotator} has labelled this answer already ({first})")
+            else:
+                seen[at[1], who] = f"line {label.line} of {path.name}"
+                made.append((at[0], _judgment(at[1], label, aspect)))
+        _raise(problems, path)
+    made.sort(key=lambda each: (each[0], each[1].judge))
+    return [judgment for _, judgment in made]
+
+
+def _named(label: Label) -> object:
+    return label.item or (label.question, label.model, label.condition, label.sample)
+
+
+def _unknown(label: Label) -> str:
+    if label.item:
+        return f"there is no answer with the code {label.item} here"
+    return (
+        f"there is no answer of {label.model} to {label.question!r} under {label.condition!r} (sample {label.sample})"
+    )
+
+
+def _answers_named(folder: AnswerFolder, labels: Sequence[Label], aspect: str) -> dict[object, tuple[int, Key]]:
+    """Where each answer that a label names stands, and its key."""
+    wanted = {_named(label) for label in labels}
+    by_code = any(label.item for label in labels)
+    found: dict[object, tuple[int, Key]] = {}
+    for place, answer in enumerate(folder.each_answer()):
+        key = answer_key(answer)
+        for name in (key, blind_code(key, aspect) if by_code else None):
+            if name in wanted:
+                found[name] = (place, key)
+    return found
+
+
+def _judgment(key: Key, label: Label, aspect: str) -> Judgment:
+    question, model, condition, sample = key
+    return Judgment(
+        question=question,
+        model=model,
+        condition=condition,
+        sample=sample,
+        judge=HUMAN + label.annotator,
+        aspect=aspect,
+        label=label.label,
+        secondary="" if label.secondary == label.label else label.secondary,
+        reasoning=label.reasoning,
+    )
+
+
+def _raise(problems: Sequence[str], path: Path) -> None:
+    if not problems:
+        return
+    more = f"\nand {len(problems) - _MOST_TOLD} more" if len(problems) > _MOST_TOLD else ""
+    raise InputError(
+        f"{len(problems)} lines can't be used:\n" + "\n".join(problems[:_MOST_TOLD]) + more,
+        where=str(path),
+        fix="correct these lines; nothing was written",
+    )

@@ -1,0 +1,138 @@
+"""Does the judge's verdict hang on what should not matter? Each probe judges some answers a second time, changed.
+
+order        the answer stands before the reference instead of after it
+length       the same answer, with harmless words behind it
+consistency  the same call once more
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hoofbeat.judging.asking import put
+from hoofbeat.judging.aspects import Asked
+from hoofbeat.judging.equivalence import EQUIVALENCE, equivalence_request
+from hoofbeat.judging.folder import Probe
+from hoofbeat.models import ChatRequest, Model
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Answer, Question, Vote
+
+__all__ = ["PROBES", "FlipCount", "flips", "padded", "probe_judge", "probe_request"]
+
+PROBES = ("order", "length", "consistency")
+
+_PADDING = (
+    "This answer was written with the whole case in view.",
+    "Every line of the description above was read once more before it was written down.",
+    "It is meant for the reader who asked, and it says in full what there is to say on this question.",
+    "Nothing further is added here, and nothing above is taken back.",
+)
+_LEAST_WORDS = 40
+
+
+def padded(text: str) -> str:
+    """The text with words behind it that change nothing: about as many as it has, and forty at least."""
+    wanted = max(_LEAST_WORDS, len(text.split()))
+    added: list[str] = []
+    while sum(len(sentence.split()) for sentence in added) < wanted:
+        added.append(_PADDING[len(added) % len(_PADDING)])
+    return f"{text.rstrip()} {' '.join(added)}"
+
+
+def probe_request(probe: str, question: Question, answer: Answer) -> ChatRequest:
+    """The call that judges the answer once more, with what the probe changes."""
+    if probe == "order":
+        return equivalence_request(question, answer, swapped=True)
+    if probe == "length":
+        return equivalence_request(question, replace(answer, text=padded(answer.text)))
+    assert probe == "consistency", probe
+    return equivalence_request(question, answer, sample=1)
+
+
+def probe_judge(
+    model: Model,
+    probes: Sequence[str],
+    questions: Mapping[str, Question],
+    answers: Sequence[Answer],
+    *,
+    progress: Progress = SILENT,
+) -> list[Probe]:
+    """Probe one judge on these answers, which must be such that it can judge them."""
+
+    async def work(item: tuple[str, Answer]) -> Probe:
+        probe, answer = item
+        question = questions[answer.question]
+        before = await put(model, EQUIVALENCE, Asked(request=equivalence_request(question, answer)))
+        after = await put(model, EQUIVALENCE, Asked(request=probe_request(probe, question, answer)))
+        return Probe(
+            probe=probe,
+            judge=model.spec,
+            question=answer.question,
+            model=answer.model,
+            condition=answer.condition,
+            sample=answer.sample,
+            before=before.label,
+            after=after.label,
+            words=len(answer.text.split()),
+            failure=_failure(before, after),
+        )
+
+    items = [(probe, answer) for probe in probes for answer in answers]
+    return model.run(items, work, title="probing the judge", progress=progress)
+
+
+def _failure(*votes: Vote) -> str:
+    return next((f"{vote.failure.kind}: {vote.failure.message}" for vote in votes if vote.failure), "")
+
+
+class FlipCount(Struct, frozen=True, kw_only=True):
+    """How often a probe changed one judge's verdict: `flips` of `n` pairs, to which side, and `unscored` pairs beside.
+
+    `short` and `long` are (equivalent, all) among the first verdicts on the shorter and the longer half of the answers.
+    """
+
+    probe: str
+    judge: str
+    n: int
+    flips: int
+    to_equivalent: int
+    to_mismatch: int
+    unscored: int
+    short: tuple[int, int]
+    long: tuple[int, int]
+
+
+def flips(probes: Sequence[Probe]) -> list[FlipCount]:
+    """The counts of every probe and judge, in the order they come."""
+    groups: dict[tuple[str, str], list[Probe]] = {}
+    for each in probes:
+        groups.setdefault((each.probe, each.judge), []).append(each)
+    found = []
+    for (probe, judge), mine in groups.items():
+        scored = [each for each in mine if not each.failure]
+        changed = [each for each in scored if each.flipped]
+        by_length = sorted(
+            scored, key=lambda each: (each.words, each.question, each.model, each.condition, each.sample)
+        )
+        half = len(by_length) // 2
+        found.append(
+            FlipCount(
+                probe=probe,
+                judge=judge,
+                n=len(scored),
+                flips=len(changed),
+                to_equivalent=sum(each.after == "equivalent" for each in changed),
+                to_mismatch=sum(each.after == "mismatch" for each in changed),
+                unscored=len(mine) - len(scored),
+                short=_equivalent(by_length[:half]),
+                long=_equivalent(by_length[half:]),
+            )
+        )
+    return found
+
+
+def _equivalent(probes: Sequence[Probe]) -> tuple[int, int]:
+    return sum(each.before == "equivalent" for each in probes), len(probes)

@@ -1,0 +1,72 @@
+"""One judgment from several votes: a label needs more than half of the votes, and nothing is guessed without it.
+
+A judge whose call failed does not vote. Where no label has more than half of the votes that were cast, the answer is
+unscored (`no-majority`), with every vote kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+
+from msgspec.structs import replace
+
+from hoofbeat.judging.aspects import Aspect
+from hoofbeat.records import Failure, Judgment, Vote
+
+__all__ = ["decide", "majority_name"]
+
+
+def majority_name(judges: Sequence[str]) -> str:
+    """The judge of a judgment: the one there is, or `majority of N`."""
+    return judges[0] if len(judges) == 1 else f"majority of {len(judges)}"
+
+
+def decide(base: Judgment, aspect: Aspect, votes: Sequence[Vote]) -> Judgment:
+    """The judgment these votes make: the only vote as it is, the majority of several."""
+    if len(votes) == 1:
+        vote = votes[0]
+        return replace(
+            base,
+            label=vote.label,
+            secondary=vote.secondary,
+            score=vote.score,
+            reasoning=vote.reasoning,
+            failure=vote.failure,
+            calls=vote.calls,
+        )
+    cast = [vote for vote in votes if vote.failure is None]
+    base = replace(base, votes=tuple(votes))
+    voted = f"{len(cast)} of {len(votes)} judges voted"
+    if not cast:
+        return replace(base, failure=_all_failed(votes))
+    if aspect.graded:
+        score = float(median(vote.score or 0.0 for vote in cast))
+        grades = ", ".join(f"{vote.score:g}" for vote in cast if vote.score is not None)
+        return replace(base, label=aspect.label_of(score), score=score, reasoning=f"{voted}; median of {grades}")
+    label, count = Counter(vote.label for vote in cast).most_common(1)[0]
+    if 2 * count <= len(cast):
+        said = ", ".join(f"{vote.judge}: {vote.label}" for vote in cast)
+        message = f"the judges do not agree: {said} ({voted})"
+        return replace(base, failure=Failure(kind="no-majority", message=message, attempts=0))
+    return replace(
+        base, label=label, secondary=_secondary(cast, label), reasoning=f"{voted}, {count} of them for {label}"
+    )
+
+
+def _secondary(cast: Sequence[Vote], primary: str) -> str:
+    """The second label that more than half of the votes name, if there is one."""
+    named = Counter(vote.secondary for vote in cast if vote.secondary not in {"", primary})
+    label, count = named.most_common(1)[0] if named else ("", 0)
+    return label if 2 * count > len(cast) else ""
+
+
+def _all_failed(votes: Sequence[Vote]) -> Failure:
+    failures = [vote.failure for vote in votes if vote.failure is not None]
+    said = "; ".join(f"{vote.judge}: {vote.failure.message}" for vote in votes if vote.failure is not None)
+    return Failure(
+        kind=failures[0].kind,
+        message=f"none of the {len(votes)} judges gave a verdict: {said}",
+        attempts=sum(failure.attempts for failure in failures),
+    )

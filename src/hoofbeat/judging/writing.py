@@ -1,0 +1,167 @@
+"""The folder of judgments: judged block by block, with a manifest that says by whom, of what, and at which cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+
+from hoofbeat.answering.run import count_outcomes
+from hoofbeat.judging.catalogue import MODEL_ASPECTS
+from hoofbeat.judging.folder import HUMAN, KIND, AnswerFolder, Probe
+from hoofbeat.judging.probes import flips
+from hoofbeat.judging.stream import Job, Judging
+from hoofbeat.models import Model
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.prompts import load_prompt
+from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
+
+__all__ = ["judge_folder", "own_judges"]
+
+_POSITIVE = {"equivalence": "equivalent", "choice": "correct"}
+
+
+class _Earlier(Struct, frozen=True):
+    """What the settings of a folder of judgments say that new judgments add to."""
+
+    aspect: str = ""
+    aspects: tuple[str, ...] = ()
+    judges: dict[str, list[str]] = field(default_factory=dict)
+    annotators: tuple[str, ...] = ()
+
+
+Summary = Callable[[Sequence[Probe]], list[dict[str, object]]]
+
+
+def own_judges(folder: AnswerFolder, judges: Sequence[Model]) -> list[str]:
+    """The judges that answered some of the questions themselves: the same model, under whatever name."""
+    manifest = folder.artefact.manifest
+    answering = {identity for role, identity in manifest.models.items() if role.partition(":")[0] == "answer"}
+    named = {model.partition("[")[0] for model in folder.survey.models}
+    return [judge.spec for judge in judges if judge.identity in answering or judge.spec in named]
+
+
+def _counted(probes: Sequence[Probe]) -> list[dict[str, object]]:
+    return [{"probe": each.probe, "judge": each.judge, "n": each.n, "flips": each.flips} for each in flips(probes)]
+
+
+def judge_folder(
+    folder: AnswerFolder,
+    job: Job,
+    target: Path,
+    *,
+    inputs: Sequence[InputRef] = (),
+    command: Sequence[str] = (),
+    summarise: Summary = _counted,
+    progress: Progress = SILENT,
+) -> Artefact:
+    """Judge the answers of a folder and write the folder of judgments.
+
+    `inputs` are further inputs (files of human labels); `summarise` makes the figures of the manifest from the probes.
+    """
+    with create(target, replace_kind=KIND) as draft:
+        judging = Judging(folder, job)
+        judging.write(draft.path, progress=progress)
+        draft.finish(_manifest(judging, inputs, command, summarise))
+    return open_artefact(target, KIND)
+
+
+def _manifest(judging: Judging, inputs: Sequence[InputRef], command: Sequence[str], summarise: Summary) -> Manifest:
+    folder, job = judging.folder, judging.job
+    before = folder.artefact.manifest
+    costs = {judge.spec: judge.cost for judge in job.judges}
+    kept = before.costs if folder.judged else {}
+    together = {name: kept.get(name, Cost()) + costs.get(name, Cost()) for name in {**kept, **costs}}
+    cost = sum(costs.values(), start=before.cost if folder.judged else Cost())
+    counts = count_outcomes(judging.tally.failures.elements())
+    return Manifest(
+        kind=KIND,
+        title=_title(job),
+        command=list(command),
+        inputs=[folder.artefact.reference(), *inputs],
+        settings=_settings(judging),
+        seeds={**(before.seeds if folder.judged else {}), **({"probes": job.seed} if job.probes else {})},
+        models={**before.models, **_judge_roles(judging)},
+        prompts={**before.prompts, **_prompts(job)},
+        counts=_sum(before.counts, counts) if folder.judged else counts,
+        cost=cost,
+        costs=together,
+        metrics=_metrics(judging, summarise),
+    )
+
+
+def _title(job: Job) -> str:
+    judges = [judge.spec for judge in job.judges]
+    people = sorted({each.judge.removeprefix(HUMAN) for each in job.humans})
+    parts = [f"judged by {', '.join(judges)}"] if judges else []
+    parts += ["scored without a model"] if job.aspects and not judges else []
+    parts += [f"labelled by {', '.join(people)}"] if people else []
+    return "; ".join(parts)
+
+
+def _settings(judging: Judging) -> dict[str, object]:
+    """The settings of what was judged before, with what was judged now; `aspect` is the one that scores."""
+    folder, job = judging.folder, judging.job
+    before = folder.artefact.manifest.settings if folder.judged else {}
+    earlier = msgspec.convert(before, _Earlier, strict=False)
+    aspects = [*(earlier.aspects or ([earlier.aspect] if earlier.aspect else [])), *job.aspects]
+    judges = earlier.judges | {
+        name: [judge.spec for judge in job.judges] for name in job.aspects if name in MODEL_ASPECTS
+    }
+    scoring = next((name for name in _POSITIVE if name in {*aspects, *(each.aspect for each in job.humans)}), None)
+    people = {*earlier.annotators, *(each.judge.removeprefix(HUMAN) for each in job.humans)}
+    own = own_judges(folder, job.judges)
+    new: dict[str, object] = {
+        **({"aspect": scoring, "positive": _POSITIVE[scoring]} if scoring else {}),
+        "aspects": aspects,
+        **({"judges": judges} if judges else {}),
+        **({"conditions": list(job.conditions)} if job.conditions else {}),
+        **({"probes": list(job.probes), "probe_size": job.probe_size} if job.probes else {}),
+        **({"idf": job.idf} if "bertscore" in job.aspects else {}),
+        **({"annotators": sorted(people)} if people else {}),
+        **({"judges_that_answered": own} if own else {}),
+    }
+    return {**before, **new}
+
+
+def _judge_roles(judging: Judging) -> dict[str, str]:
+    """The judges by role: `judge` for one, `judge: SPEC` for each of several, and by aspect for another judge."""
+    judges = judging.job.judges
+    taken = judging.folder.artefact.manifest.models if judging.folder.judged else {}
+    earlier = {identity for role, identity in taken.items() if role.startswith("judge")}
+    if not judges or {judge.identity for judge in judges} <= earlier:
+        return {}
+    role = f"judge of {', '.join(judging.job.aspects) or 'probes'}" if earlier else "judge"
+    if len(judges) == 1:
+        return {role: judges[0].identity}
+    return {f"{role}: {judge.spec}": judge.identity for judge in judges}
+
+
+def _prompts(job: Job) -> dict[str, str]:
+    names = [MODEL_ASPECTS[name].prompt for name in job.aspects if name in MODEL_ASPECTS]
+    roles = {"judge" if name == "equivalence" else name: load_prompt(name).label for name in names}
+    if "order" in job.probes:
+        roles["probe of order"] = load_prompt("equivalence-swapped").label
+    return roles
+
+
+def _metrics(judging: Judging, summarise: Summary) -> dict[str, object]:
+    before = dict(judging.folder.artefact.manifest.metrics) if judging.folder.judged else {}
+    earlier = before.get("labels")
+    labels: dict[str, Counter[str]] = {
+        str(name): Counter(counts) for name, counts in (earlier.items() if isinstance(earlier, dict) else ())
+    }
+    for name, counts in judging.tally.labels.items():
+        labels.setdefault(name, Counter()).update(counts)
+    probes = before.get("probes")
+    rows = [*(probes if isinstance(probes, list) else []), *summarise(judging.probes)]
+    told = {name: dict(sorted(counts.items())) for name, counts in labels.items()}
+    return {**before, "labels": told, **({"probes": rows} if rows else {})}
+
+
+def _sum(one: Counts, two: Counts) -> Counts:
+    failures = Counter(one.failures) + Counter(two.failures)
+    return Counts(kept=one.kept + two.kept, failed=one.failed + two.failed, failures=dict(sorted(failures.items())))

@@ -1,0 +1,285 @@
+"""The page and the tables of a comparison of answers: differences first, what stands against them before that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import hoofbeat
+from hoofbeat.findings import Accuracy
+from hoofbeat.reports.charts import Bar, interval_bars
+from hoofbeat.reports.comparisons import AnswersCompared, Pair
+from hoofbeat.reports.flips import CHANGES, each_flipped, flips_of, flips_viewer
+from hoofbeat.reports.model import Block, Card, Cell, Column, Heading, Report, Table, Text, tables_in
+from hoofbeat.reports.rankings import flat_rows
+from hoofbeat.reports.sections.common import figure, reasons_text, spread
+from hoofbeat.reports.words import count_of, written
+from hoofbeat.reports.writing import report_files
+from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
+from hoofbeat.store.files import write_bytes
+from hoofbeat.store.tables import write_jsonl, write_tsv
+
+__all__ = ["compared_report", "warnings_of", "write_compared"]
+
+KIND = "comparison"
+_NOTICE = "Research software. Not for clinical use."
+_DRAWN = 40
+
+
+def write_compared(target: Path, compared: AnswersCompared, *, command: Sequence[str] = ()) -> Artefact:
+    """Write the folder: `pairs.tsv`, `systems.tsv`, `flips.tsv`, `flipped.jsonl`, and the report with its tables."""
+    with create(target, replace_kind=KIND) as draft:
+        report = compared_report(compared)
+        for table in tables_in(report.blocks):
+            header, rows = flat_rows(table)
+            write_tsv(draft.path / f"{table.name}.tsv", header, rows)
+        flipped = write_jsonl(draft.path / "flipped.jsonl", each_flipped(compared))
+        for name, content in report_files(report):
+            write_bytes(draft.path / name, content)
+        draft.finish(
+            Manifest(
+                kind=KIND,
+                title=f"answers of {', '.join(side.name for side in compared.sides)} compared",
+                command=list(command),
+                inputs=[side.artefact.reference() for side in compared.sides],
+                settings={
+                    "folders": [side.name for side in compared.sides],
+                    "baseline": compared.baseline,
+                    "systems": list(compared.picked),
+                    "warnings": warnings_of(compared),
+                },
+                seeds={"bootstrap and randomisation": compared.seed},
+                counts=Counts(kept=len(compared.pairs)),
+                metrics={"pairs": _metrics(compared), "flipped": flipped},
+            )
+        )
+    return open_artefact(target, KIND)
+
+
+def warnings_of(compared: AnswersCompared) -> list[str]:
+    """What a reader must know before reading a difference."""
+    said: dict[str, list[Pair]] = {}
+    for pair in compared.pairs:
+        for reason in pair.against:
+            said.setdefault(reason, []).append(pair)
+    many = len(compared.pairs)
+    told = [
+        f"NOT THE SAME MEASUREMENT in {len(pairs)} of {count_of(many, 'pair')}: {reason}. Such a difference is not one "
+        "between systems alone."
+        for reason, pairs in said.items()
+    ]
+    unpaired = max(row.unpaired for row in compared.differences)
+    if unpaired:
+        told.append(f"Up to {count_of(unpaired, 'question')} of a pair were planned for one system only and left out.")
+    told += [
+        f"{count_of(side.free_text, 'answer')} in {side.name} are free text that nobody has judged, and left out."
+        for side in compared.sides
+        if side.artefact.manifest.kind == "run" and side.free_text
+    ]
+    lost = [compared.name(place) for place, row in compared.accuracies.items() if _lost(row) == row.planned]
+    return told + [f"No answer of {name} could be scored." for name in lost]
+
+
+def compared_report(compared: AnswersCompared) -> Report:
+    """The page."""
+    blocks = _difference_blocks(compared)
+    blocks += [Heading("Each system", "systems"), _systems_table(compared)]
+    blocks += [Heading("Questions that flipped", "flipped"), _flips_table(compared)]
+    viewer = flips_viewer(compared, "flipped")
+    blocks.append(viewer if viewer.total else Text("No question flipped."))
+    n = max(row.paired.n for row in compared.differences)
+    return Report(
+        title="Answers compared",
+        notice=_NOTICE,
+        version=hoofbeat.__version__,
+        subtitle=f"{', '.join(side.name for side in compared.sides)}: {count_of(len(compared.pairs), 'pair')} of "
+        f"systems, paired over up to {count_of(n, 'question')}.",
+        notes=tuple(warnings_of(compared)),
+        cards=_cards(compared, viewer.total),
+        blocks=tuple(blocks),
+    )
+
+
+def _cards(compared: AnswersCompared, flipped: int) -> tuple[Card, ...]:
+    rows = list(zip(compared.pairs, compared.differences, strict=True))
+    pair, largest = max(rows, key=lambda item: abs(item[1].paired.difference))
+    sure = sum(row.p_holm < 0.05 for row in compared.differences)
+    span = largest.paired.interval
+    return (
+        Card(
+            label=f"{'Largest difference' if len(rows) > 1 else 'Difference'}, points: {compared.title(pair)}",
+            value=written(largest.paired.difference, "points"),
+            detail=spread((span.low, span.high), "points", f"{largest.paired.n:,} questions"),
+        ),
+        Card(
+            label="Differences that chance does not explain",
+            value=f"{sure} of {len(rows)}",
+            detail="p < 0.05, Holm-corrected over the table",
+        ),
+        Card(label="Questions that flipped", value=f"{flipped:,}", detail="in at least one pair"),
+    )
+
+
+def _difference_blocks(compared: AnswersCompared) -> list[Block]:
+    rows = list(zip(compared.pairs, compared.differences, strict=True))
+    shown = sorted(rows, key=lambda item: -abs(item[1].paired.difference))[:_DRAWN] if len(rows) > _DRAWN else rows
+    bars = [
+        Bar(
+            label=("[!] " if pair.against else "") + compared.title(pair),
+            value=row.paired.difference,
+            low=row.paired.interval.low,
+            high=row.paired.interval.high,
+        )
+        for pair, row in shown
+    ]
+    reach = max([0.1, *(abs(end) for bar in bars for end in (bar.low or 0.0, bar.high or 0.0))])
+    caption = "Difference in accuracy in percentage points, with 95% paired bootstrap intervals."
+    if any(pair.against for pair, _ in shown):
+        caption += " [!] marks pairs that were not measured in the same way."
+    if len(shown) < len(rows):
+        caption += f" The {_DRAWN} largest of {len(rows)}; all are in the table."
+    chart = figure(
+        "differences",
+        caption,
+        lambda width: interval_bars(
+            bars, title="Differences in accuracy", form="points", limits=(-reach, reach), width=width
+        ),
+    )
+    return [Heading("Differences", "differences"), chart, _pairs_table(compared)]
+
+
+def _pairs_table(compared: AnswersCompared) -> Table:
+    columns = (
+        Column("second"),
+        Column("against first"),
+        Column("same measurement"),
+        Column("questions", "count"),
+        Column("accuracy, first", "share"),
+        Column("accuracy, second", "share"),
+        Column("difference, points", "points"),
+        Column("only second right", "count"),
+        Column("only first right", "count"),
+        Column("p", "p"),
+        Column("Holm p", "p"),
+        Column("unscored", "count"),
+        Column("sensitivity", "points"),
+        Column("test"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for pair, row in zip(compared.pairs, compared.differences, strict=True):
+        span = row.paired.interval
+        rows.append(
+            (
+                compared.name(pair.second),
+                compared.name(pair.first),
+                f"NO: {'; '.join(pair.against)}" if pair.against else "yes",
+                row.paired.n,
+                row.accuracy_b,
+                row.accuracy_a,
+                (row.paired.difference, span.low, span.high),
+                row.only_a,
+                row.only_b,
+                row.p,
+                row.p_holm,
+                row.unscored,
+                row.sensitivity,
+                row.test,
+            )
+        )
+    return Table(
+        name="pairs",
+        caption="Second against first, paired by question",
+        n=max(row.paired.n for row in compared.differences),
+        unit="questions",
+        columns=columns,
+        rows=tuple(rows),
+        note=f"Bootstrap of 1,000 samples (seed {compared.seed}); questions from one document stay together. Holm's "
+        "correction over this table. An unscored answer stays in the denominator; where such answers exceed 1%, "
+        "sensitivity is what they could make of the difference.",
+    )
+
+
+def _systems_table(compared: AnswersCompared) -> Table:
+    columns = (
+        Column("folder"),
+        Column("model"),
+        Column("condition"),
+        Column("protocol"),
+        Column("planned", "count"),
+        Column("right", "count"),
+        Column("unscored", "count"),
+        Column("accuracy, 95% bootstrap", "share"),
+        Column("95% Wilson", "share"),
+        Column("sensitivity", "share"),
+        Column("why unscored"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for place, row in compared.accuracies.items():
+        side = compared.sides[place.folder]
+        rows.append(
+            (
+                side.name,
+                place.model,
+                place.condition,
+                side.protocols[place.system] or "free text",
+                row.planned,
+                row.correct,
+                _lost(row),
+                (row.accuracy, row.bootstrap.low, row.bootstrap.high),
+                (row.wilson.low, row.wilson.high),
+                row.sensitivity,
+                reasons_text(row.unscored),
+            )
+        )
+    return Table(
+        name="systems",
+        caption="Accuracy of each system, over all questions planned for it",
+        n=len(compared.questions),
+        unit="questions",
+        columns=columns,
+        rows=tuple(rows),
+    )
+
+
+def _flips_table(compared: AnswersCompared) -> Table:
+    counts = [flips_of(compared, pair) for pair in compared.pairs]
+    changes = [name for name in CHANGES if any(count[name] for count in counts)]
+    return Table(
+        name="flips",
+        caption="How many questions flipped, from first to second",
+        n=max(row.paired.n for row in compared.differences),
+        unit="questions",
+        columns=(Column("second"), Column("against first"), *(Column(name, "count") for name in changes)),
+        rows=tuple(
+            (compared.name(pair.second), compared.name(pair.first), *(count[name] for name in changes))
+            for pair, count in zip(compared.pairs, counts, strict=True)
+        ),
+    )
+
+
+def _lost(row: Accuracy) -> int:
+    return sum(row.unscored.values())
+
+
+def _metrics(compared: AnswersCompared) -> dict[str, object]:
+    """What `--json` prints of each pair."""
+    return {
+        compared.title(pair): {
+            "difference": row.paired.difference,
+            "low": row.paired.interval.low,
+            "high": row.paired.interval.high,
+            "n": row.paired.n,
+            "accuracy_first": row.accuracy_b,
+            "accuracy_second": row.accuracy_a,
+            "only_second_right": row.only_a,
+            "only_first_right": row.only_b,
+            "unscored": row.unscored,
+            "sensitivity": row.sensitivity,
+            "test": row.test,
+            "p": row.p,
+            "p_holm": row.p_holm,
+            "flips": dict(flips_of(compared, pair)),
+            "not_comparable": list(pair.against),
+        }
+        for pair, row in zip(compared.pairs, compared.differences, strict=True)
+    }

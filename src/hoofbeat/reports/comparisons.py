@@ -1,0 +1,316 @@
+"""Answers of two folders set against each other: paired tests, and the questions that flipped.
+
+Systems are models under conditions. The same system in two folders (before and after a change) is compared with
+itself; where the folders share none, every system of the first is compared with every one of the others. Everything
+is paired by question. What can't be compared is refused (other questions under the same names) or marked (another
+protocol, another judge), never passed over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hoofbeat.answering.run import Run
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.findings import Accuracy, Outcome, SystemDifference, accuracies, choice_outcomes, differences
+from hoofbeat.findings.scoring import HUMAN, scored_outcomes
+from hoofbeat.judging import Judged
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Answer, Judgment, Question
+from hoofbeat.reports.lookup import Lookup, System
+from hoofbeat.store import Artefact, open_artefact
+
+__all__ = ["KINDS", "AnswersCompared", "Pair", "Place", "Side", "compare_answers", "open_side"]
+
+KINDS = ("judgments", "run")
+"""The kinds of folders whose answers can be compared."""
+
+_MOST = 500
+
+
+class Place(Struct, frozen=True):
+    """A system in one of the folders."""
+
+    folder: int
+    model: str
+    condition: str
+
+    @property
+    def key(self) -> System:
+        """The system as findings name it: the same system in two folders is two."""
+        return f"{self.folder}: {self.model}", self.condition
+
+    @property
+    def system(self) -> System:
+        """The system as its folder names it."""
+        return self.model, self.condition
+
+
+class Pair(Struct, frozen=True):
+    """Two systems to compare, `second` against `first`, and what stands against comparing them."""
+
+    first: Place
+    second: Place
+    against: tuple[str, ...] = ()
+
+
+class Side:
+    """One of the folders: its questions, what became of every planned answer, and how that was found."""
+
+    def __init__(self, name: str, artefact: Artefact) -> None:
+        self.name = name
+        self.artefact = artefact
+        self.protocols: dict[System, str] = {}
+        self.judges: dict[str, None] = {}
+        self.free_text = 0
+        answers = artefact.file("answers.jsonl")
+        self.answers: Lookup[Answer] = Lookup.read(answers, Answer)
+        self.judgments: Lookup[Judgment] = Lookup.held(())
+        self.questions: dict[str, Question]
+        self.outcomes: list[Outcome]
+        if artefact.manifest.kind == "run":
+            run = Run(artefact)
+            self.questions = {question.id: question for question in run.questions}
+            self.outcomes = choice_outcomes(self.questions.values(), self._seen(run.each_answer()))
+        else:
+            judged = Judged(artefact)
+            self.questions = {question.id: question for question in judged.questions}
+            self.judgments = Lookup.read(artefact.file("judgments.jsonl"), Judgment)
+            self.outcomes = scored_outcomes(
+                self.questions.values(), self._seen(judged.each_answer()), self._heard(judged.each_judgment())
+            )
+        self.systems = list(dict.fromkeys((row.model, row.condition) for row in self.outcomes))
+
+    def _seen(self, answers: Iterable[Answer]) -> Iterator[Answer]:
+        for answer in answers:
+            self.protocols[answer.model, answer.condition] = answer.protocol
+            self.free_text += not answer.protocol
+            yield answer
+
+    def _heard(self, judgments: Iterable[Judgment]) -> Iterator[Judgment]:
+        for judgment in judgments:
+            if judgment.aspect == "equivalence" and not judgment.judge.startswith(HUMAN):
+                self.judges[judgment.judge] = None
+            yield judgment
+
+    @property
+    def judge_prompt(self) -> str:
+        """The fingerprint of the prompt that the judge was asked with."""
+        return self.artefact.manifest.prompts.get("judge", "")
+
+
+def open_side(path: Path, name: str = "") -> Side:
+    """Open a folder of judgments, or a run whose answers choose an option, and score it."""
+    artefact = open_artefact(path, KINDS)
+    side = Side(name or path.resolve().name, artefact)
+    if not side.outcomes and side.free_text:
+        raise UsageError(
+            "these answers are free text that nobody has judged",
+            where=str(path),
+            fix=f"judge them first: hoofbeat judge {path.name} -o judged",
+        )
+    if not side.outcomes:
+        raise UsageError("this folder holds no answers", where=str(path), fix="name another folder")
+    return side
+
+
+class AnswersCompared(Struct, frozen=True, kw_only=True):
+    """What came of it: the folders, the pairs with their differences in the same order, and each system's accuracy."""
+
+    sides: tuple[Side, ...]
+    questions: dict[str, Question]
+    pairs: tuple[Pair, ...]
+    differences: tuple[SystemDifference, ...]
+    accuracies: dict[Place, Accuracy]
+    results: dict[Place, dict[str, list[Outcome]]]
+    baseline: str
+    picked: tuple[str, ...]
+    seed: int
+
+    def name(self, place: Place) -> str:
+        """A system in words with its folder; the model goes without saying where there is only one."""
+        return f"{self.sides[place.folder].name}: {self._system(place)}"
+
+    def title(self, pair: Pair) -> str:
+        """A pair in words."""
+        if pair.first.system == pair.second.system:
+            folders = [self.sides[place.folder].name for place in (pair.second, pair.first)]
+            return f"{self._system(pair.first)}: {folders[0]} against {folders[1]}"
+        return f"{self.name(pair.second)} against {self.name(pair.first)}"
+
+    def _system(self, place: Place) -> str:
+        models = {each.model for pair in self.pairs for each in (pair.first, pair.second)}
+        return f"{place.model} · {place.condition}" if len(models) > 1 else place.condition
+
+
+def compare_answers(
+    paths: Sequence[Path],
+    *,
+    baseline: str = "",
+    systems: Sequence[str] = (),
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> AnswersCompared:
+    """Compare the answers of folders of judgments, or of runs that choose options.
+
+    `baseline` names the one system that all others are compared with, `systems` those that take part: by model, by
+    condition, or by both as `MODEL · CONDITION`.
+    """
+    if len({path.resolve() for path in paths}) < max(2, len(paths)):
+        raise UsageError("a comparison needs two folders or more, each named once", fix="name another folder")
+    sides: list[Side] = []
+    with progress.task("reading answers", len(paths)) as task:
+        for path, name in zip(paths, _names(paths), strict=True):
+            sides.append(open_side(path, name))
+            task.advance()
+    questions = _questions(sides)
+    pairs = _pairs(sides, baseline, systems)
+    used = list(dict.fromkeys(place for pair in pairs for place in (pair.first, pair.second)))
+    results: dict[Place, dict[str, list[Outcome]]] = {place: {} for place in used}
+    for number, side in enumerate(sides):
+        for row in side.outcomes:
+            place = Place(number, row.model, row.condition)
+            if place in results:
+                results[place].setdefault(row.question, []).append(row)
+    pairs = [replace(pair, against=_against(pair, sides, results)) for pair in pairs]
+    rows = [
+        replace(row, model=place.key[0])
+        for place, asked in results.items()
+        for answers in asked.values()
+        for row in answers
+    ]
+    clusters = {question.id: question.documents[0] for question in questions.values() if question.documents}
+    found = differences(rows, [(pair.second.key, pair.first.key) for pair in pairs], clusters=clusters, seed=seed)
+    scores = {(row.model, row.condition): row for row in accuracies(rows, clusters=clusters, seed=seed)}
+    return AnswersCompared(
+        sides=tuple(sides),
+        questions=questions,
+        pairs=tuple(pairs),
+        differences=tuple(found),
+        accuracies={place: scores[place.key] for place in used},
+        results=results,
+        baseline=baseline,
+        picked=tuple(systems),
+        seed=seed,
+    )
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """A folder's own name, with its parent's before it where two folders have the same."""
+    names = [path.resolve().name for path in paths]
+    times = Counter(names)
+    return [
+        f"{path.resolve().parent.name}/{name}" if times[name] > 1 else name
+        for path, name in zip(paths, names, strict=True)
+    ]
+
+
+def _questions(sides: Sequence[Side]) -> dict[str, Question]:
+    """The questions of all folders; one that reads otherwise in another folder stops the comparison."""
+    known: dict[str, tuple[Question, str]] = {}
+    wrong: list[str] = []
+    first = ""
+    for side in sides:
+        for question in side.questions.values():
+            before, where = known.setdefault(question.id, (question, side.name))
+            differs = _differs(before, question)
+            if differs:
+                wrong.append(question.id)
+                first = first or f"{question.id!r} has {' and '.join(differs)} in {side.name} than in {where}"
+    if wrong:
+        raise InputError(
+            f"{len(wrong)} questions are not the same in these folders: {first}",
+            where=", ".join(side.name for side in sides),
+            fix="compare answers to one benchmark",
+        )
+    shared = set.intersection(*(set(side.questions) for side in sides))
+    if not shared:
+        raise UsageError(
+            "these folders have no question in common",
+            where=", ".join(side.name for side in sides),
+            fix="compare answers to one benchmark",
+        )
+    return {name: question for name, (question, _) in known.items()}
+
+
+def _differs(a: Question, b: Question) -> list[str]:
+    """In what a question is not the same; one that has options in one folder only is (the protocol says so)."""
+    said = []
+    if a.full_text != b.full_text:
+        said.append("another text")
+    if a.options and b.options and sorted(a.options) != sorted(b.options):
+        said.append("other options")
+    if a.answer != b.answer:
+        said.append("another gold answer")
+    return said
+
+
+def _pairs(sides: Sequence[Side], baseline: str, picked: Sequence[str]) -> list[Pair]:
+    places = [Place(number, *system) for number, side in enumerate(sides) for system in side.systems]
+    for name in picked:
+        if not any(_called(place, name) for place in places):
+            raise UsageError(f"there is no system {name!r}", fix=f"there are: {_listed(places)}")
+    base = _baseline(places, baseline) if baseline else None
+    chosen = [place for place in places if not picked or any(_called(place, name) for name in picked)]
+    if base:
+        pairs = [Pair(base, place) for place in chosen if place != base]
+    else:
+        pairs = []
+        for number in range(1, len(sides)):
+            first = [place for place in chosen if place.folder == 0]
+            second = [place for place in chosen if place.folder == number]
+            same = {place.system: place for place in second}
+            both = [Pair(place, same[place.system]) for place in first if place.system in same]
+            pairs += both or [Pair(a, b) for a in first for b in second]
+    if not pairs:
+        raise UsageError("these names leave nothing to compare", fix=f"there are: {_listed(places)}")
+    if len(pairs) > _MOST:
+        raise UsageError(
+            f"these are {len(pairs):,} pairs of systems, too many for one table",
+            fix="choose with --baseline SYSTEM or --system SYSTEM (a model, a condition, or 'MODEL · CONDITION')",
+        )
+    return pairs
+
+
+def _called(place: Place, name: str) -> bool:
+    return name in {place.model, place.condition, f"{place.model} · {place.condition}"}
+
+
+def _baseline(places: Sequence[Place], name: str) -> Place:
+    """The system of that name, in the first folder that has it."""
+    called = [place for place in places if _called(place, name)]
+    found = [place for place in called if place.folder == called[0].folder]
+    if len(found) != 1:
+        several = "several systems are" if found else "no system is"
+        raise UsageError(f"{several} called {name!r}", fix=f"name one of: {_listed(found or places)}")
+    return found[0]
+
+
+def _listed(places: Iterable[Place]) -> str:
+    names = list(dict.fromkeys(f"{place.model} · {place.condition}" for place in places))
+    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def _against(
+    pair: Pair, sides: Sequence[Side], results: Mapping[Place, Mapping[str, Sequence[Outcome]]]
+) -> tuple[str, ...]:
+    """What stands against comparing two systems."""
+    first, second = sides[pair.first.folder], sides[pair.second.folder]
+    how = [first.protocols[pair.first.system], second.protocols[pair.second.system]]
+    said = []
+    if how[0] != how[1]:
+        said.append(f"{how[1] or 'free text'} against {how[0] or 'free text'}")
+    if not how[0] and not how[1]:
+        if set(first.judges) != set(second.judges):
+            said.append(f"judged by {' and '.join(second.judges)} against {' and '.join(first.judges)}")
+        elif first.judge_prompt != second.judge_prompt:
+            said.append(f"judged with the prompt {second.judge_prompt} against {first.judge_prompt}")
+    samples = [max(map(len, results[place].values())) for place in (pair.first, pair.second)]
+    if samples[0] != samples[1]:
+        said.append(f"{samples[1]} answers a question against {samples[0]}")
+    return tuple(said)

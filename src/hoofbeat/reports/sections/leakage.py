@@ -1,0 +1,283 @@
+"""A leakage check in a report: each sign with its control, interval and n, and what it can't tell in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from hoofbeat.answering.leakage_rows import OverlapRow
+from hoofbeat.benchmarks.canaries import FoundCanary
+from hoofbeat.errors import ArtefactError
+from hoofbeat.findings.leakage import (
+    CAVEATS,
+    RUN_WORDS,
+    Figure,
+    LeakageSummary,
+    LikelihoodSummary,
+    OverlapSummary,
+    reproduced,
+)
+from hoofbeat.findings.leakage_near import NearDuplicate
+from hoofbeat.reports.charts import Bar, grouped_bars, interval_dots
+from hoofbeat.reports.model import Block, Card, Cell, Column, Details, Heading, Notice, Table, Text
+from hoofbeat.reports.sections.common import Part, figure, reasons_text, spread
+from hoofbeat.reports.sections.leakage_answers import date_blocks, gap_blocks
+from hoofbeat.reports.sections.leakage_elsewhere import canary_blocks, near_blocks, value_cell
+from hoofbeat.reports.words import count_of, cut, written
+from hoofbeat.store import Artefact
+from hoofbeat.store.tables import read_jsonl
+
+__all__ = ["leakage_part"]
+
+_SHOWN = 12
+_NAMES = {"question": "question's second half", "reference": "gold answer", "explanation": "reference explanation"}
+
+
+def leakage_part(artefact: Artefact, prefix: str) -> Part:
+    """The chapter on one leakage check."""
+    summary = _read(artefact)
+    overlaps = list(read_jsonl(artefact.file("overlaps.jsonl"), OverlapRow))
+    near = list(read_jsonl(artefact.file("near.jsonl"), NearDuplicate))
+    found = list(read_jsonl(artefact.file("canaries.jsonl"), FoundCanary))
+    checked = next((ref.name for ref in artefact.manifest.inputs if ref.kind == "benchmark"), artefact.path.name)
+    models = ", ".join(summary.models) or "no model"
+    blocks: list[Block] = [
+        Text(f"{count_of(summary.questions, 'question')} of {checked}; probed: {models}. Intervals are 95%."),
+        Notice(
+            "These are signs. Each is consistent with leakage where it is strong, and none proves it; the absence of "
+            "signs proves nothing either."
+        ),
+    ]
+    blocks += _overlaps(summary.overlaps, overlaps, prefix)
+    blocks += _likelihoods(summary.likelihoods, prefix)
+    blocks += date_blocks(summary, prefix)
+    blocks += gap_blocks(summary.gaps, prefix)
+    blocks += near_blocks(summary, near, prefix)
+    blocks += canary_blocks(summary, found, prefix)
+    return Part(title=f"Leakage: {checked}", id=prefix, blocks=tuple(blocks), cards=_cards(summary))
+
+
+def _read(artefact: Artefact) -> LeakageSummary:
+    file = artefact.file("summary.json")
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=LeakageSummary)
+    except (OSError, msgspec.DecodeError) as err:
+        raise ArtefactError(
+            f"the summary of the leakage check can't be read: {err}", where=str(file), fix="make the artefact again"
+        ) from err
+
+
+def _bar(label: str, found: Figure) -> Bar:
+    return Bar(label=label, value=found.value, low=found.low, high=found.high)
+
+
+def _cards(summary: LeakageSummary) -> tuple[Card, ...]:
+    whole = [row for row in summary.overlaps if not row.by and row.probe == "continuation" and row.share.n]
+    if not whole:
+        return ()
+    most = max(whole, key=lambda row: (row.share.value or 0.0, row.model))
+    interval = (most.share.low or 0.0, most.share.high or 0.0)
+    return (
+        Card(
+            label=f"Questions given back word for word by {most.model}",
+            value=written(most.share.value, "share"),
+            detail=spread(interval, "share", count_of(most.share.n, "question")),
+        ),
+    )
+
+
+def _overlaps(summaries: Sequence[OverlapSummary], rows: Sequence[OverlapRow], prefix: str) -> list[Block]:
+    whole = [row for row in summaries if not row.by]
+    if not whole:
+        return []
+    blocks: list[Block] = [
+        Heading("What models give back", f"{prefix}-overlap", 3),
+        Text(
+            "Continuation: the model is shown the first part of a question and goes on; the true rest is the "
+            "reference. Rationale: it answers and explains; the reference is the explanation in the source. "
+            f"Reproduced means {RUN_WORDS} words in a row or more, or three quarters of the rest in order."
+        ),
+    ]
+    drawn = [row for row in whole if row.rouge.n]
+    if drawn:
+        series = {
+            "against its own reference": [_bar(_label(row), row.rouge) for row in drawn],
+            "against another question's": [_bar(_label(row), row.rouge_control) for row in drawn],
+        }
+        draw = partial(grouped_bars, [_label(row) for row in drawn], series, title="ROUGE-L", form="number")
+        blocks.append(
+            figure(
+                f"{prefix}-rouge",
+                "ROUGE-L (F) of generated texts, own reference and control.",
+                partial(draw, limits=(0, 1)),
+            )
+        )
+    blocks += _overlap_tables(whole, f"{prefix}-overlap", "Generated texts against their references")
+    blocks += _unscored([(row.model, row.probe, row.planned, row.unscored) for row in whole])
+    blocks.append(Text(CAVEATS["overlap"]))
+    if groups := [row for row in summaries if row.by]:
+        caption = "Generated texts by group of questions"
+        tables = _overlap_tables(groups, f"{prefix}-overlap-groups", caption)
+        blocks.append(Details(f"{caption} ({len(groups)})", tuple(tables)))
+    return blocks + _examples(rows)
+
+
+def _label(row: OverlapSummary) -> str:
+    return f"{row.model}, {row.probe}"
+
+
+def _overlap_tables(rows: Sequence[OverlapSummary], name: str, caption: str) -> list[Block]:
+    """Two tables that fit a page: by words in order, and by characters."""
+    n = max((row.planned for row in rows), default=0)
+    who = _who(rows, "probe")
+    first: list[tuple[Cell, ...]] = []
+    second: list[tuple[Cell, ...]] = []
+    for row in rows:
+        names = _names(row.model, row.probe, row.by, row.group, grouped=len(who) > 2)
+        rouge = [value_cell(each) for each in (row.rouge, row.rouge_control, row.rouge_gain)]
+        edit = [value_cell(each) for each in (row.edit, row.edit_control, row.edit_gain)]
+        first.append((*names, row.rouge.n, *rouge, row.run_longest, value_cell(row.share)))
+        second.append((*names, row.edit.n, *edit, row.run_median))
+    measured = (Column("control", "number"), Column("gain", "number"))
+    runs = (Column("longest run", "count"), Column("reproduced", "share"))
+    note = (
+        "Control: the same generated text against another question's reference. Gains are paired by question; "
+        "bootstrap over sources, 1,000 samples, seed 0. Runs are words in a row; reproduced has Wilson's interval."
+    )
+    return [
+        Table(
+            name=name,
+            caption=f"{caption}: ROUGE-L",
+            n=n,
+            unit="questions",
+            columns=(*who, Column("n", "count"), Column("ROUGE-L", "number"), *measured, *runs),
+            rows=tuple(first),
+            note=note,
+        ),
+        Table(
+            name=f"{name}-edit",
+            caption=f"{caption}: edit similarity",
+            n=n,
+            unit="questions",
+            columns=(
+                *who, Column("n", "count"), Column("edit similarity", "number"), *measured,
+                Column("median run", "amount"),
+            ),
+            rows=tuple(second),
+        ),
+    ]  # fmt: skip
+
+
+def _who(rows: Sequence[OverlapSummary] | Sequence[LikelihoodSummary], what: str) -> tuple[Column, ...]:
+    grouped = (Column("questions"),) if any(row.by for row in rows) else ()
+    return Column("model"), Column(what), *grouped
+
+
+def _names(model: str, what: str, by: str, group: str, *, grouped: bool) -> tuple[Cell, ...]:
+    return (model, what, f"{by}: {group}") if grouped else (model, what)
+
+
+def _unscored(rows: Sequence[tuple[str, str, int, dict[str, int]]]) -> list[Block]:
+    told = [
+        f"{model}, {what}: {sum(reasons.values())} of {planned} unscored ({reasons_text(reasons)})"
+        for model, what, planned, reasons in rows
+        if reasons
+    ]
+    return [Notice("; ".join(told) + ".")] if told else []
+
+
+def _examples(rows: Sequence[OverlapRow]) -> list[Block]:
+    """The texts with the longest runs, so that a reader can judge what the figures rest on."""
+    scored = [row for row in rows if row.own is not None and row.own.run > 0]
+    longest = sorted(scored, key=lambda row: (-(row.own.run if row.own else 0), row.question, row.model, row.probe))
+    inner: list[Block] = []
+    for row in longest[:_SHOWN]:
+        assert row.own is not None
+        again = " (reproduced)" if reproduced(row) else ""
+        head = f"{row.question}, {row.model}, {row.probe}: {count_of(row.own.run, 'word')} in a row{again}"
+        inner += [Text(f"“{cut(row.shared, 400)}”", head), Text(cut(row.text, 500), "generated")]
+        inner.append(Text(cut(row.reference, 500), "reference"))
+    return [Details(f"The longest runs of words given back ({len(longest[:_SHOWN])})", tuple(inner))] if inner else []
+
+
+def _likelihoods(summaries: Sequence[LikelihoodSummary], prefix: str) -> list[Block]:
+    whole = [row for row in summaries if not row.by]
+    if not whole:
+        return []
+    blocks: list[Block] = [
+        Heading("How likely models find the texts", f"{prefix}-likelihood", 3),
+        Text(
+            "Perplexity of the question's second half after its first, and of gold answer and reference explanation "
+            "after the question. The ratio sets the control's perplexity against the text's own: 1 means that the "
+            "text is no likelier than its control. Min-K% is the mean log-probability of the least likely fifth of "
+            "the tokens; its gain is positive where the text's own is the likelier."
+        ),
+    ]
+    none = sorted({row.model for row in whole if "unsupported" in row.unscored})
+    if none:
+        blocks.append(Notice(f"{', '.join(none)}: {CAVEATS['no likelihood']}"))
+    drawn = [row for row in whole if row.ratio.n]
+    if drawn:
+        names = [f"{row.model}, {_NAMES[row.text]}" for row in drawn]
+        panels = {
+            "control's perplexity over own": [_bar(name, row.ratio) for name, row in zip(names, drawn, strict=True)],
+            "Min-K% gain over control": [_bar(name, row.lowest_gain) for name, row in zip(names, drawn, strict=True)],
+        }
+        caption = "Each text against its control, paired by question, with 95% intervals."
+        blocks.append(
+            figure(
+                f"{prefix}-ratio", caption, partial(interval_dots, names, panels, title="Likelihood against controls")
+            )
+        )
+    blocks += _likelihood_tables(whole, f"{prefix}-likelihood", "The texts and their controls")
+    scored = [row for row in whole if row.model not in none]
+    blocks += _unscored([(row.model, _NAMES[row.text], row.planned, row.unscored) for row in scored])
+    if drawn:
+        blocks.append(Text(CAVEATS["likelihood"]))
+    if groups := [row for row in summaries if row.by and row.perplexity.n]:
+        caption = "The texts by group of questions"
+        tables = _likelihood_tables(groups, f"{prefix}-likelihood-groups", caption)
+        blocks.append(Details(f"{caption} ({len(groups)})", tuple(tables)))
+    return blocks
+
+
+def _likelihood_tables(rows: Sequence[LikelihoodSummary], name: str, caption: str) -> list[Block]:
+    """Two tables that fit a page: perplexities, and the other two ways to read the same log-probabilities."""
+    n = max((row.planned for row in rows), default=0)
+    who = _who(rows, "text")
+    first: list[tuple[Cell, ...]] = []
+    second: list[tuple[Cell, ...]] = []
+    for row in rows:
+        names = _names(row.model, _NAMES[row.text], row.by, row.group, grouped=len(who) > 2)
+        control = (row.control or None, value_cell(row.control_perplexity), value_cell(row.ratio))
+        first.append((*names, row.perplexity.n, row.tokens, value_cell(row.perplexity), *control))
+        rest = (value_cell(row.lowest), value_cell(row.lowest_gain), value_cell(row.per_zlib))
+        second.append((*names, row.perplexity.n, *rest))
+    return [
+        Table(
+            name=name,
+            caption=f"{caption}: perplexity",
+            n=n,
+            unit="questions",
+            columns=(
+                *who, Column("n", "count"), Column("tokens", "count"), Column("perplexity", "number"),
+                Column("control"), Column("its perplexity", "number"), Column("ratio", "number"),
+            ),
+            rows=tuple(first),
+            note="Geometric mean over questions of each text's perplexity a token; bootstrap over sources, 1,000 "
+            "samples, seed 0. A dash: the provider gave no log-probabilities, or there is no control.",
+        ),
+        Table(
+            name=f"{name}-tokens",
+            caption=f"{caption}: least likely tokens, and loss against compression",
+            n=n,
+            unit="questions",
+            columns=(
+                *who, Column("n", "count"), Column("Min-K%", "number"), Column("gain", "number"),
+                Column("bits a zlib bit", "number"),
+            ),
+            rows=tuple(second),
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,160 @@
+"""Scores in a report: every chapter on answers that were judged, or chose options, from one set of outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from hoofbeat.findings.accuracy import Accuracy
+from hoofbeat.progress import SILENT, Progress, Task
+from hoofbeat.records import Answer, Judgment
+from hoofbeat.reports.lookup import Lookup
+from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
+from hoofbeat.reports.sections.answers import answer_key, answers_viewer
+from hoofbeat.reports.sections.common import Part, spread
+from hoofbeat.reports.sections.scores.costs import cost_section
+from hoofbeat.reports.sections.scores.curves import cumulative_section, worst_section
+from hoofbeat.reports.sections.scores.facets import facets_section
+from hoofbeat.reports.sections.scores.gather import Scored, gather, is_closed
+from hoofbeat.reports.sections.scores.grid import grid_section, pairs_section
+from hoofbeat.reports.sections.scores.judges import judges_section
+from hoofbeat.reports.sections.scores.leaderboard import leaderboard_section
+from hoofbeat.reports.sections.scores.modality import editions_blocks, images_section
+from hoofbeat.reports.sections.scores.modes import modes_section
+from hoofbeat.reports.sections.scores.options import options_section
+from hoofbeat.reports.sections.scores.rare import rare_section
+from hoofbeat.reports.sections.scores.relevance import relevance_section
+from hoofbeat.reports.sections.scores.repeats import measured_section, runs_section
+from hoofbeat.reports.sections.scores.shown import Ours, Shown, interval_of, missing
+from hoofbeat.reports.words import count_of, written
+from hoofbeat.store import Artefact
+
+__all__ = ["DRAWS", "SIZE", "Ours", "scores_parts"]
+
+DRAWS, SIZE = 8, 500
+"""How many bootstrap samples, and of how many questions, the mean ± standard deviation is of, unless told."""
+
+_STEPS = 15
+_SELF = "The judge is the model that answered; a model tends to agree with itself."
+
+Placed = Sequence[tuple[str, Artefact]]
+
+
+def scores_parts(
+    judged: Placed,
+    runs: Placed = (),
+    *,
+    given: Sequence[Artefact] = (),
+    draws: int = DRAWS,
+    size: int = SIZE,
+    progress: Progress = SILENT,
+) -> tuple[list[Part], list[Ours]]:
+    """A chapter for each set of folders that belong together, and our figures that papers publish, too.
+
+    `runs` are those whose choices need no judge; `given` are all runs of the report, for what their answers cost.
+    """
+    groups = gather(judged, runs, given)
+    editions = editions_blocks(groups)
+    parts: list[Part] = []
+    ours: list[Ours] = []
+    with progress.task("scoring", len(groups) * _STEPS) as task:
+        for group in groups:
+            part, figures = _part(group, editions.get(group.prefix, []), (draws, size), task)
+            parts.append(part)
+            ours += figures
+    return parts, ours
+
+
+def _part(
+    group: Scored, editions: Sequence[Block], bootstrap: tuple[int, int], task: Task
+) -> tuple[Part, tuple[Ours, ...]]:
+    blocks: list[Block] = _opening(group)
+    cards: tuple[Card, ...] = ()
+    table: list[Accuracy] = []
+    shown: list[Shown] = []
+    if group.outcomes:
+        first, table = leaderboard_section(group.whole)
+        cards = _cards(group, table)
+        shown.append(first)
+    elif not group.tallies:
+        blocks.append(Notice("No answers were planned, so there is nothing to score."))
+    for scored, section in _sections(group, table, editions, bootstrap):
+        if group.outcomes or not scored:
+            shown.append(section())
+        task.advance()
+    blocks += [block for each in shown for block in each.blocks]
+    if group.tallies:
+        blocks += [Heading("Question by question", f"{group.prefix}-questions", 3), _viewer(group)]
+    names = [artefact.path.name for artefact in group.artefacts]
+    what = "Answers and judgments" if any(each.has("judgments.jsonl") for each in group.artefacts) else "Answers scored"
+    title = what if len(names) > 1 else f"{what}: {names[0]}"
+    part = Part(title=title, id=group.prefix, blocks=tuple(blocks), cards=cards)
+    return part, tuple(figure for each in shown for figure in each.ours)
+
+
+def _sections(
+    group: Scored, table: Sequence[Accuracy], editions: Sequence[Block], bootstrap: tuple[int, int]
+) -> list[tuple[bool, Callable[[], Shown]]]:
+    """The sections in their order, and whether each needs answers that are right or wrong."""
+    draws, size = bootstrap
+    whole = group.whole
+    return [
+        (True, partial(grid_section, whole, table)),
+        (True, partial(pairs_section, whole)),
+        (True, partial(facets_section, whole)),
+        (True, partial(rare_section, whole)),
+        (True, partial(cumulative_section, group)),
+        (True, partial(worst_section, whole)),
+        (True, partial(runs_section, whole, draws=draws, size=size)),
+        (True, partial(options_section, whole)),
+        (True, partial(images_section, group)),
+        (True, partial(Shown, blocks=tuple(editions))),
+        (False, partial(measured_section, group, draws=draws, size=size)),
+        (False, partial(modes_section, group)),
+        (False, partial(relevance_section, group)),
+        (False, partial(judges_section, group)),
+        (False, partial(cost_section, group, table)),
+    ]
+
+
+def _opening(group: Scored) -> list[Block]:
+    planned = sum(tally.answers for tally in group.tallies.values())
+    how = []
+    if any(each.aspect == "equivalence" for each in group.judgments) or not group.tallies:
+        how.append(f"free text judged by {group.judge or 'an unnamed judge'} (right means “equivalent”)")
+    if any(tally.protocol for tally in group.tallies.values()):
+        how.append("choices scored by the option chosen")
+    words = f"{count_of(len(group.questions), 'question')}, {count_of(planned, 'planned answer')}"
+    blocks: list[Block] = [Text(f"{words}; {'; '.join(how)}." if how else f"{words}.")]
+    if len(group.artefacts) > 1:
+        blocks.append(Text(f"Read together: {', '.join(each.path.name for each in group.artefacts)}."))
+    if group.self_judged:
+        blocks.append(Notice(_SELF))
+    if group.unjudged:
+        names = ", ".join(group.name(system) for system in group.unjudged)
+        blocks.append(Notice(f"In free text that nobody judged for equivalence, and in no accuracy: {names}."))
+    return blocks
+
+
+def _cards(group: Scored, table: Sequence[Accuracy]) -> tuple[Card, ...]:
+    """The best closed book and the best of the rest."""
+    closed = [row for row in table if is_closed(row.condition, group.tallies[row.model, row.condition].protocol)]
+    others = [row for row in table if row not in closed]
+    chosen = [max(rows, key=lambda row: row.accuracy) for rows in (closed, others) if rows]
+    return tuple(
+        Card(
+            label=f"Accuracy, {group.name((row.model, row.condition))}",
+            value=written(row.accuracy, "share"),
+            detail=spread(interval_of(row), "share", f"{row.planned:,}")
+            + (f", {missing(row.unscored):,} unscored" if row.unscored else ""),
+        )
+        for row in chosen
+    )
+
+
+def _viewer(group: Scored) -> Block:
+    answers = Lookup.joined([Lookup.read(each.file("answers.jsonl"), Answer) for each in group.artefacts])
+    found = [each for each in group.artefacts if each.has("judgments.jsonl")]
+    judgments = Lookup.joined([Lookup.read(each.file("judgments.jsonl"), Judgment) for each in found])
+    by_key = {answer_key(row): row for row in group.outcomes}
+    return answers_viewer(group.prefix, list(group.questions.values()), answers, by_key, judgments)

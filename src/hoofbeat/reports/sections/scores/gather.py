@@ -1,0 +1,249 @@
+"""What the chapters on scores read: folders of judgments and of runs that belong together, as one set of outcomes.
+
+Folders of the same questions are read as one, so that conditions and models that were run apart can be compared; the
+denominator is always what was planned. Answers are never held: each look at them reads the files again, and of
+judgments only labels and scores are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from hoofbeat.findings.scoring import HUMAN, Outcome, scored_outcomes
+from hoofbeat.findings.shares import System
+from hoofbeat.records import Answer, Facets, Judgment, Question
+from hoofbeat.reports.words import model_name
+from hoofbeat.store import Artefact, Cost
+from hoofbeat.store.tables import read_jsonl
+
+__all__ = ["EQUIVALENCE", "Scored", "Tally", "base_condition", "gather", "is_closed"]
+
+EQUIVALENCE = "equivalence"
+_CLOSED = ("closed", "closed-book")
+_PART = re.compile(r"first (?!100%)[\d.]+%")
+
+
+class Tally(Struct, frozen=True, kw_only=True):
+    """What the answers of one system say of themselves: how many, by which protocol, how long, how much was dropped."""
+
+    protocol: str
+    answers: int = 0
+    failed: int = 0
+    samples: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    used: int = 0
+    warned: int = 0
+    dropped: int = 0
+
+
+class Scored(Struct, kw_only=True):
+    """Outcomes of the same questions: what every section on scores is made from.
+
+    `order` are the systems in the order they were run, the closed book of a model first. `unjudged` are systems whose
+    free text nobody has judged; they are in no score. `judgments` are without reasoning and calls.
+    """
+
+    prefix: str
+    artefacts: list[Artefact]
+    questions: dict[str, Question]
+    tallies: dict[System, Tally] = field(default_factory=dict)
+    judgments: list[Judgment] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    order: list[System] = field(default_factory=list)
+    unjudged: list[System] = field(default_factory=list)
+    runs: list[Artefact] = field(default_factory=list)
+
+    @property
+    def models(self) -> int:
+        """How many models there are; where there is one, its name goes without saying."""
+        return len({model for model, _ in self.order})
+
+    @property
+    def clusters(self) -> dict[str, str]:
+        """Question to the source document it shares with others."""
+        return {question.id: question.documents[0] for question in self.questions.values() if question.documents}
+
+    @property
+    def facets(self) -> dict[str, Facets]:
+        """Question to its facets."""
+        return {question.id: question.facets for question in self.questions.values()}
+
+    @property
+    def judge(self) -> str:
+        """Who judged, as the folders name the model or models."""
+        return next((name for each in self.artefacts if (name := _judge(each))), "")
+
+    @property
+    def self_judged(self) -> bool:
+        """Whether a judge is also a model that answered."""
+        for artefact in self.artefacts:
+            models = artefact.manifest.models
+            answering = {name for role, name in models.items() if role.partition(":")[0] == "answer"}
+            judging = {name for role, name in models.items() if role.startswith("judge")}
+            if answering & judging or artefact.manifest.settings.get("judges_that_answered"):
+                return True
+        return False
+
+    @property
+    def whole(self) -> Scored:
+        """Without the systems that were shown only the first part of a case, which have a curve of their own."""
+        kept = [system for system in self.order if not _PART.match(system[1])]
+        return self.only(kept) if kept else self
+
+    def protocols(self) -> list[Scored]:
+        """The systems of each protocol apart, as results of two protocols are not ranked together."""
+        names = list(dict.fromkeys(self.tallies[system].protocol for system in self.order))
+        return [self.only([each for each in self.order if self.tallies[each].protocol == name]) for name in names]
+
+    def only(self, systems: Sequence[System]) -> Scored:
+        """Only these systems; folders, questions and judgments stay."""
+        kept = set(systems)
+        rows = [row for row in self.outcomes if (row.model, row.condition) in kept]
+        return replace(self, order=list(systems), outcomes=rows)
+
+    def each_answer(self) -> Iterator[Answer]:
+        """Every answer of every folder, one at a time."""
+        for artefact in self.artefacts:
+            yield from read_jsonl(artefact.file("answers.jsonl"), Answer)
+
+    def each_judgment(self) -> Iterator[Judgment]:
+        """Every judgment in full, one at a time."""
+        for artefact in self.artefacts:
+            if artefact.has("judgments.jsonl"):
+                yield from read_jsonl(artefact.file("judgments.jsonl"), Judgment)
+
+    def name(self, system: System) -> str:
+        """A system as it is written in charts: what all systems share goes without saying."""
+        if self.models < 2:
+            return system[1]
+        return system[0] if len({condition for _, condition in self.order}) < 2 else f"{system[0]} · {system[1]}"
+
+    def costs(self) -> dict[str, Cost]:
+        """Model to what its answers cost, as the runs recorded it."""
+        found: dict[str, Cost] = {}
+        for artefact in {each.reference().sha256: each for each in (*self.runs, *self.artefacts)}.values():
+            if artefact.manifest.kind != "run":
+                continue
+            named = artefact.manifest.costs or _only(artefact, [model for model, _ in self.order])
+            for model, cost in named.items():
+                found[model] = found.get(model, Cost()) + cost
+        return found
+
+
+def base_condition(condition: str, protocol: str) -> str:
+    """The condition without the protocol at its end."""
+    return condition.removesuffix(f", {protocol}") if protocol else condition
+
+
+def is_closed(condition: str, protocol: str) -> bool:
+    """Whether this is the closed book."""
+    return base_condition(condition, protocol) in _CLOSED
+
+
+def gather(
+    judged: Sequence[tuple[str, Artefact]], runs: Sequence[tuple[str, Artefact]], given: Sequence[Artefact] = ()
+) -> list[Scored]:
+    """Folders of judgments, and runs whose choices need no judge, as sets that can be read together.
+
+    `given` are all runs of the report, for what their answers cost.
+    """
+    groups: list[Scored] = []
+    kept: list[set[tuple[str, str, str, int]]] = []
+    for prefix, artefact in [*judged, *runs]:
+        questions = {each.id: each for each in read_jsonl(artefact.file("questions.jsonl"), Question)}
+        keys, tallies = _tallied(artefact)
+        for place, group in enumerate(groups):
+            if _together(group, artefact, questions) and keys.isdisjoint(kept[place]):
+                group.artefacts.append(artefact)
+                group.questions.update(questions)
+                group.tallies.update(tallies)
+                kept[place] |= keys
+                break
+        else:
+            groups.append(Scored(prefix=prefix, artefacts=[artefact], questions=questions, tallies=tallies))
+            kept.append(keys)
+    for group in groups:
+        _score(group)
+        behind = {ref.sha256 for each in group.artefacts for ref in each.manifest.inputs}
+        group.runs = [run for run in given if run.reference().sha256 in behind]
+    return groups
+
+
+def _tallied(artefact: Artefact) -> tuple[set[tuple[str, str, str, int]], dict[System, Tally]]:
+    """The keys of a folder's answers, and what they say of themselves, system by system."""
+    keys: set[tuple[str, str, str, int]] = set()
+    counts: dict[System, Counter[str]] = {}
+    protocols: dict[System, str] = {}
+    for answer in read_jsonl(artefact.file("answers.jsonl"), Answer):
+        keys.add((answer.question, answer.model, answer.condition, answer.sample))
+        system = answer.model, answer.condition
+        protocols[system] = answer.protocol
+        count = counts.setdefault(system, Counter())
+        count["answers"] += 1
+        count["failed"] += answer.failure is not None
+        count["samples"] = max(count["samples"], answer.sample + 1)
+        count["warned"] += bool(answer.warnings)
+        count["dropped"] += bool(answer.dropped)
+        if answer.usage:
+            count["used"] += 1
+            count["tokens_in"] += answer.usage.tokens_in
+            count["tokens_out"] += answer.usage.tokens_out
+    return keys, {system: Tally(protocol=protocols[system], **count) for system, count in counts.items()}
+
+
+def _together(group: Scored, artefact: Artefact, questions: Mapping[str, Question]) -> bool:
+    """Whether a folder's answers can be compared with those of the group: the same questions, and no second judge."""
+    shared = [each for each in questions.values() if each.id in group.questions]
+    judge, judges = _judge(artefact), {_judge(each) for each in group.artefacts} - {""}
+    return (
+        bool(shared)
+        and all(group.questions[each.id] == each for each in shared)
+        and (not judge or not judges or judges == {judge})
+    )
+
+
+def _score(group: Scored) -> None:
+    group.judgments = [_slim(each) for each in group.each_judgment()]
+    decided = {
+        (each.model, each.condition)
+        for each in group.judgments
+        if each.aspect == EQUIVALENCE and not each.judge.startswith(HUMAN)
+    }
+    scored = {system for system, tally in group.tallies.items() if tally.protocol or system in decided}
+    answers = (answer for answer in group.each_answer() if (answer.model, answer.condition) in scored)
+    group.outcomes = scored_outcomes(list(group.questions.values()), answers, group.judgments)
+    models = list(dict.fromkeys(model for model, _ in group.tallies))
+    places = list(group.tallies)
+    group.order = sorted(
+        scored,
+        key=lambda system: (
+            models.index(system[0]),
+            not is_closed(system[1], group.tallies[system].protocol),
+            places.index(system),
+        ),
+    )
+    group.unjudged = [system for system in places if system not in scored]
+
+
+def _slim(judgment: Judgment) -> Judgment:
+    votes = tuple(replace(vote, reasoning="", calls=()) for vote in judgment.votes)
+    return replace(judgment, reasoning="", calls=(), votes=votes)
+
+
+def _judge(artefact: Artefact) -> str:
+    """The judge, or several in order: the roles `judge` and `judge: NAME` of the manifest."""
+    models = artefact.manifest.models
+    return ", ".join(model_name(name) for role, name in models.items() if role.partition(":")[0] == "judge")
+
+
+def _only(artefact: Artefact, models: Sequence[str]) -> dict[str, Cost]:
+    """The cost of a run of one model; a run of several that does not divide its cost names none."""
+    settings = artefact.manifest.settings.get("models")
+    named = [str(each) for each in settings] if isinstance(settings, list) else list(dict.fromkeys(models))
+    return {named[0]: artefact.manifest.cost} if len(named) == 1 else {}

@@ -1,0 +1,69 @@
+"""What the sections on scores share: what they give back, and how figures with their unscored answers are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from hoofbeat.findings.accuracy import Accuracy
+from hoofbeat.findings.intervals import Interval
+from hoofbeat.reports.model import Block, Cell, Column, Details, Table
+
+__all__ = ["SENSITIVITY_NOTE", "UNSCORED", "Ours", "Shown", "folded", "interval_of", "missing", "triple"]
+
+UNSCORED = Column("unscored", "count")
+
+SENSITIVITY_NOTE = (
+    "An answer without a score stays in the denominator. Where such answers exceed 1%, sensitivity is the figure had "
+    "all of them been wrong and had all been right."
+)
+
+
+class Ours(Struct, frozen=True, kw_only=True):
+    """One of our figures, for a table where a paper's stand beside it.
+
+    Both are matched by `measure` and, where the paper's table asks for it, by `protocol` and whether the book is
+    `closed`.
+    """
+
+    measure: str
+    model: str
+    condition: str
+    value: Cell
+    n: int
+    unscored: int = 0
+    protocol: str = ""
+    closed: bool = False
+
+
+class Shown(Struct, frozen=True, kw_only=True):
+    """What a section shows, and its figures that papers publish, too."""
+
+    blocks: tuple[Block, ...] = ()
+    ours: tuple[Ours, ...] = ()
+
+
+def folded(table: Table, most: int = 20) -> Block:
+    """The table, behind a line where it is long."""
+    if len(table.rows) <= most:
+        return table
+    return Details(f"{table.caption}: a table of {len(table.rows)} rows", (table,))
+
+
+def missing(unscored: Mapping[str, int]) -> int:
+    """How many answers have no score."""
+    return sum(unscored.values())
+
+
+def triple(value: float | None, interval: Interval | None) -> Cell:
+    """A figure with its interval as a cell."""
+    if value is None or interval is None:
+        return value
+    return value, interval.low, interval.high
+
+
+def interval_of(row: Accuracy) -> tuple[float, float]:
+    """The bootstrap interval, or Wilson's where all answers fare alike and resampling shows no spread."""
+    chosen = row.wilson if row.bootstrap.low == row.bootstrap.high else row.bootstrap
+    return chosen.low, chosen.high

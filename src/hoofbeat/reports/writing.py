@@ -1,0 +1,57 @@
+"""The files of a report folder: the page, the same as Markdown and LaTeX, every table and every chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from hoofbeat.errors import UsageError
+from hoofbeat.reports.charts import standalone
+from hoofbeat.reports.latex import report_fragment, to_latex
+from hoofbeat.reports.markdown import to_markdown
+from hoofbeat.reports.model import Chart, Report, Table, charts_in, tables_in
+from hoofbeat.reports.page import to_html
+from hoofbeat.reports.sheets import to_csv
+from hoofbeat.reports.words import slug
+
+__all__ = ["FORMATS", "report_files"]
+
+FORMATS = ("html", "markdown", "csv", "latex")
+"""What a report can be written as."""
+
+T = TypeVar("T", Table, Chart)
+
+
+def report_files(report: Report, formats: Sequence[str] = FORMATS) -> Iterator[tuple[str, bytes]]:
+    """The names and contents of the files that these formats ask for."""
+    wrong = [name for name in formats if name not in FORMATS]
+    if wrong or not formats:
+        raise UsageError(f"a report can't be written as {', '.join(wrong) or 'nothing'}", fix=f"{', '.join(FORMATS)}")
+    tables = _named(list(tables_in(report.blocks)))
+    charts = _named(list(charts_in(report.blocks)))
+    if "html" in formats:
+        yield "report.html", to_html(report).encode()
+    if "markdown" in formats:
+        files = {chart.name: f"charts/{stem}.svg" for stem, chart in charts.items()}
+        yield "report.md", to_markdown(report, files).encode()
+        for stem, chart in charts.items():
+            yield f"charts/{stem}.svg", standalone(chart.wide).encode()
+    for stem, table in tables.items():
+        if "csv" in formats:
+            yield f"tables/{stem}.csv", to_csv(table).encode()
+        if "latex" in formats:
+            yield f"tables/{stem}.tex", to_latex(table, stem).encode()
+    if "latex" in formats:
+        inputs = {table: f"tables/{stem}.tex" for stem, table in tables.items()}
+        yield "report.tex", report_fragment(report, inputs).encode()
+
+
+def _named(items: Sequence[T]) -> dict[str, T]:
+    """A stem for the file of each, safe and used once."""
+    named: dict[str, T] = {}
+    for item in items:
+        stem, number = slug(item.name), 1
+        while (name := stem if number == 1 else f"{stem}-{number}") in named:
+            number += 1
+        named[name] = item
+    return named

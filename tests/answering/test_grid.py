@@ -1,0 +1,161 @@
+"""A grid: its systems and their order, its one estimate, its blocks, and what a second model costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from hoofbeat.answering import Answerer, Asking, Grid, Library, Run, draft_run, parse_answerer, parse_condition
+from hoofbeat.answering import grid as grid_module
+from hoofbeat.answering.grid import plan_systems
+from hoofbeat.answering.showing import prepare
+from hoofbeat.errors import BatchPending, UsageError
+from hoofbeat.models import Model
+from hoofbeat.progress import SILENT
+from hoofbeat.records import Answer, Question
+from hoofbeat.store.ledger import Ledger
+from tests.models.fault_server import FaultServer
+from tests.models.support import a_model, ledger_in
+
+OPTIONS = ("Gout", "Lyme arthritis", "Sepsis")
+CHOICES = [
+    Question(id=f"q{n}", context=f"Man {n} came. He fell.", text="What now?", options=OPTIONS, answer="Gout")
+    for n in range(5)
+]
+PLAIN = [Question(id=f"p{n}", text=f"Plain question {n}?") for n in range(3)]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with ledger_in(tmp_path) as opened:
+        yield opened
+
+
+def names(*texts: str, protocols: Sequence[str] = (), questions: Sequence[Question] = CHOICES) -> list[str]:
+    conditions = [parse_condition(text) for text in texts]
+    found = plan_systems([Answerer(written="m", spec="m")], conditions, questions, protocols)
+    return [system.condition.name for system in found]
+
+
+def test_protocols_are_asked_as_given_or_as_the_questions_are() -> None:
+    assert names("closed", "first 20%") == ["closed, letter", "first 20%, letter"]
+    assert names("closed", questions=PLAIN) == ["closed"]
+    assert names("closed", protocols=["free", "likelihood"]) == ["closed", "closed, likelihood"]
+    assert names("closed, letter", "oracle", protocols=["free"]) == ["closed, letter", "oracle"]
+    assert names("closed", "closed, letter", "closed, free") == ["closed, letter", "closed"]
+
+
+def test_what_has_no_options_can_not_be_chosen_from() -> None:
+    for given in (["letter"], ["likelihood/byte"]):
+        with pytest.raises(UsageError, match="no question of this benchmark has options"):
+            names("closed", protocols=given, questions=PLAIN)
+    with pytest.raises(UsageError, match="option likelihood"):
+        names("agent", "closed", protocols=["likelihood"])
+
+
+def a_grid(
+    ledger: Ledger,
+    specs: Sequence[str],
+    conditions: Sequence[str],
+    questions: Sequence[Question] = CHOICES,
+    protocols: Sequence[str] = (),
+) -> Grid:
+    answerers = [parse_answerer(spec) for spec in specs]
+    models: dict[str, Model] = {each.written: a_model(each.spec, ledger) for each in answerers}
+    parsed = [parse_condition(text) for text in conditions]
+    showings = {(name, c.base): prepare(c, questions, Library(None)) for name in models for c in parsed}
+    return Grid(plan_systems(answerers, parsed, questions, protocols), models, showings, Asking(option_seed=4))
+
+
+def answers_of(grid: Grid) -> list[Answer]:
+    with SILENT.task("", None) as task:
+        return [answer for block in grid.answers(task) for answer in block]
+
+
+def test_answers_come_in_the_order_of_the_plan(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grid_module, "_BLOCK", 4)
+    with FaultServer(delay=0.005) as server:
+        specs = [server.spec("one"), server.spec("two") + "[temperature=0.5,samples=2]"]
+        grid = a_grid(ledger, specs, ["closed", "first 50%"], protocols=["letter", "likelihood"])
+        found = answers_of(grid)
+    expected = [
+        (model, condition, f"q{n}", sample)
+        for model in grid.models
+        for condition in ("closed, letter", "closed, likelihood", "first 50%, letter", "first 50%, likelihood")
+        for n in range(5)
+        for sample in range(2 if "samples" in model and "letter" in condition else 1)
+    ]
+    assert [(a.model, a.condition, a.question, a.sample) for a in found] == expected
+    assert grid.size == len(found) == 5 * 4 + 5 * (2 + 1 + 2 + 1)
+    assert {a.options for a in found if a.protocol == "letter" and a.question == "q0"} == {
+        next(a.options for a in found if a.protocol == "letter" and a.question == "q0")
+    }
+    assert set(grid.seconds) == set(grid.models)
+    assert min(grid.seconds.values()) > 0
+
+
+def test_one_estimate_for_all_and_it_is_right(ledger: Ledger) -> None:
+    with FaultServer() as server:
+        specs = [server.spec(), server.spec() + "[temperature=0.5,samples=2]"]
+        conditions = ["closed", "first 50%", "first 100%"]
+        protocols = ["letter", "likelihood", "likelihood/token"]
+        before = a_grid(ledger, specs, conditions, protocols=protocols).estimate()
+        assert server.seen == []
+        grid = a_grid(ledger, specs, conditions, protocols=protocols)
+        answers_of(grid)
+        assert sum(estimate.calls for _, estimate in before) == sum(model.made for model in grid.models.values())
+        after = a_grid(ledger, specs, conditions, protocols=protocols).estimate()
+    assert sum(estimate.calls for _, estimate in after) == 0
+    assert sum(e.cached for _, e in after) == sum(e.calls for _, e in before)
+    by_name = {(system.answerer.written, system.condition.name): estimate for system, estimate in before}
+    first = specs[0]
+    assert by_name[first, "closed, letter"].calls == 5
+    assert by_name[first, "first 100%, letter"].calls == 0  # the same words as closed, estimated once
+    assert by_name[first, "closed, likelihood"].calls == 15
+    assert by_name[first, "closed, likelihood/token"].calls == 0
+    assert by_name[first, "closed, likelihood"].money_most is None
+
+
+def test_prompts_are_those_that_are_used(ledger: Ledger) -> None:
+    with FaultServer() as server:
+        assert list(a_grid(ledger, [server.spec()], ["closed"]).prompts) == ["answer-letter"]
+        assert list(a_grid(ledger, [server.spec()], ["closed"], PLAIN).prompts) == ["answer-closed"]
+        assert a_grid(ledger, [server.spec()], ["closed, likelihood"]).prompts == {}
+
+
+def test_a_batch_gets_all_requests_at_once(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grid_module, "_BLOCK", 2)
+    grid = a_grid(ledger, [f"batch:{tmp_path / 'posted'}#x"], ["closed", "first 50%"])
+    with pytest.raises(BatchPending, match="10 requests"):
+        answers_of(grid)
+
+
+def test_the_run_says_what_each_model_cost(ledger: Ledger, tmp_path: Path) -> None:
+    with FaultServer() as server:
+        grid = a_grid(ledger, [server.spec("one"), server.spec("two")], ["closed"], PLAIN)
+        with draft_run(tmp_path / "run", PLAIN) as draft, SILENT.task("", None) as task:
+            for block in grid.answers(task):
+                draft.add(block)
+            draft.finish(models=grid.models, inputs=[], prompts=grid.prompts, settings={})
+    run = Run.open(tmp_path / "run")
+    manifest = run.artefact.manifest
+    assert list(manifest.costs) == [server.spec("one"), server.spec("two")]
+    assert [cost.calls for cost in manifest.costs.values()] == [3, 3]
+    assert manifest.cost == manifest.costs[server.spec("one")] + manifest.costs[server.spec("two")]
+    assert set(manifest.models) == {f"answer: {server.spec(name)}" for name in ("one", "two")}
+    assert manifest.counts.kept == 6
+    assert list(run.each_answer()) == run.answers
+    assert run.questions == PLAIN
+
+
+def test_a_draft_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def begin_and_fail() -> None:
+        with draft_run(tmp_path / "run", PLAIN) as draft:
+            draft.add([Answer(question="p0", model="m", condition="closed", text="x")])
+            raise RuntimeError("in between")
+
+    with pytest.raises(RuntimeError, match="in between"):
+        begin_and_fail()
+    assert list(tmp_path.iterdir()) == []

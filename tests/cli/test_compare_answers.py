@@ -1,0 +1,60 @@
+"""`hoofbeat compare` of answers, as a user runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hoofbeat.store import open_artefact
+from tests.cli.support import hoofbeat, json_of
+from tests.reports import examples
+from tests.reports.answer_runs import chosen, judged_run, run_of
+
+BEFORE = "rrrrrrrrrrwwwwwwwwwwrrrrrrrrrruuuuffwwww"
+AFTER = "rrrrrrrrrrrrrrrrrrwwrrrrrrrrrrrrrrrrrrww"
+
+
+def test_before_and_after(tmp_path: Path) -> None:
+    run_of(tmp_path / "before", chosen(BEFORE))
+    run_of(tmp_path / "after", chosen(AFTER))
+    done = hoofbeat("compare", "before", "after", "--json", "--page", "page.html", "-o", "out", folder=tmp_path)
+    found = json_of(done)
+    assert found["kind"] == "comparison"
+    [(title, row)] = found["metrics"]["pairs"].items()
+    assert title == "closed, letter: after against before"
+    assert row["difference"] == (AFTER.count("r") - BEFORE.count("r")) / 40
+    assert row["flips"]["wrong → right"] == 10
+    assert row["unscored"] == 6
+    assert row["test"] == "McNemar, exact"
+    assert found["metrics"]["flipped"] == sum(row["flips"].values())
+    made = open_artefact(tmp_path / "out", "comparison")
+    assert made.verify() == []
+    assert made.manifest.seeds == {"bootstrap and randomisation": 0}
+    for name in ("pairs.tsv", "systems.tsv", "flips.tsv", "flipped.jsonl", "report.html", "report.md"):
+        assert made.has(name)
+    assert (tmp_path / "page.html").read_bytes() == made.file("report.html").read_bytes()
+
+
+def test_what_is_not_the_same_measurement_is_said_at_the_terminal(tmp_path: Path) -> None:
+    run_of(tmp_path / "a", chosen(BEFORE))
+    run_of(tmp_path / "b", chosen(AFTER, protocol="likelihood/token"))
+    told = hoofbeat("compare", "a", "b", "-o", "out", folder=tmp_path).stderr
+    assert "[!] NOT THE SAME MEASUREMENT in 1 of 1 pair: likelihood/token against letter" in told
+
+
+def test_mistakes_are_said_readably(tmp_path: Path) -> None:
+    run_of(tmp_path / "run", chosen(BEFORE))
+    judged_run(tmp_path / "judged", AFTER)
+    examples.rankings(tmp_path / "ranked", "bm25", 0.5)
+    mixed = hoofbeat("compare", "run", "ranked", folder=tmp_path, code=2)
+    assert "rankings and answers can't be compared" in mixed.stderr
+    assert "ranked (rankings)" in mixed.stderr
+    assert "needs two folders" in hoofbeat("compare", "run", folder=tmp_path, code=2).stderr
+    wrong = hoofbeat("compare", "run", "judged", "--condition", "closed", folder=tmp_path, code=2)
+    assert "choose with --system" in wrong.stderr
+    unknown = hoofbeat("compare", "run", "judged", "--baseline", "nobody", folder=tmp_path, code=2)
+    assert "m · closed, letter" in unknown.stderr
+    corpus = hoofbeat("compare", "run", str(examples.corpus(tmp_path / "corpus").path), folder=tmp_path, code=1)
+    assert "a rankings or judgments or run is needed here" in corpus.stderr
+    assert not (tmp_path / "comparison").exists()
+    taken = hoofbeat("compare", "run", "judged", "-o", "ranked", folder=tmp_path, code=1)
+    assert "a rankings stands there already" in taken.stderr

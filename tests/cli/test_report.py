@@ -1,0 +1,104 @@
+"""`hoofbeat report` as a person runs it: formats, published figures, and real predictions against other libraries."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections import defaultdict
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
+
+from hoofbeat.store import open_artefact
+from tests.cli.support import hoofbeat, json_of
+from tests.helpers import shared_data
+from tests.reports import scored
+from tests.reports.test_scores import pattern
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    asked = scored.questions(30)
+    answers = scored.choices(asked, "one", "closed", pattern(30, right=12, unread=1))
+    scored.run(folder / "run", asked, answers)
+    return folder
+
+
+def test_all_formats_unless_told(run: Path) -> None:
+    done = json_of(hoofbeat("report", "run", "-o", "all", "--json", folder=run))
+    files = open_artefact(run / "all").manifest.files
+    assert {"report.html", "report.md", "report.tex"} <= set(files)
+    assert {Path(name).suffix for name in files if name.startswith("tables/")} == {".csv", ".tex"}
+    assert done["metrics"]["Accuracy, closed, letter"].startswith("40.0%")
+
+
+def test_only_what_was_asked_for(run: Path) -> None:
+    hoofbeat("report", "run", "-o", "some", "--format", "csv", "--format", "latex", folder=run)
+    files = open_artefact(run / "some").manifest.files
+    assert "report.tex" in files
+    assert not any(name.endswith((".html", ".md", ".svg")) for name in files)
+    hoofbeat("verify", "some", folder=run)
+
+
+def test_published_figures_and_bootstrap_settings(run: Path) -> None:
+    words = ("--published", "cupcase", "--published", "clinbench", "--draws", "4", "--size", "250")
+    hoofbeat("report", "run", "-o", "beside", *words, folder=run)
+    made = open_artefact(run / "beside")
+    assert made.manifest.settings["published"] == ["cupcase", "clinbench"]
+    text = made.file("report.md").read_text(encoding="utf-8")
+    assert "4 bootstrap samples of 250 questions" in text
+    assert "CUPCase" in text
+
+
+def test_wrong_words_are_refused(run: Path) -> None:
+    for words in (("--published", "medqa"), ("--format", "docx"), ("--draws", "0")):
+        done = hoofbeat("report", "run", "-o", "refused", *words, folder=run, code=2)
+        assert "Usage" in done.stderr or "Invalid value" in done.stderr
+    assert not (run / "refused").exists()
+
+
+def _table(folder: Path, name: str) -> list[dict[str, str]]:
+    with open_artefact(folder).file(f"tables/{name}.csv").open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_real_predictions_agree_with_other_libraries(tmp_path: Path) -> None:
+    """Accuracies, intervals and paired tests of five models, each computed again from the file itself."""
+    source = shared_data("mcq_predictions.jsonl.gz")
+    right: dict[str, dict[str, bool]] = defaultdict(dict)
+    with gzip.open(source, "rt", encoding="utf-8") as stream:
+        for line in stream:
+            row = json.loads(line)
+            right[row["model"]][row["id"]] = row["predicted"] == row["answer"]
+    hoofbeat("predictions", str(source), "-o", "run", folder=tmp_path)
+    hoofbeat("report", "run", "-o", "report", folder=tmp_path)
+    rows = {row["model"]: row for row in _table(tmp_path / "report", "run-1-leaderboard")}
+    assert set(rows) == set(right)
+    rng = np.random.default_rng(17)
+    for model, outcomes in right.items():
+        row, values = rows[model], np.array(list(outcomes.values()), float)
+        assert (int(row["right"]), int(row["planned"]), row["unscored"]) == (values.sum(), len(values), "0")
+        assert float(row["accuracy, 95% bootstrap"]) == pytest.approx(values.mean())
+        wilson = proportion_confint(values.sum(), len(values), method="wilson")
+        assert [float(row[f"95% Wilson {end}"]) for end in ("low", "high")] == pytest.approx(wilson)
+        means = rng.choice(values, (4000, len(values))).mean(axis=1)
+        bounds = [float(row[f"accuracy, 95% bootstrap {end}"]) for end in ("low", "high")]
+        assert bounds == pytest.approx(np.percentile(means, [2.5, 97.5]), abs=0.006)
+    pairs = {(row["model"], row["against"]): row for row in _table(tmp_path / "report", "run-1-models")}
+    assert len(pairs) == len(list(combinations(right, 2)))
+    expected = []
+    for a, b in pairs:
+        only_a = sum(right[a][name] and not right[b][name] for name in right[a])
+        only_b = sum(right[b][name] and not right[a][name] for name in right[a])
+        assert (pairs[a, b]["only this right"], pairs[a, b]["only that right"]) == (str(only_a), str(only_b))
+        expected.append(binomtest(only_a, only_a + only_b).pvalue)
+    assert [float(row["p"]) for row in pairs.values()] == pytest.approx(expected)
+    holm = multipletests(expected, method="holm")[1]
+    assert [float(row["Holm p"]) for row in pairs.values()] == pytest.approx(holm)

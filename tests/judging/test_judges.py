@@ -1,0 +1,126 @@
+"""Several judges over a folder: votes and costs of each, who answered as well, and batches in one round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hoofbeat.errors import BatchPending
+from hoofbeat.judging import Job, Judged, choose_aspects, judge_folder, own_judges
+from hoofbeat.models import load_model
+from hoofbeat.store import Ledger
+from hoofbeat.store.tables import read_jsonl, write_jsonl
+from tests.judging.folders import a_judge, a_run, by_words, judged_by, said
+from tests.models.support import ledger_in
+
+SAYS = by_words(right="equivalent", wrong="mismatch")
+ANSWERS = [
+    said("right: wait a month"),
+    said("wrong: go ahead", sample=1),
+    said("right: wait", condition="oracle"),
+    said("wrong: now", condition="oracle", sample=1),
+]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with ledger_in(tmp_path) as opened:
+        yield opened
+
+
+def three(ledger: Ledger) -> tuple[Any, ...]:
+    labels = ("equivalent", "mismatch", "equivalent"), ("mismatch", "equivalent", "mismatch")
+    models = []
+    for number in range(3):
+        says = by_words(right=labels[0][number], wrong=labels[1][number])
+        models.append(a_judge(ledger, says, f"judge {number}")[0])
+    return tuple(models)
+
+
+def test_three_judges_vote_and_every_vote_is_kept(tmp_path: Path, ledger: Ledger) -> None:
+    judged = judged_by(
+        a_run(tmp_path / "run", ANSWERS), tmp_path / "judged", aspects=("equivalence",), judges=three(ledger)
+    )
+    first = judged.judgments[0]
+    assert (first.judge, first.label) == ("majority of 3", "equivalent")
+    assert [(vote.judge, vote.label) for vote in first.votes] == [
+        ("judge 0", "equivalent"),
+        ("judge 1", "mismatch"),
+        ("judge 2", "equivalent"),
+    ]
+    assert first.reasoning == "3 of 3 judges voted, 2 of them for equivalent"
+    assert all(vote.calls for vote in first.votes)
+    manifest = judged.artefact.manifest
+    assert {role: name for role, name in manifest.models.items() if role != "answer"} == {
+        f"judge: judge {number}": f"judge {number}" for number in range(3)
+    }
+    assert {name: cost.calls for name, cost in manifest.costs.items()} == {f"judge {number}": 4 for number in range(3)}
+    assert manifest.cost.calls == 12
+
+
+def test_two_judges_that_differ_leave_it_unscored(tmp_path: Path, ledger: Ledger) -> None:
+    judged = judged_by(
+        a_run(tmp_path / "run", ANSWERS[:2]), tmp_path / "judged", aspects=("equivalence",), judges=three(ledger)[:2]
+    )
+    assert [each.failure.kind if each.failure else "" for each in judged.judgments] == ["no-majority"] * 2
+    assert all(len(each.votes) == 2 for each in judged.judgments)
+
+
+def test_passages_are_graded_by_every_judge(tmp_path: Path, ledger: Ledger) -> None:
+    judges = tuple(
+        a_judge(ledger, lambda prompt, request, grade=grade: {"reason": "r", "grade": grade}, f"judge {grade}")[0]  # type: ignore[misc]
+        for grade in (3, 8, 9)
+    )
+    folder = a_run(tmp_path / "run", ANSWERS)
+    judged = judged_by(folder, tmp_path / "judged", aspects=choose_aspects(folder, ("relevance",)), judges=judges)
+    assert [(each.condition, each.sample, each.passage) for each in judged.judgments] == [
+        ("oracle", 0, "d#0"),
+        ("oracle", 1, "d#0"),
+    ]
+    first = judged.judgments[0]
+    assert (first.score, first.label) == (8.0, "relevant")
+    assert [vote.score for vote in first.votes] == [3.0, 8.0, 9.0]
+
+
+def test_judges_that_answered_are_named(tmp_path: Path, ledger: Ledger) -> None:
+    folder = a_run(
+        tmp_path / "run",
+        [said("x", model="served[temperature=0.6]")],
+        models={"answer: served": "weights-1", "agent": "z"},
+    )
+    same, other, named = (a_judge(ledger, SAYS, name)[0] for name in ("weights-1", "weights-2", "served"))
+    same.spec = "an alias"
+    assert own_judges(folder, (other, same, named)) == ["an alias", "served"]
+    assert own_judges(folder, (a_judge(ledger, SAYS, "z")[0],)) == []
+
+
+def test_batches_of_all_judges_are_written_in_one_round(tmp_path: Path, ledger: Ledger) -> None:
+    folder = a_run(tmp_path / "run", [said(f"Advice {n}.", sample=n) for n in range(5)])
+    judges = tuple(load_model(f"batch:{tmp_path / name}#{name}", ledger=ledger) for name in ("one", "two"))
+    job = Job(aspects=("equivalence",), judges=judges)
+    with pytest.raises(BatchPending, match="5 requests were written"):
+        judge_folder(folder, job, tmp_path / "judged")
+    assert not (tmp_path / "judged").exists()
+    for name in ("one", "two"):
+        requests = list(read_jsonl(tmp_path / name / "requests-001.jsonl", dict))
+        assert len(requests) == 5
+        body = {
+            "choices": [
+                {
+                    "message": {"role": "assistant", "content": '{"reason": "r", "label": "equivalent"}'},
+                    "finish_reason": "stop",
+                }
+            ]
+        }
+        answered = [
+            {"custom_id": each["custom_id"], "response": {"status_code": 200, "body": body}} for each in requests
+        ]
+        write_jsonl(tmp_path / name / "answers.jsonl", answered)
+    judges = tuple(load_model(f"batch:{tmp_path / name}#{name}", ledger=ledger) for name in ("one", "two"))
+    judge_folder(folder, Job(aspects=("equivalence",), judges=judges), tmp_path / "judged")
+    judgments = Judged.open(tmp_path / "judged").judgments
+    assert [each.label for each in judgments] == ["equivalent"] * 5
+    assert [len(each.votes) for each in judgments] == [2] * 5

@@ -1,0 +1,102 @@
+"""Several judges: more than half of the votes cast decides, nothing else does, and every vote is kept."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hoofbeat.judging.aspects import blank
+from hoofbeat.judging.equivalence import EQUIVALENCE
+from hoofbeat.judging.explaining import FAILURE_MODE, FAILURE_MODES
+from hoofbeat.judging.relevance import RELEVANCE
+from hoofbeat.judging.voting import decide, majority_name
+from hoofbeat.records import Failure, Judgment, Vote
+from tests.judging.folders import said
+
+LATE = Failure(kind="timeout", message="no answer in time", attempts=3)
+
+
+def votes(*labels: str | None, secondary: str = "") -> list[Vote]:
+    return [
+        Vote(judge=f"j{n}", label=label, secondary=secondary) if label else Vote(judge=f"j{n}", failure=LATE)
+        for n, label in enumerate(labels)
+    ]
+
+
+def base(count: int) -> Judgment:
+    return blank(said("Wait."), "equivalence", majority_name([f"j{n}" for n in range(count)]))
+
+
+@pytest.mark.parametrize(
+    ("labels", "label"),
+    [
+        (("equivalent", "equivalent", "mismatch"), "equivalent"),
+        (("mismatch", "equivalent", "mismatch"), "mismatch"),
+        (("equivalent", None, "equivalent"), "equivalent"),
+        (("mismatch", None, None), "mismatch"),
+        (("equivalent", "mismatch"), ""),
+        (("equivalent", "mismatch", None), ""),
+    ],
+)
+def test_more_than_half_of_the_votes(labels: tuple[str | None, ...], label: str) -> None:
+    cast = votes(*labels)
+    judgment = decide(base(len(cast)), EQUIVALENCE, cast)
+    assert judgment.label == label
+    assert judgment.votes == tuple(cast)
+    assert judgment.judge == f"majority of {len(cast)}"
+    voted = f"{sum(each is not None for each in labels)} of {len(labels)} judges voted"
+    if label:
+        assert judgment.failure is None
+        assert voted in judgment.reasoning
+    else:
+        assert judgment.failure is not None
+        assert judgment.failure.kind == "no-majority"
+        assert judgment.failure.message.startswith("the judges do not agree: j0: equivalent, j1: mismatch")
+        assert voted in judgment.failure.message
+
+
+def test_when_all_fail_nothing_is_scored() -> None:
+    judgment = decide(base(2), EQUIVALENCE, votes(None, None))
+    assert judgment.label == ""
+    assert judgment.failure is not None
+    assert (judgment.failure.kind, judgment.failure.attempts) == ("timeout", 6)
+    assert "none of the 2 judges" in judgment.failure.message
+
+
+def test_one_judge_is_no_majority() -> None:
+    vote = Vote(judge="j", label="mismatch", reasoning="Another drug.", calls=("k",))
+    judgment = decide(blank(said("Wait."), "equivalence", "j"), EQUIVALENCE, [vote])
+    assert (judgment.judge, judgment.label, judgment.reasoning, judgment.calls) == (
+        "j",
+        "mismatch",
+        "Another drug.",
+        ("k",),
+    )
+    assert judgment.votes == ()
+
+
+def test_a_second_label_needs_a_majority_too() -> None:
+    primary = ("stage", "stage", "stage")
+    assert decide(base(3), FAILURE_MODE, votes(*primary, secondary="qualifier")).secondary == "qualifier"
+    mixed = [*votes("stage", "stage"), Vote(judge="j2", label="stage", secondary="qualifier")]
+    assert decide(base(3), FAILURE_MODE, mixed).secondary == ""
+
+
+@given(st.lists(st.sampled_from([None, *FAILURE_MODES]), min_size=2, max_size=9))
+def test_a_label_never_comes_from_a_minority(labels: list[str | None]) -> None:
+    judgment = decide(base(len(labels)), FAILURE_MODE, votes(*labels))
+    cast = [label for label in labels if label]
+    if judgment.label:
+        assert 2 * cast.count(judgment.label) > len(cast)
+    else:
+        assert judgment.failure is not None
+        assert not any(2 * cast.count(label) > len(cast) for label in cast)
+
+
+def test_grades_meet_in_the_middle() -> None:
+    graded = [Vote(judge=f"j{n}", label="x", score=score) for n, score in enumerate((9.0, 2.0, 8.0))]
+    judgment = decide(base(3), RELEVANCE, graded)
+    assert (judgment.score, judgment.label) == (8.0, "relevant")
+    assert decide(base(2), RELEVANCE, graded[:2]).score == 5.5
+    assert decide(base(2), RELEVANCE, graded[:2]).label == "partly"

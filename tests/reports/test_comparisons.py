@@ -1,0 +1,235 @@
+"""Answers compared: the figures against independent ones, what is refused, what is marked, what flipped."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.findings import Outcome
+from hoofbeat.reports.compared import warnings_of, write_compared
+from hoofbeat.reports.comparisons import compare_answers
+from hoofbeat.reports.flips import CHANGES, Flipped, change, each_flipped, flips_of, flips_viewer
+from hoofbeat.store.tables import read_jsonl
+from tests.reports.answer_runs import chosen, judged_run, questions, run_of
+from tests.reports.parsing import parsed, words
+
+BEFORE = "rrrrrrrrrrwwwwwwwwwwrrrrrrrrrruuuuffwwww"
+AFTER = "rrwwrrrrrrrrrrrwwwwwrrrrrrruuurwrwrwwuww"
+
+
+def test_differences_agree_with_independent_ones(tmp_path: Path) -> None:
+    rng = random.Random(4)
+    patterns = {
+        (folder, condition): "".join(rng.choice("rrrwwu" if folder == "b" else "rrwwwu") for _ in range(40))
+        for folder in "ab"
+        for condition in ("closed", "oracle", "bm25 @3")
+    }
+    for folder in "ab":
+        answers = [a for (f, c), pattern in patterns.items() if f == folder for a in chosen(pattern, condition=c)]
+        run_of(tmp_path / folder, answers)
+    compared = compare_answers([tmp_path / "a", tmp_path / "b"])
+    assert len(compared.pairs) == 3
+    expected = []
+    for pair, row in zip(compared.pairs, compared.differences, strict=True):
+        condition = pair.first.condition.removesuffix(", letter")
+        first, second = (np.array([c == "r" for c in patterns[folder, condition]]) for folder in "ab")
+        assert row.paired.difference == pytest.approx(second.mean() - first.mean())
+        assert (row.accuracy_b, row.accuracy_a) == pytest.approx((first.mean(), second.mean()))
+        table = [[int(((first == a) & (second == b)).sum()) for b in (True, False)] for a in (True, False)]
+        expected.append(mcnemar(table, exact=True).pvalue)
+        assert row.p == pytest.approx(expected[-1])
+        missing = sum(pattern.count("u") for (_, c), pattern in patterns.items() if c == condition)
+        assert row.unscored == missing
+        assert row.sensitivity is not None
+        assert row.paired.interval.low <= row.paired.difference <= row.paired.interval.high
+    assert [row.p_holm for row in compared.differences] == pytest.approx(multipletests(expected, method="holm")[1])
+
+
+def test_every_flip_is_counted_and_listed(tmp_path: Path) -> None:
+    run_of(tmp_path / "before", chosen(BEFORE))
+    run_of(tmp_path / "after", chosen(AFTER))
+    compared = compare_answers([tmp_path / "before", tmp_path / "after"])
+    words_of = {"r": "right", "w": "wrong", "u": "unscored", "f": "unscored"}
+    expected = Counter(
+        f"{words_of[a]} → {words_of[b]}"
+        for a, b in zip(BEFORE, AFTER, strict=True)
+        if words_of[a] != words_of[b]
+    )  # fmt: skip
+    assert len(expected) == 6
+    assert flips_of(compared, compared.pairs[0]) == expected
+    made = write_compared(tmp_path / "out", compared)
+    listed = list(read_jsonl(made.file("flipped.jsonl"), Flipped))
+    assert Counter(each.change for each in listed) == expected
+    first = listed[0]
+    assert (first.question, first.change, first.gold, first.context) == (
+        "q002", "right → wrong", "Beta", "An invented case."
+    )  # fmt: skip
+    assert (first.first.answers[0].choice, first.second.answers[0].choice) == ("Beta", "Alpha")
+    assert first.first.standing == "right"
+    viewer = flips_viewer(compared, "flipped")
+    assert viewer.total == expected.total()
+    assert set(viewer.states) == set(expected)
+    assert made.verify() == []
+    assert made.manifest.metrics["flipped"] == expected.total()
+    text = words(parsed(made.file("report.html").read_text("utf-8")))
+    assert "Questions that flipped" in text
+    with made.file("tables/pairs.csv").open(encoding="utf-8", newline="") as stream:
+        [row] = list(csv.DictReader(stream))
+    assert row["same measurement"] == "yes"
+    assert int(row["only second right"]) == sum(a != "r" and b == "r" for a, b in zip(BEFORE, AFTER, strict=True))
+
+
+def test_the_same_folders_give_the_same_bytes(tmp_path: Path) -> None:
+    run_of(tmp_path / "a", chosen(BEFORE))
+    run_of(tmp_path / "b", chosen(AFTER))
+    made = [write_compared(tmp_path / name, compare_answers([tmp_path / "a", tmp_path / "b"])) for name in ("x", "y")]
+    assert made[0].manifest.files == made[1].manifest.files
+
+
+def outcomes(letters: str) -> list[Outcome]:
+    return [
+        Outcome(question="q", model="m", condition="c", sample=n, correct={"r": True, "w": False, "u": None}[letter])
+        for n, letter in enumerate(letters)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("r", "r", ""),
+        ("r", "w", "right → wrong"),
+        ("u", "r", "unscored → right"),
+        ("rrw", "rww", "fewer samples right"),
+        ("rww", "rrr", "more samples right"),
+        ("rww", "wrw", ""),
+        ("rww", "uuu", "samples → unscored"),
+        ("uuu", "rww", "unscored → samples"),
+        ("uuu", "uuu", ""),
+        ("r", "rrw", "fewer samples right"),
+    ],
+)
+def test_changes(before: str, after: str, expected: str) -> None:
+    found = change(outcomes(before), outcomes(after))
+    assert found == expected
+    assert not found or found in CHANGES
+
+
+def test_several_samples_are_tested_by_randomisation(tmp_path: Path) -> None:
+    for name, patterns in (("a", (BEFORE, AFTER, BEFORE)), ("b", (AFTER, AFTER, AFTER))):
+        run_of(tmp_path / name, [a for n, pattern in enumerate(patterns) for a in chosen(pattern, sample=n)])
+    compared = compare_answers([tmp_path / "a", tmp_path / "b"])
+    [row] = compared.differences
+    assert "randomisation" in row.test
+    assert row.only_a is None
+    flips = list(each_flipped(compared))
+    assert {each.change for each in flips} <= set(CHANGES[6:])
+    assert len(flips[0].first.answers) == 3
+
+
+def test_another_protocol_is_marked_loudly(tmp_path: Path) -> None:
+    run_of(tmp_path / "a", chosen(BEFORE))
+    run_of(tmp_path / "b", chosen(AFTER, protocol="likelihood"))
+    compared = compare_answers([tmp_path / "a", tmp_path / "b"])
+    assert compared.pairs[0].against == ("likelihood against letter",)
+    assert any("NOT THE SAME MEASUREMENT" in each for each in warnings_of(compared))
+    made = write_compared(tmp_path / "out", compared)
+    assert "NOT THE SAME MEASUREMENT" in made.file("report.md").read_text("utf-8")
+    tree = parsed(made.file("report.html").read_text("utf-8"))
+    assert "likelihood against letter" in words(tree.xpath("//header")[0])
+    assert "NO: likelihood against letter" in made.file("pairs.tsv").read_text("utf-8")
+
+
+def test_judges_and_scoring_that_differ_are_marked(tmp_path: Path) -> None:
+    judged_run(tmp_path / "a", BEFORE)
+    judged_run(tmp_path / "b", AFTER)
+    judged_run(tmp_path / "c", AFTER, judge="judge-2")
+    same = compare_answers([tmp_path / "a", tmp_path / "b"])
+    assert same.pairs[0].against == ()
+    assert next(each_flipped(same)).first.judgments[0].label == "equivalent"
+    other = compare_answers([tmp_path / "a", tmp_path / "c"])
+    assert other.pairs[0].against == ("judged by judge-2 against judge-1",)
+    run_of(tmp_path / "d", chosen(AFTER))
+    chosen_against_judged = compare_answers([tmp_path / "a", tmp_path / "d"])
+    assert chosen_against_judged.pairs[0].against == ("letter against free text",)
+
+
+def test_questions_that_read_otherwise_are_refused(tmp_path: Path) -> None:
+    run_of(tmp_path / "a", chosen(BEFORE))
+    changed = [replace(q, text="Another question?") if q.id == "q003" else q for q in questions()]
+    run_of(tmp_path / "b", chosen(AFTER), changed)
+    with pytest.raises(InputError, match="'q003' has another text in b than in a"):
+        compare_answers([tmp_path / "a", tmp_path / "b"])
+    more = [replace(q, options=(*q.options, "Delta")) for q in questions()]
+    run_of(tmp_path / "b", chosen(AFTER), more)
+    with pytest.raises(InputError, match="40 questions are not the same in these folders: 'q000' has other options"):
+        compare_answers([tmp_path / "a", tmp_path / "b"])
+    renamed = [replace(q, id=f"x{q.id}") for q in questions()]
+    run_of(tmp_path / "c", [replace(a, question=f"x{a.question}") for a in chosen(AFTER)], renamed)
+    with pytest.raises(UsageError, match="no question in common"):
+        compare_answers([tmp_path / "a", tmp_path / "c"])
+
+
+def test_questions_of_one_folder_only_are_counted(tmp_path: Path) -> None:
+    run_of(tmp_path / "a", chosen(BEFORE))
+    run_of(tmp_path / "b", chosen(AFTER[:30]), questions(30))
+    compared = compare_answers([tmp_path / "a", tmp_path / "b"])
+    assert compared.differences[0].paired.n == 30
+    assert compared.differences[0].unpaired == 10
+    assert any("10 questions" in each for each in warnings_of(compared))
+
+
+def test_systems_are_paired_and_picked(tmp_path: Path) -> None:
+    both = [*chosen(BEFORE, "m1"), *chosen(AFTER, "m2")]
+    run_of(tmp_path / "a", both)
+    run_of(tmp_path / "b", [*chosen(AFTER, "m1"), *chosen(AFTER, "m3", "oracle")])
+    run_of(tmp_path / "c", [*chosen(AFTER, "m8"), *chosen(AFTER, "m9", "oracle")])
+    paths = [tmp_path / name for name in "abc"]
+
+    def pairs(*names: int, **more: object) -> list[tuple[str, str]]:
+        found = compare_answers([paths[n] for n in names], **more)  # type: ignore[arg-type]
+        return [(pair.first.model, pair.second.model) for pair in found.pairs]
+
+    assert pairs(0, 1) == [("m1", "m1")]
+    assert pairs(0, 2) == [("m1", "m8"), ("m1", "m9"), ("m2", "m8"), ("m2", "m9")]
+    assert pairs(0, 1, 2) == [("m1", "m1"), ("m1", "m8"), ("m1", "m9"), ("m2", "m8"), ("m2", "m9")]
+    assert pairs(0, 1, baseline="m2") == [("m2", "m1"), ("m2", "m1"), ("m2", "m3")]
+    assert pairs(0, 1, systems=["m2 · closed, letter", "oracle, letter"]) == [("m2", "m3")]
+    with pytest.raises(UsageError, match="several systems are called"):
+        pairs(0, 1, baseline="closed, letter")
+    with pytest.raises(UsageError, match="no system is called 'm7'"):
+        pairs(0, 1, baseline="m7")
+    with pytest.raises(UsageError, match="no system 'm7'"):
+        pairs(0, 1, systems=["m7"])
+    with pytest.raises(UsageError, match="nothing to compare"):
+        pairs(0, 1, systems=["m3"])
+    with pytest.raises(UsageError, match="each named once"):
+        pairs(0, 0)
+
+
+def test_too_many_pairs_are_refused(tmp_path: Path) -> None:
+    for name in "ab":
+        run_of(tmp_path / name, [a for n in range(30) for a in chosen("rw", f"{name}{n}")], questions(2))
+    with pytest.raises(UsageError, match="900 pairs"):
+        compare_answers([tmp_path / "a", tmp_path / "b"])
+
+
+def test_free_text_that_nobody_judged_is_refused(tmp_path: Path) -> None:
+    free = [replace(a, protocol="", choice=None) for a in chosen("rr", protocol="")]
+    run_of(tmp_path / "a", free, questions(2))
+    run_of(tmp_path / "b", [*chosen("rw"), *free], questions(2))
+    with pytest.raises(UsageError, match="nobody has judged"):
+        compare_answers([tmp_path / "b", tmp_path / "a"])
+    run_of(tmp_path / "c", chosen("ww"), questions(2))
+    assert any(
+        "2 answers in b are free text" in each
+        for each in warnings_of(compare_answers([tmp_path / "b", tmp_path / "c"]))
+    )
