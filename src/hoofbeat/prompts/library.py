@@ -34,8 +34,9 @@ _FENCE = re.compile(r"[<＜﹤](?=\s*[/／]?\s*material)", re.IGNORECASE)
 def material(text: str, name: str = "text") -> str:
     """Fence a document's text for a prompt; nothing in it can close the fence or speak the chat format."""
     text = text.replace("\r\n", "\n")
-    shown = "".join(c if c in "\n\t\u00a0" or c.isprintable() else " " if c.isspace() else "" for c in text)
-    safe = _FENCE.sub("‹", _CONTROL.sub(lambda found: _HARMLESS[found.group()], shown))
+    if not text.replace("\n", "").replace("\t", "").replace("\u00a0", "").isprintable():
+        text = "".join(c if c in "\n\t\u00a0" or c.isprintable() else " " if c.isspace() else "" for c in text)
+    safe = _FENCE.sub("‹", _CONTROL.sub(lambda found: _HARMLESS[found.group()], text))
     return f'<material name="{label(name)}">\n{safe.strip()}\n</material>'
 
 
