@@ -19,7 +19,7 @@ from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.papers.ogcare import CRITERIA, RECIPE, OgcareSettings
 from hoofbeat.recipes.recipe import read_settings
 from hoofbeat.recipes.reviewing import ReviewTask
-from hoofbeat.records import Section
+from hoofbeat.records import Figure, Section
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, REPORT, altered, build_one, ending, says
 from tests.recipes.support import Script, build, user_text
@@ -296,3 +296,20 @@ def test_a_context_can_be_the_facts_word_for_word(tmp_path: Path) -> None:
     assert "septal occluder" not in question.context
     assert "washed away twice" in limits
     assert question.answer == GOOD["ogcare-ask"]["answer"]
+
+
+def test_of_several_questions_the_first_is_asked(tmp_path: Path) -> None:
+    asked = "What should be done next? Should an occluder be used?"
+    artefact = build_one(tmp_path, says(altered("ogcare-question", question=asked)), distraction=False)
+    (question,) = Benchmark(artefact).questions
+    assert question.text == "What should be done next?"
+
+
+def test_captions_are_no_sentences_of_the_case(tmp_path: Path) -> None:
+    caption = "Figure 2 shows the tract after the device was placed."
+    start = len(REPORT.text) + 1
+    figure = Figure(id="f", label="Figure 2", caption=caption, start=start, end=start + len(caption))
+    report = msgspec.structs.replace(REPORT, text=f"{REPORT.text}\n{caption}", figures=(figure,))
+    script = Script(says())
+    build_one(tmp_path, {"model": script}, report, distraction=False)
+    assert not any("after the device was placed" in user_text(request) for _, request in script.requests)

@@ -139,6 +139,11 @@ from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, altered,
             "question",
             "the context is in another language than its source",
         ),
+        (
+            altered("ogcare-question", question="Should the tract be closed by a device?"),
+            "question",
+            "the question proposes an answer",
+        ),
         (altered("ogcare-core", core=[9]), "core", "a sentence for the core is not in the source"),
         (
             altered("ogcare-question", context=f"{CONTEXT} {'He had cirrhosis and no fever. ' * 3}"),

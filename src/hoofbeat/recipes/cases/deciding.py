@@ -19,11 +19,15 @@ from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.items import Rejection
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Span
+from hoofbeat.retrieval.sentences import sentence_spans
 
-__all__ = ["begun_at", "fact_before", "failed_there", "lies", "no_deed", "told_at"]
+__all__ = ["asks_yes_no", "begun_at", "fact_before", "failed_there", "first_asked", "lies", "no_deed", "told_at"]
 
 _POINTER = re.compile(
     r"\s*[\[(]\s*(?:(?:see )?(?:fig|table|supplement)[^\])]*|\d+(?:\s*[,–-]\s*\d+)*)\s*[\])]", re.IGNORECASE
+)
+_YES_NO = re.compile(
+    r"(?:should|shall|must|can|could|may|would|will|is|are|was|were|does|do|did|has|have|had)\b", re.IGNORECASE
 )
 _APART = 3  # words that may stand between two words of a step: "drainage through the skin of the abscess"
 _STEM = 6  # letters by which inflected words are one: ultrasound and ultrasonic, resected and resection
@@ -39,6 +43,17 @@ def _rules() -> tuple[list[tuple[str, re.Pattern[str]]], dict[str, re.Pattern[st
     flags = re.IGNORECASE
     refused = [(rule["reason"], re.compile(each, flags)) for rule in data["refused"] for each in rule["patterns"]]
     return refused, {place: re.compile(each, flags) for place, each in data["failed"].items()}
+
+
+def first_asked(text: str) -> str:
+    """The first sentence of a text that asks something: what a model adds to it mostly proposes an answer."""
+    sentences = (text[start:end].strip() for start, end in sentence_spans(text))
+    return next((sentence for sentence in sentences if sentence.endswith("?")), text)
+
+
+def asks_yes_no(question: str) -> bool:
+    """Whether a question is answered by yes or no, and so names what should have been found."""
+    return bool(_YES_NO.match(question))
 
 
 def no_deed(step: str) -> Rejection | None:

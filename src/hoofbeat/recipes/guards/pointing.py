@@ -25,15 +25,18 @@ def numbered(
 ) -> tuple[list[Span], str]:
     """The sentences of a document and the numbered lines that show them, as far as the model's window holds them.
 
-    Sections of the `hidden` roles are left out, unless nothing else is there; `beside` are characters to keep free.
+    Sections of the `hidden` roles are left out, unless nothing else is there; captions of figures and tables always:
+    they stand anywhere and tell of any time. `beside` are characters to keep free.
     """
     text = document.text
+    captions = [(figure.start, figure.end) for figure in document.figures]
+    captions += [(table.start, table.end) for table in document.tables]
     parts = [(each.body, each.end) for each in document.sections if each.role not in hidden] or [(0, len(text))]
     places = [place for part in parts for place in sentence_spans(text, *part)]
     spans = [
         Span(document=document.id, start=start, end=end, quote=text[start:end])
         for start, end in places
-        if len(text[start:end].split()) >= _LEAST_WORDS
+        if len(text[start:end].split()) >= _LEAST_WORDS and not any(first <= start < last for first, last in captions)
     ]
     lines = "\n".join(f"{number}. {' '.join(span.quote.split())}" for number, span in enumerate(spans, 1))
     shown = shop.fit(lines, prompt, beside=beside)

@@ -16,7 +16,7 @@ from hoofbeat.corpus.facets import year_of
 from hoofbeat.corpus.filters.rarity import RarityLimits
 from hoofbeat.corpus.roles import CASE_ROLES, Role
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases.deciding import begun_at, fact_before, lies, no_deed, told_at
+from hoofbeat.recipes.cases.deciding import asks_yes_no, begun_at, fact_before, first_asked, lies, no_deed, told_at
 from hoofbeat.recipes.cases.distraction import (
     distraction_steps,
     distraction_table,
@@ -272,7 +272,7 @@ def _facts_told(item: Item, shop: Workshop) -> str:
 def _question(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
     s, source = shop.settings, _report(item, shop).text
     context = str(value["context"]).strip() if s.context == "written" else _facts_told(item, shop)
-    question, answer = _line(value["question"]), _line(value["answer"])
+    question, answer = first_asked(_line(value["question"])), _line(value["answer"])
     for what, text, most in (
         ("answer", answer, s.answer_words),
         ("context", context, s.most_words),
@@ -291,7 +291,9 @@ def _question(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
     if invented := new_numbers(f"{context}\n{question}\n{answer}", source):
         return Rejection(reason="a number is not in the source", details=", ".join(invented))
     item = item.put(context=context, question=question, answer=answer)
-    return _leak(item, f"{context}\n\n{question}", shop) or item
+    if leak := _leak(item, f"{context}\n\n{question}", shop):
+        return leak
+    return Rejection(reason="the question proposes an answer", details=question) if asks_yes_no(question) else item
 
 
 def _leak(item: Item, text: str, shop: Workshop) -> Rejection | None:
