@@ -154,12 +154,12 @@ class Dense:
                     scores = buffer[: len(batch.queries) * len(rows)].reshape(len(batch.queries), len(rows))
                     np.matmul(batch.queries, rows.T, out=scores)
                     batch.offer(places, scores, pool)
-        return [
-            ranking
-            for batch in batches
-            for part, selection in batch.parts
-            for ranking in self._settle(part, selection, k, allowed)
-        ]
+            jobs = [
+                pool.submit(self._settle, part, selection, k, allowed)
+                for batch in batches
+                for part, selection in batch.parts
+            ]
+            return [ranking for job in jobs for ranking in job.result()]
 
     def _settle(self, queries: Vectors, selection: Selection, k: int, allowed: Indices | None) -> list[Ranking]:
         """Score the candidates exactly, and rank."""
