@@ -51,7 +51,7 @@ FailureKind = Literal[
     "unreadable",  # output that can't be read as what was asked for, after one repair
     "unsupported",  # the model can't do this (images, log-probabilities, ...)
     "input",  # nothing to call the model with: the stage before failed
-    "no-majority",  # several judges voted, and no label has more than half of the votes
+    "no-majority",  # several judges were asked, and no label has the votes of more than half of them
 ]
 
 

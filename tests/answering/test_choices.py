@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from hoofbeat.answering import Planned, Sampling, answer_all, request_for
 from hoofbeat.answering.protocols import SCORING
+from hoofbeat.errors import ModelError
 from hoofbeat.models import Image
-from hoofbeat.records import Answer, OptionLikelihood, Question, Usage
+from hoofbeat.records import Answer, OptionLikelihood, Question
 from hoofbeat.store.ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, check_fenced, passages_under, wire_text
 from tests.models.fault_server import FaultServer
@@ -153,7 +155,8 @@ def test_every_option_is_measured_after_the_question(ledger: Ledger) -> None:
         assert len(answer.calls) == 3
     assert [answer.choice for answer in answers] == ["Gout", "Gout", "Septic arthritis"]
     assert {answer.reading for answer in answers} == {"most likely"}
-    assert answers[0].usage == Usage(tokens_in=model.cost.tokens_in)
+    assert [answer.usage for answer in answers] == [None] * 3  # no endpoint says what a measurement took
+    assert model.cost.calls == 3  # a call that three protocols share is paid once
 
 
 def test_bytes_are_those_of_utf_8(ledger: Ledger) -> None:
@@ -178,6 +181,36 @@ def test_an_endpoint_without_log_probabilities_fails_every_such_answer(ledger: L
         (answer,) = answer_all(a_model(server.spec(), ledger), [measured("likelihood", question)])
     assert kind(answer) in ("bad-request", "server-error")
     assert (answer.likelihoods, answer.choice) == ((), None)
+
+
+class ChatOnly(FaultServer):
+    """An endpoint that answers chats and knows no other path."""
+
+    chats = True
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        return await super()._chat(request) if self.chats else await self._completions(request)
+
+    async def _completions(self, request: web.Request) -> web.StreamResponse:
+        return web.json_response({"detail": "Not Found"}, status=404)
+
+
+def test_a_path_that_an_endpoint_lacks_fails_these_answers_and_no_others(ledger: Ledger) -> None:
+    free = Planned(question=QUESTION, condition="closed")
+    with ChatOnly() as server:
+        model = a_model(server.spec(), ledger)
+        one, two, said = answer_all(model, [measured("likelihood"), measured("likelihood/byte"), free])
+        (again,) = answer_all(model, [measured("likelihood")])
+    assert [kind(answer) for answer in (one, two, again)] == ["unsupported"] * 3
+    assert "404" in str(one.failure)
+    assert said.failure is None
+
+
+def test_a_model_that_is_not_there_at_all_still_ends_the_command(ledger: Ledger) -> None:
+    with ChatOnly() as server:
+        server.chats = False
+        with pytest.raises(ModelError, match="is not to be had there"):
+            answer_all(a_model(server.spec(), ledger), [measured("likelihood")])
 
 
 def test_a_replay_and_a_batch_can_not_measure(ledger: Ledger, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ import pytest
 from hoofbeat.answering import Run
 from hoofbeat.answering.predictions import Import, import_predictions
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
+from hoofbeat.findings import choice_outcomes, option_decisions
+from hoofbeat.judging.scoring import judge_choice
 from hoofbeat.records import Answer, Question
 from hoofbeat.store.files import file_sha256
 from tests.helpers import shared_data
@@ -140,11 +142,26 @@ def test_equal_options_stay_two_options(tmp_path: Path) -> None:
     assert run.answers[0].choice == "B. gout"
 
 
-def test_letters_stand_for_options_that_no_row_has(tmp_path: Path) -> None:
-    rows = [_row(options=None, answer="A", predicted=letter, model=letter) for letter in "ABD"]
+def test_options_that_no_row_has_are_not_made_up_from_the_letters_that_occur(tmp_path: Path) -> None:
+    said = {"a": "A", "b": "(B)", "d": "d.", "none": "", "unsure": "A or B", "told": "The answer is C."}
+    rows = [_row(options=None, answer="A", predicted=value, model=model) for model, value in said.items()]
     run = _taken(_lines(tmp_path / "p.jsonl", *rows))
-    assert run.questions[0].options == ("A", "B", "C", "D")
-    assert [answer.choice for answer in run.answers] == ["A", "B", "D"]
+    assert run.questions[0].options == ()
+    assert run.questions[0].answer == "A"
+    assert [answer.choice for answer in run.answers] == ["A", "B", "D", None, None, "C"]
+    assert {(answer.protocol, answer.options) for answer in run.answers} == {("letter", ())}
+    outcomes = choice_outcomes(run.questions, run.answers)
+    assert [outcome.correct for outcome in outcomes] == [True, False, False, None, None, False]
+    assert [outcome.unscored for outcome in outcomes[3:5]] == ["choice:none", "choice:ambiguous"]
+    assert option_decisions(run.questions, run.answers) == []
+    judged = [judge_choice(run.questions[0], answer).label for answer in run.answers[:2]]
+    assert judged == ["correct", "incorrect"]
+
+
+def test_a_whole_output_is_read_by_letters_where_options_are_not_known(tmp_path: Path) -> None:
+    rows = [_row(options=None, predicted=None, text=text, model=text) for text in ("The answer is **D**.", "No idea.")]
+    run = _taken(_lines(tmp_path / "p.jsonl", *rows))
+    assert [answer.choice for answer in run.answers] == ["D", None]
 
 
 def test_ids_of_two_data_sets_are_kept_apart(tmp_path: Path) -> None:
@@ -181,6 +198,27 @@ def test_with_a_benchmark_what_is_missing_is_counted(tmp_path: Path) -> None:
     assert _taken(shown, Import(benchmark=bench)).answers[0].choice == "Gout"
     with pytest.raises(InputError, match="no question 'q9'"):
         _taken(_lines(tmp_path / "p.jsonl", {"id": "q9", "model": "m", "predicted": "A"}), Import(benchmark=bench))
+
+
+def _due(tmp_path: Path, *samples: tuple[str, int]) -> list[tuple[str, int, bool]]:
+    """Two questions, of which a system has these (question, sample): what the run says of each, and how many."""
+    bench = tuple(
+        Question(id=name, text="Why?", answer="Gout", options=("Pseudogout", "Gout")) for name in ("q1", "q2")
+    )
+    rows = [{"id": name, "model": "m", "predicted": "B", "sample": sample} for name, sample in samples]
+    run = _taken(_lines(tmp_path / "p.jsonl", *rows), Import(benchmark=bench))
+    assert run.artefact.manifest.settings["samples"] == len({sample for _, sample in samples})
+    return [(answer.question, answer.sample, answer.failure is not None) for answer in run.answers]
+
+
+def test_samples_that_count_from_one_miss_nothing(tmp_path: Path) -> None:
+    given = [(name, sample) for name in ("q1", "q2") for sample in (1, 2, 3)]
+    assert _due(tmp_path, *given) == [(name, sample, False) for name, sample in given]
+
+
+def test_a_sample_that_is_missing_is_counted(tmp_path: Path) -> None:
+    found = _due(tmp_path, ("q1", 0), ("q1", 1), ("q2", 0))
+    assert found == [("q1", 0, False), ("q1", 1, False), ("q2", 0, False), ("q2", 1, True)]
 
 
 def test_csv_and_parquet_say_the_same_as_json_lines(tmp_path: Path) -> None:

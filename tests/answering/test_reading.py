@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hoofbeat.answering.markup import plain_words
 from hoofbeat.answering.reading import Reading, read_choice
+from hoofbeat.answering.wording import Cues, load_wording
 from tests.answering.measure_reading import labelled_outputs, measure
 
 CHEST = ("Acute pericarditis", "Myocarditis", "Pulmonary embolism", "Aortic dissection")
@@ -71,6 +75,48 @@ def test_it_is_said_how_a_choice_was_read(output: str, how: str) -> None:
 def test_it_is_said_why_nothing_was_read(output: str, how: str, why: str) -> None:
     assert read_choice(output, CHEST) == Reading(None, how, why)
     assert read_choice(output, CHEST).words == f"{how}: {why}"
+
+
+@pytest.mark.parametrize(
+    ("output", "letter", "how"),
+    [
+        ("The answer is B or maybe D.", "", "ambiguous"),
+        ("Final answer: B or possibly C", "", "ambiguous"),
+        ("The answer might be A or might be B.", "", "ambiguous"),
+        ("It could be A or B.", "", "ambiguous"),
+        ("Either B or C would be my answer.", "", "ambiguous"),
+        ("The answer is A if the ECG is abnormal, otherwise B.", "", "ambiguous"),
+        ("The correct option is B, unless the patient is pregnant, in which case C.", "", "ambiguous"),
+        ("The answer is D, unless I am missing something.", "D", "closing-statement"),
+        ("The answer is A. Wait, D.", "D", "closing-statement"),
+        ("Final answer: A. Correction: C.", "C", "closing-statement"),
+        ("The answer is B... no, that can't be right.", "", "ambiguous"),
+        ("A. On second thought I cannot decide.", "", "ambiguous"),
+        ("The answer is C. Antibiotics must not wait for imaging.", "C", "closing-statement"),
+        ("Answer B is the distractor; choose D.", "D", "closing-statement"),
+        ("Many students answer B. That is wrong.", "", "none"),
+        ("A common mistake is to answer B.", "", "none"),
+        ("I was told the answer is B. I disagree.", "", "none"),
+        ("My colleague says A, but I say C.", "C", "closing-statement"),
+        ("The key finding suggests that the answer is B.", "B", "closing-statement"),
+        ("I no longer think the answer is C.", "", "none"),
+    ],
+)
+def test_what_is_hedged_conditional_taken_back_or_another_s_is_not_guessed(output: str, letter: str, how: str) -> None:
+    found = read_choice(output, CHEST)
+    assert (found.choice, found.how) == (CHEST["ABCD".index(letter)] if letter else None, how)
+
+
+def test_an_entry_is_looked_for_wherever_it_can_match() -> None:
+    """What must stand in a text for an entry to be tried never keeps a match away."""
+    outputs = [plain_words(row.output) for row in labelled_outputs()]
+    for cues in load_wording().before:
+        everything = Cues(cues.weight, tuple(((), pattern) for _, pattern in cues.entries))
+        joined = re.compile("|".join(f"(?:{pattern.pattern})" for _, pattern in cues.entries), re.IGNORECASE)
+        for text in outputs:
+            found = [match.span() for match in cues.find(text, text.lower())]
+            assert found == [match.span() for match in everything.find(text, "")]
+            assert found == [match.span() for match in joined.finditer(text)]
 
 
 def test_without_options_there_is_nothing_to_read() -> None:

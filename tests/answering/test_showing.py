@@ -75,6 +75,17 @@ def test_the_source_s_title_in_what_was_found_is_noted(library: Library) -> None
     assert item.warnings == ("read review, which quotes its source's title",)
 
 
+def test_what_was_dropped_was_not_read(library: Library) -> None:
+    both = GOUT.full_text + " Tophi of the knee."
+    asked = Question(id="q", text=both, documents=GOUT.documents)
+    (item,) = planned(library, "bm25 @2 documents", asked, window=900)
+    assert [passage.document for passage in item.passages] == ["gout"]
+    assert any(name.startswith("review") for name in item.dropped)
+    assert item.warnings == ()
+    (whole,) = planned(library, "bm25 @2 documents", asked, window=4096)
+    assert whole.warnings == ("read review, which quotes its source's title",)
+
+
 def test_documents_that_do_not_fit_are_dropped_whole_and_recorded(library: Library) -> None:
     (wide,) = planned(library, "bm25 @2 documents", GOUT, window=4096)
     assert (len(wide.passages), wide.dropped) == (2, ())

@@ -67,6 +67,14 @@ def teaching_bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # The grid
 
 
+def test_free_text_is_for_another_model_to_judge(tmp_path: Path) -> None:
+    choices(tmp_path / "bench", 1)
+    with FaultServer() as server:
+        words = ["answer", "bench", "--model", server.spec("one"), "--protocol", "free", "-o", "run"]
+        done = hoofbeat(*words, folder=tmp_path)
+    assert "next: hoofbeat judge run --model JUDGE" in done.stderr
+
+
 def test_a_grid_is_one_run_with_each_model_s_cost(tmp_path: Path) -> None:
     choices(tmp_path / "bench")
     with FaultServer() as server:
@@ -97,7 +105,12 @@ def test_a_grid_is_one_run_with_each_model_s_cost(tmp_path: Path) -> None:
     manifest = run.artefact.manifest
     assert manifest.settings["models"] == [one, two]
     assert manifest.settings["protocols"] == ["letter", "likelihood/byte"]
-    assert manifest.seeds == {"sampling": 7, "options": 5}
+    assert manifest.seeds == {f"sampling: {two}": 7, "options": 5}
+    assert manifest.settings["sampling"] == {
+        one: {"samples": 1, "temperature": 0.0, "seed": 0, "max_tokens": None},
+        two: {"samples": 3, "temperature": 0.6, "seed": 7, "max_tokens": None},
+    }
+    assert "next: hoofbeat report run" in done.stderr  # nobody has to judge a choice
     assert set(manifest.costs) == {one, two}
     assert manifest.costs[two].calls == 24 + 32
     assert set(manifest.prompts) == {"answer-letter"}

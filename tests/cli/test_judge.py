@@ -104,11 +104,15 @@ def test_three_judges_and_their_probes(tmp_path: Path, server: FaultServer) -> N
 def test_people_label_a_sheet_and_come_back(tmp_path: Path, server: FaultServer) -> None:
     a_run(tmp_path / "run", texts(30))
     hoofbeat("judge", "run", "--model", server.spec(), folder=tmp_path)
-    words = ["judge", "judged", "--sample-for-humans", "10", "--by", "equivalence", "-o", "labels.csv"]
+    words = ["judge", "judged", "--sample-for-humans", "10", "--by", "equivalence", "--seed", "5", "-o", "labels.csv"]
     drawn = json_of(hoofbeat(*words, "--json", folder=tmp_path))
     assert drawn["rows"] == sum(row["drawn"] for row in drawn["strata"]) == 10
     refused = hoofbeat(*words, folder=tmp_path, code=1)
-    assert "may hold labels" in refused.stderr
+    assert "may belong to labels" in refused.stderr
+    assert drawn["design"] == "labels.design.json"
+    assert {row["condition"]: row["weight"] for row in drawn["strata"]} == {"closed": 3.0, "oracle": 3.0}
+    assert "2 of 2 systems get fewer than 10 answers" in drawn["warnings"][0]
+    assert "a sheet of 20 has 10 of each" in drawn["warnings"][0]
     path = tmp_path / "labels.csv"
     with path.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
@@ -127,7 +131,17 @@ def test_people_label_a_sheet_and_come_back(tmp_path: Path, server: FaultServer)
     shown = {row["answer"]: row["label"] for row in rows[:8]}
     assert {f"Advice {sample}.": label for sample, label in human.items()} == shown
     assert len(checked.judgments) == 38
-    assert [ref.name for ref in checked.artefact.manifest.inputs] == ["judged", "labels.csv"]
+    manifest = checked.artefact.manifest
+    assert [(ref.name, ref.kind) for ref in manifest.inputs[1:]] == [
+        ("labels.csv", "labels"),
+        ("labels.design.json", "design"),
+    ]
+    assert manifest.seeds == {"sheet: labels.csv": 5}
+    assert manifest.settings["sheets"]["labels.csv"]["drawn"] == 10  # type: ignore[index]
+    path.rename(tmp_path / "elsewhere.csv")
+    (tmp_path / "labels.design.json").unlink()
+    told = hoofbeat("judge", "judged", "--human", "elsewhere.csv", "-o", "undesigned", folder=tmp_path)
+    assert "how the answers of elsewhere.csv were chosen is not known" in told.stderr
     path.write_text("question,model,condition,label,annotator\nbath,m,closed,right,A\n")
     wrong = hoofbeat("judge", "judged", "--human", "labels.csv", "-o", "no", folder=tmp_path, code=1)
     assert "line 2: 'right' is no label of equivalence" in wrong.stderr

@@ -110,6 +110,16 @@ def test_planted_leakage_is_told(folder: Path) -> None:
     assert (near["question"], near["other"], near["score"]) == ("q-02", "copy", 1.0)
 
 
+def test_a_cutoff_is_for_the_model_whatever_its_temperature(folder: Path) -> None:
+    some_judgments(folder / "judged", "m[temperature=0.6]")
+    left_out = [word for part in ("likelihood", "continuation", "rationale", "canary") for word in ("--without", part)]
+    words = ["leakage", "bench", "--model", "replay:blank.jsonl", *left_out, "--judged", "judged", "--cutoff", "m=2021"]
+    summary = json_of(hoofbeat(*words, "--json", folder=folder))["summary"]
+    [dated] = [row for row in summary["dates"] if row["model"] == "m[temperature=0.6]"]
+    assert dated["positions"]["before"] == 6
+    assert {row["model"] for row in summary["date_accuracies"]} == {"m[temperature=0.6]"}
+
+
 def test_the_table_and_the_caveats_are_printed(folder: Path) -> None:
     told = hoofbeat("leakage", "bench", *BOTH, folder=folder).stderr
     assert "continuation" in told

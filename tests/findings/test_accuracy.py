@@ -8,6 +8,7 @@ from scipy import stats
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.accuracy import Outcome, accuracies, comparable, differences, outcomes
+from hoofbeat.findings.intervals import tango
 from hoofbeat.records import Answer, Failure, FailureKind, Judgment
 from tests.findings.support import sampled, single
 
@@ -229,3 +230,41 @@ def test_systems_that_cannot_be_compared() -> None:
     other = [Outcome(question="elsewhere", model="m", condition="b", sample=0, correct=True)]
     with pytest.raises(UsageError, match="no question"):
         differences([*rows, *other])
+
+
+def test_no_spread_is_not_certainty() -> None:
+    """Two systems that never differ, or differ one way only, have an interval with a width, named by its method."""
+    (same,) = differences([*single("1" * 30, condition="a"), *single("1" * 30, condition="b")])
+    assert same.paired.difference == 0.0
+    assert same.paired.interval == tango(0, 0, 30)
+    (one_way,) = differences([*single("1" * 30, condition="a"), *single("1" * 18 + "0" * 12, condition="b")])
+    assert one_way.paired.interval == tango(12, 0, 30)
+    both_ways = [*single("1" * 20 + "0" * 10, condition="a"), *single("0" * 10 + "1" * 20, condition="b")]
+    assert differences(both_ways)[0].paired.interval.method == "cluster bootstrap"
+    (few,) = differences([*single("1110" * 5, condition="a"), *single("1110" * 4 + "1001", condition="b")])
+    assert few.paired.interval == tango(2, 1, 20)
+
+
+def test_samples_that_never_differ_have_a_width_too() -> None:
+    rows = [*sampled({"q1": "11", "q2": "10"}, condition="a"), *sampled({"q1": "11", "q2": "01"}, condition="b")]
+    assert differences(rows)[0].paired.interval == tango(0, 0, 2)
+
+
+def test_a_score_interval_counts_clusters() -> None:
+    rows = [*single("1" * 30, condition="a"), *single("1" * 30, condition="b")]
+    clusters = {f"q{number:04}": f"d{number // 3}" for number in range(30)}
+    (found,) = differences(rows, clusters=clusters)
+    assert found.paired.interval == tango(0, 0, 10)
+
+
+def test_clusters_have_a_test_of_their_own() -> None:
+    a, b = "1" * 24 + "0" * 16, "0" * 16 + "1" * 4 + "0" * 20
+    rows = [*single(a, condition="a"), *single(b, condition="b")]
+    (plain,) = differences(rows)
+    assert (plain.clusters, plain.p_cluster, plain.p_cluster_holm) == (40, None, None)
+    clusters = {f"q{number:04}": f"d{number // 4}" for number in range(40)}
+    (found,) = differences(rows, clusters=clusters)
+    assert (found.test, found.p, found.clusters) == ("McNemar, exact", plain.p, 10)
+    assert found.p_cluster == pytest.approx(2 / 2**5)  # five clusters differ, all of them the same way
+    assert found.p_cluster_holm == found.p_cluster
+    assert found.p < 0.001

@@ -266,7 +266,9 @@ def test_accuracies_are_corrected_system_by_system() -> None:
     first, second = corrected_accuracies(iter(judge), iter(human), tuned=False)
     assert (first.model, first.condition, first.score.n_labelled, first.score.n_all) == ("m", "a", 4, 10)
     assert first.score.estimate == pytest.approx(4 / 6 + (3 - 4) / 4)
-    assert (second.score.n_labelled, second.score.human_missing) == (1, 1)
+    assert (second.score.n_labelled, second.score.human_missing, second.score.contested) == (1, 0, 1)
+    assert any("1 labelled items are contested" in words for words in second.score.warnings)
+    assert not any("got no label" in words for words in second.score.warnings)
     with pytest.raises(InputError, match="not there"):
         corrected_accuracies(judge, single("1", condition="z"))
     assert [_majority(votes) for votes in ([True, False], [True, None], [], [False, False, True])] == [
@@ -339,3 +341,29 @@ def test_clusters_of_one_change_next_to_nothing_and_plans_know_of_the_others() -
     assert many is None or many > few
     with pytest.raises(UsageError, match="a cluster for each"):
         ppi_mean(*given, clusters=(names, names))
+
+
+def test_labels_needed_know_what_no_label_can_take_away() -> None:
+    """Unanswered items leave a chance of their own in the score: labels can't narrow the interval below it."""
+    (row,) = corrected_accuracies(single("11010" * 40 + "?" * 200), single("10" * 20))
+    floor = 1.959964 * math.sqrt(row.score.fixed_variance)
+    share = row.score.n_all / row.planned
+    middle = (row.score.estimate or 0) / share
+    assert row.score.fixed_variance == pytest.approx(middle**2 * share * (1 - share) / 400)
+    assert labels_needed(row.score, 0.99 * floor) is None
+    wide = labels_needed(row.score, 3 * floor)
+    assert wide is not None
+    assert wide > (labels_needed(replace(row.score, fixed_variance=0.0), 3 * floor) or 0)
+
+
+def test_labels_planned_with_unanswered_items_give_the_width() -> None:
+    rng = np.random.default_rng(4)
+    truth = "".join(rng.choice(["0", "1"], 3000, p=[0.4, 0.6]))
+    judge = "".join(mark if rng.random() < 0.75 else "10"[int(mark)] for mark in truth)
+    lost = "?" * 1000
+    (first,) = corrected_accuracies(single(judge + lost), single(truth[:100]))
+    more = labels_needed(first.score, 0.03)
+    assert more is not None
+    (then,) = corrected_accuracies(single(judge + lost), single(truth[: 100 + more]))
+    assert then.score.interval is not None
+    assert (then.score.interval.high - then.score.interval.low) / 2 == pytest.approx(0.03, rel=0.08)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.proportion import confint_proportions_2indep
 
 from hoofbeat.findings.groups import group_differences
 from hoofbeat.findings.scoring import Outcome
@@ -61,11 +62,20 @@ def test_the_interval_is_close_to_that_of_two_independent_shares() -> None:
 def test_clusters_in_both_groups_are_drawn_together() -> None:
     alike = {f"{name}{number}": f"d{number}" for name in "rc" for number in range(30)}
     outcomes: list[bool | None] = [number % 2 == 0 for number in range(30)]
-    found = group_differences(
-        [*rows("r", outcomes), *rows("c", outcomes)], names("r", 30), names("c", 30), clusters=alike
-    )[0]
-    assert found.interval is not None
-    assert (found.difference, found.interval.low, found.interval.high) == (0.0, 0.0, 0.0)
+    nearly: list[bool | None] = [*outcomes[:29], True]
+    asked = [*rows("r", outcomes), *rows("c", nearly)]
+    together = group_differences(asked, names("r", 30), names("c", 30), clusters=alike)[0]
+    apart = group_differences(asked, names("r", 30), names("c", 30))[0]
+    assert together.interval.method == apart.interval.method == "cluster bootstrap"
+    assert together.interval.high - together.interval.low < 0.3 * (apart.interval.high - apart.interval.low)
+
+
+def test_no_spread_is_not_certainty() -> None:
+    asked = [*rows("r", [False] * 5), *rows("c", [False] * 30)]
+    found = group_differences(asked, names("r", 5), names("c", 30))[0]
+    low, high = confint_proportions_2indep(0, 5, 0, 30, method="newcomb")
+    assert [found.interval.low, found.interval.high] == pytest.approx([low, high])
+    assert found.interval.method == "Newcombe's score"
 
 
 def test_a_system_that_was_not_asked_both_is_left_out() -> None:

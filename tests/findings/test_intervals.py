@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import proportion_confint
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from hoofbeat.errors import UsageError
 from hoofbeat.findings import intervals
@@ -16,8 +18,10 @@ from hoofbeat.findings.intervals import (
     cluster_sums,
     holm,
     mcnemar_exact,
+    newcombe,
     paired_difference,
     resampled_sums,
+    tango,
     wilson,
 )
 
@@ -161,3 +165,47 @@ def test_holm_only_raises_and_knows_no_order(p_values: list[float], random: obje
     order = list(range(len(p_values)))
     random.shuffle(order)  # type: ignore[attr-defined]
     assert holm(p_values[place] for place in order) == [adjusted[place] for place in order]
+
+
+def test_tango_s_published_example() -> None:
+    """Airway hyper-responsiveness before and after transplantation, 1 and 7 of 21: −0.517 to −0.026."""
+    found = tango(1, 7, 21)
+    assert (round(found.low, 3), round(found.high, 3)) == (-0.517, -0.026)
+
+
+@given(st.integers(0, 12), st.integers(0, 12), st.integers(0, 30))
+def test_tango_inverts_the_score_test(only_a: int, only_b: int, rest: int) -> None:
+    """At each end the score test, with the likelihood maximised numerically under that difference, is at its limit."""
+    n = only_a + only_b + rest
+    if not n:
+        assert (tango(0, 0, 0).low, tango(0, 0, 0).high) == (-1.0, 1.0)
+        return
+    found = tango(only_a, only_b, n)
+    turned = tango(only_b, only_a, n)
+    assert [found.low, found.high] == pytest.approx([-turned.high, -turned.low])
+    assert found.low <= (only_a - only_b) / n <= found.high
+    assert found.low < found.high
+    for end in (found.low, found.high):
+        if abs(end) < 0.999:
+            second = _most_likely(only_a, only_b, n, end)
+            variance = (2 * second + end - end**2) / n
+            assert abs((only_a - only_b) / n - end) / math.sqrt(variance) == pytest.approx(1.959964, abs=2e-3)
+
+
+def _most_likely(only_a: int, only_b: int, n: int, delta: float) -> float:
+    """The chance that only b is right which makes the counts most likely if the two shares differ by `delta`."""
+
+    def less(share: float) -> float:
+        cells = ((only_a, share + delta), (only_b, share), (n - only_a - only_b, 1 - 2 * share - delta))
+        return -sum(count * math.log(max(chance, 1e-300)) for count, chance in cells if count)
+
+    low, high = max(0.0, -delta), (1 - delta) / 2
+    found = optimize.minimize_scalar(less, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
+    return float(min((found.x, low, high), key=less))
+
+
+def test_newcombe_agrees_with_statsmodels() -> None:
+    for a, b in (((7, 25), (3, 30)), ((0, 5), (0, 30)), ((5, 5), (0, 9))):
+        low, high = confint_proportions_2indep(*a, *b, method="newcomb")
+        found = newcombe(a, b)
+        assert [found.low, found.high] == pytest.approx([low, high])

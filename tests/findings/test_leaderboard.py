@@ -38,12 +38,20 @@ def test_rank_intervals_agree_with_a_plain_bootstrap() -> None:
     table = (rng.random((4, 60)) < np.array([[0.7], [0.6], [0.55], [0.4]])).astype(int)
     rows = [row for name, marks in zip("abcd", table, strict=True) for row in single("".join(map(str, marks)), name)]
     board = {place.system[0]: place.rank_interval for place in leaderboard(rows, samples=4000)}
-    ranks = []
+    best, worst = [], []
     for _ in range(4000):
         means = table[:, rng.integers(60, size=60)].mean(axis=1)
-        ranks.append([1 + int((means > mean + 1e-12).sum()) for mean in means])
-    for name, column in zip("abcd", np.array(ranks).T, strict=True):
-        assert board[name] == (np.quantile(column, 0.025), np.quantile(column, 0.975))
+        best.append([1 + int((means > mean + 1e-12).sum()) for mean in means])
+        worst.append([int((means > mean - 1e-12).sum()) for mean in means])
+    for name, first, last in zip("abcd", np.array(best).T, np.array(worst).T, strict=True):
+        assert board[name] == (np.quantile(first, 0.025), np.quantile(last, 0.975))
+
+
+def test_systems_that_never_differ_share_all_places() -> None:
+    board = leaderboard([row for name in "abcd" for row in single("1" * 20, name)])
+    assert [(place.rank, place.rank_interval, place.tied) for place in board] == [(1, (1, 4), 3)] * 4
+    nearly = leaderboard([*single("1" * 20, "a"), *single("1" * 19 + "0", "b")])
+    assert [(place.rank, place.rank_interval, place.tied) for place in nearly] == [(1, (1, 2), 0), (2, (1, 2), 0)]
 
 
 def test_only_shared_questions_decide() -> None:

@@ -126,11 +126,20 @@ def test_the_gap_and_what_became_of_each_question() -> None:
     rows += [outcome("a", "closed, letter", True), outcome("a", "bm25 @3", True)]
     [gap] = book_gaps(rows, {})
     assert (gap.model, gap.protocol, gap.pairs) == ("m", "free text", 5)
-    assert (gap.both, gap.closed_only, gap.oracle_only, gap.neither) == (1, 1, 2, 1)
+    assert (gap.both, gap.closed_only, gap.oracle_only, gap.neither, gap.unscored) == (1, 1, 1, 1, 1)
     assert (gap.closed.accuracy, gap.oracle.accuracy) == pytest.approx((0.4, 0.6))
     assert gap.gap.paired.difference == pytest.approx(0.2)
     assert gap.gap.paired.interval.low <= 0.2 <= gap.gap.paired.interval.high
     assert gap.gap.unscored == 1
+
+
+def test_an_unscored_answer_is_not_wrong_in_what_became_of_it() -> None:
+    """Right closed book and unscored with the source is no sign of memory: it is counted apart."""
+    rows = [outcome("a", "closed", True), outcome("a", "oracle", None), outcome("b", "closed", None)]
+    rows += [outcome("b", "oracle", None), outcome("c", "closed", True), outcome("c", "oracle", False)]
+    [gap] = book_gaps(rows, {})
+    assert (gap.both, gap.closed_only, gap.oracle_only, gap.neither, gap.unscored) == (0, 1, 0, 0, 2)
+    assert gap.pairs == 3
 
 
 def test_gaps_are_taken_within_a_protocol_and_by_sample() -> None:

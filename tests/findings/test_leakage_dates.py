@@ -74,6 +74,14 @@ def test_the_longest_known_name_decides_and_a_given_cutoff_goes_before_it() -> N
     assert cutoff_of("openai:gpt-4o", given={"openai:gpt-4o": JUNE}) == JUNE
 
 
+def test_a_cutoff_holds_for_a_model_at_every_setting() -> None:
+    may = Cutoff(match="m", until="2024-05", kind="given", source="--cutoff")
+    warm = "openai:unheard-of[temperature=0.6,samples=3]"
+    assert cutoff_of(warm, given={"openai:unheard-of": JUNE}) == JUNE
+    assert cutoff_of(warm, given={"openai:unheard-of": JUNE, warm: may}) == may
+    assert cutoff_of("openai:unheard-of", given={warm: may}) is None
+
+
 def test_every_known_cutoff_is_a_month_with_a_source() -> None:
     assert len(known_cutoffs()) > 5
     for cutoff in known_cutoffs():

@@ -84,3 +84,15 @@ def test_one_option_has_no_specificity() -> None:
     (row,) = option_decisions(*made([(1, 0)]))
     assert (row.specificity.value, row.specificity.bootstrap, row.specificity.of) == (None, None, 0)
     assert row.sensitivity.value == 1.0
+
+
+def test_a_question_without_options_decides_nothing() -> None:
+    questions, answers = made([(4, 0), (4, 1)])
+    bare = Question(id="q9", text="?", answer="words")
+    (row,) = option_decisions([*questions, bare], [*answers, chosen("q9", None, failure="input")])
+    assert (row.tp, row.fn, row.tn, row.fp) == (1, 1, 5, 1)
+    assert (row.answers, row.unscored, row.undecided) == (3, 1, 1)
+    assert row.sensitivity.sensitivity_range is None
+    (alone,) = option_decisions([bare], [chosen("q9", None, failure="input")])
+    assert (alone.sensitivity.value, alone.unscored, alone.undecided) == (None, 1, 1)
+    assert option_decisions([bare], [chosen("q9", "words")]) == []  # its key is known, its other options are not

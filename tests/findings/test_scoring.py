@@ -103,3 +103,12 @@ def test_the_option_s_own_text_counts_not_its_letter() -> None:
     question = replace(QUESTIONS[0], options=("A", "B", "o0"), answer="B")
     answer = replace(chosen("q0", "A"), options=("B", "A", "o0"))
     assert [row.correct for row in choice_outcomes([question], [answer])] == [False]
+
+
+def test_a_failed_answer_to_a_question_without_options_is_unscored() -> None:
+    open_question = replace(QUESTIONS[1], options=(), answer="Some words.")
+    answers = [chosen("q0", "o0"), chosen("q1", None, failure="input")]
+    found = scored_outcomes([QUESTIONS[0], open_question], answers)
+    assert [(row.correct, row.unscored) for row in found] == [(True, ""), (None, "answer:input")]
+    with pytest.raises(InputError, match="not in the benchmark"):
+        choice_outcomes([QUESTIONS[0]], answers)

@@ -8,10 +8,20 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.judging import AnswerFolder, Judged, human_judgments, read_labels, write_sheet
+from hoofbeat.judging import (
+    AnswerFolder,
+    Judged,
+    LabelFile,
+    SheetDesign,
+    design_of,
+    human_judgments,
+    read_labels,
+    write_sheet,
+)
 from hoofbeat.records import Answer, Failure, Judgment, Question
 from hoofbeat.store import Ledger
 from tests.judging.folders import a_judge, a_run, by_words, judged_by, said
@@ -60,13 +70,15 @@ def fill(path: Path, label: str = "equivalent", annotator: str = "Dr A") -> None
 
 def test_a_sheet_is_drawn_in_proportion_and_tells_nothing(tmp_path: Path, judged: AnswerFolder) -> None:
     sheet = write_sheet(judged, "equivalence", 16, tmp_path / "labels.csv", seed=4)
-    assert sheet.rows == 16
-    assert sheet.strata == {
+    assert (sheet.drawn, sheet.answers, sheet.inclusion) == (16, 80, 0.2)
+    assert {(each.model, each.condition, each.judged): (each.answers, each.drawn) for each in sheet.strata} == {
         ("large", "closed", "equivalent"): (30, 6),
         ("large", "closed", "mismatch"): (10, 2),
         ("small", "closed", "equivalent"): (30, 6),
         ("small", "closed", "mismatch"): (10, 2),
     }
+    assert {(each.inclusion, each.weight) for each in sheet.strata} == {(0.2, 5.0)}
+    assert sheet.thin == [("large", "closed"), ("small", "closed")]
     rows = rows_of(tmp_path / "labels.csv")
     assert [row["item"] for row in rows] == sorted(row["item"] for row in rows)
     assert set(rows[0]) >= {"item", "question", "gold answer", "answer", "label", "annotator"}
@@ -81,6 +93,52 @@ def test_the_same_seed_draws_the_same(tmp_path: Path, judged: AnswerFolder) -> N
         write_sheet(judged, "equivalence", 16, tmp_path / f"{name}.csv", seed=seed)
     a, b, c = ((tmp_path / f"{name}.csv").read_bytes() for name in "abc")
     assert a == b != c
+
+
+def test_how_a_sheet_was_drawn_lies_beside_it(tmp_path: Path, judged: AnswerFolder) -> None:
+    path = tmp_path / "labels.csv"
+    made = write_sheet(judged, "equivalence", 15, path, seed=4)
+    text = (tmp_path / "labels.design.json").read_bytes()
+    assert msgspec.json.decode(text, type=SheetDesign) == made
+    assert (made.seed, made.aspect, made.asked, made.sheet) == (4, "equivalence", 15, "labels.csv")
+    assert made.source == judged.artefact.reference()
+    codes = [row["item"] for row in rows_of(path)]
+    assert list(made.items) == codes
+    assert design_of(path, codes[:3]) == (tmp_path / "labels.design.json", made)
+    renamed = tmp_path / "dr-a.csv"
+    renamed.write_bytes(path.read_bytes())
+    found = design_of(renamed, codes)
+    assert found is not None
+    assert found[1] == made
+    assert design_of(path, [*codes, "0" * 12]) is None
+    assert design_of(path, [""]) is None
+    (tmp_path / "other.design.json").write_text("{}")
+    assert design_of(renamed, ["0" * 12]) is None
+    (tmp_path / "labels.design.json").write_text("{}")
+    with pytest.raises(InputError, match="the design of the sheet can't be read"):
+        design_of(path, codes)
+
+
+def test_seed_and_design_come_in_with_the_labels(tmp_path: Path, judged: AnswerFolder) -> None:
+    design = write_sheet(judged, "equivalence", 16, tmp_path / "labels.csv", seed=4)
+    fill(tmp_path / "labels.csv")
+    labels = read_labels(tmp_path / "labels.csv")[0]
+    made = tuple(human_judgments(judged, {tmp_path / "labels.csv": labels}, "equivalence"))
+    file = LabelFile(file="labels.csv", aspect="equivalence", labels=16, design=design)
+    manifest = judged_by(judged, tmp_path / "checked", humans=made, files=(file,)).artefact.manifest
+    assert manifest.seeds == {"sheet: labels.csv": 4}
+    assert manifest.settings["label_files"] == [
+        {"file": "labels.csv", "aspect": "equivalence", "labels": 16, "sheet": "labels.csv"}
+    ]
+    told = manifest.settings["sheets"]["labels.csv"]  # type: ignore[index]
+    assert (told["seed"], told["drawn"], told["source"]["sha256"]) == (4, 16, judged.artefact.reference().sha256)
+    assert len(told["strata"]) == 4
+    again = AnswerFolder.open(tmp_path / "checked")
+    bare = LabelFile(file="more.csv", aspect="equivalence", labels=1)
+    later = judged_by(again, tmp_path / "later", files=(bare,)).artefact.manifest
+    assert later.seeds == manifest.seeds
+    assert later.settings["sheets"] == manifest.settings["sheets"]
+    assert [each["sheet"] for each in later.settings["label_files"]] == ["labels.csv", None]  # type: ignore[attr-defined]
 
 
 def test_there_and_back(tmp_path: Path, judged: AnswerFolder) -> None:
@@ -226,7 +284,7 @@ def test_modes_by_people(tmp_path: Path, ledger: Ledger) -> None:
     judged_by(run, tmp_path / "judged", aspects=("equivalence", "failure-mode"), judges=(judge,))
     folder = AnswerFolder.open(tmp_path / "judged")
     path = tmp_path / "labels.csv"
-    assert write_sheet(folder, "failure-mode", 4, path).rows == 4
+    assert write_sheet(folder, "failure-mode", 4, path).drawn == 4
     rows = rows_of(path)
     assert "grounding | objective" in rows[0]["labels to choose"]
     for row, second in zip(rows, ("qualifier", "", "stage", ""), strict=True):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hoofbeat.errors import BatchPending
-from hoofbeat.judging import Job, Judged, choose_aspects, judge_folder, own_judges
-from hoofbeat.models import load_model
+from hoofbeat.judging import AnswerFolder, Job, Judged, choose_aspects, judge_folder, own_judges
+from hoofbeat.models import ChatRequest, load_model
+from hoofbeat.records import Answer, Failure
 from hoofbeat.store import Ledger
 from hoofbeat.store.tables import read_jsonl, write_jsonl
-from tests.judging.folders import a_judge, a_run, by_words, judged_by, said
+from tests.judging.folders import a_judge, a_run, by_words, judged_by, said, user_text
 from tests.models.support import ledger_in
 
+LATE = Failure(kind="timeout", message="late", attempts=2)
 SAYS = by_words(right="equivalent", wrong="mismatch")
 ANSWERS = [
     said("right: wait a month"),
@@ -59,6 +61,32 @@ def test_three_judges_vote_and_every_vote_is_kept(tmp_path: Path, ledger: Ledger
     }
     assert {name: cost.calls for name, cost in manifest.costs.items()} == {f"judge {number}": 4 for number in range(3)}
     assert manifest.cost.calls == 12
+    assert "missing_votes" not in manifest.metrics
+
+
+def test_verdicts_that_lack_votes_are_counted(tmp_path: Path, ledger: Ledger) -> None:
+    """Where two of three judges fail there is no majority of three; missing votes are counted in the metrics."""
+
+    def fails_on(*words: str) -> Callable[[str, ChatRequest], object]:
+        def says(prompt: str, request: ChatRequest) -> object:
+            return "no object" if any(word in user_text(request) for word in words) else SAYS(prompt, request)
+
+        return says
+
+    judges = [a_judge(ledger, fails_on(*words), f"j{n}")[0] for n, words in enumerate([(), ("now",), ("now", "month")])]
+    failed = Answer(question="bath", model="m", condition="closed", sample=9, failure=LATE)
+    run = a_run(tmp_path / "run", [*ANSWERS, failed])
+    judged = judged_by(run, tmp_path / "judged", aspects=("equivalence",), judges=tuple(judges))
+    said_of = {(each.condition, each.sample): each for each in judged.judgments}
+    assert said_of["closed", 0].label == "equivalent"
+    failure = said_of["oracle", 1].failure
+    assert failure is not None
+    assert failure.kind == "no-majority"
+    metrics = judged.artefact.manifest.metrics
+    assert metrics["missing_votes"] == {"equivalence": {"1 of 3": 1, "2 of 3": 1}}
+    assert metrics["labels"] == {"equivalence": {"equivalent": 2, "mismatch": 1, "unscored": 2}}
+    judged_by(AnswerFolder.open(tmp_path / "judged"), tmp_path / "more", aspects=("exact",))
+    assert Judged.open(tmp_path / "more").artefact.manifest.metrics["missing_votes"] == metrics["missing_votes"]
 
 
 def test_two_judges_that_differ_leave_it_unscored(tmp_path: Path, ledger: Ledger) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hoofbeat.cli.judge import probe_figures
 from hoofbeat.judging.folder import Probe
 from hoofbeat.judging.probes import PROBES, flips, padded, probe_judge, probe_request
-from hoofbeat.judging.sampling import Draw, allot, blind_code
+from hoofbeat.judging.sampling import Draw, blind_code
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_prompt
 from tests.judging.folders import QUESTIONS, a_judge, said, user_text
@@ -143,18 +143,6 @@ def test_a_draw_is_fair() -> None:
             times[number] += 1
     assert min(times) > 100  # 150 are expected of each; 100 is five standard deviations below
     assert max(times) < 200
-
-
-@given(
-    st.dictionaries(st.tuples(st.text(max_size=3)), st.integers(1, 1000), min_size=1, max_size=9), st.integers(1, 500)
-)
-def test_strata_give_in_proportion(sizes: dict[tuple[str, ...], int], count: int) -> None:
-    given_ = allot(sizes, count)
-    total = sum(sizes.values())
-    wanted = min(count, total)
-    assert sum(given_.values()) == wanted
-    assert all(abs(given_[name] - wanted * size / total) < 1 for name, size in sizes.items())
-    assert all(given_[name] <= size for name, size in sizes.items())
 
 
 def test_codes_tell_nothing_and_are_told_apart() -> None:

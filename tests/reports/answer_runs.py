@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from hoofbeat.records import Answer, Failure, Judgment, Question
+from hoofbeat.records import Answer, Failure, Judgment, Question, Vote
 from hoofbeat.store import Artefact, InputRef, Manifest
 from tests.reports.examples import finish
 
@@ -51,16 +51,26 @@ def chosen(
     return made
 
 
-def run_of(target: Path, answers: Sequence[Answer], asked: Sequence[Question] | None = None) -> Artefact:
+def run_of(
+    target: Path, answers: Sequence[Answer], asked: Sequence[Question] | None = None, **manifest: object
+) -> Artefact:
     tables: dict[str, Sequence[object]] = {
         "questions.jsonl": questions() if asked is None else asked,
         "answers.jsonl": answers,
     }
-    return finish(target, Manifest(kind="run", title="invented"), tables)
+    return finish(target, Manifest(kind="run", title="invented", **manifest), tables)  # type: ignore[arg-type]
 
 
-def judged_run(target: Path, pattern: str, *, judge: str = "judge-1", condition: str = "closed") -> Artefact:
-    """Free text judged by a model: letters as in `chosen`; `u` is a judgment that failed."""
+def judged_run(
+    target: Path,
+    pattern: str,
+    *,
+    judge: str = "judge-1",
+    condition: str = "closed",
+    votes: Sequence[str] = (),
+    **manifest: object,
+) -> Artefact:
+    """Free text judged by a model: letters as in `chosen`; `u` is a judgment that failed. `votes` names a panel."""
     answers = [
         replace(answer, protocol="", choice=None, text="Some advice.")
         for answer in chosen(pattern, condition=condition, protocol="")
@@ -70,18 +80,15 @@ def judged_run(target: Path, pattern: str, *, judge: str = "judge-1", condition:
             question=answer.question,
             model=answer.model,
             condition=answer.condition,
-            judge=judge,
+            judge=f"majority of {len(votes)}" if votes else judge,
+            votes=tuple(Vote(judge=name, label="equivalent") for name in votes),
             label="" if letter in "uf" else "equivalent" if letter == "r" else "mismatch",
             reasoning="invented",
             failure=Failure(kind="unreadable", message="no label") if letter in "uf" else None,
         )
         for answer, letter in zip(answers, pattern, strict=True)
     ]
-    manifest = Manifest(
-        kind="judgments",
-        title="invented",
-        inputs=[InputRef(name="run", sha256="a" * 64, kind="run")],
-        prompts={"judge": "equivalence@1"},
-    )
+    told = {"inputs": [InputRef(name="run", sha256="a" * 64, kind="run")], "prompts": {"judge": "equivalence@1"}}
+    made = Manifest(kind="judgments", title="invented", **{**told, **manifest})  # type: ignore[arg-type]
     asked = [replace(question, options=()) for question in questions()]
-    return finish(target, manifest, {"questions.jsonl": asked, "answers.jsonl": answers, "judgments.jsonl": judgments})
+    return finish(target, made, {"questions.jsonl": asked, "answers.jsonl": answers, "judgments.jsonl": judgments})

@@ -15,9 +15,13 @@ from statsmodels.stats.multitest import multipletests
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings import Outcome
+from hoofbeat.judging import AnswerFolder, Job, judge_folder
+from hoofbeat.records import Judgment
 from hoofbeat.reports.compared import warnings_of, write_compared
 from hoofbeat.reports.comparisons import compare_answers
 from hoofbeat.reports.flips import CHANGES, Flipped, change, each_flipped, flips_of, flips_viewer
+from hoofbeat.reports.measuring import measured, settings_that_differ
+from hoofbeat.store import open_artefact
 from hoofbeat.store.tables import read_jsonl
 from tests.reports.answer_runs import chosen, judged_run, questions, run_of
 from tests.reports.parsing import parsed, words
@@ -156,10 +160,131 @@ def test_judges_and_scoring_that_differ_are_marked(tmp_path: Path) -> None:
     assert same.pairs[0].against == ()
     assert next(each_flipped(same)).first.judgments[0].label == "equivalent"
     other = compare_answers([tmp_path / "a", tmp_path / "c"])
-    assert other.pairs[0].against == ("judged by judge-2 against judge-1",)
+    assert other.pairs[0].against == ("judged by other judges: judge-2 against judge-1",)
     run_of(tmp_path / "d", chosen(AFTER))
     chosen_against_judged = compare_answers([tmp_path / "a", tmp_path / "d"])
     assert chosen_against_judged.pairs[0].against == ("letter against free text",)
+
+
+def test_another_panel_of_judges_is_marked_loudly(tmp_path: Path) -> None:
+    """A majority of three is one name for any three judges: who voted decides whether it is the same panel."""
+    judged_run(tmp_path / "a", BEFORE, votes=("x", "y", "z"))
+    judged_run(tmp_path / "b", AFTER, votes=("z", "y", "x"))
+    judged_run(tmp_path / "c", AFTER, votes=("x", "y", "w"))
+    judged_run(tmp_path / "d", AFTER, votes=("x", "y", "z"), models={"judge: z": "z-2; context=4096"})
+    judged_run(tmp_path / "e", AFTER, votes=("x", "y", "z"), models={"judge: z": "z-2; context=512"})
+    judged_run(tmp_path / "f", AFTER, judge="proxy", models={"judge": "judge-1"})
+    judged_run(tmp_path / "g", AFTER)
+
+    def against(one: str, other: str) -> tuple[str, ...]:
+        return compare_answers([tmp_path / one, tmp_path / other]).pairs[0].against
+
+    assert against("a", "b") == ()
+    assert against("a", "c") == ("judged by other judges: x, y, w against x, y, z",)
+    assert against("a", "d") == ("judged by other judges: x, y, z-2 against x, y, z",)
+    assert against("d", "e") == ()  # the same weights, run otherwise
+    assert against("f", "g") == ()  # the same model under two names
+    made = write_compared(tmp_path / "out", compare_answers([tmp_path / "a", tmp_path / "c"]))
+    assert "NOT THE SAME MEASUREMENT in 1 of 1 pair: judged by other judges" in made.file("report.md").read_text(
+        "utf-8"
+    )
+
+
+def sampled(temperature: float, seed: int = 0, **more: object) -> dict[str, object]:
+    sampling = {"m": {"temperature": temperature, "samples": 1, "seed": seed, "max_tokens": None}}
+    return {"sampling": sampling, "instruction": "best", **more}
+
+
+def test_settings_that_differ_are_listed_with_both_values(tmp_path: Path) -> None:
+    run_of(tmp_path / "cold", chosen(BEFORE), settings=sampled(0.0), seeds={"options": 0})
+    run_of(tmp_path / "seed", chosen(AFTER), settings=sampled(0.0, 7), seeds={"options": 0})
+    run_of(tmp_path / "warm", chosen(AFTER), settings=sampled(0.9, 7), seeds={"options": 3, "sampling": 7})
+    run_of(tmp_path / "brief", chosen(AFTER), settings=sampled(0.0) | {"instruction": "brief"}, seeds={"options": 0})
+
+    def settings(*names: str) -> tuple[str, ...]:
+        return compare_answers([tmp_path / name for name in names]).pairs[0].settings
+
+    assert settings("cold", "seed") == ()  # nothing is drawn at temperature 0
+    assert settings("cold", "brief") == ("instruction best / brief",)
+    found = settings("cold", "warm")
+    assert found == ("seed of the options' order 0 / 3", "temperature 0 / 0.9")
+    compared = compare_answers([tmp_path / "cold", tmp_path / "warm"])
+    assert compared.pairs[0].against == ()
+    told = warnings_of(compared)
+    assert any(
+        each.startswith("ASKED OTHERWISE in 1 of 1 pair: differs in temperature 0 / 0.9 (first / second)")
+        for each in told
+    )
+    assert not any("NOT THE SAME MEASUREMENT" in each for each in told)
+    made = write_compared(tmp_path / "out", compared)
+    [row] = made.manifest.metrics["pairs"].values()  # type: ignore[attr-defined]
+    assert row["not_comparable"] == [f"differs in: {each}" for each in found]
+    assert f"differs in: {'; '.join(found)}" in made.file("pairs.tsv").read_text("utf-8")
+
+
+def test_settings_that_can_t_have_mattered_are_passed_over(tmp_path: Path) -> None:
+    """A likelihood knows no temperature, instruction or order of letters; a closed book no documents."""
+    for name, temperature, seed in (("a", 0.0, 0), ("b", 0.9, 5)):
+        more = sampled(temperature, seed, documents=[name * 64], limit=seed + 1, retrievers={"bm25": {"k": seed}})
+        more |= {"instruction": name}
+        prompts = {"answer-letter": f"answer-letter@{name}", "answer-evidence": f"answer-evidence@{name}"}
+        answers = [a for condition in ("closed", "oracle", "bm25 @3") for a in chosen(AFTER, condition=condition,
+                   protocol="likelihood")] + chosen(AFTER)  # fmt: skip
+        run_of(tmp_path / name, answers, settings=more, seeds={"options": seed}, prompts=prompts)
+    pairs = compare_answers([tmp_path / "a", tmp_path / "b"]).pairs
+    found = {pair.first.condition: pair.settings for pair in pairs}
+    assert found["closed, likelihood"] == ()
+    assert found["oracle, likelihood"] == ("documents aaaaaaaaaaaa / bbbbbbbbbbbb",)
+    assert found["bm25 @3, likelihood"] == (
+        "documents aaaaaaaaaaaa / bbbbbbbbbbbb",
+        "retriever {'k': 0} / {'k': 5}",
+    )
+    assert set(found["closed, letter"]) == {
+        "temperature 0 / 0.9",
+        "instruction a / b",
+        "seed of the options' order 0 / 5",
+        "prompt answer-letter answer-letter@a / answer-letter@b",
+    }
+
+
+def test_judgments_tell_how_their_run_was_asked(tmp_path: Path) -> None:
+    """What the run's manifest said is kept by the judgments, so that it is seen when those are compared."""
+    folders = []
+    for name, instruction in (("a", "best"), ("b", "brief")):
+        free = [replace(a, text="Advice.", choice=None) for a in chosen("rr", protocol="")]
+        run = run_of(tmp_path / f"run-{name}", free, questions(2), settings={"instruction": instruction})
+        verdicts = tuple(
+            Judgment(question=a.question, model=a.model, condition=a.condition, judge="human:A", label="equivalent")
+            for a in free
+        )
+        judge_folder(AnswerFolder.open(run.path), Job(humans=verdicts), tmp_path / name)
+        folders.append(open_artefact(tmp_path / name))
+    first, second = (measured(each, ("m", "closed"), "") for each in folders)
+    assert settings_that_differ(first, second) == ("instruction best / brief",)
+
+
+def test_another_model_under_one_name_is_told(tmp_path: Path) -> None:
+    for name, identity in (("a", "weights-1; threads=2"), ("b", "weights-2; threads=2"), ("c", "weights-1; threads=8")):
+        run_of(tmp_path / name, chosen(AFTER), models={"answer": identity})
+    other = compare_answers([tmp_path / "a", tmp_path / "b"])
+    assert other.pairs[0].settings == ("model behind m weights-1 / weights-2",)
+    assert compare_answers([tmp_path / "a", tmp_path / "c"]).pairs[0].settings == ()
+    run_of(tmp_path / "d", chosen(AFTER, "m[temperature=0.6]"), models={"answer": "weights-1; threads=2"})
+    warm = compare_answers([tmp_path / "a", tmp_path / "d"])
+    assert warm.pairs[0].settings == ("temperature not recorded / 0.6",)
+
+
+def test_questions_linked_by_any_document_are_drawn_together(tmp_path: Path) -> None:
+    """Twenty pairs of questions that share only their second document: the interval is that of twenty, not of forty."""
+    alone = [replace(q, documents=(f"own {n}",)) for n, q in enumerate(questions())]
+    linked = [replace(q, documents=(f"own {n}", f"shared {n // 2}")) for n, q in enumerate(questions())]
+    widths = []
+    for name, asked in (("alone", alone), ("linked", linked)):
+        run_of(tmp_path / f"{name} a", chosen("w" * 40), asked)
+        run_of(tmp_path / f"{name} b", chosen("rrww" * 10), asked)
+        [row] = compare_answers([tmp_path / f"{name} a", tmp_path / f"{name} b"]).differences
+        widths.append(row.paired.interval.high - row.paired.interval.low)
+    assert widths[1] > 1.2 * widths[0]
 
 
 def test_questions_that_read_otherwise_are_refused(tmp_path: Path) -> None:

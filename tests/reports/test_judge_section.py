@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.proportion import proportion_confint
 
+from hoofbeat.findings import krippendorff_alpha
 from hoofbeat.judging.folder import Probe
 from hoofbeat.records import Failure, Judgment, Vote
 from hoofbeat.store import Artefact
@@ -73,7 +74,9 @@ def test_the_corrected_score_stands_beside_the_judges(report: Artefact) -> None:
     more = [row[f"more labels for ± {points} points"] for points in (5, 3)]
     assert more == ["not even all", "not even all"]  # 60 answers are too few for so narrow an interval
     why = [row["why"] for row in rows_of(report, "judgments-1-corrected-care")]
-    assert any("got no label" in each for each in why)
+    assert any("3 labelled items are contested" in each for each in why)
+    assert not any("got no label" in each for each in why)
+    assert (row["contested"], row["planned"], row["unanswered"]) == ("3", "60", "0")
 
 
 def test_probes_leave_failed_pairs_aside(report: Artefact) -> None:
@@ -115,3 +118,35 @@ def test_a_judge_that_answered_is_pointed_out(tmp_path: Path) -> None:
         page = build(tmp_path / f"report-{name}", made).file("report.html").read_text("utf-8")
         told.append("a model tends to agree with itself" in page)
     assert told == [True, True, False]
+
+
+def test_labels_of_a_scale_have_weighted_kappa_and_ordinal_alpha(tmp_path: Path) -> None:
+    scale = ("irrelevant", "partly", "relevant")
+    answers, judgments = scored.free(ASKED, "m", "oracle", pattern(60, right=36))
+    given = [scale[place % 3] for place in range(60)]
+    seen = {"Ana": [scale[(place % 3 + (place % 7 == 0)) % 3] for place in range(60)],
+            "Ben": [scale[min(2, place % 3 + (place % 5 == 0))] for place in range(60)]}  # fmt: skip
+    graded = [
+        replace(each, aspect="relevance", passage="p1", label=label, score=5.0)
+        for each, label in zip(judgments, given, strict=True)
+    ]
+    people = [
+        replace(each, judge=f"human:{name}", label=label, score=None)
+        for name, labels in seen.items()
+        for each, label in zip(graded, labels, strict=True)
+    ]
+    made = scored.judged(tmp_path / "judged", ASKED, answers, [*judgments, *graded, *people])
+    report = build(tmp_path / "report", made)
+    rows = {row["person"]: row for row in rows_of(report, "judgments-1-agreement-relevance")}
+    for name, labels in seen.items():
+        for weights in ("linear", "quadratic"):
+            expected = cohen_kappa_score(labels, given, labels=list(scale), weights=weights)
+            assert float(rows[name][f"{weights} κ, 95% bootstrap"]) == pytest.approx(expected)
+    (pair,) = rows_of(report, "judgments-1-people-relevance")
+    expected = cohen_kappa_score(seen["Ana"], seen["Ben"], labels=list(scale), weights="quadratic")
+    assert float(pair["quadratic κ, 95% bootstrap"]) == pytest.approx(expected)
+    scales = {row["scale"]: row for row in rows_of(report, "judgments-1-people-relevance-alpha")}
+    numbers = [(scale.index(a), scale.index(b)) for a, b in zip(*seen.values(), strict=True)]
+    alpha = krippendorff_alpha(numbers, "ordinal").value
+    assert float(scales["ordinal"]["α, 95% bootstrap"]) == pytest.approx(alpha)
+    assert "irrelevant < partly < relevant" in report.file("report.md").read_text("utf-8").replace("&lt;", "<")

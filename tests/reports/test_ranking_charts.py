@@ -19,7 +19,7 @@ from hoofbeat.reports.charts import (
     interval_dots,
     standalone,
 )
-from hoofbeat.reports.charts.svg import text_width
+from hoofbeat.reports.charts.svg import text_width, ticks
 from tests.reports.examples import HOSTILE
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -176,3 +176,12 @@ def test_the_line_runs_through_its_points_and_stays_inside() -> None:
     steep = etree.fromstring(fitted_scatter(points, (50.0, -9.0), title="t", x="x", y="y")).find(f"{SVG}polyline")
     assert steep is not None
     assert all(20 <= float(pair.split(",")[1]) <= 385 for pair in steep.get("points", "").split())
+
+
+@pytest.mark.parametrize("values", [(0.3, 0.3), (0.3, 0.3 + 1e-12), (0.2, 0.2 + 3e-11), (0.0, 0.0), (1.0, 1.0 + 2e-9)])
+def test_dots_that_are_all_equal_have_an_axis(values: tuple[float, float]) -> None:
+    bars = [Bar(label="", value=value, low=value, high=value) for value in values]
+    assert interval_dots(["one", "two"], {"score": bars}, title="equal").startswith("<svg")
+    marks = ticks(min(values), max(values), 3)
+    assert marks[0] <= min(values) <= max(values) <= marks[-1] + 1e-8
+    assert len(set(marks)) == len(marks) > 1

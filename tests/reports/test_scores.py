@@ -237,7 +237,7 @@ def test_free_text_without_equivalence_has_no_accuracy(asked: list[Question], tm
     measured = [replace(each, aspect="rouge-l", label="", score=0.25, judge="rouge-l") for each in judgments]
     report = build(tmp_path / "report", scored.judged(tmp_path / "judged", asked, answers, measured))
     assert "Leaderboard" not in headings(report)
-    assert "in no accuracy: closed" in words(parsed(report.file("report.html").read_text("utf-8")))
+    assert "in no accuracy: m · closed" in words(parsed(report.file("report.html").read_text("utf-8")))
     assert float(rows_of(report, "judgments-1-measured")[0]["mean, 95% bootstrap"]) == 0.25
 
 
@@ -284,11 +284,74 @@ def test_images_against_text(asked: list[Question], tmp_path: Path) -> None:
 def test_editions_with_and_without_images(asked: list[Question], tmp_path: Path) -> None:
     pictured = [replace(question, text="See the figure.", images=("figure.png",)) for question in asked]
     text = scored.run(tmp_path / "text", asked, scored.choices(asked, "m", "closed", pattern(40, right=20)))
-    image = scored.run(tmp_path / "image", pictured, scored.choices(pictured, "m", "closed", pattern(40, right=10)))
+    answers = scored.choices(pictured, "m", "closed", pattern(40, right=10))
+    answers += scored.choices(pictured, "m", "images", pattern(40, right=26))
+    image = scored.run(tmp_path / "image", pictured, answers)
     report = build(tmp_path / "report", text, image)
-    row = rows_of(report, "run-2-editions")[0]
-    assert row["condition"] == "closed, letter (images)"
-    assert float(row["difference, points"]) == pytest.approx(-0.25)
+    rows = {row["condition"]: row for row in rows_of(report, "run-2-editions")}
+    assert list(rows) == ["images, letter (image edition)", "closed, letter (image edition, text only)"]
+    assert {row["against"] for row in rows.values()} == {"closed, letter"}
+    assert float(rows["images, letter (image edition)"]["difference, points"]) == pytest.approx(0.15)
+    assert float(rows["closed, letter (image edition, text only)"]["difference, points"]) == pytest.approx(-0.25)
+    (within,) = rows_of(report, "run-2-images")
+    assert (within["condition"], within["against"]) == ("images, letter", "closed, letter")
+    assert float(within["difference, points"]) == pytest.approx(0.4)
+
+
+def test_questions_without_options_under_a_choice_protocol(asked: list[Question], tmp_path: Path) -> None:
+    mixed = [replace(asked[0], options=(), answer="Some words."), *asked[1:]]
+    answers = scored.choices(asked, "m", "closed", pattern(40, right=20))
+    failure = Failure(kind="input", message="the question has no options")
+    answers[0] = replace(answers[0], choice=None, text="", options=(), reading="", usage=None, failure=failure)
+    report = build(tmp_path / "report", scored.run(tmp_path / "run", mixed, answers))
+    (row,) = rows_of(report, "run-1-leaderboard")
+    assert (row["right"], row["unscored"], row["planned"]) == ("19", "1", "40")
+    (options,) = rows_of(report, "run-1-options")
+    assert [int(options[name]) for name in ("TP", "FN", "unscored")] == [19, 20, 1]
+
+
+def test_wilson_in_place_of_no_spread_is_named_wherever_it_stands(asked: list[Question], tmp_path: Path) -> None:
+    answers = []
+    for model in ("one", "two"):
+        answers += scored.choices(asked, model, "closed", pattern(40, right=0))
+        answers += scored.choices(asked, model, "oracle", pattern(40, right=20))
+    report = build(tmp_path / "report", scored.run(tmp_path / "run", asked, answers))
+    tree = parsed(report.file("report.html").read_text("utf-8"))
+    cards = [words(node) for node in tree.xpath("//*[contains(@class, 'card')]")]
+    assert any("closed, letter" in card and "95% Wilson interval" in card for card in cards)
+    assert any("oracle, letter" in card and "95% bootstrap interval" in card for card in cards)
+    named = "Wilson's interval stands instead: one · closed, letter, two · closed, letter."
+    assert report.file("report.md").read_text("utf-8").count(named) >= 4  # leaderboard, grid, cost and tokens
+    assert "(95% Wilson)" in report.file("charts/run-1-grid.svg").read_text("utf-8")
+
+
+def test_tied_systems_and_few_differing_questions(asked: list[Question], tmp_path: Path) -> None:
+    several = [replace(question, documents=(f"d{number // 4}",)) for number, question in enumerate(asked)]
+    answers = [
+        answer for model in ("one", "two") for answer in scored.choices(several, model, "closed", pattern(40, right=10))
+    ]
+    answers += scored.choices(several, "three", "closed", pattern(40, right=9))
+    report = build(tmp_path / "report", scored.run(tmp_path / "run", several, answers))
+    places = {row["model"]: row for row in rows_of(report, "run-1-leaderboard")}
+    assert [(row["place, 95%"], row["tied with"]) for row in places.values()] == [("1", "1"), ("1", "1"), ("3", "0")]
+    assert (places["one"]["place, 95% low"], places["one"]["place, 95% high"]) == ("1", "3")
+    assert "Tied systems share a place" in report.file("report.md").read_text("utf-8")
+    (same,) = [row for row in rows_of(report, "run-1-models") if {row["model"], row["against"]} == {"one", "two"}]
+    assert same["interval by"] == "Tango's score"
+    assert float(same["difference, points low"]) < 0 < float(same["difference, points high"])
+    assert float(same["p by clusters"]) == 1.0
+
+
+def test_bootstrap_samples_larger_than_the_benchmark_say_so(asked: list[Question], tmp_path: Path) -> None:
+    answers, judgments = scored.free(asked, "m", "closed", pattern(40, right=30))
+    more = [replace(each, aspect="rouge-l", label="", judge="rouge-l", score=0.8) for each in judgments]
+    made = scored.judged(tmp_path / "judged", asked, answers, [*judgments, *more])
+    report = build(tmp_path / "report", made)
+    text = report.file("report.md").read_text("utf-8")
+    assert "8 bootstrap samples of 500 questions, more than the 40 there are" in text
+    assert "mean of 8 × 500 (of 40)" in rows_of(report, "judgments-1-measured")[0]
+    small = build(tmp_path / "small", made, choices=Choices(draws=4, size=40))
+    assert "more than the" not in small.file("report.md").read_text("utf-8")
 
 
 def test_a_run_is_not_scored_twice_with_its_judgments(asked: list[Question], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -19,11 +20,12 @@ from hoofbeat.answering.protocols import (
     most_likely,
 )
 from hoofbeat.answering.reading import read_choice
+from hoofbeat.errors import ModelError
 from hoofbeat.models import ChatRequest, Image, Likelihood, Model, Outcome
 from hoofbeat.models.requests import likelihood_content, request_key
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Prompt, load_prompt
-from hoofbeat.records import Answer, Failure, OptionLikelihood, Passage, Question, Usage
+from hoofbeat.records import Answer, Failure, OptionLikelihood, Passage, Question
 
 __all__ = [
     "GREEDY",
@@ -48,6 +50,7 @@ _PROMPT_TOKENS = 400
 _FALLBACK_WINDOW = 8192
 _FENCE_CHARS = 60
 _HEADING_CHARS = 120  # no more of a heading is shown
+_NO_SUCH_PATH = re.compile(r"\bHTTP 40[45]\b")
 _CUT_OFF = "the output limit cut the answer off"
 
 
@@ -265,29 +268,58 @@ def _failed(model: Model, base: Answer, request: ChatRequest, failure: Failure) 
 
 
 class _Scales:
-    """Log-likelihoods of a model; who asks for one that is under way waits for it: protocols share their calls."""
+    """Log-likelihoods of a model; who asks for one that is under way waits for it: protocols share their calls.
+
+    An endpoint that answers chats and has no path for log-probabilities is found out once.
+    """
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self._under_way: dict[tuple[str, str], asyncio.Task[Likelihood | Failure]] = {}
+        self._lacking: Failure | None = None
 
-    async def weigh(self, context: str, continuation: str) -> Likelihood | Failure:
+    async def weigh(self, item: Planned, context: str, continuation: str) -> Likelihood | Failure:
         """The log-likelihood of a continuation."""
+        if self._lacking is not None:
+            return self._lacking
         asked = (context, continuation)
         if asked not in self._under_way:
-            task = asyncio.ensure_future(self.model.loglikelihood(context, continuation))
+            task = asyncio.ensure_future(self._ask(item, context, continuation))
             task.add_done_callback(lambda _: self._under_way.pop(asked))
             self._under_way[asked] = task
         return await self._under_way[asked]
 
+    async def _ask(self, item: Planned, context: str, continuation: str) -> Likelihood | Failure:
+        try:
+            return await self.model.loglikelihood(context, continuation)
+        except ModelError as err:
+            if not _NO_SUCH_PATH.search(err.what) or not await self._chats(item):
+                raise
+            self._lacking = Failure(kind="unsupported", message=err.what, attempts=0)
+            return msgspec.structs.replace(self._lacking, attempts=1)
+
+    async def _chats(self, item: Planned) -> bool:
+        """Whether the model is there after all: it answered before, or it answers one short chat now."""
+        if self.model.made + self.model.cached:
+            return True
+        plain = msgspec.structs.replace(item, protocol=FREE)
+        request = msgspec.structs.replace(request_for(plain), max_tokens=1)
+        try:
+            found = await self.model.chat(request)
+        except ModelError:
+            return False
+        return not isinstance(found, Failure) or found.kind in ("refusal", "truncated", "unreadable")
+
 
 async def _measured(scales: _Scales, item: Planned, base: Answer) -> Answer:
-    """An answer by option likelihood: every option is measured, or the answer fails."""
+    """An answer by option likelihood: every option is measured, or the answer fails.
+
+    Its usage stays empty: no endpoint says what a measurement took, and protocols share their calls.
+    """
     found: list[OptionLikelihood] = []
     calls: list[str] = []
-    tokens = 0
     for option, (context, continuation) in zip(item.options, likelihood_calls(item), strict=True):
-        result = await scales.weigh(context, continuation)
+        result = await scales.weigh(item, context, continuation)
         if isinstance(result, Failure):
             return msgspec.structs.replace(base, failure=result, calls=tuple(calls))
         if not math.isfinite(result.total):
@@ -297,7 +329,6 @@ async def _measured(scales: _Scales, item: Planned, base: Answer) -> Answer:
         found.append(OptionLikelihood(option=option, total=result.total, tokens=len(result.tokens), bytes=size))
         content = likelihood_content(context, continuation, exact=False)
         calls.append(request_key(scales.model.identity, "loglikelihood", content)[0])
-        tokens += (len(context) + len(continuation)) // 4
     choice, reading = most_likely(found, item.protocol)
     return msgspec.structs.replace(
         base,
@@ -306,5 +337,4 @@ async def _measured(scales: _Scales, item: Planned, base: Answer) -> Answer:
         reading=reading,
         likelihoods=tuple(found),
         calls=tuple(calls),
-        usage=Usage(tokens_in=tokens),
     )

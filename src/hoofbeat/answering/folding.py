@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from msgspec import Struct
 from rapidfuzz.distance import OSA
@@ -57,9 +58,12 @@ def _opens_sentence(text: str, position: int) -> bool:
     return (not before or before[-1] in ".!?:\n") and bool(re.match(r"A \w", text[position : position + 3]))
 
 
+@lru_cache(maxsize=50_000)
 def _fold(raw: str) -> str:
     if raw in _WRITTEN:
         return _WRITTEN[raw]
+    if raw.isascii():
+        return raw.lower().replace("ae", "e").replace("oe", "e")
     bare = "".join(sign for sign in unicodedata.normalize("NFKD", raw) if not unicodedata.combining(sign))
     return bare.casefold().replace("ae", "e").replace("oe", "e").replace("−", "-")
 

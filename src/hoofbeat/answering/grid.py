@@ -127,6 +127,7 @@ def plans(system: System, showing: Showing, window: int | None, asking: Asking) 
         beside = text + (lettered(options) if protocol == "letter" else max(options, key=len, default=""))
         kept, dropped = fit(shown.passages, beside, window, output)
         failure = option_trouble(question, protocol) or shown.failure or nothing_fits(shown.passages, kept, window)
+        warnings = shown.warnings if failure else (*shown.warnings, *showing.doubts(question, kept))
         for sample in range(system.samples):
             yield Planned(
                 question=question,
@@ -139,7 +140,7 @@ def plans(system: System, showing: Showing, window: int | None, asking: Asking) 
                 dropped=dropped,
                 images=shown.images,
                 instruction=asking.instruction,
-                warnings=shown.warnings,
+                warnings=warnings,
                 failure=failure,
             )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import cache, lru_cache
 from itertools import pairwise
 
 from msgspec import Struct
@@ -16,7 +17,7 @@ from msgspec import Struct
 from hoofbeat.answering.folding import Word, near, words_of
 from hoofbeat.answering.names import load_names, one_of
 
-__all__ = ["Named", "Options", "Text"]
+__all__ = ["Named", "Options", "Text", "options_named"]
 
 
 class Named(Struct, frozen=True, kw_only=True):
@@ -37,6 +38,7 @@ class Text:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.lowered = text.lower()
         self.words = words_of(text)
         self._starts = [word.start for word in self.words]
 
@@ -45,14 +47,18 @@ class Text:
         return bisect_left(self._starts, position)
 
 
+_WORDS = (
+    r"options?|choices?|answers?|letter|alternative|statement|antwort|buchstabe|réponse|lettre|opción|opcion|letra|"
+    r"alternativa|opção|选项|選項|項"
+)
 _LABEL = re.compile(
     r"""(?P<open>["'(\[{<]{0,4})\s?"""
-    r"(?:(?P<word>options?|choices?|answers?|letter|alternative|statement|antwort|buchstabe|réponse|lettre|"
-    r"opción|opcion|letra|alternativa|opção|选项|選項|項)\s*(?:choice\s+)?[:#]?\s*)?"
+    rf"(?:(?P<word>{_WORDS})\s*(?:choice\s+)?[:#]?\s*)?"
     r"""(?:(?:number|no\.|nr\.)\s*)?(?P<inner>["'(\[{<]{0,4})(?P<label>[A-Za-z]|\d{1,2})"""
     r"""(?![A-Za-z0-9_À-ɏ]|['’]\w|[-‐]\w|\.\d|,\d|%|/\d)(?P<close>["')\]}>]{0,4})""",
     re.IGNORECASE,
 )
+_MARKED = re.compile(rf"""["'(\[{{<]|\b(?:{_WORDS})|选项|選項|項""", re.IGNORECASE)
 _NAMES = load_names()
 _SPECIES = re.compile(rf"\.?\s(?:{one_of(_NAMES.species)})\b")
 _NAME_AFTER = re.compile(rf"[ -](?:{one_of(_NAMES.names_after)})\b", re.IGNORECASE)
@@ -60,8 +66,16 @@ _NAME_BEFORE = re.compile(rf"(?:{one_of(_NAMES.names_before)})[ -]$", re.IGNOREC
 _AFTER_LETTER_A = re.compile(
     r"\s*(?:$|[\n.,;:!?)\]}*=\-–—(|/&\u3000-\u9fff\uac00-\ud7af]|" rf"(?:{one_of(_NAMES.after_letter_a)})\b)"
 )
+_HEDGE = (
+    r"(?:(?:(?:al)?though|but|maybe|perhaps|possibly|also|even|else|either|less likely|equally|indeed|then|"
+    r"just as well|likely|probably|the answer|it|this|"
+    r"(?:might|may|could|can|would)(?: also| even| well| equally)? be)\s+)"
+)
 _JOINED = re.compile(
-    r"[)\]\"'*]*\s*(?:,?\s*(?:and/or|and|or|und|oder|et|ou|y|o|e|&|和|或|及)\s|[,/&+、]|/)\s*(?:also\s+|either\s+)?",
+    r"[)\]\"'*]*\s*(?:"
+    rf"(?:[,.…;]*\s*|\s*\()(?:and/or|and|or|und|oder|et|ou|y|o|e|&|和|或|及),?\s+{_HEDGE}{{0,3}}"
+    rf"|[,;]\s*(?:(?:maybe|perhaps|possibly)\s+|(?:(?:but|though|although)\s+)?(?:it|this)\s+(?:might|may|could)\s+(?:\w+\s+)?be\s+)"
+    r"|[,/&+、]|/)\s*(?:also\s+|either\s+)?",
     re.IGNORECASE,
 )
 _SINGULAR_AFTER = re.compile(r"\s*(?:is|was|does|can|could|would|may|has|seems|ist|est|es)\b", re.IGNORECASE)
@@ -73,6 +87,7 @@ _ORDINAL = re.compile(
     rf"[\s\"'(]{{0,4}}(?:the\s+)?(?P<word>{'|'.join(_ORDINALS)})\s+(?:option|choice|answer|alternative|one)\b",
     re.IGNORECASE,
 )
+_CALLED = ("option", "choice", "letter", "alternative")  # what follows these is a letter, be it one that is a word
 _LOOSE_GAP = 3  # so many words may stand before an option's text after a cue: "an acute, severe …"
 
 
@@ -92,11 +107,14 @@ class Options:
             (form, index) for form, index in self.forms if whole.get(form, index) == index or self._same(form, index)
         ]
         self.forms.sort(key=lambda pair: (-len(pair[0]), pair[1]))
+        self._by_first: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+        for words, index in self.forms:
+            self._by_first.setdefault(words[0], []).append((words, index))
         self.longest = max((len(form) for form, _ in self.forms), default=0) + 1
         first = [words_of(text, keep_articles=True) for text in self.texts]
-        self.counted = not any(words and words[0].folded.lstrip("-")[:1].isdigit() for words in first)
+        self.counted = not any(said and said[0].folded.lstrip("-")[:1].isdigit() for said in first)
         self.letters = {
-            words[0].folded.upper(): i for i, words in enumerate(first) if len(words) == 1 and len(words[0].folded) == 1
+            said[0].folded.upper(): i for i, said in enumerate(first) if len(said) == 1 and len(said[0].folded) == 1
         }
 
     def _same(self, form: tuple[str, ...], index: int) -> bool:
@@ -136,7 +154,8 @@ class Options:
         if match is None:
             return None
         label = match["label"]
-        bracketed = bool(match["close"] or (match["word"] and label not in "AI"))
+        called = (match["word"] or "").lower()
+        bracketed = bool(match["close"] or (called and label not in ("AI" if called not in _CALLED else "I")))
         index = int(label) - 1 if label.isdigit() else ord(label.upper()) - ord("A")
         if label.isdigit() and not (self.counted and index >= 0):
             return None
@@ -204,7 +223,8 @@ class Options:
         return self._cut_or_slip(text, first)
 
     def _exact(self, text: Text, first: int) -> Named | None:
-        best = [(form, index) for form, index in self.forms if _same_words(text.words, first, form)]
+        forms = self._by_first.get(text.words[first].folded, ())
+        best = [(form, index) for form, index in forms if _same_words(text.words, first, form)]
         if not best:
             return None
         longest = len(best[0][0])
@@ -239,7 +259,15 @@ class Options:
             if named and named.end - named.start > 3:
                 found.append(named)
                 reach = named.end
-        for match in _LABEL.finditer(text.text):
+        reach = 0
+        for mark in _MARKED.finditer(text.text):
+            start = mark.start()
+            if start > reach and text.text[start - 1].isspace():
+                start -= 1
+            match = _LABEL.match(text.text, start) if start >= reach else None
+            if match is None:
+                continue
+            reach = match.end()
             if match["label"].isdigit() or not (
                 match["word"] or ((match["open"] or match["inner"]) and match["close"])
             ):
@@ -255,9 +283,20 @@ def _forms(text: str) -> list[str]:
     forms = [text, bare, _PARENTHESIS.sub("", bare)]
     plain = " ".join(word.folded for word in words_of(bare))
     for family in (_NAMES.none_of, _NAMES.all_of):
-        if plain in {" ".join(word.folded for word in words_of(form)) for form in family}:
+        if plain in _plain(family):
             forms += family
     return forms
+
+
+@cache
+def _plain(family: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(" ".join(word.folded for word in words_of(form)) for form in family)
+
+
+@lru_cache(maxsize=2048)
+def options_named(texts: tuple[str, ...]) -> Options:
+    """The options of a question, made once for all answers to it."""
+    return Options(texts)
 
 
 def _same_words(words: list[Word], first: int, form: tuple[str, ...]) -> bool:

@@ -79,6 +79,7 @@ class Item:
         self.question = known or Question(id=name, text="")
         self._golds: dict[tuple[object, tuple[tuple[str, str], ...]], Row] = {}
         self._letters: set[str] = set()
+        self.lettered = False
         if known is not None:
             self.text = known.text
             self.options = dict(zip(ascii_uppercase, known.options, strict=False))
@@ -96,15 +97,18 @@ class Item:
             raise bad(row, f"the question {self.name!r} has other options elsewhere", _IDS)
         if gold is not None and self.known is None:
             self._golds.setdefault((_hashable(row, gold), tuple(shown.items())), row)
-        self._letters |= {value.strip().upper() for value in (gold, predicted) if isinstance(value, str)}
+        if isinstance(predicted, str) and predicted.strip():
+            self._letters.add(_letter(predicted))
 
     def settle(self, count_from: int | None) -> None:
-        """Make the question. Where no row has its options, the letters that occur stand for them."""
+        """Make the question. Where no row has its options and its gold answer is a letter, letters are compared.
+
+        Its options stay unknown then: how many there were can't be told from the letters that occur.
+        """
         if self.known is not None:
             return
-        if not self.options and self._letters and all(len(x) == 1 and x in ascii_uppercase for x in self._letters):
-            last = max(1, *(ascii_uppercase.index(letter) for letter in self._letters))
-            self.options = {letter: letter for letter in ascii_uppercase[: last + 1]}
+        golds = {_letter(gold) if isinstance(gold, str) else "" for gold, _ in self._golds}
+        self.lettered = not self.options and "" not in (golds or self._letters or {""})
         answer = ""
         for (gold, shown), row in self._golds.items():
             found = self._gold(gold, dict(shown), count_from, row)
@@ -116,6 +120,8 @@ class Item:
         self.question = Question(id=self.name, text=self.text, answer=answer, options=options, facets=facets)
 
     def _gold(self, value: object, shown: Lettered, count_from: int | None, row: Row) -> str:
+        if self.lettered:
+            return _letter(str(value))
         if not self.options:
             return str(value)
         found = self.chosen(value, shown, count_from)
@@ -129,8 +135,8 @@ class Item:
         return {key: own[_folded(text)] for key, text in row_options.items()} if row_options else self.options
 
     def chosen(self, value: object, row_options: Lettered, count_from: int | None) -> Reading:
-        """The option that a predicted (or gold) value stands for."""
-        shown = self.shown(row_options)
+        """The option that a predicted (or gold) value stands for; its letter where the options are not known."""
+        shown = {letter: letter for letter in ascii_uppercase} if self.lettered else self.shown(row_options)
         texts = list(shown.values())
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
@@ -148,6 +154,13 @@ class Item:
         if dressed and dressed[1].isdigit() and dressed[1] not in texts:
             return _numbered(int(dressed[1]), texts, count_from)
         return read_choice(said, texts)
+
+
+def _letter(value: str) -> str:
+    """The letter that a value is, be it in brackets or with a full stop; empty where it is none."""
+    dressed = _DRESSED.match(value)
+    letter = dressed[1].upper() if dressed else ""
+    return letter if len(letter) == 1 and letter in ascii_uppercase else ""
 
 
 def _numbered(number: int, texts: list[str], count_from: int | None) -> Reading:

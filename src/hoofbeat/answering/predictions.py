@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from string import ascii_uppercase
 
 from msgspec import Struct, field, structs
 
@@ -78,11 +79,11 @@ class _Importing:
                 fix="name it: --predicted FIELD (a letter or an option), or --text FIELD (a model's whole output)",
             )
         self.items = self._gather()
-        self.protocol = "letter" if any(item.options for item in self.items.values()) else ""
+        self.protocol = "letter" if any(item.options or item.lettered for item in self.items.values()) else ""
         self.outcomes: Counter[str | None] = Counter()
         self.systems: dict[tuple[str, str], Counter[str]] = {}
         self.costs: dict[str, Cost] = {}
-        self.samples = 1
+        self.samples: dict[tuple[str, str], set[int]] = {}
 
     def _gather(self) -> dict[str, Item]:
         """The questions of the file, or of the benchmark."""
@@ -132,15 +133,25 @@ class _Importing:
                 yield answer
         if self.wanted.benchmark is None:
             return
-        for model, condition in list(self.systems):
+        for answer in self._missing(seen):
+            self._count(answer)
+            yield answer
+
+    def _missing(self, seen: set[tuple[str, str, str, int]]) -> Iterator[Answer]:
+        """The answers that are due and not there: every sample that a system has of any question, of every question."""
+        failure = Failure(kind="input", message=_MISSING, attempts=0)
+        for (model, condition), samples in list(self.samples.items()):
             for name in self.items:
-                if (name, model, condition, 0) not in seen:
-                    failure = Failure(kind="input", message=_MISSING, attempts=0)
-                    answer = Answer(
-                        question=name, model=model, condition=condition, protocol=self.protocol, failure=failure
-                    )
-                    self._count(answer)
-                    yield answer
+                for sample in sorted(samples):
+                    if (name, model, condition, sample) not in seen:
+                        yield Answer(
+                            question=name,
+                            model=model,
+                            condition=condition,
+                            sample=sample,
+                            protocol=self.protocol,
+                            failure=failure,
+                        )
 
     def _answer(self, row: Row) -> Answer:
         name, _ = self._question(row)
@@ -164,7 +175,7 @@ class _Importing:
         if value is not None and value != "":
             found = item.chosen(value, shown, self.wanted.count_from)
         elif self.fields.text and row.values.get(self.fields.text) is not None:
-            found = read_choice(row.text(self.fields.text), options)
+            found = read_choice(row.text(self.fields.text), tuple(ascii_uppercase) if item.lettered else options)
         else:
             found = Reading(None, "none", "nothing is predicted")
         return structs.replace(base, options=options, choice=found.choice, reading=found.words)
@@ -179,7 +190,7 @@ class _Importing:
         unread = self.protocol and answer.choice is None and answer.failure is None
         tally["missing" if answer.failure else answer.reading.partition(":")[0] if unread else "read"] += 1
         self.outcomes[answer.failure.kind if answer.failure else None] += 1
-        self.samples = max(self.samples, answer.sample + 1)
+        self.samples.setdefault((answer.model, answer.condition), set()).add(answer.sample)
         if answer.usage is not None:
             used = Cost(calls=1, tokens_in=answer.usage.tokens_in, tokens_out=answer.usage.tokens_out)
             self.costs[answer.model] = self.costs.get(answer.model, Cost()) + used
@@ -198,7 +209,7 @@ class _Importing:
                 "models": models,
                 "conditions": list(dict.fromkeys(condition for _, condition in self.systems)),
                 "protocols": [self.protocol or "free"],
-                "samples": self.samples,
+                "samples": max(map(len, self.samples.values())),
                 "fields": {role: name for role, name in structs.asdict(self.fields).items() if name},
                 **({} if self.wanted.count_from is None else {"count from": self.wanted.count_from}),
             },

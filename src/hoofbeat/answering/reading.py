@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from hoofbeat.answering.doubts import doubts, weighed
 from hoofbeat.answering.markup import plain_words
-from hoofbeat.answering.naming import Named, Options, Text
+from hoofbeat.answering.naming import Named, Options, Text, options_named
 from hoofbeat.answering.statements import READERS, Claim, in_bold, mentioned
 from hoofbeat.answering.wording import load_wording
 from hoofbeat.models.reasoning import part_reasoning
@@ -48,12 +49,16 @@ def read_choice(text: str, options: Sequence[str]) -> Reading:
     parted = part_reasoning(text)
     if not parted.text.strip():
         return _unread("none", "the output ends inside its reasoning" if parted.reasoning else "nothing is written")
-    names = Options(options)
+    names = options_named(tuple(options))
     raw = parted.text[-_LONGEST:]
     output = Text(plain_words(raw))
     claims = sorted((claim for reader in READERS for claim in reader(output, names)), key=lambda claim: claim.at)
+    doubted = doubts(output, claims)
+    sound = [claim for claim, doubt in zip(claims, doubted, strict=True) if doubt is None]
+    if sound:
+        return _settle(output.text, sound, names)
     if claims:
-        return _settle(output.text, claims, names)
+        return _unread(*max(doubt for doubt in doubted if doubt))
     if is_refusal(parted.text):
         return _unread("none", "the answer is withheld")
     if _SAYS.none_fits.search(output.text):
@@ -63,6 +68,8 @@ def read_choice(text: str, options: Sequence[str]) -> Reading:
             return _unread("ambiguous", "several options are named and none is chosen")
         if found:
             return Reading(names.texts[found.pop()], how)
+    if len(weighed(output, names)) > 1:
+        return _unread("ambiguous", "several options are named and none is chosen")
     return _unread("none", "no option is named")
 
 
@@ -87,6 +94,8 @@ def _settle(text: str, claims: list[Claim], names: Options) -> Reading:
             return _unread("ambiguous", "its statements name different options")
     if last.named.clash or _second_thought(text, last.named):
         return _unread("ambiguous", "what stands beside the option is another option")
+    if _SAYS.unsure.search(text, max(claim.named.end for claim in real)):
+        return _unread("ambiguous", "the choice is taken back")
     if not last.named.options:
         return _unread("none", "the letter is none of the options'")
     if len(last.named.options) > 1:

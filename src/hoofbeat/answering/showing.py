@@ -56,7 +56,10 @@ class Library:
 
 
 class Shown(Struct, frozen=True, kw_only=True):
-    """What one question is shown with: its text as asked, passages before they are fitted, images, or why nothing."""
+    """What one question is shown with: its text as asked, passages before they are fitted, images, or why nothing.
+
+    What is doubtful about passages is said of those that are kept (`Showing.doubts`).
+    """
 
     text: str | None = None
     passages: tuple[Passage, ...] = ()
@@ -122,7 +125,12 @@ class Showing:
             passages = self._whole(names)
         else:
             passages = tuple(self.library.indexes.passage(name) for name in names)
-        return Shown(passages=passages, warnings=source_warnings(question, passages, self.library.document))
+        return Shown(passages=passages)
+
+    def doubts(self, question: Question, kept: Sequence[Passage]) -> tuple[str, ...]:
+        """What is doubtful about the passages that a question is really shown with, once they are fitted."""
+        retrieved = self.condition.kind == "retrieved"
+        return source_warnings(question, kept, self.library.document) if retrieved else ()
 
     def _whole(self, names: Sequence[str]) -> tuple[Passage, ...]:
         documents = [self.library.document(name) for name in names]

@@ -58,8 +58,9 @@ _ASKED = re.compile(r"[)\]\"'.]*\?")
 def _after_cues(output: Text, names: Options) -> list[Claim]:
     """ "The answer is …", in several languages."""
     claims: dict[int, Claim] = {}
-    for weight, cue in _SAYS.before:
-        for match in cue.finditer(output.text):
+    for cues in _SAYS.before:
+        weight = cues.weight
+        for match in cues.find(output.text, output.lowered):
             start = _lead(output.text, match.end())
             named = names.at(output, match.end()) or names.at(output, start, loose=True)
             if named is None or (weight == 1 and not named.options):
@@ -90,17 +91,26 @@ def _begins_list(output: Text, names: Options, named: Named) -> bool:
 _BARE = re.compile(r"(?<![\w'-])[A-Z](?=\s+(?:is|it is|would|remains|must|best|seems|looks|sounds|appears)\b)")
 
 
+_JOINED_BEFORE = re.compile(r"(?<![\w'-])[A-Z][)\]]?\s*(?:or|and/or|and|/)\s*$")
+
+
+def _first_joined(text: str, position: int) -> int:
+    """Where the letters begin that are joined to the one here: "Either B or C would be …"."""
+    before = _JOINED_BEFORE.search(text, max(0, position - 12), position)
+    return before.start() if before else position
+
+
 def _before_verdicts(output: Text, names: Options) -> list[Claim]:
     """ "B is the correct answer"; "Pericarditis is the most likely diagnosis"."""
     claims = []
-    bare = (names.at(output, match.start()) for match in _BARE.finditer(output.text))
+    bare = (names.at(output, _first_joined(output.text, match.start())) for match in _BARE.finditer(output.text))
     for named in [*names.mentions(output), *(each for each in bare if each)]:
-        before = output.text[max(0, named.start - 120) : named.start]
-        if _SAYS.denied_before.search(before[-40:]) or _SAYS.hypothetical.search(before):
-            continue
         rest = output.text[named.end : named.end + 160]
         weight = next((weight for weight, cue in _SAYS.after if cue.match(rest)), 0)
-        if weight and not re.search(r"\bnot\b", rest[:30]):
+        if not weight or re.search(r"\bnot\b", rest[:30]):
+            continue
+        before = output.text[max(0, named.start - 120) : named.start]
+        if not (_SAYS.denied_before.search(before[-40:]) or _SAYS.hypothetical.search(before)):
             claims.append(Claim(at=named.start, weight=weight, named=named, how="closing-statement"))
     return claims
 
@@ -200,6 +210,8 @@ def _opening(output: Text, names: Options) -> list[Claim]:
 def _letters_beside(rest: str, named: Named, count: int) -> Iterator[int]:
     """Other letters that the beginning's first line names as well: "A (80%), B (20%)"."""
     line = rest.split("\n", 1)[0] if named.by != "text" else ""
+    revised = _SAYS.revised.search(line)
+    line = line[: revised.start()] if revised else line
     for match in re.finditer(r"(?<![\w'.-])[A-Z](?=\s*(?:[(,;.)%]|$))", line):
         place = ord(match.group()) - ord("A")
         if place < count and place not in named.options and not _SAYS.denied_before.search(line[: match.start()]):
@@ -215,6 +227,9 @@ def in_bold(raw: str, names: Options) -> set[int]:
     for match in re.finditer(r"(?:\*\*|__)([^*\n]{1,300})(?:\*\*|__)", raw):
         inner = Text(plain_words(match.group(1)))
         named = names.at(inner, _lead(inner.text, 0))
+        after = raw[match.end() : match.end() + 120]
+        if any(cue.match(after) for cue in (_SAYS.denied_after, _SAYS.decoy, _SAYS.conditional, _SAYS.withdrawn)):
+            continue
         if named and not re.search(r"\w", inner.text[named.end :]):
             found.update(named.options)
     return found
@@ -239,7 +254,12 @@ def mentioned(output: Text, names: Options) -> set[int]:
         opening = max(text.rfind(mark, 0, named.start) for mark in (". ", "\n", "; ", "? ", "! ")) + 1
         before, after = text[opening : named.start], text[named.end : named.end + 120]
         sentence = before + re.split(r"[.;:,\n]", after, maxsplit=1)[0]
-        if _SAYS.denied_before.search(before[-40:]) or _SAYS.denied_after.match(after):
+        if _SAYS.denied_before.search(before[-40:]) or _SAYS.denied_after.match(after) or _SAYS.decoy.match(after):
+            continue
+        if _SAYS.hypothetical.search(before) or _SAYS.withdrawn.match(after):
+            unclear.update(named.options)
+            continue
+        if _SAYS.reported.search(before) or _SAYS.conditional.match(after):
             continue
         if _SAYS.passing.search(sentence) or (_SENTENCES.search(text) and _SAYS.passing.search(text)):
             continue

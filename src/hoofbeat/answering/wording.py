@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
 from msgspec import Struct, convert, field
 
-__all__ = ["Wording", "load_wording"]
+__all__ = ["Cues", "Wording", "load_wording"]
 
 _NAME = re.compile(r"<([a-z_]+)>")
+_NEEDS = re.compile(r"\{([^{}]+)\}")
 
 
 class _List(Struct, frozen=True):
@@ -43,12 +45,43 @@ class _File(Struct, frozen=True, forbid_unknown_fields=True):
     none_fits: _List
     next_question: _List
     unfinished: _List
+    reported: _List
+    decoy: _List
+    conditional: _List
+    withdrawn: _List
+    weighed: _List
+    unsure: _List
+
+
+class Cues(Struct, frozen=True):
+    """The entries of a list one by one, each with what must stand in a text for it to be worth looking for."""
+
+    weight: int
+    entries: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]
+
+    def find(self, text: str, lowered: str) -> Iterator[re.Match[str]]:
+        """Every match, as one pattern of all entries would find them: the first from the left, none in another."""
+        position, waiting = 0, []
+        for needs, pattern in self.entries:
+            if not needs or any(map(lowered.__contains__, needs)):
+                waiting.append((pattern, pattern.search(text)))
+        while True:
+            waiting = [
+                (pattern, match if match.start() >= position else pattern.search(text, position))
+                for pattern, match in waiting
+                if match
+            ]
+            match = min((match for _, match in waiting if match), key=lambda match: match.start(), default=None)
+            if match is None:
+                return
+            yield match
+            position = max(match.end(), match.start() + 1)
 
 
 class Wording(Struct, frozen=True, kw_only=True):
     """Every list of the file as one pattern; what stands before and after an option comes with its weight."""
 
-    before: tuple[tuple[int, re.Pattern[str]], ...]
+    before: tuple[Cues, ...]
     after: tuple[tuple[int, re.Pattern[str]], ...]
     lead: re.Pattern[str]
     verdict_yes: re.Pattern[str]
@@ -62,6 +95,12 @@ class Wording(Struct, frozen=True, kw_only=True):
     none_fits: re.Pattern[str]
     next_question: re.Pattern[str]
     unfinished: re.Pattern[str]
+    reported: re.Pattern[str]
+    decoy: re.Pattern[str]
+    conditional: re.Pattern[str]
+    withdrawn: re.Pattern[str]
+    weighed: re.Pattern[str]
+    unsure: re.Pattern[str]
     source: str = field(default="data/wording.toml")
 
 
@@ -71,13 +110,25 @@ def load_wording() -> Wording:
     raw = (files("hoofbeat.answering") / "data" / "wording.toml").read_text(encoding="utf-8")
     file = convert(tomllib.loads(raw), _File)
 
-    def pattern(entry: _List, *, repeated: bool = False) -> re.Pattern[str]:
+    def filled(entry: _List, words: str) -> str:
         own = {name: getattr(entry, name) for name in ("until", "gap", "may", "much", "bad", "rest")}
-        joined = "|".join(f"(?:{_filled(words, {**file.fragments, **own})})" for words in entry.words)
+        return _filled(words, {**file.fragments, **own})
+
+    def cues(entry: _List) -> Cues:
+        entries = []
+        for words in entry.words:
+            needs = _NEEDS.match(words)
+            wanted = words[needs.end() :] if needs else words
+            found = re.compile(filled(entry, wanted), re.IGNORECASE)
+            entries.append((tuple(needs[1].split("|")) if needs else (), found))
+        return Cues(entry.weight, tuple(entries))
+
+    def pattern(entry: _List, *, repeated: bool = False) -> re.Pattern[str]:
+        joined = "|".join(f"(?:{filled(entry, words)})" for words in entry.words)
         return re.compile(f"(?:{joined}){{0,20}}" if repeated else joined, re.IGNORECASE)
 
     return Wording(
-        before=tuple((entry.weight, pattern(entry)) for entry in file.before),
+        before=tuple(map(cues, file.before)),
         after=tuple((entry.weight, pattern(entry)) for entry in file.after),
         lead=pattern(file.lead, repeated=True),
         verdict_yes=pattern(file.verdict_yes),
@@ -91,6 +142,12 @@ def load_wording() -> Wording:
         none_fits=pattern(file.none_fits),
         next_question=pattern(file.next_question),
         unfinished=pattern(file.unfinished),
+        reported=pattern(file.reported),
+        decoy=pattern(file.decoy),
+        conditional=pattern(file.conditional),
+        withdrawn=pattern(file.withdrawn),
+        weighed=pattern(file.weighed),
+        unsure=pattern(file.unsure),
     )
 
 

@@ -209,8 +209,7 @@ class _Answering:
             )
         artefact = open_artefact(output, "run")
         spent = _show_spent(self._screen, grid)
-        first = self._asked.systems[0].answerer.spec
-        self._screen.finish(artefact, next_step=("hoofbeat", "judge", output, "--model", first), models=spent)
+        self._screen.finish(artefact, next_step=_next_step(self._asked.systems, output), models=spent)
 
     def _showings(self) -> dict[tuple[str, str], Showing]:
         """Every condition made ready; a line that asks a model is searched once for each model, another once."""
@@ -258,12 +257,17 @@ class _Answering:
             "conditions": list(dict.fromkeys(system.condition.name for system in systems)),
             "protocols": list(dict.fromkeys(system.protocol or "free" for system in systems)),
             "instruction": self._asked.asking.instruction,
+            "sampling": {
+                system.answerer.written: {"samples": system.answerer.samples}
+                | msgspec.structs.asdict(system.answerer.sampling)
+                for system in systems
+            },
             **({"retrievers": self._retrievers} if self._retrievers else {}),
             **({"tokens": TOKENS} if any(system.condition.kind == "first" for system in systems) else {}),
         }
 
     def _seeds(self) -> dict[str, int]:
-        """The seeds that mattered: of sampling, each model's where they differ, and of the options' order."""
+        """The seeds that mattered: of sampling, each model's where there are several, and of the options' order."""
         systems = self._asked.systems
         drawn = {
             system.answerer.written: system.answerer.sampling.seed
@@ -271,10 +275,17 @@ class _Answering:
             if system.answerer.sampling.temperature
         }
         seeds = {f"sampling: {name}": seed for name, seed in drawn.items()}
-        if len(set(drawn.values())) == 1:
+        if drawn and len(self._models) == 1:
             seeds = {"sampling": next(iter(drawn.values()))}
         lettered = any(system.protocol == "letter" for system in systems)
         return seeds | ({"options": self._asked.asking.option_seed} if lettered else {})
+
+
+def _next_step(systems: Iterable[System], output: Path) -> tuple[str | Path, ...]:
+    """What to do with the run: free text needs a judge, another model than those that answered; choices need none."""
+    if any(not system.protocol for system in systems):
+        return ("hoofbeat", "judge", output, "--model", "JUDGE")
+    return ("hoofbeat", "report", output)
 
 
 def _line_models(session: Session, own: str) -> Models:

@@ -42,7 +42,7 @@ def _show(screen: Screen, compared: AnswersCompared) -> None:
         flips = flips_of(compared, pair)
         rows.append(
             [
-                compared.title(pair) + (" [!]" if pair.against else ""),
+                compared.title(pair) + (" [!]" if pair.marks else ""),
                 f"{row.paired.n}",
                 f"{written(row.paired.difference, 'points')} [{written(span.low, 'points')}, "
                 f"{written(span.high, 'points')}]",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import msgspec
 from msgspec import Struct
 
 from hoofbeat.cli.console import Screen
@@ -25,8 +27,12 @@ from hoofbeat.judging import (
     AnswerFolder,
     Job,
     Judging,
+    LabelFile,
     Probe,
+    SheetDesign,
     choose_aspects,
+    design_of,
+    design_path,
     flips,
     human_judgments,
     judge_folder,
@@ -34,6 +40,7 @@ from hoofbeat.judging import (
     read_labels,
     write_sheet,
 )
+from hoofbeat.judging.designs import ENOUGH
 from hoofbeat.judging.folder import KIND
 from hoofbeat.judging.humans import HUMAN_ASPECTS
 from hoofbeat.models import Model, load_encoder
@@ -110,7 +117,7 @@ def command(answers: Path, sample: int | None, output: Path | None, calling: Cal
     target = output or Path("judged")
     check_target(target.resolve(), KIND)
     aspects = _aspects(folder, wanted)
-    humans, files = _humans(screen, folder, wanted)
+    people = _humans(screen, folder, wanted)
     asking = bool(wanted.probes) or any(name in MODEL_ASPECTS for name in aspects)
     with calling.open(screen) as session:
         judges = _judges(session, calling.model_specs) if asking else ()
@@ -123,14 +130,15 @@ def command(answers: Path, sample: int | None, output: Path | None, calling: Cal
             probes=wanted.probes,
             probe_size=wanted.probe_size,
             seed=wanted.seed,
-            humans=humans,
+            humans=people.judgments,
+            files=people.files,
         )
         _say_what(screen, folder, job)
         if calling.only_estimate:
             screen.estimate(Judging(folder, job).estimate())
             return
         artefact = judge_folder(
-            folder, job, target, inputs=files, command=command_words(), summarise=probe_figures, progress=screen
+            folder, job, target, inputs=people.inputs, command=command_words(), summarise=probe_figures, progress=screen
         )
         screen.calls(*judges)
         _show(screen, artefact)
@@ -162,19 +170,40 @@ def _judges(session: Session, specs: Sequence[str]) -> tuple[Model, ...]:
     return tuple(judges)
 
 
-def _humans(screen: Screen, folder: AnswerFolder, wanted: _Wanted) -> tuple[tuple[Judgment, ...], list[InputRef]]:
+class _People(Struct, frozen=True, kw_only=True):
+    """What people said: their labels as judgments, the files these came from, and those that were read for it."""
+
+    judgments: tuple[Judgment, ...] = ()
+    files: tuple[LabelFile, ...] = ()
+    inputs: tuple[InputRef, ...] = ()
+
+
+def _humans(screen: Screen, folder: AnswerFolder, wanted: _Wanted) -> _People:
     if not wanted.humans:
-        return (), []
-    files = {}
+        return _People()
+    found, files = {}, []
+    read: dict[Path, str] = {}
     for path in wanted.humans:
         labels, empty = read_labels(path, annotator=wanted.annotator)
-        files[path] = labels
+        found[path] = labels
+        read[path] = "labels"
         if empty:
             screen.say(f"note: {empty} lines of {path.name} have no label yet and are left out")
-    made = human_judgments(folder, files, wanted.aspect)
+        drawn = design_of(path, (label.item for label in labels))
+        if drawn is None:
+            screen.say(
+                f"note: how the answers of {path.name} were chosen is not known (no design lies beside it); scores "
+                "corrected by them are right only if they were drawn at random"
+            )
+        else:
+            read.setdefault(drawn[0].resolve(), "design")
+        design = drawn[1] if drawn else None
+        files.append(LabelFile(file=path.name, aspect=wanted.aspect, labels=len(labels), design=design))
+    made = human_judgments(folder, found, wanted.aspect)
     people = sorted({each.judge for each in made})
     screen.say(f"{len(made)} labels of {wanted.aspect} by {', '.join(people)}")
-    return tuple(made), [InputRef(name=path.name, sha256=file_sha256(path), kind="labels") for path in files]
+    inputs = [InputRef(name=path.name, sha256=file_sha256(path), kind=kind) for path, kind in read.items()]
+    return _People(judgments=tuple(made), files=tuple(files), inputs=tuple(inputs))
 
 
 def _say_what(screen: Screen, folder: AnswerFolder, job: Job) -> None:
@@ -189,25 +218,42 @@ def _say_what(screen: Screen, folder: AnswerFolder, job: Job) -> None:
 
 def _write_sheet(screen: Screen, folder: AnswerFolder, wanted: _Wanted, count: int, path: Path) -> None:
     check_file(path, ".csv")
-    if path.exists():
-        raise OutputError(
-            "a file stands there, and it may hold labels", where=str(path), fix="name another file with -o"
-        )
+    for each in (path, design_path(path)):
+        if each.exists():
+            raise OutputError(
+                "a file stands there, and it may belong to labels", where=str(each), fix="name another file with -o"
+            )
     if len(wanted.by) > 1:
         raise UsageError("a sheet asks for one aspect", fix="give --by once")
     aspect = wanted.by[0] if wanted.by else wanted.aspect
-    sheet = write_sheet(folder, aspect, count, path, seed=wanted.seed)
+    design = write_sheet(folder, aspect, count, path, seed=wanted.seed)
+    warnings = _thin(design)
     if screen.as_json:
-        strata = [
-            {"model": model, "condition": condition, "judged": label, "answers": size, "drawn": drawn}
-            for (model, condition, label), (size, drawn) in sheet.strata.items()
-        ]
-        screen.emit({"sheet": str(path), "rows": sheet.rows, "seed": wanted.seed, "strata": strata})
+        told = {"sheet": str(path), "design": str(design_path(path)), "rows": design.drawn, "seed": design.seed}
+        strata = [msgspec.to_builtins(each) for each in design.strata]
+        screen.emit({**told, "inclusion": design.inclusion, "strata": strata, "warnings": warnings})
         return
-    rows = [[" / ".join(name), str(size), str(drawn)] for name, (size, drawn) in sheet.strata.items()]
+    rows = [
+        [f"{each.model} / {each.condition} / {each.judged}", str(each.answers), str(each.drawn)]
+        for each in design.strata
+    ]
     screen.table(("model / condition / judged", "answers", "drawn"), rows)
-    click.echo(f"sheet: {path} ({sheet.rows} answers to label)")
+    for warning in warnings:
+        screen.say(f"note: {warning}")
+    click.echo(f"sheet: {path} ({design.drawn} answers to label); how they were drawn: {design_path(path).name}")
     screen.say(f"next: fill in label and annotator, then hoofbeat judge {folder.artefact.path} --human {path}")
+
+
+def _thin(design: SheetDesign) -> list[str]:
+    """What to say of systems that get too few labels to be corrected one by one."""
+    if not design.thin:
+        return []
+    smallest = min(answers for answers, _ in design.systems.values())
+    enough = min(design.answers, math.ceil(ENOUGH * design.answers / smallest))
+    return [
+        f"{len(design.thin)} of {len(design.systems)} systems get fewer than {ENOUGH} answers, which says little of "
+        f"their corrected scores; a sheet of {enough} has {ENOUGH} of each"
+    ]
 
 
 def probe_figures(probes: Sequence[Probe]) -> list[dict[str, object]]:
@@ -247,6 +293,10 @@ def _show(screen: Screen, artefact: Artefact) -> None:
             for aspect, counts in labels.items()
         ]
         screen.table(("aspect", "judgments"), rows)
+    short = artefact.manifest.metrics.get("missing_votes")
+    for aspect, counts in short.items() if isinstance(short, dict) else ():
+        told = ", ".join(f"{times} on {voted}" for voted, times in counts.items())
+        screen.say(f"note: judges failed on {sum(counts.values())} judgments of {aspect}; these rest on votes: {told}")
     probes = artefact.manifest.metrics.get("probes")
     if isinstance(probes, list):
         screen.title("Does the verdict hang on what should not matter?")

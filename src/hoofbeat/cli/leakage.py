@@ -164,7 +164,8 @@ class _Asked(Struct, frozen=True, kw_only=True):
 
 
 def _check_cutoffs(given: Mapping[str, Cutoff], known: Sequence[str]) -> None:
-    if unknown := sorted(given.keys() - set(known)):
+    bare = {name.partition("[")[0] for name in known}
+    if unknown := sorted(given.keys() - set(known) - bare):
         raise UsageError(
             f"--cutoff names {', '.join(unknown)}, which is neither probed nor in a run",
             fix=f"write the model as it is given: {', '.join(dict.fromkeys(known))}",
@@ -298,7 +299,10 @@ def _show_dates(screen: Screen, counts: Sequence[DateCounts], accuracies: Sequen
 def _show_gaps(screen: Screen, gaps: Sequence[BookGap]) -> None:
     if not gaps:
         return
-    header = ("closed against oracle", "protocol", "answers", "closed", "oracle", "gap", "right closed, wrong oracle")
+    header = (
+        "closed against oracle", "protocol", "answers", "closed", "oracle", "gap", "right closed, wrong oracle",
+        "unscored in either",
+    )  # fmt: skip
     screen.table(
         header,
         [
@@ -312,6 +316,7 @@ def _show_gaps(screen: Screen, gaps: Sequence[BookGap]) -> None:
                     (row.gap.paired.difference, row.gap.paired.interval.low, row.gap.paired.interval.high), "points"
                 ),
                 f"{row.closed_only}",
+                f"{row.unscored}",
             )
             for row in gaps
         ],

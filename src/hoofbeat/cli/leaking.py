@@ -24,6 +24,7 @@ from hoofbeat.benchmarks.canaries import (
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.facets import facet_values
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.leakage import (
     LeakageSummary,
     book_gaps,
@@ -145,7 +146,7 @@ def plan_check(
         items=items,
         edition=edition,
         dates={question.id: publication(question, documents) for question in questions},
-        clusters={q.id: q.documents[0] if q.documents else q.id for q in questions},
+        clusters=clusters_of(questions),
         near=near,
         own=own,
         too_short=search.too_short,

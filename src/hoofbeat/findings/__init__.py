@@ -15,8 +15,10 @@ from hoofbeat.findings.agreement import (
 )
 from hoofbeat.findings.alpha import Alpha, krippendorff_alpha
 from hoofbeat.findings.breakdown import FacetTable, SetTable, by_facet, over_sets
+from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.corrected import PPI, CorrectedAccuracy, corrected_accuracies, labels_needed, ppi_mean
 from hoofbeat.findings.correlation import AnswersAndRetrieval, Correlation, answers_and_retrieval, correlation
+from hoofbeat.findings.groups import GroupAccuracy, GroupDifference, group_differences
 from hoofbeat.findings.information import InformationPoint, Retained, retained, retained_scores
 from hoofbeat.findings.intervals import Difference, Interval, holm, mcnemar_exact, wilson
 from hoofbeat.findings.leaderboard import Place, leaderboard
@@ -67,6 +69,8 @@ __all__ = [
     "Difference",
     "Evaluation",
     "FacetTable",
+    "GroupAccuracy",
+    "GroupDifference",
     "InformationPoint",
     "Interval",
     "Kappa",
@@ -95,6 +99,7 @@ __all__ = [
     "bootstrap_sd",
     "by_facet",
     "choice_outcomes",
+    "clusters_of",
     "comparable",
     "compare_systems",
     "corrected_accuracies",
@@ -102,6 +107,7 @@ __all__ = [
     "coverage",
     "differences",
     "evaluate",
+    "group_differences",
     "holm",
     "judge_agreement",
     "krippendorff_alpha",

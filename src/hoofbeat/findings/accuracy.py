@@ -26,6 +26,7 @@ from hoofbeat.findings.intervals import (
     mcnemar_exact,
     percentiles,
     resampled_sums,
+    tango,
     wilson,
 )
 from hoofbeat.findings.scoring import Outcome, outcomes
@@ -41,6 +42,7 @@ from hoofbeat.findings.shares import (
 from hoofbeat.findings.systems import randomisation_test
 
 __all__ = [
+    "FEW",
     "SENSITIVITY_THRESHOLD",
     "Accuracy",
     "Outcome",
@@ -51,6 +53,9 @@ __all__ = [
     "differences",
     "outcomes",
 ]
+
+FEW = 10
+"""With fewer questions than this that tell two systems apart, the bootstrap of their difference sees too little."""
 
 
 class Accuracy(Struct, frozen=True, kw_only=True):
@@ -79,8 +84,13 @@ class SystemDifference(Struct, frozen=True, kw_only=True):
     `unpaired` counts questions planned for one only. `only_a` and `only_b` are the questions that one got right and
     the other not; they are None where a question has several samples. `p` is from the `test` named: McNemar's exact
     test, or with several samples a question the paired randomisation test of the questions' shares; `p_holm` is
-    corrected over the table. `sensitivity` spans what unscored answers could make of the difference, where they
-    exceed 1%.
+    corrected over the table. Where the questions form fewer `clusters`, `p_cluster` is from the paired randomisation
+    test in which whole clusters change their sign, as McNemar's takes questions as independent; None elsewhere.
+    `sensitivity` spans what unscored answers could make of the difference, where they exceed 1%.
+
+    The interval of `paired` is the cluster bootstrap's; where fewer than ten questions tell the two apart, or all that
+    do speak for one of them, resampling sees too little spread, and it is Tango's score interval: over as many
+    questions as there are clusters, as those of a cluster may all say the same.
     """
 
     a: System
@@ -96,6 +106,9 @@ class SystemDifference(Struct, frozen=True, kw_only=True):
     p: float
     test: str
     p_holm: float = 1.0
+    clusters: int = 0
+    p_cluster: float | None = None
+    p_cluster_holm: float | None = None
 
 
 def accuracies(
@@ -177,8 +190,13 @@ def differences(
     shares = {system: per_question(systems[system]) for pair in pairs for system in pair}
     resample = _Resampling(shares, clusters, samples, seed)
     table = [_difference(a, b, resample, level) for a, b in pairs]
-    adjusted = holm(row.p for row in table)
-    return [replace(row, p_holm=p) for row, p in zip(table, adjusted, strict=True)]
+    table = [replace(row, p_holm=p) for row, p in zip(table, holm(row.p for row in table), strict=True)]
+    if all(row.p_cluster is None for row in table):
+        return table
+    again = holm(row.p if row.p_cluster is None else row.p_cluster for row in table)
+    return [
+        replace(row, p_cluster_holm=None if row.p_cluster is None else p) for row, p in zip(table, again, strict=True)
+    ]
 
 
 class _Resampling:
@@ -231,22 +249,28 @@ def _difference(a: System, b: System, resample: _Resampling, level: float) -> Sy
     delta = first.low - second.low
     unscored, answers = int((first.unscored + second.unscored).sum()), int((first.answers + second.answers).sum())
     single = answers == 2 * n
+    labels = resample.labels(first.questions)
+    clusters = len(set(labels))
     only_a, only_b = int((delta > 0).sum()), int((delta < 0).sum())
+    p_cluster = None
     if single:
         p, test = mcnemar_exact(only_a, only_b), "McNemar, exact"
+        if clusters < n:
+            p_cluster = randomisation_test(first.low, second.low, clusters=labels, seed=resample.seed).p
     else:
-        labels = resample.labels(first.questions)
         found = randomisation_test(first.low, second.low, clusters=labels, seed=resample.seed)
         p, test = found.p, f"paired randomisation, {found.patterns:,} sign patterns" + (" (all)" if found.exact else "")
-    replicates = resample.delta(a, b, (first, second))
+    if only_a + only_b < FEW or not only_a or not only_b:
+        gain, loss = float(delta.clip(min=0).sum()), float(-delta.clip(max=0).sum())
+        interval = tango(gain * clusters / n, loss * clusters / n, clusters, level)
+    else:
+        interval = percentiles(resample.delta(a, b, (first, second)), level, "cluster bootstrap")
     return SystemDifference(
         a=a,
         b=b,
         accuracy_a=float(first.low.mean()),
         accuracy_b=float(second.low.mean()),
-        paired=Difference(
-            n=n, difference=float(delta.mean()), interval=percentiles(replicates, level, "cluster bootstrap")
-        ),
+        paired=Difference(n=n, difference=float(delta.mean()), interval=interval),
         unpaired=unpaired,
         unscored=unscored,
         sensitivity=sensitivity_range(
@@ -256,4 +280,6 @@ def _difference(a: System, b: System, resample: _Resampling, level: float) -> Sy
         only_b=only_b if single else None,
         p=p,
         test=test,
+        clusters=clusters,
+        p_cluster=p_cluster,
     )

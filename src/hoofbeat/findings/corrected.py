@@ -41,10 +41,13 @@ class PPI(Struct, frozen=True, kw_only=True):
     labels, `interval` also with only one.
 
     `judge_missing` items the judge failed on: they count 0 for the judge, which the correction makes up for as for any
-    other mistake of the judge. `human_missing` are items meant to be labelled that got no label: they are not labelled.
+    other mistake of the judge. `human_missing` are items meant to be labelled that got no label, `contested` those that
+    several people labelled without a majority: neither is labelled.
     `variance` is that of the human labels and `correlation` theirs with the judge's, for planning. `design_effect` is
-    how many times larger the estimate's variance is because items share clusters; 1 without. `warnings` say in words
-    what makes the interval doubtful.
+    how many times larger the estimate's variance is because items share clusters; 1 without. Where the shares were made
+    shares of a plan, `answered` is the share of the plan that they were of, and `fixed_variance` what chance in that
+    adds to the estimate's variance however many items are labelled. `warnings` say in words what makes the interval
+    doubtful.
     """
 
     n_all: int
@@ -63,6 +66,9 @@ class PPI(Struct, frozen=True, kw_only=True):
     binary: bool
     design_effect: float = 1.0
     warnings: tuple[str, ...] = ()
+    contested: int = 0
+    answered: float = 1.0
+    fixed_variance: float = 0.0
 
 
 class CorrectedAccuracy(Struct, frozen=True, kw_only=True):
@@ -89,12 +95,14 @@ def ppi_mean(
     tuned: bool = True,
     level: float = 0.95,
     clusters: tuple[Sequence[str], Sequence[str]] | None = None,
+    contested: int = 0,
 ) -> PPI:
     """The corrected mean. `judge_all` is of every item, the labelled ones among them; None is a failure.
 
     `judge_labelled` and `human_labelled` belong together, item by item, and must be a random sample of the items.
     `clusters` are what items share with others: a name for each of all items, and one for each of the labelled. Items
-    of one cluster then count together in the variance.
+    of one cluster then count together in the variance. `contested` of the items without a human label have one from
+    several people who contradict each other.
     """
     if clusters and (len(clusters[0]), len(clusters[1])) != (len(judge_all), len(judge_labelled)):
         raise UsageError("there must be a cluster for each item", fix="name one for all items and for the labelled")
@@ -129,12 +137,13 @@ def ppi_mean(
         estimate=found[0],
         interval=found[1],
         judge_missing=sum(value is None for value in judge_all),
-        human_missing=len(human_labelled) - len(human),
+        human_missing=len(human_labelled) - len(human) - contested,
+        contested=contested,
         variance=float(human.var(ddof=1)) if len(human) > 1 else None,
         correlation=correlation,
         binary=binary,
         design_effect=effect,
-        warnings=_warnings(judge, human, weight, len(human_labelled) - len(human)),
+        warnings=_warnings(judge, human, weight, (len(human_labelled) - len(human) - contested, contested)),
     )
 
 
@@ -144,7 +153,8 @@ def labels_needed(score: PPI, half_width: float, level: float = 0.95) -> int | N
     With a well weighted judge the variance after n labels of N items is σ² ((1 − ρ²) / n + ρ² / N), where σ² is the
     variance of the human labels and ρ their correlation with the judge's (a judge who contradicts people is no help).
     Where that can't be seen yet (fewer than two labels, or all the same), labels of right and wrong are taken to be
-    almost as mixed as so few labels allow, and the judge to be of no help.
+    almost as mixed as so few labels allow, and the judge to be of no help. What chance in the share of answered items
+    adds (`fixed_variance`) no label takes away: where that alone is too wide, not even all do.
     """
     if not half_width > 0:
         raise UsageError(f"{half_width} is no half-width", fix="give for example 0.03")
@@ -153,10 +163,12 @@ def labels_needed(score: PPI, half_width: float, level: float = 0.95) -> int | N
     if not variance:
         if not score.binary:
             raise UsageError("the human labels show no spread to plan by", fix="label a few more items first")
-        share = (score.n_labelled * (score.classical or 0.0) + 2) / (score.n_labelled + 4)
-        variance, correlation = share * (1 - share), 0.0
+        share = (score.n_labelled * (score.classical or 0.0) / score.answered + 2) / (score.n_labelled + 4)
+        variance, correlation = score.answered**2 * share * (1 - share), 0.0
     variance *= score.design_effect
-    spread = (half_width / z) ** 2 - correlation**2 * variance / score.n_all if score.n_all else 0.0
+    if not score.n_all:
+        return None
+    spread = (half_width / z) ** 2 - score.fixed_variance - correlation**2 * variance / score.n_all
     if spread <= 0:
         return None
     needed = math.ceil((1 - correlation**2) * variance / spread - 1e-9)
@@ -191,16 +203,18 @@ def corrected_accuracies(
             )
         judged = {key: rows[key].correct for key in sorted(rows) if not rows[key].unscored.startswith(_UNANSWERED)}
         order = sorted(labelled.keys() & judged.keys())
+        people = [_majority(labelled[key]) for key in order]
         score = ppi_mean(
             list(judged.values()),
             [judged[key] for key in order],
-            [_majority(labelled[key]) for key in order],
+            people,
             tuned=tuned,
             level=level,
             clusters=(
                 [cluster_of(key[0], clusters) for key in judged],
                 [cluster_of(key[0], clusters) for key in order],
             ),
+            contested=sum(label is None and True in labelled[key] for key, label in zip(order, people, strict=True)),
         )
         table.append(_of_plan(system, score, len(rows), len(rows) - len(judged)))
     return table
@@ -238,6 +252,8 @@ def _of_plan(system: System, score: PPI, planned: int, unanswered: int) -> Corre
             estimate=estimate,
             interval=around(score.estimate, score.interval),
             variance=None if score.variance is None else share**2 * score.variance,
+            answered=share,
+            fixed_variance=(score.estimate or 0.0) ** 2 * share * (1 - share) / planned,
         )
         if unanswered
         else score,
@@ -347,10 +363,17 @@ def _classical(human: NDArray[np.float64], binary: bool, level: float) -> Interv
     return Interval(low=middle - half, high=middle + half, level=level, method="normal approximation")
 
 
-def _warnings(judge: NDArray[np.float64], human: NDArray[np.float64], weight: float, missing: int) -> tuple[str, ...]:
+def _warnings(
+    judge: NDArray[np.float64], human: NDArray[np.float64], weight: float, without: tuple[int, int]
+) -> tuple[str, ...]:
+    """`without` counts items that got no label, and items that people contradict each other on."""
     found = []
+    missing, contested = without
+    biased = "if those were the hard ones, this is biased"
+    if contested:
+        found.append(f"{contested} labelled items are contested (people contradict each other) and left out: {biased}")
     if not len(human):
-        return ("there are no human labels, so the judge's mean is not corrected",)
+        return ("there are no human labels, so the judge's mean is not corrected", *found)
     if len(human) < _FEW:
         found.append(f"only {len(human)} human labels: the interval is a rough one below {_FEW}")
     if np.ptp(human) == 0:
@@ -358,5 +381,5 @@ def _warnings(judge: NDArray[np.float64], human: NDArray[np.float64], weight: fl
     elif np.ptp(human - weight * judge) == 0 or np.array_equal(human, judge):
         found.append("judge and people never differ on the labelled items")
     if missing:
-        found.append(f"{missing} items meant to be labelled got no label: if those were the hard ones, this is biased")
+        found.append(f"{missing} items meant to be labelled got no label: {biased}")
     return tuple(found)

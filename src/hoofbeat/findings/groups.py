@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 import numpy as np
 from msgspec import Struct
 
-from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, percentiles, resampled_sums, wilson
+from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, newcombe, percentiles, resampled_sums, wilson
 from hoofbeat.findings.scoring import Outcome
 from hoofbeat.findings.shares import by_system, cluster_of, sensitivity_range
 
@@ -33,7 +33,8 @@ class GroupAccuracy(Struct, frozen=True, kw_only=True):
 class GroupDifference(Struct, frozen=True, kw_only=True):
     """Accuracy on the questions of group `a` minus that on group `b`, for one system.
 
-    `interval` is from resampling clusters of questions, None where no resample has questions of both groups.
+    `interval` is from resampling clusters of questions. Where that shows no spread (in each group all answers fare
+    alike), or no resample has questions of both groups, it is Newcombe's score interval.
     `sensitivity` spans what unscored answers could make of the difference, where they exceed 1%.
     """
 
@@ -42,7 +43,7 @@ class GroupDifference(Struct, frozen=True, kw_only=True):
     a: GroupAccuracy
     b: GroupAccuracy
     difference: float
-    interval: Interval | None
+    interval: Interval
     sensitivity: tuple[float, float] | None
 
 
@@ -69,6 +70,7 @@ def group_differences(
         drawn = resampled_sums(cluster_sums(np.array(counts, np.float64), labels), samples=samples, seed=seed)
         both = (drawn[:, 1] > 0) & (drawn[:, 3] > 0)
         deltas = drawn[both, 0] / drawn[both, 1] - drawn[both, 2] / drawn[both, 3]
+        span = percentiles(deltas, level, "cluster bootstrap") if both.any() else None
         one, two = _group(first, level), _group(second, level)
         missing = sum(one.unscored.values()), sum(two.unscored.values())
         low = one.accuracy - (two.correct + missing[1]) / two.planned
@@ -80,11 +82,15 @@ def group_differences(
                 a=one,
                 b=two,
                 difference=one.accuracy - two.accuracy,
-                interval=percentiles(deltas, level, "cluster bootstrap") if both.any() else None,
+                interval=span if span and span.low < span.high else _score(one, two, level),
                 sensitivity=sensitivity_range(low, high, sum(missing) / (one.planned + two.planned)),
             )
         )
     return table
+
+
+def _score(one: GroupAccuracy, two: GroupAccuracy, level: float) -> Interval:
+    return newcombe((one.correct, one.planned), (two.correct, two.planned), level)
 
 
 def _group(rows: list[Outcome], level: float) -> GroupAccuracy:

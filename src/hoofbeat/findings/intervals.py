@@ -7,7 +7,7 @@ document, samples of one question), whole clusters are resampled.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -17,19 +17,27 @@ from numpy.typing import ArrayLike, NDArray
 from hoofbeat.errors import UsageError
 
 __all__ = [
+    "SAMPLES",
+    "TANGO",
     "Difference",
     "Interval",
     "bootstrap_mean",
     "cluster_sums",
     "holm",
     "mcnemar_exact",
+    "newcombe",
     "paired_difference",
     "percentiles",
     "resampled_sums",
+    "tango",
     "wilson",
 ]
 
 SAMPLES = 1000
+
+TANGO = "Tango's score"
+"""The method of intervals for paired shares that few pairs tell apart."""
+
 _CELLS = 1 << 22
 
 
@@ -64,6 +72,51 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == n else min(1.0, centre + half)
     return Interval(low=low, high=high, level=level, method="wilson")
+
+
+def tango(only_a: float, only_b: float, n: float, level: float = 0.95) -> Interval:
+    """Tango's score interval for the difference of two paired shares, from the pairs that only one of them got right.
+
+    Unlike the bootstrap's it has a width even where no pair, or only few, tell the two apart. The counts need not be
+    whole: shares of several samples, or fewer pairs than were seen, can be given.
+    """
+    if min(only_a, only_b) < 0 or only_a + only_b > n * (1 + 1e-12):
+        raise UsageError(f"{only_a} and {only_b} of {n} pairs are no counts of pairs")
+    _check_level(level)
+    if n == 0:
+        return Interval(low=-1.0, high=1.0, level=level, method=TANGO)
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+
+    def beyond(delta: float) -> float:
+        """How far the difference seen lies from `delta`, in standard errors under `delta`."""
+        b = (2 * n - only_a + only_b) * delta - only_a - only_b
+        c = -only_b * delta * (1 - delta)
+        share = (math.sqrt(max(0.0, b * b - 8 * n * c)) - b) / (4 * n)
+        variance = n * max(0.0, 2 * share + delta * (1 - delta))
+        apart = only_a - only_b - n * delta
+        return math.copysign(math.inf, apart) if variance <= 0 else apart / math.sqrt(variance)
+
+    middle = (only_a - only_b) / n
+    low = -1.0 if middle <= -1 else _root(lambda delta: beyond(delta) - z, -1.0, middle)
+    high = 1.0 if middle >= 1 else _root(lambda delta: beyond(delta) + z, middle, 1.0)
+    return Interval(low=low, high=high, level=level, method=TANGO)
+
+
+def newcombe(a: tuple[int, int], b: tuple[int, int], level: float = 0.95) -> Interval:
+    """Newcombe's interval for the difference of two shares of different items, each given as (successes, n)."""
+    one, two = wilson(*a, level), wilson(*b, level)
+    first, second = a[0] / a[1], b[0] / b[1]
+    low = first - second - math.hypot(first - one.low, two.high - second)
+    high = first - second + math.hypot(one.high - first, second - two.low)
+    return Interval(low=max(-1.0, low), high=min(1.0, high), level=level, method="Newcombe's score")
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a falling function passes 0, by halving."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) > 0 else (low, middle)
+    return (low + high) / 2
 
 
 def bootstrap_mean(

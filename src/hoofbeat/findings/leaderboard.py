@@ -20,7 +20,7 @@ _SAME = 1e-12
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """One system's place (1 is best; equals share a place) and the interval of that place.
+    """One system's place (1 is best; equals share a place, and `tied` counts the others there) and its interval.
 
     Places are by `share`, the mean over the `n` questions put to every system; `accuracy` is over everything that was
     planned for this one, `left_out` of whose questions some other system was not asked.
@@ -33,6 +33,7 @@ class Place(Struct, frozen=True, kw_only=True):
     share: float
     n: int
     left_out: int
+    tied: int = 0
 
 
 def leaderboard(
@@ -45,7 +46,8 @@ def leaderboard(
 ) -> list[Place]:
     """Systems, best first, equals by name. Only questions put to every system decide the places.
 
-    The place's interval: the same questions (clusters) are drawn again for all systems, and ranked anew each time.
+    The place's interval: the same questions (clusters) are drawn again for all systems, and ranked anew each time;
+    systems that come out equal share all the places that they take up together.
     """
     systems = by_system(results)
     if not systems:
@@ -70,6 +72,7 @@ def leaderboard(
             share=float(mean),
             n=len(common),
             left_out=len(shares[system].questions) - len(common),
+            tied=int((np.abs(means - mean) <= _SAME).sum()) - 1,
         )
         for system, score, mean, place in zip(shares, scores, means, places, strict=True)
     ]

@@ -144,7 +144,8 @@ class OverlapSummary(Struct, frozen=True, kw_only=True):
 class BookGap(Struct, frozen=True, kw_only=True):
     """Accuracy without and with the source, for one model and protocol, and what became of each question.
 
-    The four shares count answers that both conditions have, by question and sample; `unscored` ones count as wrong.
+    The counts are of answers that both conditions have, by question and sample: right both ways, right one way and
+    wrong the other, wrong both ways, and `unscored` in at least one of the two, where nothing can be said.
     """
 
     model: str
@@ -157,6 +158,7 @@ class BookGap(Struct, frozen=True, kw_only=True):
     closed_only: int
     oracle_only: int
     neither: int
+    unscored: int = 0
 
 
 class LeakageSummary(Struct, frozen=True, kw_only=True):
@@ -299,7 +301,7 @@ def _gap(
     results: Sequence[Outcome],
 ) -> BookGap:
     right = [
-        {(row.question, row.sample): row.correct is True for row in results if (row.model, row.condition) == system}
+        {(row.question, row.sample): row.correct for row in results if (row.model, row.condition) == system}
         for system in (closed, oracle)
     ]
     counts = Counter((right[0][key], right[1][key]) for key in right[0] if key in right[1])
@@ -314,6 +316,7 @@ def _gap(
         closed_only=counts[True, False],
         oracle_only=counts[False, True],
         neither=counts[False, False],
+        unscored=sum(times for sides, times in counts.items() if None in sides),
     )
 
 

@@ -117,9 +117,13 @@ def parse_cutoff(text: str) -> tuple[str, Cutoff]:
 
 
 def cutoff_of(model: str, identity: str = "", given: Mapping[str, Cutoff] | None = None) -> Cutoff | None:
-    """A model's cutoff: the one given for it, else the longest name known that stands in its name or identity."""
-    if given and model in given:
-        return given[model]
+    """A model's cutoff: the one given for it, else the longest name known that stands in its name or identity.
+
+    What is given for a model holds for it at every setting (`MODEL[temperature=0.6]`), unless one is given for that.
+    """
+    for name in (model, model.partition("[")[0]):
+        if given and name in given:
+            return given[name]
     named = f"{model}\n{identity}".lower()
     fitting = [cutoff for cutoff in known_cutoffs() if cutoff.match in named]
     return max(fitting, key=lambda cutoff: len(cutoff.match), default=None)

@@ -3,7 +3,8 @@
 The right option selected is a true positive, not selected a false negative; a wrong option selected is a false
 positive, not selected a true negative. An unscored answer selects nothing: its right option is a false negative, its
 wrong options are true negatives. As that flatters specificity, a range says what it would be had each such answer
-selected a wrong option.
+selected a wrong option. A question without options leaves nothing to decide: an answer that failed for that reason is
+counted and is in neither rate; one that chose by a letter of options that are not known is left out.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, percentiles, resampled_sums, wilson
-from hoofbeat.findings.scoring import asked_question
+from hoofbeat.findings.scoring import asked_question, planned_question
 from hoofbeat.findings.shares import System, cluster_of, sensitivity_range
 from hoofbeat.records import Answer, Question
 
 __all__ = ["MacroRate", "OptionDecisions", "OptionRate", "option_decisions"]
 
 _NONE = "(none)"
-_TP, _FN, _TN, _FP, _MISSING, _ANSWERS = range(6)
+_TP, _FN, _TN, _FP = range(4)
+_COUNTS = 8
 
 
 class OptionRate(Struct, frozen=True, kw_only=True):
@@ -53,7 +55,8 @@ class OptionDecisions(Struct, frozen=True, kw_only=True):
     """The option decisions of one system over `answers` planned answers that choose an option.
 
     `macro_sensitivity` and `macro_specificity` weigh every value of the facet the same; a question with several values
-    counts in each, one without is in `(none)`. They are None where no facet was named.
+    counts in each, one without is in `(none)`. They are None where no facet was named. `undecided` answers are to
+    questions without (known) options, so that there was nothing to decide.
     """
 
     model: str
@@ -70,6 +73,7 @@ class OptionDecisions(Struct, frozen=True, kw_only=True):
     facet: str = ""
     macro_sensitivity: MacroRate | None = None
     macro_specificity: MacroRate | None = None
+    undecided: int = 0
 
 
 def option_decisions(
@@ -86,10 +90,10 @@ def option_decisions(
     asked = {question.id: question for question in questions}
     counts: dict[System, dict[str, NDArray[np.int64]]] = {}
     for answer in answers:
-        if answer.protocol:
+        if answer.protocol and not _options_unknown(answer, asked):
             system = counts.setdefault((answer.model, answer.condition), {})
-            row = system.setdefault(answer.question, np.zeros(6, np.int64))
-            row += _decisions(answer, asked_question(answer, asked))
+            row = system.setdefault(answer.question, np.zeros(_COUNTS, np.int64))
+            row += _decisions(answer, asked)
     table = []
     for (model, condition), rows in sorted(counts.items()):
         names = sorted(rows)
@@ -97,7 +101,7 @@ def option_decisions(
         labels = [cluster_of(name, clusters) for name in names]
         drawn = resampled_sums(cluster_sums(matrix, labels), samples=samples, seed=seed)
         found = _micro(matrix, drawn, level)
-        tp, fn, tn, fp, unscored, planned = (int(count) for count in matrix.sum(axis=0))
+        tp, fn, tn, fp, _, undecided, unscored, planned = (int(count) for count in matrix.sum(axis=0))
         macro: tuple[MacroRate | None, MacroRate | None] = (None, None)
         if facet:
             members = _members([asked[name] for name in names], facet)
@@ -120,6 +124,7 @@ def option_decisions(
                 sensitivity=found[0],
                 specificity=found[1],
                 unscored=unscored,
+                undecided=undecided,
                 facet=facet or "",
                 macro_sensitivity=macro[0],
                 macro_specificity=macro[1],
@@ -128,17 +133,26 @@ def option_decisions(
     return table
 
 
-def _decisions(answer: Answer, question: Question) -> NDArray[np.int64]:
-    wrong = len(set(question.options)) - 1
-    if answer.failure or answer.choice is None:
-        return np.array([0, 1, wrong, 0, 1, 1])
+def _options_unknown(answer: Answer, questions: Mapping[str, Question]) -> bool:
+    """Whether an answer chose by a letter whose options nobody knows: how many were not selected can't be said."""
+    return not answer.failure and not asked_question(answer, questions).options
+
+
+def _decisions(answer: Answer, questions: Mapping[str, Question]) -> NDArray[np.int64]:
+    """TP, FN, TN, FP, answers that selected nothing, answers with nothing to select, unscored answers, and all."""
+    question = planned_question(answer, questions) if answer.failure else asked_question(answer, questions)
+    wrong, nothing = len(set(question.options)) - 1, bool(answer.failure or answer.choice is None)
+    if question.answer not in question.options:
+        return np.array([0, 0, 0, 0, 0, 1, nothing, 1])
+    if nothing:
+        return np.array([0, 1, wrong, 0, 1, 0, 1, 1])
     if answer.choice == question.answer:
-        return np.array([1, 0, wrong, 0, 0, 1])
-    return np.array([0, 1, wrong - 1, 1, 0, 1])
+        return np.array([1, 0, wrong, 0, 0, 0, 0, 1])
+    return np.array([0, 1, wrong - 1, 1, 0, 0, 0, 1])
 
 
 def _micro(matrix: NDArray[np.float64], drawn: NDArray[np.float64], level: float) -> tuple[OptionRate, OptionRate]:
-    tp, fn, tn, fp, missing, answers = (int(count) for count in matrix.sum(axis=0))
+    tp, fn, tn, fp, missing, _, _, answers = (int(count) for count in matrix.sum(axis=0))
     share = missing / answers
 
     def rate(count: int, other: int, places: tuple[int, int], ends: tuple[int, int]) -> OptionRate:

@@ -15,7 +15,17 @@ from msgspec import Struct
 from hoofbeat.errors import InputError
 from hoofbeat.records import Answer, Judgment, Question
 
-__all__ = ["HUMAN", "AnswerKey", "Outcome", "asked_question", "choice_outcomes", "is_by", "outcomes", "scored_outcomes"]
+__all__ = [
+    "HUMAN",
+    "AnswerKey",
+    "Outcome",
+    "asked_question",
+    "choice_outcomes",
+    "is_by",
+    "outcomes",
+    "planned_question",
+    "scored_outcomes",
+]
 
 HUMAN = "human:"
 """How the name of a judge begins who is a person."""
@@ -156,20 +166,33 @@ def _keys(questions: Iterable[Question]) -> dict[str, Question]:
 
 
 def _by_choice(answer: Answer, questions: dict[str, Question]) -> Outcome:
-    question = asked_question(answer, questions)
     if answer.failure:
+        planned_question(answer, questions)
         return _outcome(answer, None, f"answer:{answer.failure.kind}")
+    question = asked_question(answer, questions)
     if answer.choice is None:
         unclear = not _NONE.match(answer.reading) and _AMBIGUOUS.search(answer.reading)
         return _outcome(answer, None, "choice:ambiguous" if unclear else "choice:none")
     return _outcome(answer, answer.choice == question.answer)
 
 
-def asked_question(answer: Answer, questions: Mapping[str, Question]) -> Question:
-    """The question of an answer that chooses an option; its key and the choice must be among its options."""
+def planned_question(answer: Answer, questions: Mapping[str, Question]) -> Question:
+    """The question that an answer was planned for, whatever became of the answer."""
     question = questions.get(answer.question)
     if question is None:
         raise InputError(f"the question {answer.question!r} is not in the benchmark", fix="give the questions asked")
+    return question
+
+
+def asked_question(answer: Answer, questions: Mapping[str, Question]) -> Question:
+    """The question of an answer that chooses an option; its key and the choice must be among its options.
+
+    An answer that failed chose nothing and is not to be held to that: the question may have no options at all. Where
+    the options are not known (predictions by letter of other software), key and choice are compared as they are.
+    """
+    question = planned_question(answer, questions)
+    if question.answer and not question.options:
+        return question
     if question.answer not in question.options:
         raise InputError(
             f"the answer of question {question.id!r} is not one of its {len(question.options)} options, "

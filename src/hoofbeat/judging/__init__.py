@@ -5,6 +5,7 @@ from __future__ import annotations
 from hoofbeat.judging.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.judging.bertscore import BertScore, BertScorer
 from hoofbeat.judging.catalogue import ASPECTS, MODEL_ASPECTS, choose_aspects, labels_of
+from hoofbeat.judging.designs import LabelFile, SheetDesign, design_of, design_path
 from hoofbeat.judging.equivalence import equivalence_request, judge_equivalence, write_judgments
 from hoofbeat.judging.folder import HUMAN, AnswerFolder, Judged, Probe
 from hoofbeat.judging.humans import human_judgments, read_labels, write_sheet
@@ -28,12 +29,16 @@ __all__ = [
     "Job",
     "Judged",
     "Judging",
+    "LabelFile",
     "Probe",
     "RougeL",
+    "SheetDesign",
     "audit_sources",
     "choose_aspects",
     "compare_answers",
     "comparison_request",
+    "design_of",
+    "design_path",
     "edit_similarity",
     "equivalence_request",
     "exact_match",

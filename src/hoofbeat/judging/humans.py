@@ -18,13 +18,14 @@ from msgspec import Struct
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.judging.aspects import Key, answer_key, answer_text, unanswered
 from hoofbeat.judging.catalogue import labels_of, takes
+from hoofbeat.judging.designs import SheetDesign, make_design, write_design
 from hoofbeat.judging.folder import HUMAN, AnswerFolder
-from hoofbeat.judging.sampling import Draw, allot, blind_code
+from hoofbeat.judging.sampling import Draw, allot_within, blind_code
 from hoofbeat.records import Answer, Judgment
 from hoofbeat.store.files import read_bytes
 from hoofbeat.store.tables import plain_cell, write_csv
 
-__all__ = ["HUMAN_ASPECTS", "Label", "Sheet", "human_judgments", "read_labels", "write_sheet"]
+__all__ = ["HUMAN_ASPECTS", "Label", "human_judgments", "read_labels", "write_sheet"]
 
 HUMAN_ASPECTS = ("equivalence", "failure-mode", "error-type")
 """What people can be asked of an answer."""
@@ -59,19 +60,13 @@ class Label(Struct, frozen=True, kw_only=True):
     reasoning: str = ""
 
 
-class Sheet(Struct, frozen=True, kw_only=True):
-    """What was drawn for annotators: rows written, and (size, drawn) of each stratum of system and judge's label."""
-
-    rows: int
-    strata: dict[tuple[str, ...], tuple[int, int]]
-
-
 # Out
 
 
-def write_sheet(folder: AnswerFolder, aspect: str, count: int, path: Path, *, seed: int = 0) -> Sheet:
-    """Write a blinded sheet of `count` answers, drawn in proportion from every system and judge's label.
+def write_sheet(folder: AnswerFolder, aspect: str, count: int, path: Path, *, seed: int = 0) -> SheetDesign:
+    """Write a blinded sheet of `count` answers, and beside it how they were drawn.
 
+    The answers of each system are a random sample of its own, in which the judge's labels are mixed as in all of them.
     Of an aspect that explains wrong answers, those are drawn that a judge has explained.
     """
     _check_aspect(aspect)
@@ -89,7 +84,8 @@ def write_sheet(folder: AnswerFolder, aspect: str, count: int, path: Path, *, se
         if shown and (aspect == "equivalence" or key in said):
             stratum = (answer.model, answer.condition, said.get(key, "unjudged"))
             draws.setdefault(stratum, Draw(count, seed)).offer(key, answer)
-    given = allot({stratum: draw.seen for stratum, draw in draws.items()}, count)
+    sizes = {stratum: draw.seen for stratum, draw in draws.items()}
+    given = allot_within(sizes, count, seed)
     drawn = [answer for stratum, draw in draws.items() for answer in draw.drawn(given[stratum])]
     if not drawn:
         raise UsageError("there are no answers to label", where=str(folder.artefact.path), fix="name another folder")
@@ -110,8 +106,19 @@ def write_sheet(folder: AnswerFolder, aspect: str, count: int, path: Path, *, se
         for answer in drawn
         for question in (folder.questions[answer.question],)
     )
-    written = write_csv(path, _HEADER, rows)
-    return Sheet(rows=written, strata={name: (draw.seen, given[name]) for name, draw in sorted(draws.items())})
+    design = make_design(
+        sizes,
+        given,
+        [blind_code(answer_key(answer), aspect) for answer in drawn],
+        sheet=path.name,
+        aspect=aspect,
+        seed=seed,
+        asked=count,
+        source=folder.artefact.reference(),
+    )
+    write_design(path, design)
+    write_csv(path, _HEADER, rows)
+    return design
 
 
 def _judge_labels(folder: AnswerFolder, aspect: str) -> dict[Key, str]:

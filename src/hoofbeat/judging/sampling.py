@@ -1,7 +1,8 @@
-"""Drawing a fixed number of items from a stream of unknown length: those whose seeded hash is lowest.
+"""Drawing a fixed number of items from a stream of unknown length, so that each is as likely to be drawn as any other.
 
-The hash is of what identifies an item, so the draw does not depend on the order of the stream, and an item keeps its
-place when others are added.
+Within a stratum, those are drawn whose seeded hash is lowest. The hash is of what identifies an item, so the draw does
+not depend on the order of the stream, and an item keeps its place when others are added. How many a stratum gives is
+rounded at random: a stratum to which a third of an item is due gives one in a third of all draws, never always none.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Generic, TypeVar
 
 from hoofbeat.judging.aspects import Key
 from hoofbeat.store.tables import canonical_json
 
-__all__ = ["Draw", "allot", "blind_code"]
+__all__ = ["Draw", "allot", "allot_within", "blind_code"]
 
 Item = TypeVar("Item")
+Name = tuple[str, ...]
 
 
 def _hash(value: object) -> int:
@@ -52,13 +55,37 @@ class Draw(Generic[Item]):
         return ordered if count is None else ordered[:count]
 
 
-def allot(sizes: Mapping[tuple[str, ...], int], count: int) -> dict[tuple[str, ...], int]:
-    """How many of `count` each stratum gives: in proportion to its size, the rest to the largest remainders."""
+def allot(sizes: Mapping[Name, int], count: int, seed: int, of: Name = ()) -> dict[Name, int]:
+    """How many of `count` each stratum gives: its share by size, rounded up or down at random so that it is right on
+    average, and all together exactly `count` (or everything there is). `of` names what the strata are parts of.
+
+    This is systematic sampling: the shares are laid end to end in a random order, and every whole number from a random
+    start falls into one of them. An item's chance to be drawn is the same in every stratum.
+    """
     total = sum(sizes.values())
     wanted = min(count, total)
-    shares = {name: wanted * size / total for name, size in sizes.items()} if total else {}
-    given = {name: int(share) for name, share in shares.items()}
-    order = sorted(shares, key=lambda name: (given[name] - shares[name], name))
-    for name in order[: wanted - sum(given.values())]:
-        given[name] += 1
-    return given
+    order = sorted(sizes, key=lambda name: (_hash(["order", seed, of, name]), name))
+    start = Fraction(_hash(["start", seed, of]) >> 64, 1 << 64)
+    given: dict[Name, int] = {}
+    end, passed = Fraction(0), 0
+    for name in order:
+        end += Fraction(wanted * sizes[name], total) if total else 0
+        reached = -((start - end) // 1)  # how many of start, start + 1, ... lie before the end
+        given[name] = int(reached) - passed
+        passed = int(reached)
+    return {name: given[name] for name in sizes}
+
+
+def allot_within(sizes: Mapping[Name, int], count: int, seed: int) -> dict[Name, int]:
+    """How many each stratum gives, where a stratum is named by its system and, last, the judge's label.
+
+    What each system gives is allotted first, then among the labels within it. So the answers drawn of a system are a
+    random sample of its answers, all equally likely, in which the judge's labels are mixed as in all of them.
+    """
+    systems: dict[Name, dict[Name, int]] = {}
+    for name, size in sizes.items():
+        systems.setdefault(name[:-1], {})[name] = size
+    share = allot({system: sum(parts.values()) for system, parts in systems.items()}, count, seed)
+    within = [allot(parts, share[system], seed, system) for system, parts in systems.items()]
+    given = {name: number for parts in within for name, number in parts.items()}
+    return {name: given[name] for name in sizes}

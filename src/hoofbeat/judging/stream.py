@@ -21,6 +21,7 @@ from hoofbeat.judging.asking import ask_judge
 from hoofbeat.judging.aspects import Aspect, Key, answer_key, blank, unanswered
 from hoofbeat.judging.bertscore import BertScorer
 from hoofbeat.judging.catalogue import MODEL_ASPECTS, chosen_conditions, takes
+from hoofbeat.judging.designs import LabelFile
 from hoofbeat.judging.folder import HUMAN, AnswerFolder, Probe
 from hoofbeat.judging.probes import probe_judge, probe_request
 from hoofbeat.judging.sampling import Draw
@@ -41,7 +42,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """What is to be judged, and by whom. `humans` are labels of people, which are written beside the judgments."""
+    """What is to be judged, and by whom.
+
+    `humans` are labels of people, which are written beside the judgments, `files` where they came from.
+    """
 
     aspects: tuple[str, ...] = ()
     judges: tuple[Model, ...] = ()
@@ -52,13 +56,19 @@ class Job(Struct, frozen=True, kw_only=True):
     probe_size: int = 50
     seed: int = 0
     humans: tuple[Judgment, ...] = ()
+    files: tuple[LabelFile, ...] = ()
 
 
 class Tally:
-    """How many judgments there are, by aspect and label, and by what went wrong."""
+    """How many judgments there are, by aspect and label, and by what went wrong; and on how many votes they rest.
+
+    `short` counts by aspect the judgments that some of several judges did not vote on (`2 of 3`); an answer with
+    nothing to judge, which no judge was asked about, is not among them.
+    """
 
     def __init__(self) -> None:
         self.labels: dict[str, Counter[str]] = {}
+        self.short: dict[str, Counter[str]] = {}
         self.failures: Counter[str | None] = Counter()
 
     def add(self, judgment: Judgment) -> None:
@@ -67,6 +77,10 @@ class Tally:
         who = " by people" if judgment.judge.startswith(HUMAN) else ""
         self.labels.setdefault(judgment.aspect + who, Counter())[said] += 1
         self.failures[judgment.failure.kind if judgment.failure else None] += 1
+        cast = sum(vote.failure is None for vote in judgment.votes)
+        asked = cast or any(vote.failure and vote.failure.attempts for vote in judgment.votes)
+        if asked and cast < len(judgment.votes):
+            self.short.setdefault(judgment.aspect, Counter())[f"{cast} of {len(judgment.votes)}"] += 1
 
 
 class _Within:

@@ -1,7 +1,7 @@
-"""One judgment from several votes: a label needs more than half of the votes, and nothing is guessed without it.
+"""One judgment from several votes: a label needs more than half of the judges asked, and nothing is guessed without it.
 
-A judge whose call failed does not vote. Where no label has more than half of the votes that were cast, the answer is
-unscored (`no-majority`), with every vote kept.
+A judge whose call failed does not vote, and is not forgotten either: one vote of three is no majority of three. Where
+no label has the votes of more than half of the judges asked, the answer is unscored (`no-majority`), every vote kept.
 """
 
 from __future__ import annotations
@@ -41,25 +41,30 @@ def decide(base: Judgment, aspect: Aspect, votes: Sequence[Vote]) -> Judgment:
     voted = f"{len(cast)} of {len(votes)} judges voted"
     if not cast:
         return replace(base, failure=_all_failed(votes))
+    if 2 * len(cast) <= len(votes):
+        return replace(base, failure=_no_majority(cast, f"too few judges voted ({voted})"))
     if aspect.graded:
         score = float(median(vote.score or 0.0 for vote in cast))
         grades = ", ".join(f"{vote.score:g}" for vote in cast if vote.score is not None)
         return replace(base, label=aspect.label_of(score), score=score, reasoning=f"{voted}; median of {grades}")
     label, count = Counter(vote.label for vote in cast).most_common(1)[0]
-    if 2 * count <= len(cast):
-        said = ", ".join(f"{vote.judge}: {vote.label}" for vote in cast)
-        message = f"the judges do not agree: {said} ({voted})"
-        return replace(base, failure=Failure(kind="no-majority", message=message, attempts=0))
+    if 2 * count <= len(votes):
+        return replace(base, failure=_no_majority(cast, f"the judges do not agree ({voted})"))
     return replace(
-        base, label=label, secondary=_secondary(cast, label), reasoning=f"{voted}, {count} of them for {label}"
+        base, label=label, secondary=_secondary(votes, label), reasoning=f"{voted}, {count} of them for {label}"
     )
 
 
-def _secondary(cast: Sequence[Vote], primary: str) -> str:
-    """The second label that more than half of the votes name, if there is one."""
-    named = Counter(vote.secondary for vote in cast if vote.secondary not in {"", primary})
+def _no_majority(cast: Sequence[Vote], why: str) -> Failure:
+    said = ", ".join(f"{vote.judge}: {vote.label}" for vote in cast)
+    return Failure(kind="no-majority", message=f"{why}: {said}", attempts=0)
+
+
+def _secondary(votes: Sequence[Vote], primary: str) -> str:
+    """The second label that more than half of the judges name, if there is one."""
+    named = Counter(vote.secondary for vote in votes if vote.secondary not in {"", primary})
     label, count = named.most_common(1)[0] if named else ("", 0)
-    return label if 2 * count > len(cast) else ""
+    return label if 2 * count > len(votes) else ""
 
 
 def _all_failed(votes: Sequence[Vote]) -> Failure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from hoofbeat.answering.run import count_outcomes
 from hoofbeat.judging.catalogue import MODEL_ASPECTS
+from hoofbeat.judging.designs import SheetDesign
 from hoofbeat.judging.folder import HUMAN, KIND, AnswerFolder, Probe
 from hoofbeat.judging.probes import flips
 from hoofbeat.judging.stream import Job, Judging
@@ -83,7 +84,11 @@ def _manifest(judging: Judging, inputs: Sequence[InputRef], command: Sequence[st
         command=list(command),
         inputs=[folder.artefact.reference(), *inputs],
         settings=_settings(judging),
-        seeds={**(before.seeds if folder.judged else {}), **({"probes": job.seed} if job.probes else {})},
+        seeds={
+            **(before.seeds if folder.judged else {}),
+            **({"probes": job.seed} if job.probes else {}),
+            **_drawing(job),
+        },
         models={**before.models, **_judge_roles(judging)},
         prompts={**before.prompts, **_prompts(job)},
         counts=_sum(before.counts, counts) if folder.judged else counts,
@@ -105,7 +110,8 @@ def _title(job: Job) -> str:
 def _settings(judging: Judging) -> dict[str, object]:
     """The settings of what was judged before, with what was judged now; `aspect` is the one that scores."""
     folder, job = judging.folder, judging.job
-    before = folder.artefact.manifest.settings if folder.judged else {}
+    run = folder.artefact.manifest
+    before = run.settings if folder.judged else {"asked": {**run.settings, "seeds": run.seeds}}
     earlier = msgspec.convert(before, _Earlier, strict=False)
     aspects = [*(earlier.aspects or ([earlier.aspect] if earlier.aspect else [])), *job.aspects]
     judges = earlier.judges | {
@@ -122,9 +128,52 @@ def _settings(judging: Judging) -> dict[str, object]:
         **({"probes": list(job.probes), "probe_size": job.probe_size} if job.probes else {}),
         **({"idf": job.idf} if "bertscore" in job.aspects else {}),
         **({"annotators": sorted(people)} if people else {}),
+        **_labelled(job, before),
+        **_asked(folder),
         **({"judges_that_answered": own} if own else {}),
     }
     return {**before, **new}
+
+
+def _labelled(job: Job, before: Mapping[str, object]) -> dict[str, object]:
+    """The files of labels, and how the answers in them had been drawn; a sheet that several labelled stands once."""
+    if not job.files:
+        return {}
+    files, sheets = before.get("label_files"), before.get("sheets")
+    told = [
+        {"file": each.file, "aspect": each.aspect, "labels": each.labels, "sheet": each.design and each.design.sheet}
+        for each in job.files
+    ]
+    designs = {each.design.sheet: _design(each.design) for each in job.files if each.design}
+    return {
+        "label_files": [*(files if isinstance(files, list) else []), *told],
+        **({"sheets": {**(sheets if isinstance(sheets, dict) else {}), **designs}} if designs or sheets else {}),
+    }
+
+
+def _design(design: SheetDesign) -> dict[str, object]:
+    """A design without the list of its codes."""
+    plain: dict[str, object] = msgspec.to_builtins(design)
+    return {name: value for name, value in plain.items() if name not in ("sheet", "items")}
+
+
+def _drawing(job: Job) -> dict[str, int]:
+    """The seed that each sheet was drawn with."""
+    return {f"sheet: {each.design.sheet}": each.design.seed for each in job.files if each.design}
+
+
+def _asked(folder: AnswerFolder) -> dict[str, object]:
+    """How the answers came about, from the run's manifest, so that whoever compares judgments can see it."""
+    manifest = folder.artefact.manifest
+    if folder.judged:
+        return {}
+    documents = sorted(ref.sha256 for ref in manifest.inputs if ref.kind == "corpus")
+    told = {
+        **manifest.settings,
+        **({"seeds": manifest.seeds} if manifest.seeds else {}),
+        **({"documents": documents} if documents else {}),
+    }
+    return {"asked": told} if told else {}
 
 
 def _judge_roles(judging: Judging) -> dict[str, str]:
@@ -150,16 +199,22 @@ def _prompts(job: Job) -> dict[str, str]:
 
 def _metrics(judging: Judging, summarise: Summary) -> dict[str, object]:
     before = dict(judging.folder.artefact.manifest.metrics) if judging.folder.judged else {}
-    earlier = before.get("labels")
-    labels: dict[str, Counter[str]] = {
-        str(name): Counter(counts) for name, counts in (earlier.items() if isinstance(earlier, dict) else ())
-    }
-    for name, counts in judging.tally.labels.items():
-        labels.setdefault(name, Counter()).update(counts)
+    labels = _added(before.get("labels"), judging.tally.labels)
+    short = _added(before.get("missing_votes"), judging.tally.short)
     probes = before.get("probes")
     rows = [*(probes if isinstance(probes, list) else []), *summarise(judging.probes)]
-    told = {name: dict(sorted(counts.items())) for name, counts in labels.items()}
-    return {**before, "labels": told, **({"probes": rows} if rows else {})}
+    new = {"labels": labels, **({"missing_votes": short} if short else {}), **({"probes": rows} if rows else {})}
+    return {**before, **new}
+
+
+def _added(earlier: object, now: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
+    """Counts by aspect, with those of an earlier manifest."""
+    counts: dict[str, Counter[str]] = {
+        str(name): Counter(before) for name, before in (earlier.items() if isinstance(earlier, dict) else ())
+    }
+    for name, more in now.items():
+        counts.setdefault(name, Counter()).update(more)
+    return {name: dict(sorted(each.items())) for name, each in counts.items()}
 
 
 def _sum(one: Counts, two: Counts) -> Counts:

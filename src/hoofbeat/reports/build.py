@@ -24,9 +24,8 @@ from hoofbeat.reports.sections.scores import DRAWS, SIZE, scores_parts
 from hoofbeat.reports.sections.shifts import shift_parts
 from hoofbeat.reports.sections.stats import stats_part
 from hoofbeat.reports.words import count_of, model_name
-from hoofbeat.reports.writing import FORMATS, report_files
+from hoofbeat.reports.writing import FORMATS, write_report
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.files import write_bytes
 
 __all__ = ["KINDS", "Choices", "assemble", "build_report"]
 
@@ -77,8 +76,7 @@ def build_report(
     artefacts = [open_artefact(path, KINDS) for path in dict.fromkeys(path.resolve() for path in paths)]
     with create(target, replace_kind=KIND) as draft:
         report = assemble(artefacts, title=title, notes=notes, planted=planted, choices=chosen, progress=progress)
-        for name, content in report_files(report, formats):
-            write_bytes(draft.path / name, content)
+        write_report(report, draft.path, formats)
         draft.finish(
             Manifest(
                 kind=KIND,

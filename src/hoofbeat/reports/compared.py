@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -58,15 +59,17 @@ def write_compared(target: Path, compared: AnswersCompared, *, command: Sequence
 
 def warnings_of(compared: AnswersCompared) -> list[str]:
     """What a reader must know before reading a difference."""
-    said: dict[str, list[Pair]] = {}
-    for pair in compared.pairs:
-        for reason in pair.against:
-            said.setdefault(reason, []).append(pair)
-    many = len(compared.pairs)
+    many = count_of(len(compared.pairs), "pair")
+    against = Counter(reason for pair in compared.pairs for reason in pair.against)
+    settings = Counter(reason for pair in compared.pairs for reason in pair.settings)
     told = [
-        f"NOT THE SAME MEASUREMENT in {len(pairs)} of {count_of(many, 'pair')}: {reason}. Such a difference is not one "
-        "between systems alone."
-        for reason, pairs in said.items()
+        f"NOT THE SAME MEASUREMENT in {times} of {many}: {reason}. Such a difference is not one between systems alone."
+        for reason, times in against.items()
+    ]
+    told += [
+        f"ASKED OTHERWISE in {times} of {many}: differs in {reason} (first / second). Unless that is what is compared, "
+        "such a difference is not one between systems alone."
+        for reason, times in settings.items()
     ]
     unpaired = max(row.unpaired for row in compared.differences)
     if unpaired:
@@ -125,7 +128,7 @@ def _difference_blocks(compared: AnswersCompared) -> list[Block]:
     shown = sorted(rows, key=lambda item: -abs(item[1].paired.difference))[:_DRAWN] if len(rows) > _DRAWN else rows
     bars = [
         Bar(
-            label=("[!] " if pair.against else "") + compared.title(pair),
+            label=("[!] " if pair.marks else "") + compared.title(pair),
             value=row.paired.difference,
             low=row.paired.interval.low,
             high=row.paired.interval.high,
@@ -134,7 +137,7 @@ def _difference_blocks(compared: AnswersCompared) -> list[Block]:
     ]
     reach = max([0.1, *(abs(end) for bar in bars for end in (bar.low or 0.0, bar.high or 0.0))])
     caption = "Difference in accuracy in percentage points, with 95% paired bootstrap intervals."
-    if any(pair.against for pair, _ in shown):
+    if any(pair.marks for pair, _ in shown):
         caption += " [!] marks pairs that were not measured in the same way."
     if len(shown) < len(rows):
         caption += f" The {_DRAWN} largest of {len(rows)}; all are in the table."
@@ -172,7 +175,7 @@ def _pairs_table(compared: AnswersCompared) -> Table:
             (
                 compared.name(pair.second),
                 compared.name(pair.first),
-                f"NO: {'; '.join(pair.against)}" if pair.against else "yes",
+                _same(pair),
                 row.paired.n,
                 row.accuracy_b,
                 row.accuracy_a,
@@ -193,10 +196,17 @@ def _pairs_table(compared: AnswersCompared) -> Table:
         unit="questions",
         columns=columns,
         rows=tuple(rows),
-        note=f"Bootstrap of 1,000 samples (seed {compared.seed}); questions from one document stay together. Holm's "
+        note=f"Bootstrap of 1,000 samples (seed {compared.seed}); questions that share documents stay together. Holm's "
         "correction over this table. An unscored answer stays in the denominator; where such answers exceed 1%, "
         "sensitivity is what they could make of the difference.",
     )
+
+
+def _same(pair: Pair) -> str:
+    """Whether two systems were measured in the same way, and what differs."""
+    parts = [f"NO: {'; '.join(pair.against)}"] if pair.against else []
+    parts += [f"differs in: {'; '.join(pair.settings)}"] if pair.settings else []
+    return "; ".join(parts) or "yes"
 
 
 def _systems_table(compared: AnswersCompared) -> Table:
@@ -279,7 +289,7 @@ def _metrics(compared: AnswersCompared) -> dict[str, object]:
             "p": row.p,
             "p_holm": row.p_holm,
             "flips": dict(flips_of(compared, pair)),
-            "not_comparable": list(pair.against),
+            "not_comparable": list(pair.marks),
         }
         for pair, row in zip(compared.pairs, compared.differences, strict=True)
     }

@@ -3,7 +3,7 @@
 Systems are models under conditions. The same system in two folders (before and after a change) is compared with
 itself; where the folders share none, every system of the first is compared with every one of the others. Everything
 is paired by question. What can't be compared is refused (other questions under the same names) or marked (another
-protocol, another judge), never passed over.
+protocol, other judges, other settings), never passed over.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from msgspec.structs import replace
 
 from hoofbeat.answering.run import Run
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings import Accuracy, Outcome, SystemDifference, accuracies, choice_outcomes, differences
+from hoofbeat.findings import Accuracy, Outcome, SystemDifference, accuracies, choice_outcomes, clusters_of, differences
 from hoofbeat.findings.scoring import HUMAN, scored_outcomes
 from hoofbeat.judging import Judged
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.reports.lookup import Lookup, System
+from hoofbeat.reports.measuring import judged_otherwise, measured, panel_of, settings_that_differ
 from hoofbeat.store import Artefact, open_artefact
 
 __all__ = ["KINDS", "AnswersCompared", "Pair", "Place", "Side", "compare_answers", "open_side"]
@@ -52,11 +53,21 @@ class Place(Struct, frozen=True):
 
 
 class Pair(Struct, frozen=True):
-    """Two systems to compare, `second` against `first`, and what stands against comparing them."""
+    """Two systems to compare, `second` against `first`, and what stands against comparing them.
+
+    `against` says why this is not the same measurement, `settings` in which settings the answers were asked for
+    otherwise, which may be what is to be compared.
+    """
 
     first: Place
     second: Place
     against: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """All of it in words."""
+        return (*self.against, *(f"differs in: {each}" for each in self.settings))
 
 
 class Side:
@@ -66,7 +77,7 @@ class Side:
         self.name = name
         self.artefact = artefact
         self.protocols: dict[System, str] = {}
-        self.judges: dict[str, None] = {}
+        self._voters: dict[str, None] = {}
         self.free_text = 0
         answers = artefact.file("answers.jsonl")
         self.answers: Lookup[Answer] = Lookup.read(answers, Answer)
@@ -85,6 +96,7 @@ class Side:
                 self.questions.values(), self._seen(judged.each_answer()), self._heard(judged.each_judgment())
             )
         self.systems = list(dict.fromkeys((row.model, row.condition) for row in self.outcomes))
+        self.judges = panel_of(artefact.manifest, self._voters)
 
     def _seen(self, answers: Iterable[Answer]) -> Iterator[Answer]:
         for answer in answers:
@@ -95,7 +107,7 @@ class Side:
     def _heard(self, judgments: Iterable[Judgment]) -> Iterator[Judgment]:
         for judgment in judgments:
             if judgment.aspect == "equivalence" and not judgment.judge.startswith(HUMAN):
-                self.judges[judgment.judge] = None
+                self._voters.update(dict.fromkeys([vote.judge for vote in judgment.votes] or [judgment.judge]))
             yield judgment
 
     @property
@@ -177,14 +189,14 @@ def compare_answers(
             place = Place(number, row.model, row.condition)
             if place in results:
                 results[place].setdefault(row.question, []).append(row)
-    pairs = [replace(pair, against=_against(pair, sides, results)) for pair in pairs]
+    pairs = [replace(pair, against=_against(pair, sides, results), settings=_settings(pair, sides)) for pair in pairs]
     rows = [
         replace(row, model=place.key[0])
         for place, asked in results.items()
         for answers in asked.values()
         for row in answers
     ]
-    clusters = {question.id: question.documents[0] for question in questions.values() if question.documents}
+    clusters = clusters_of(questions.values())
     found = differences(rows, [(pair.second.key, pair.first.key) for pair in pairs], clusters=clusters, seed=seed)
     scores = {(row.model, row.condition): row for row in accuracies(rows, clusters=clusters, seed=seed)}
     return AnswersCompared(
@@ -306,11 +318,22 @@ def _against(
     if how[0] != how[1]:
         said.append(f"{how[1] or 'free text'} against {how[0] or 'free text'}")
     if not how[0] and not how[1]:
-        if set(first.judges) != set(second.judges):
-            said.append(f"judged by {' and '.join(second.judges)} against {' and '.join(first.judges)}")
+        others = judged_otherwise(first.judges, second.judges)
+        if others:
+            said.append(others)
         elif first.judge_prompt != second.judge_prompt:
             said.append(f"judged with the prompt {second.judge_prompt} against {first.judge_prompt}")
     samples = [max(map(len, results[place].values())) for place in (pair.first, pair.second)]
     if samples[0] != samples[1]:
         said.append(f"{samples[1]} answers a question against {samples[0]}")
     return tuple(said)
+
+
+def _settings(pair: Pair, sides: Sequence[Side]) -> tuple[str, ...]:
+    """In what two systems were asked otherwise."""
+    both = [
+        measured(side.artefact, place.system, side.protocols[place.system])
+        for place in (pair.first, pair.second)
+        for side in (sides[place.folder],)
+    ]
+    return settings_that_differ(*both)

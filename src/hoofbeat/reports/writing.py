@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from hoofbeat.errors import UsageError
@@ -10,11 +11,12 @@ from hoofbeat.reports.charts import standalone
 from hoofbeat.reports.latex import report_fragment, to_latex
 from hoofbeat.reports.markdown import to_markdown
 from hoofbeat.reports.model import Chart, Report, Table, charts_in, tables_in
-from hoofbeat.reports.page import to_html
+from hoofbeat.reports.page import to_html, write_html
 from hoofbeat.reports.sheets import to_csv
 from hoofbeat.reports.words import slug
+from hoofbeat.store.files import write_bytes
 
-__all__ = ["FORMATS", "report_files"]
+__all__ = ["FORMATS", "report_files", "write_report"]
 
 FORMATS = ("html", "markdown", "csv", "latex")
 """What a report can be written as."""
@@ -22,11 +24,25 @@ FORMATS = ("html", "markdown", "csv", "latex")
 T = TypeVar("T", Table, Chart)
 
 
-def report_files(report: Report, formats: Sequence[str] = FORMATS) -> Iterator[tuple[str, bytes]]:
-    """The names and contents of the files that these formats ask for."""
+def write_report(report: Report, folder: Path, formats: Sequence[str] = FORMATS) -> None:
+    """Write the files that these formats ask for; the page piece by piece, as it may be of many megabytes."""
+    _check(formats)
+    if "html" in formats:
+        write_html(report, folder / "report.html")
+    rest = [name for name in formats if name != "html"]
+    for name, content in report_files(report, rest) if rest else ():
+        write_bytes(folder / name, content)
+
+
+def _check(formats: Sequence[str]) -> None:
     wrong = [name for name in formats if name not in FORMATS]
     if wrong or not formats:
         raise UsageError(f"a report can't be written as {', '.join(wrong) or 'nothing'}", fix=f"{', '.join(FORMATS)}")
+
+
+def report_files(report: Report, formats: Sequence[str] = FORMATS) -> Iterator[tuple[str, bytes]]:
+    """The names and contents of the files that these formats ask for."""
+    _check(formats)
     tables = _named(list(tables_in(report.blocks)))
     charts = _named(list(charts_in(report.blocks)))
     if "html" in formats:

@@ -96,15 +96,18 @@ def _fitting(text: str, width: float, size: float) -> int:
 
 
 def ticks(low: float, high: float, about: int = 5, *, whole: bool = False) -> list[float]:
-    """Round numbers that span low to high; whole ones if asked."""
-    if not high > low:
+    """Round numbers that span low to high, at least two; whole ones if asked.
+
+    What differs only by rounding is taken as one number.
+    """
+    if not high - low > 1e-9 * max(1.0, abs(low), abs(high)):
         high = low + 1
     raw = max((high - low) / max(1, about), 1.0 if whole else 0.0)
     power = 10.0 ** math.floor(math.log10(raw))
     factors = (1, 2, 5, 10) if whole else (1, 2, 2.5, 5, 10)
     step = next(factor * power for factor in factors if factor * power >= raw * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [round(place * step, 10) + 0.0 for place in range(first, last + 1)]
+    return [round(place * step, 10) + 0.0 for place in range(first, max(last, first + 1) + 1)]
 
 
 class Drawing:

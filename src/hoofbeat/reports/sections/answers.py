@@ -77,11 +77,15 @@ def answers_viewer(
     facets = _facets(questions)
     models = len({model for model, _ in said.systems})
     systems = {system: place for place, system in enumerate(said.systems)}
+    scored = {(row.model, row.condition) for row in outcomes.values()}
+    states: tuple[str, ...] = STATES if scored else ("answered", "unscored")
+    if scored and not scored.issuperset(systems):
+        states = (*STATES, "answered")
     return viewer_of(
         _entries(prefix, questions, said, outcomes, judged, systems, [name for name, _ in facets]),
         id=f"{prefix}-viewer",
         noun="questions",
-        states=STATES if outcomes else ("answered", "unscored"),
+        states=states,
         systems=[system_name(*system, models) for system in systems],
         facets=facets,
         characters=budget,

@@ -68,9 +68,11 @@ def figure(name: str, caption: str, draw: Draw) -> Chart:
     return Chart(name=name, caption=caption, wide=draw(width=WIDE), narrow=draw(width=NARROW))
 
 
-def spread(interval: tuple[float, float] | None, form: Form, n: str) -> str:
-    """The small print of a key figure: its interval and n."""
-    return f"95% interval {written(interval, form)}, n\u00a0=\u00a0{n}" if interval else f"n\u00a0=\u00a0{n}"
+def spread(interval: tuple[float, float] | None, form: Form, n: str, method: str = "") -> str:
+    """The small print of a key figure: its interval, by which method, and n."""
+    return (
+        f"95% {method or 'interval'} {written(interval, form)}, n\u00a0=\u00a0{n}" if interval else f"n\u00a0=\u00a0{n}"
+    )
 
 
 def counted(

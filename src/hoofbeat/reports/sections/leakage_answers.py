@@ -127,7 +127,7 @@ def _gap_tables(gaps: Sequence[BookGap], prefix: str) -> list[Block]:
                 row.gap.unscored,
             )
         )
-        counts = (row.both, row.closed_only, row.oracle_only, row.neither)
+        counts = (row.both, row.closed_only, row.oracle_only, row.neither, row.unscored)
         became.append((row.model, row.protocol, row.pairs, *(value_cell(share_of(n, row.pairs)) for n in counts)))
     who = (Column("model"), Column("protocol"), Column("answers", "count"))
     n = max(row.pairs for row in gaps)
@@ -152,8 +152,9 @@ def _gap_tables(gaps: Sequence[BookGap], prefix: str) -> list[Block]:
             columns=(
                 *who, Column("right both ways", "share"), Column("right closed book only", "share"),
                 Column("right with source only", "share"), Column("wrong both ways", "share"),
+                Column("unscored in either", "share"),
             ),
             rows=tuple(became),
-            note="Shares with Wilson's interval. Unscored answers count as wrong.",
+            note="Shares with Wilson's interval. Where either answer is unscored, nothing is said of the pair.",
         ),
     ]  # fmt: skip

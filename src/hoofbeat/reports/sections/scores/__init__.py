@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from hoofbeat.findings.accuracy import Accuracy
+from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.records import Answer, Judgment
 from hoofbeat.reports.lookup import Lookup
@@ -25,7 +26,8 @@ from hoofbeat.reports.sections.scores.options import options_section
 from hoofbeat.reports.sections.scores.rare import rare_section
 from hoofbeat.reports.sections.scores.relevance import relevance_section
 from hoofbeat.reports.sections.scores.repeats import measured_section, runs_section
-from hoofbeat.reports.sections.scores.shown import Ours, Shown, interval_of, missing
+from hoofbeat.reports.sections.scores.settings import differing
+from hoofbeat.reports.sections.scores.shown import Ours, Shown, interval_of, method_of, missing
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact
 
@@ -119,21 +121,51 @@ def _sections(
 
 def _opening(group: Scored) -> list[Block]:
     planned = sum(tally.answers for tally in group.tallies.values())
-    how = []
-    if any(each.aspect == "equivalence" for each in group.judgments) or not group.tallies:
-        how.append(f"free text judged by {group.judge or 'an unnamed judge'} (right means “equivalent”)")
+    how = _judged_by(group)
     if any(tally.protocol for tally in group.tallies.values()):
         how.append("choices scored by the option chosen")
     words = f"{count_of(len(group.questions), 'question')}, {count_of(planned, 'planned answer')}"
     blocks: list[Block] = [Text(f"{words}; {'; '.join(how)}." if how else f"{words}.")]
     if len(group.artefacts) > 1:
         blocks.append(Text(f"Read together: {', '.join(each.path.name for each in group.artefacts)}."))
+    blocks += [Notice(words) for words in _differing(group)]
     if group.self_judged:
         blocks.append(Notice(_SELF))
+    if group.by_people:
+        labelled = sum(count.labelled for count in group.by_people.values())
+        of = sum(group.tallies[system].answers for system in group.by_people)
+        contested = sum(count.contested for count in group.by_people.values())
+        words = f"Labelled by people alone: {labelled:,} of {count_of(of, 'planned answer')}"
+        words += f", and {contested:,} on which they contradict each other" if contested else ""
+        blocks.append(Notice(f"{words}. The rest is unscored and stays in the denominator of every accuracy."))
     if group.unjudged:
-        names = ", ".join(group.name(system) for system in group.unjudged)
+        names = ", ".join(f"{model} · {condition}" for model, condition in group.unjudged)
         blocks.append(Notice(f"In free text that nobody judged for equivalence, and in no accuracy: {names}."))
     return blocks
+
+
+def _judged_by(group: Scored) -> list[str]:
+    """Who judged the free text: a model, people, or both, each of other systems."""
+    how = []
+    by_model = any(each.aspect == "equivalence" and not each.judge.startswith(HUMAN) for each in group.judgments)
+    if by_model or not group.tallies:
+        how.append(f"free text judged by {group.judge or 'an unnamed judge'} (right means “equivalent”)")
+    if group.by_people:
+        which = f" of {', '.join(map(group.name, group.by_people))}" if by_model else ""
+        how.append(f"free text{which} judged by labels by {', '.join(group.people)} (right means “equivalent”)")
+    return how
+
+
+def _differing(group: Scored) -> list[str]:
+    """What differs between the folders of the chapter, and which folders were kept out of it."""
+    found = []
+    lines = differing(group.asked)
+    if lines:
+        found.append(f"{group.care} {' | '.join(lines)}.")
+    if group.apart:
+        where = "; ".join(group.apart)
+        found.append(f"Not read together with {where}: the same model under the same condition, but set otherwise.")
+    return found
 
 
 def _cards(group: Scored, table: Sequence[Accuracy]) -> tuple[Card, ...]:
@@ -145,7 +177,7 @@ def _cards(group: Scored, table: Sequence[Accuracy]) -> tuple[Card, ...]:
         Card(
             label=f"Accuracy, {group.name((row.model, row.condition))}",
             value=written(row.accuracy, "share"),
-            detail=spread(interval_of(row), "share", f"{row.planned:,}")
+            detail=spread(interval_of(row), "share", f"{row.planned:,}", f"{method_of(row)} interval")
             + (f", {missing(row.unscored):,} unscored" if row.unscored else ""),
         )
         for row in chosen

@@ -12,7 +12,7 @@ from hoofbeat.reports.charts.svg import SERIES
 from hoofbeat.reports.model import Block, Cell, Column, Heading, Table
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored
-from hoofbeat.reports.sections.scores.shown import UNSCORED, Ours, Shown, folded, interval_of, missing
+from hoofbeat.reports.sections.scores.shown import UNSCORED, Ours, Shown, folded, interval_of, missing, wilson_note
 from hoofbeat.reports.words import Form
 from hoofbeat.store import Cost
 
@@ -66,7 +66,8 @@ def _chart(
         forms=(form, "share"),
         log=high > 5 * low > 0,
     )
-    caption = f"What one answer costs and how many are right{ending}, with 95% intervals of the accuracy."
+    caption = f"What one answer costs and how many are right{ending}, with 95% bootstrap intervals of the accuracy."
+    caption += wilson_note(found.values())
     return [figure(name, caption, draw)]
 
 
@@ -146,7 +147,7 @@ def _systems(group: Scored, systems: Sequence[System], found: Mapping[System, Ac
         Column("with known tokens", "count"),
         Column("tokens in, an answer", "amount"),
         Column("tokens out, an answer", "amount"),
-        Column("accuracy", "share"),
+        Column("accuracy, 95% bootstrap", "share"),
         UNSCORED,
         Column("documents dropped", "count"),
     )
@@ -163,6 +164,7 @@ def _systems(group: Scored, systems: Sequence[System], found: Mapping[System, Ac
         unit="answers",
         columns=columns,
         rows=tuple(rows),
-        note="Mean over the answers whose tokens the model reported. Documents dropped: answers for which not all "
-        "documents fitted into the model's window.",
+        note="Mean over the answers whose tokens are known: those that came with a count of the calls' tokens. "
+        "Documents dropped: answers for which not all documents fitted into the model's window."
+        + wilson_note(found[system] for system in systems),
     )

@@ -14,18 +14,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from hoofbeat.findings.clusters import clusters_of
+from hoofbeat.findings.people import people_majority
 from hoofbeat.findings.scoring import HUMAN, Outcome, scored_outcomes
 from hoofbeat.findings.shares import System
 from hoofbeat.records import Answer, Facets, Judgment, Question
+from hoofbeat.reports.sections.scores.settings import Asked, asked_of, clashing, differing
 from hoofbeat.reports.words import model_name
 from hoofbeat.store import Artefact, Cost
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["EQUIVALENCE", "Scored", "Tally", "base_condition", "gather", "is_closed"]
+__all__ = ["EQUIVALENCE", "POSITIVE", "PeopleCount", "Scored", "Tally", "base_condition", "gather", "is_closed"]
 
 EQUIVALENCE = "equivalence"
+POSITIVE = "equivalent"
 _CLOSED = ("closed", "closed-book")
 _PART = re.compile(r"first (?!100%)[\d.]+%")
+_SUMMED = ("answers", "failed", "tokens_in", "tokens_out", "used", "warned", "dropped")
 
 
 class Tally(Struct, frozen=True, kw_only=True):
@@ -42,11 +47,28 @@ class Tally(Struct, frozen=True, kw_only=True):
     dropped: int = 0
 
 
+class PeopleCount(Struct, frozen=True, kw_only=True):
+    """Answers of one system that people labelled: `right` of `labelled`; `contested` are those they differ on."""
+
+    right: int = 0
+    labelled: int = 0
+    contested: int = 0
+
+    def __add__(self, label: Judgment) -> PeopleCount:
+        if label.failure:
+            return replace(self, contested=self.contested + 1)
+        right = self.right + (label.label == POSITIVE)
+        return replace(self, right=right, labelled=self.labelled + 1)
+
+
 class Scored(Struct, kw_only=True):
     """Outcomes of the same questions: what every section on scores is made from.
 
     `order` are the systems in the order they were run, the closed book of a model first. `unjudged` are systems whose
-    free text nobody has judged; they are in no score. `judgments` are without reasoning and calls.
+    free text nobody has judged; they are in no score. `by_people` are systems whose free text only people have
+    labelled, with how many answers got a label; `people` are their names. `judgments` are without reasoning and calls.
+    `asked` are the settings of each folder by its name; `apart` says from which folders of the same questions this one
+    was kept apart, and why.
     """
 
     prefix: str
@@ -57,7 +79,11 @@ class Scored(Struct, kw_only=True):
     outcomes: list[Outcome] = field(default_factory=list)
     order: list[System] = field(default_factory=list)
     unjudged: list[System] = field(default_factory=list)
+    by_people: dict[System, PeopleCount] = field(default_factory=dict)
+    people: list[str] = field(default_factory=list)
     runs: list[Artefact] = field(default_factory=list)
+    asked: list[tuple[str, Asked]] = field(default_factory=list)
+    apart: list[str] = field(default_factory=list)
 
     @property
     def models(self) -> int:
@@ -66,8 +92,8 @@ class Scored(Struct, kw_only=True):
 
     @property
     def clusters(self) -> dict[str, str]:
-        """Question to the source document it shares with others."""
-        return {question.id: question.documents[0] for question in self.questions.values() if question.documents}
+        """Question to what it shares with others: its source documents, and through them theirs."""
+        return clusters_of(self.questions.values())
 
     @property
     def facets(self) -> dict[str, Facets]:
@@ -78,6 +104,14 @@ class Scored(Struct, kw_only=True):
     def judge(self) -> str:
         """Who judged, as the folders name the model or models."""
         return next((name for each in self.artefacts if (name := _judge(each))), "")
+
+    @property
+    def care(self) -> str:
+        """A word of warning for differences, where folders were asked or judged in different ways."""
+        names = [line.partition(":")[0] for line in differing(self.asked)]
+        if not names:
+            return ""
+        return f"The folders differ in {', '.join(names)}, so that a difference may not be the condition's or model's."
 
     @property
     def self_judged(self) -> bool:
@@ -158,15 +192,24 @@ def gather(
     for prefix, artefact in [*judged, *runs]:
         questions = {each.id: each for each in read_jsonl(artefact.file("questions.jsonl"), Question)}
         keys, tallies = _tallied(artefact)
+        named = (artefact.path.name, asked_of(artefact, given))
+        apart: list[str] = []
         for place, group in enumerate(groups):
-            if _together(group, artefact, questions) and keys.isdisjoint(kept[place]):
+            if not _together(group, artefact, questions):
+                continue
+            clash = _clash(group, tallies, named[1])
+            apart += clash
+            if not clash and keys.isdisjoint(kept[place]):
                 group.artefacts.append(artefact)
                 group.questions.update(questions)
-                group.tallies.update(tallies)
+                group.tallies = _added(group.tallies, tallies)
+                group.asked.append(named)
                 kept[place] |= keys
                 break
         else:
-            groups.append(Scored(prefix=prefix, artefacts=[artefact], questions=questions, tallies=tallies))
+            made = Scored(prefix=prefix, artefacts=[artefact], questions=questions, tallies=tallies)
+            made.asked, made.apart = [named], apart
+            groups.append(made)
             kept.append(keys)
     for group in groups:
         _score(group)
@@ -208,16 +251,40 @@ def _together(group: Scored, artefact: Artefact, questions: Mapping[str, Questio
     )
 
 
+def _clash(group: Scored, tallies: Mapping[System, Tally], asked: Asked) -> list[str]:
+    """Why a folder can't join: a system of the group was asked or judged in another way there."""
+    models = list(dict.fromkeys(model for model, _ in tallies.keys() & group.tallies.keys()))
+    return [f"{name} ({', '.join(found)})" for name, other in group.asked if (found := clashing(asked, other, models))]
+
+
+def _added(one: Mapping[System, Tally], other: Mapping[System, Tally]) -> dict[System, Tally]:
+    """The tallies of two folders; a system of both has the answers of both."""
+    found = dict(one)
+    for system, tally in other.items():
+        before = found.get(system, Tally(protocol=tally.protocol))
+        counts = {name: getattr(before, name) + getattr(tally, name) for name in _SUMMED}
+        found[system] = replace(tally, **counts, samples=max(before.samples, tally.samples))
+    return found
+
+
 def _score(group: Scored) -> None:
     group.judgments = [_slim(each) for each in group.each_judgment()]
-    decided = {
-        (each.model, each.condition)
-        for each in group.judgments
-        if each.aspect == EQUIVALENCE and not each.judge.startswith(HUMAN)
+    mine = [each for each in group.judgments if each.aspect == EQUIVALENCE]
+    decided = {(each.model, each.condition) for each in mine if not each.judge.startswith(HUMAN)}
+    alone = [each for each in mine if (each.model, each.condition) not in decided]
+    labels = people_majority(alone)
+    group.people = list(dict.fromkeys(each.judge.removeprefix(HUMAN) for each in alone))
+    for label in labels:
+        system = label.model, label.condition
+        if not group.tallies[system].protocol:
+            group.by_people[system] = group.by_people.get(system, PeopleCount()) + label
+    scored = {
+        system
+        for system, tally in group.tallies.items()
+        if tally.protocol or system in decided or system in group.by_people
     }
-    scored = {system for system, tally in group.tallies.items() if tally.protocol or system in decided}
     answers = (answer for answer in group.each_answer() if (answer.model, answer.condition) in scored)
-    group.outcomes = scored_outcomes(list(group.questions.values()), answers, group.judgments)
+    group.outcomes = scored_outcomes(list(group.questions.values()), answers, [*group.judgments, *labels])
     models = list(dict.fromkeys(model for model, _ in group.tallies))
     places = list(group.tallies)
     group.order = sorted(

@@ -5,19 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from hoofbeat.findings.accuracy import Accuracy, SystemDifference, comparable, differences
+from hoofbeat.findings.accuracy import FEW, Accuracy, SystemDifference, comparable, differences
+from hoofbeat.findings.intervals import TANGO
 from hoofbeat.findings.shares import System
 from hoofbeat.reports.charts import Bar, Shade, heatmap, interval_bars
 from hoofbeat.reports.model import Block, Cell, Column, Heading, Table, Text
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored, is_closed
-from hoofbeat.reports.sections.scores.shown import SENSITIVITY_NOTE, Shown, folded, interval_of, missing
+from hoofbeat.reports.sections.scores.shown import (
+    SENSITIVITY_NOTE,
+    Shown,
+    folded,
+    interval_of,
+    method_of,
+    missing,
+    wilson_note,
+)
 from hoofbeat.reports.words import count_of, written
 
 __all__ = ["difference_table", "grid_section", "pairs_section"]
 
 _BARS = 24
 _PAIRED = "Paired by question: bootstrap of 1,000 samples (seed 0); p by {tests}; Holm's correction over the table."
+_SCORE = (
+    f"Tango's score interval stands where fewer than {FEW} questions tell two systems apart, or all that do speak for "
+    "one of them: resampling would show too little spread, or none."
+)
+_CLUSTERS = (
+    "Questions of one document are not independent, which McNemar's test takes them to be; p by clusters is from the "
+    "paired randomisation test in which all questions of a cluster change their sign together."
+)
 
 Deltas = dict[System, SystemDifference]
 
@@ -53,7 +70,8 @@ def pairs_section(group: Scored) -> Shown:
     rank = {row: place for place, row in enumerate(group.order)}
     pairs.sort(key=lambda pair: (pair[0][1] != group.order[0][1], pair[0][1], rank[pair[0]], rank[pair[1]]))
     found = differences(group.outcomes, pairs, clusters=group.clusters)
-    table = difference_table(found, f"{group.prefix}-models", "Models against each other under the same condition")
+    title = "Models against each other under the same condition"
+    table = difference_table(found, f"{group.prefix}-models", title, group.care)
     sure = sum(row.p_holm < 0.05 for row in found)
     words = f"Under the same condition, {sure} of {count_of(len(found), 'difference')} have a corrected p below 0.05"
     heading = Heading("Models against each other", f"{group.prefix}-models", 3)
@@ -99,7 +117,8 @@ def _heat(
                 line.append(Shade(value=None, tip="not asked"))
                 continue
             gain = written(delta.paired.difference, "points") if delta else ""
-            tip = f"{written((row.accuracy, *interval_of(row)), 'share')}, n = {row.questions:,} questions"
+            tip = f"{written((row.accuracy, *interval_of(row)), 'share')} (95% {method_of(row)})"
+            tip += f", n = {row.questions:,} questions"
             tip += f", {missing(row.unscored):,} of {row.planned:,} unscored" if row.unscored else ""
             tip += f", {gain} points over the closed book" if gain else ""
             line.append(Shade(value=row.accuracy, note=gain, tip=tip))
@@ -123,6 +142,7 @@ def _grid(
     for condition in conditions:
         columns += [Column(condition, "share"), Column(f"{condition}, unscored", "count")]
     rows: list[tuple[Cell, ...]] = []
+    shown = [found[model, condition] for model in models for condition in conditions if (model, condition) in found]
     for model in models:
         cells: list[Cell] = [model]
         for condition in conditions:
@@ -136,7 +156,7 @@ def _grid(
         unit="questions",
         columns=tuple(columns),
         rows=tuple(rows),
-        note="95% bootstrap intervals; unscored answers stay in the denominator.",
+        note="95% bootstrap intervals; unscored answers stay in the denominator." + wilson_note(shown),
     )
 
 
@@ -155,8 +175,11 @@ def _delta_blocks(group: Scored, versus: str, found: Sequence[SystemDifference])
     reach = max([0.1, *(abs(end) for bar in bars for end in (bar.low or 0.0, bar.high or 0.0))])
     draw = partial(interval_bars, bars, title=title, form="points", limits=(-reach, reach))
     caption = "Difference in accuracy in percentage points, with 95% paired bootstrap intervals."
+    if any(row.paired.interval.method == TANGO for row in drawn):
+        caption += f" {_SCORE}"
     caption += f" The first {_BARS} of {len(found)}." if len(found) > len(drawn) else ""
-    table = difference_table(found, f"{group.prefix}-differences", title)
+    table = difference_table(found, f"{group.prefix}-differences", title, group.care)
+    caption += f" {group.care}" if group.care else ""
     return [
         Heading(title, f"{group.prefix}-differences", 3),
         figure(f"{group.prefix}-differences", caption, draw),
@@ -164,9 +187,11 @@ def _delta_blocks(group: Scored, versus: str, found: Sequence[SystemDifference])
     ]
 
 
-def difference_table(found: Sequence[SystemDifference], name: str, caption: str) -> Table:
-    """Paired differences with their tests."""
+def difference_table(found: Sequence[SystemDifference], name: str, caption: str, care: str = "") -> Table:
+    """Paired differences with their tests; `care` is what makes them doubtful, and stands first in the note."""
     several = any(row.a[0] != row.b[0] for row in found)
+    clustered = any(row.p_cluster is not None for row in found)
+    scored = any(row.paired.interval.method == TANGO for row in found)
     columns = (
         Column("model"),
         Column("condition"),
@@ -174,6 +199,8 @@ def difference_table(found: Sequence[SystemDifference], name: str, caption: str)
         Column("difference, points", "points"),
         Column("Holm p", "p"),
         Column("p", "p"),
+        *((Column("Holm p by clusters", "p"), Column("p by clusters", "p")) if clustered else ()),
+        Column("interval by"),
         Column("accuracy", "share"),
         Column("against, accuracy", "share"),
         Column("unscored", "count"),
@@ -190,6 +217,8 @@ def difference_table(found: Sequence[SystemDifference], name: str, caption: str)
             (row.paired.difference, row.paired.interval.low, row.paired.interval.high),
             row.p_holm,
             row.p,
+            *((row.p_cluster_holm, row.p_cluster) if clustered else ()),
+            row.paired.interval.method,
             row.accuracy_a,
             row.accuracy_b,
             row.unscored,
@@ -208,5 +237,15 @@ def difference_table(found: Sequence[SystemDifference], name: str, caption: str)
         unit="questions",
         columns=columns,
         rows=rows,
-        note=f"{_PAIRED.format(tests=tests)} {SENSITIVITY_NOTE}",
+        note=" ".join(
+            part
+            for part in (
+                care,
+                _PAIRED.format(tests=tests),
+                _SCORE if scored else "",
+                _CLUSTERS if clustered else "",
+                SENSITIVITY_NOTE,
+            )
+            if part
+        ),
     )

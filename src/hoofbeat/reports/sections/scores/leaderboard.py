@@ -14,7 +14,16 @@ from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
 from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Notice, Table
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored, base_condition, is_closed
-from hoofbeat.reports.sections.scores.shown import SENSITIVITY_NOTE, UNSCORED, Ours, Shown, folded, interval_of, missing
+from hoofbeat.reports.sections.scores.shown import (
+    SENSITIVITY_NOTE,
+    UNSCORED,
+    Ours,
+    Shown,
+    folded,
+    interval_of,
+    missing,
+    wilson_note,
+)
 from hoofbeat.reports.words import count_of
 
 __all__ = ["leaderboard_section"]
@@ -30,6 +39,7 @@ class _Row(Struct, frozen=True):
     rank: int | None
     interval: tuple[int, int] | None
     n: int
+    tied: int = 0
 
     @property
     def system(self) -> System:
@@ -79,7 +89,7 @@ def _placed(group: Scored) -> list[_Row]:
         asked.setdefault((row.model, row.condition), set()).add(row.question)
     if set.intersection(*asked.values()):
         found = leaderboard(group.outcomes, clusters=group.clusters)
-        return [_Row(place.accuracy, place.rank, place.rank_interval, place.n) for place in found]
+        return [_Row(place.accuracy, place.rank, place.rank_interval, place.n, place.tied) for place in found]
     table = accuracies(group.outcomes, clusters=group.clusters)
     return [_Row(row, None, None, 0) for row in sorted(table, key=lambda row: -row.accuracy)]
 
@@ -98,8 +108,7 @@ def _chart(group: Scored, places: Sequence[_Row], name: str, title: str) -> Bloc
         "Share right of all planned answers, best first, with 95% bootstrap intervals; questions from one document "
         "stay together."
     )
-    if any(place.accuracy.bootstrap.low == place.accuracy.bootstrap.high for place in shown):
-        caption += " Where all answers fare alike, resampling shows no spread, and Wilson's interval stands instead."
+    caption += wilson_note(place.accuracy for place in shown)
     if len(places) > len(shown):
         caption += f" The {_BARS} best of {len(places)} systems; all are in the table."
     return figure(name, caption, partial(interval_bars, bars, title=title, limits=(0, 1)))
@@ -108,6 +117,7 @@ def _chart(group: Scored, places: Sequence[_Row], name: str, title: str) -> Bloc
 def _table(group: Scored, places: Sequence[_Row], name: str, title: str) -> Table:
     columns = (
         Column("place, 95%", "count"),
+        Column("tied with", "count"),
         Column("model"),
         Column("condition"),
         Column("accuracy, 95% bootstrap", "share"),
@@ -124,6 +134,7 @@ def _table(group: Scored, places: Sequence[_Row], name: str, title: str) -> Tabl
         rows.append(
             (
                 (place.rank, *place.interval) if place.rank is not None and place.interval else None,
+                place.tied if place.rank is not None else None,
                 row.model,
                 row.condition,
                 (row.accuracy, row.bootstrap.low, row.bootstrap.high),
@@ -151,7 +162,9 @@ def _ranked(places: Sequence[_Row]) -> str:
         return "There is no place, because no question was put to all of these systems."
     of = f" over the {count_of(places[0].n, 'question')} put to all of them"
     shared = of if any(place.accuracy.questions > place.n for place in places) else ""
-    return f"Systems are placed by the share right{shared}; the interval comes from drawing the same questions again."
+    words = f"Systems are placed by the share right{shared}; the interval comes from drawing the same questions again."
+    tied = any(place.tied for place in places)
+    return f"{words} Tied systems share a place and all the places they take up together." if tied else words
 
 
 def _outcomes(group: Scored, table: Sequence[Accuracy]) -> Block:

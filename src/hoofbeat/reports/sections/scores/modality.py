@@ -33,7 +33,7 @@ def images_section(group: Scored) -> Shown:
                 and group.tallies[other].protocol == protocol
                 and is_closed(other[1], group.tallies[other].protocol)
             ]
-    return Shown(blocks=tuple(_blocks(group, group.outcomes, pairs, "")))
+    return Shown(blocks=tuple(_blocks(group, group.outcomes, pairs, "", group.care)))
 
 
 def editions_blocks(groups: Sequence[Scored]) -> dict[str, list[Block]]:
@@ -49,26 +49,53 @@ def editions_blocks(groups: Sequence[Scored]) -> dict[str, list[Block]]:
             continue
         rows = [row for row in text.outcomes if row.question in shared]
         rows += [
-            replace(row, condition=f"{row.condition} (images)") for row in pictured.outcomes if row.question in shared
+            replace(row, condition=_pictured(row.condition)) for row in pictured.outcomes if row.question in shared
         ]
         pairs = [
-            ((model, f"{condition} (images)"), (model, condition))
-            for model, condition in pictured.order
-            if (model, condition) in text.order
+            ((model, _pictured(condition)), (model, plain))
+            for model, condition in _images_first(pictured)
+            if (plain := _text_for(text, (model, condition), pictured.tallies[model, condition].protocol))
         ]
         known = {frozenset(pair) for pair in comparable(rows, "model")}
         kept = [pair for pair in pairs if frozenset(pair) in known]
-        words = f"The edition with images against the one without, over the {len(shared):,} questions of both."
-        found.setdefault(pictured.prefix, []).extend(_blocks(pictured, rows, kept, words))
+        both = replace(pictured, asked=[*text.asked, *pictured.asked])
+        words = (
+            f"The edition with images against the one without, over the {len(shared):,} questions of both. Images are "
+            f"shown under the condition “{_IMAGES}” only; any other condition of that edition is its text without the "
+            "images."
+        )
+        found.setdefault(pictured.prefix, []).extend(_blocks(pictured, rows, kept, words, both.care))
     return found
 
 
+def _pictured(condition: str) -> str:
+    """What a condition is called in the edition with images."""
+    shown = condition.partition(",")[0] == _IMAGES
+    return f"{condition} (image edition)" if shown else f"{condition} (image edition, text only)"
+
+
+def _images_first(group: Scored) -> list[System]:
+    return sorted(group.order, key=lambda system: base_condition(system[1], group.tallies[system].protocol) != _IMAGES)
+
+
+def _text_for(text: Scored, system: System, protocol: str) -> str:
+    """The condition of the text edition that this one is set against: the closed book for images, else the same."""
+    base = base_condition(system[1], protocol)
+    mine = [condition for model, condition in text.order if model == system[0]]
+    if base == _IMAGES:
+        return next(
+            (each for each in mine if text.tallies[system[0], each].protocol == protocol and is_closed(each, protocol)),
+            "",
+        )
+    return system[1] if system[1] in mine else ""
+
+
 def _blocks(
-    group: Scored, outcomes: Sequence[Outcome], pairs: Sequence[tuple[System, System]], words: str
+    group: Scored, outcomes: Sequence[Outcome], pairs: Sequence[tuple[System, System]], words: str, care: str
 ) -> list[Block]:
     if not pairs:
         return []
     found = differences(outcomes, pairs, clusters=group.clusters)
     name = f"{group.prefix}-images" if not words else f"{group.prefix}-editions"
-    table = difference_table(found, name, "Images against text")
+    table = difference_table(found, name, "Images against text", care)
     return [Heading("Text against images", name, 3), *([Text(words)] if words else []), table]

@@ -18,6 +18,8 @@ def options_section(group: Scored) -> Shown:
     facet = next(iter(facet_names(group.facets.values())), "")
     kept = (answer for answer in group.each_answer() if (answer.model, answer.condition) in group.order)
     found = option_decisions(group.questions.values(), kept, facet or None, clusters=group.clusters)
+    if not found:
+        return Shown()
     rank = {system: place for place, system in enumerate(group.order)}
     found.sort(key=lambda row: rank[row.model, row.condition])
     columns = [
@@ -36,6 +38,7 @@ def options_section(group: Scored) -> Shown:
             Column(f"sensitivity, macro by {facet}", "share"),
             Column(f"specificity, macro by {facet}", "share"),
         ]
+    undecided = sum(row.undecided for row in found)
     table = Table(
         name=f"{group.prefix}-options",
         caption="Sensitivity and specificity over option decisions",
@@ -45,7 +48,12 @@ def options_section(group: Scored) -> Shown:
         rows=tuple(_row(row, facet) for row in found),
         note="TP: the right option selected; FN: not selected; TN: a wrong option not selected; FP: selected. 95% "
         "intervals by bootstrap over questions. An unscored answer selects nothing; where such answers exceed 1%, the "
-        "range is the figure had each of them selected a wrong option and had each selected the right one.",
+        "range is the figure had each of them selected a wrong option and had each selected the right one."
+        + (
+            f" Questions without options leave nothing to decide: {undecided:,} answers are in neither rate."
+            if undecided
+            else ""
+        ),
     )
     ours = tuple(
         Ours(

@@ -99,5 +99,10 @@ def _table(group: Scored, rows: Sequence[GroupDifference], n: int) -> Table:
         columns=columns,
         rows=tuple(cells),
         note="Rare less not rare, with a 95% bootstrap interval; the groups are different questions, so nothing is "
-        f"paired. {SENSITIVITY_NOTE}",
+        f"paired. {_score(rows)}{SENSITIVITY_NOTE}",
     )
+
+
+def _score(rows: Sequence[GroupDifference]) -> str:
+    found = [f"{row.model} · {row.condition}" for row in rows if row.interval.method != "cluster bootstrap"]
+    return f"Resampling shows no spread, and Newcombe's score interval stands: {', '.join(found)}. " if found else ""

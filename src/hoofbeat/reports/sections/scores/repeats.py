@@ -19,6 +19,10 @@ __all__ = ["measured_section", "runs_section"]
 
 _PANELS = 5
 _ROWS = 24
+_LARGER = (
+    "Samples larger than what there is to draw from spread less than the accuracy itself is unsure; a size of at most "
+    "the number of questions can be asked for."
+)
 
 
 def runs_section(group: Scored, *, draws: int, size: int) -> Shown:
@@ -64,9 +68,11 @@ def _bootstrap(group: Scored, draws: int, size: int) -> Block:
         shares = per_question(systems[system])
         found = bootstrap_sd(shares.low, draws=draws, size=size)
         rows.append((*system, found.n, int(shares.unscored.sum()), found.mean, found.std))
+    fewest = min(len({row.question for row in mine}) for mine in systems.values())
+    caption = f"Mean and standard deviation over {draws} bootstrap samples of {size} questions"
     table = Table(
         name=f"{group.prefix}-bootstrap",
-        caption=f"Mean and standard deviation over {draws} bootstrap samples of {size} questions",
+        caption=caption + (f", more than the {fewest:,} there are" if size > fewest else ""),
         n=len(group.questions),
         unit="questions",
         columns=(
@@ -79,7 +85,7 @@ def _bootstrap(group: Scored, draws: int, size: int) -> Block:
         ),
         rows=tuple(rows),
         note="Questions are drawn with replacement (seed 0). The standard deviation is that of samples of this size: "
-        "it says how far such samples spread, not how sure the accuracy is.",
+        "it says how far such samples spread, not how sure the accuracy is." + (f" {_LARGER}" if size > fewest else ""),
     )
     return Details(table.caption, (table,))
 
@@ -133,6 +139,7 @@ def _dots(group: Scored, found: dict[str, list[ScoreMean]], order: Sequence[Syst
 
 
 def _table(group: Scored, found: dict[str, list[ScoreMean]], order: Sequence[System], draws: int, size: int) -> Table:
+    fewest = min(row.n for table in found.values() for row in table)
     columns = (
         Column("score"),
         Column("scorer"),
@@ -142,7 +149,7 @@ def _table(group: Scored, found: dict[str, list[ScoreMean]], order: Sequence[Sys
         UNSCORED,
         Column("mean, 95% bootstrap", "number"),
         Column("mean of the scored", "number"),
-        Column(f"mean of {draws} × {size}", "number"),
+        Column(f"mean of {draws} × {size}" + (f" (of {fewest:,})" if size > fewest else ""), "number"),
         Column("sd", "number"),
         Column("sensitivity", "number"),
     )
@@ -176,5 +183,5 @@ def _table(group: Scored, found: dict[str, list[ScoreMean]], order: Sequence[Sys
         columns=columns,
         rows=tuple(rows),
         note="An answer without a score counts 0 and stays in the denominator; sensitivity is the mean had all of "
-        "them scored 0 and had all scored 1, where they exceed 1%.",
+        "them scored 0 and had all scored 1, where they exceed 1%." + (f" {_LARGER}" if size > fewest else ""),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -10,7 +10,20 @@ from hoofbeat.findings.accuracy import Accuracy
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.model import Block, Cell, Column, Details, Table
 
-__all__ = ["SENSITIVITY_NOTE", "UNSCORED", "Ours", "Shown", "folded", "interval_of", "missing", "triple"]
+__all__ = [
+    "SENSITIVITY_NOTE",
+    "UNSCORED",
+    "Ours",
+    "Shown",
+    "folded",
+    "interval_of",
+    "method_of",
+    "missing",
+    "triple",
+    "wilson_note",
+]
+
+_NAMED = 6
 
 UNSCORED = Column("unscored", "count")
 
@@ -64,6 +77,24 @@ def triple(value: float | None, interval: Interval | None) -> Cell:
 
 
 def interval_of(row: Accuracy) -> tuple[float, float]:
-    """The bootstrap interval, or Wilson's where all answers fare alike and resampling shows no spread."""
-    chosen = row.wilson if row.bootstrap.low == row.bootstrap.high else row.bootstrap
+    """The bootstrap interval, or Wilson's where resampling shows no spread; `method_of` names which."""
+    chosen = row.wilson if _no_spread(row) else row.bootstrap
     return chosen.low, chosen.high
+
+
+def method_of(row: Accuracy) -> str:
+    """Which of its intervals `interval_of` gives."""
+    return "Wilson" if _no_spread(row) else "bootstrap"
+
+
+def wilson_note(rows: Iterable[Accuracy]) -> str:
+    """A sentence that names the systems for which Wilson's interval stands in place of the bootstrap's; or nothing."""
+    found = list(dict.fromkeys(f"{row.model} · {row.condition}" for row in rows if _no_spread(row)))
+    if not found:
+        return ""
+    named = ", ".join(found[:_NAMED]) + (f" and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
+    return f" Where resampling shows no spread, Wilson's interval stands instead: {named}."
+
+
+def _no_spread(row: Accuracy) -> bool:
+    return row.bootstrap.low == row.bootstrap.high
