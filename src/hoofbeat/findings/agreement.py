@@ -202,7 +202,8 @@ def _kappa(
         return None, None
     drawn = np.random.default_rng(seed).multinomial(n, confusion.ravel() / n, size=samples)
     replicates = _kappas(drawn.reshape(samples, *confusion.shape), weights)
-    return kappa, percentiles(replicates[~np.isnan(replicates)], level, "bootstrap")
+    valued = replicates[~np.isnan(replicates)]
+    return kappa, percentiles(valued, level, "bootstrap") if len(valued) else None
 
 
 def _kappas(confusions: NDArray[np.int64], weights: Weights) -> NDArray[np.float64]:

@@ -63,7 +63,8 @@ def krippendorff_alpha(
         rng = np.random.default_rng(seed)
         drawn = (np.bincount(rng.integers(len(kept), size=len(kept)), minlength=len(kept)) for _ in range(samples))
         found = np.array([table.alpha(times.astype(np.float64)) for times in drawn])
-        interval = percentiles(found[~np.isnan(found)], level, "bootstrap")
+        valued = found[~np.isnan(found)]
+        interval = percentiles(valued, level, "bootstrap") if len(valued) else None
     return Alpha(
         scale=scale,
         items=len(kept),

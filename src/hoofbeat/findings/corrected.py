@@ -284,7 +284,7 @@ def _weight(
         return 0.0, correlation
     if not tuned:
         return 1.0, correlation
-    if len(human) < 2:
+    if len(human) < 2 or not judge.std():  # a judge that said the same of all labelled ones can't be tuned by them
         return 1.0, correlation
     spread = float(everything.var(ddof=1))
     if spread <= 0:
