@@ -2,8 +2,9 @@
 
 A hand-written HTTP/1.1 server on `asyncio.Protocol`: it finds each request's end by Content-Length and writes one
 canned completion: a judgment, or to a model whose name begins with `answering` a meaningless answer of its own. To one
-that begins with `judging`, two of five judgments say mismatch; which, the request's checksum decides. `GET` answers
-with its own CPU seconds so far. Prints its port and serves until killed.
+that begins with `judging`, two of five judgments say mismatch; which, the request's checksum decides. To one that
+begins with `comparing` it says how two answers relate. `GET` answers with its own CPU seconds so far. Prints its port
+and serves until killed.
 """
 
 from __future__ import annotations
@@ -59,6 +60,17 @@ def _response(body: bytes) -> bytes:
 
 _CANNED = _response(COMPLETION)
 _MISMATCH = _response(_completion(json.dumps({"reason": _REASON, "label": "mismatch"})))
+_RELATIONS = [
+    _response(_completion(json.dumps({"reasoning": _REASON, **said})))
+    for said in (
+        {"classification": "Consistent", "topic": "", "significance": "none"},
+        {"classification": "Complementary", "topic": "wound care", "significance": "none"},
+        {"classification": "Consistent", "topic": "", "significance": "none"},
+        {"classification": "Divergent", "topic": "weeks until lifting", "significance": "medium"},
+        {"classification": "Contradictory", "topic": "raw fish", "significance": "high"},
+    )
+]
+_COMPARING = re.compile(rb'"model": ?"comparing')
 _ANSWERING = re.compile(rb'"model": ?"answering')
 _JUDGING = re.compile(rb'"model": ?"judging')
 
@@ -78,6 +90,8 @@ def _answer_to(request: bytes) -> bytes:
     if _ANSWERING.search(request):
         checksum = zlib.crc32(request)
         return (b"%08x" % checksum).join(_invented(checksum % _ANSWERS))
+    if _COMPARING.search(request):
+        return _RELATIONS[zlib.crc32(request) % len(_RELATIONS)]
     return _MISMATCH if _JUDGING.search(request) and zlib.crc32(request) % 5 < 2 else _CANNED
 
 

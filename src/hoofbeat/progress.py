@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
-__all__ = ["SILENT", "Progress", "Task"]
+__all__ = ["SILENT", "Progress", "Task", "Within"]
 
 
 class Task(Protocol):
@@ -29,6 +29,18 @@ class Progress(Protocol):
     def task(self, title: str, total: int | None) -> AbstractContextManager[Task]:
         """Start a task of `total` steps (None when the number is unknown)."""
         ...
+
+
+class Within:
+    """Progress inside a task that is under way: whatever work it is given, the steps are that task's."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    @contextmanager
+    def task(self, title: str, total: int | None) -> Iterator[Task]:  # noqa: ARG002
+        """The task under way, which stays open."""
+        yield self._task
 
 
 class _Silent:

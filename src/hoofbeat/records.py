@@ -297,7 +297,12 @@ class Judgment(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the answers of two sources to one question relate; `a` < `b`, each pair stands once."""
+    """How the answers of two sources to one question relate; `a` < `b`, each pair stands once.
+
+    `basis` is how the label came about: `judged` by a call for this very pair, `absent` because a side is silent,
+    `same` because the two answers are the same text, `shared` from the call for a pair with the same two texts, or
+    `group` from the call for other answers that make the same claims.
+    """
 
     question: str
     a: str
@@ -307,5 +312,6 @@ class Comparison(Struct, frozen=True, kw_only=True, omit_defaults=True):
     topic: str | None = None
     significance: str | None = None
     judge: str = ""
+    basis: str = ""
     failure: Failure | None = None
     calls: tuple[str, ...] = ()

@@ -49,7 +49,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 def contract(request: ChatRequest) -> dict[str, Any]:
     fields = asked_for({"response_format": {"json_schema": {"schema": request.schema}}})
-    assert set(fields) == {"passage", "answer"}
+    assert set(fields) == {"passage", "quote", "answer"}
     return fields
 
 
@@ -147,7 +147,7 @@ def test_the_contract_names_the_sections_shown_and_none() -> None:
 def test_the_answer_may_be_as_long_as_the_limit_allows() -> None:
     short, longer = (source_request(a_plan("Stent"), PACK, limit) for limit in (10, 400))
     assert (short.max_tokens, longer.max_tokens) == (10, 400)
-    assert [contract(request)["answer"]["maxLength"] for request in (short, longer)] == [60, 1100]
+    assert [contract(request)["answer"]["maxLength"] for request in (short, longer)] == [40, 800]
     assert source_request(a_plan("Stent"), PACK).max_tokens == 512
 
 
@@ -170,7 +170,10 @@ def test_hostile_headings_become_names_of_plain_words() -> None:
 def test_a_name_leads_back_to_its_heading(ledger: Ledger, number: int) -> None:
     planned = a_plan(*HOSTILE)
     name = names_in(source_request(planned, PACK))[number]
-    script = [Says("passage", "", {"passage": name, "answer": "No bath."}), Says("addressed", "", {"addressed": "yes"})]
+    script = [
+        Says("passage", "", {"passage": name, "quote": "", "answer": "No bath."}),
+        Says("addressed", "", {"addressed": "yes"}),
+    ]
     with ScriptedServer(*script) as server:
         (answer,) = answers_of(server, ledger, planned)
     assert (answer.failure, answer.absent) == (None, False)
@@ -183,12 +186,12 @@ def test_a_name_leads_back_to_its_heading(ledger: Ledger, number: int) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        {"passage": "none", "answer": ""},
-        {"passage": "none", "answer": "Wait four weeks."},
-        {"passage": "Bathing", "answer": "  "},
-        {"passage": "Bathing", "answer": PACK.not_addressed},
-        {"passage": "Bathing", "answer": "not addressed"},
-        {"passage": "Bathing", "answer": "**Not addressed.** The text is on stents."},
+        {"passage": "none", "quote": "", "answer": ""},
+        {"passage": "none", "quote": "", "answer": PACK.not_addressed},
+        {"passage": "Bathing", "quote": "", "answer": "  "},
+        {"passage": "Bathing", "quote": "", "answer": PACK.not_addressed},
+        {"passage": "Bathing", "quote": "", "answer": "not addressed"},
+        {"passage": "Bathing", "quote": "", "answer": "**Not addressed.** The text is on stents."},
     ],
 )
 def test_a_silent_source_is_absent_without_a_second_call(ledger: Ledger, value: dict[str, str]) -> None:
@@ -203,7 +206,7 @@ def test_a_silent_source_is_absent_without_a_second_call(ledger: Ledger, value: 
 @pytest.mark.parametrize(("check", "absent"), [("yes", False), ("no", True)])
 def test_any_other_answer_is_checked(ledger: Ledger, text: str, check: str, absent: bool) -> None:
     script = [
-        Says("passage", "", {"passage": "Bathing", "answer": f" {text} "}),
+        Says("passage", "", {"passage": "Bathing", "quote": "", "answer": f" {text} "}),
         Says("addressed", text, {"addressed": check}),
     ]
     with ScriptedServer(*script) as server:
@@ -215,8 +218,23 @@ def test_any_other_answer_is_checked(ledger: Ledger, text: str, check: str, abse
     assert (answer.question, answer.condition, answer.source) == ("q", "source", "d")
 
 
+@pytest.mark.parametrize(("check", "absent"), [("yes", False), ("no", True)])
+def test_an_answer_without_a_section_is_checked_and_kept(ledger: Ledger, check: str, absent: bool) -> None:
+    script = [
+        Says("passage", "", {"passage": "none", "quote": "", "answer": "Wait four weeks."}),
+        Says("addressed", "Wait four weeks.", {"addressed": check}),
+    ]
+    with ScriptedServer(*script) as server:
+        (answer,) = answers_of(server, ledger, a_plan("Bathing"))
+    assert len(server.seen) == len(answer.calls) == 2
+    assert (answer.absent, answer.text, answer.citations) == (absent, "Wait four weeks.", ())
+    assert answer.warnings == ("no section named",)
+
+
 def test_a_check_that_fails_is_a_failure_without_content(ledger: Ledger) -> None:
-    with ScriptedServer(Says("passage", "", {"passage": "Bathing", "answer": "Wait. fault=400"})) as server:
+    with ScriptedServer(
+        Says("passage", "", {"passage": "Bathing", "quote": "", "answer": "Wait. fault=400"})
+    ) as server:
         (answer,) = answers_of(server, ledger, a_plan("Bathing"))
     assert len(server.seen) == 2
     assert answer.failure is not None
@@ -234,8 +252,8 @@ def test_a_call_that_fails_is_a_failure_not_an_absence(ledger: Ledger, fault: st
 
 def test_a_section_that_was_not_shown_is_repaired_once(ledger: Ledger) -> None:
     script = [
-        Says("passage", "That output can't be used", {"passage": "Bathing", "answer": "No bath."}),
-        Says("passage", "", {"passage": "Sauna", "answer": "No bath."}),
+        Says("passage", "That output can't be used", {"passage": "Bathing", "quote": "", "answer": "No bath."}),
+        Says("passage", "", {"passage": "Sauna", "quote": "", "answer": "No bath."}),
         Says("addressed", "", {"addressed": "yes"}),
     ]
     with ScriptedServer(*script) as server:
@@ -261,7 +279,10 @@ def test_a_source_of_which_nothing_fits_is_not_silent(ledger: Ledger) -> None:
 
 def test_only_headings_that_were_shown_are_cited(ledger: Ledger) -> None:
     text = "No bath [stent, and more] but [STENT] and [Sauna], see [bathing] and [Drains]."
-    script = [Says("passage", "", {"passage": "Bathing", "answer": text}), Says("addressed", "", {"addressed": "yes"})]
+    script = [
+        Says("passage", "", {"passage": "Bathing", "quote": "", "answer": text}),
+        Says("addressed", "", {"addressed": "yes"}),
+    ]
     with ScriptedServer(*script) as server:
         (answer,) = answers_of(server, ledger, a_plan("Stent", "Drains", "Bathing", "Diet"))
     assert answer.citations == ("Bathing", "Stent", "Drains")
@@ -276,7 +297,7 @@ def test_answers_come_in_the_order_of_the_plan(ledger: Ledger) -> None:
 
 
 def test_the_limit_reaches_the_wire(ledger: Ledger) -> None:
-    with ScriptedServer(Says("passage", "", {"passage": "none", "answer": ""})) as server:
+    with ScriptedServer(Says("passage", "", {"passage": "none", "quote": "", "answer": ""})) as server:
         answer_from_sources(a_model(server.spec(), ledger), [a_plan("Bathing")], PACK, max_tokens=77)
     (seen,) = server.seen
     assert seen.body["max_tokens"] == 77

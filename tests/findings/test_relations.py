@@ -66,6 +66,24 @@ def test_failed_comparisons_spread_the_rates() -> None:
     assert relations(AUDIT[:-1]).r_div.sensitivity is None
 
 
+def test_few_failed_pairs_in_many_questions_spread_the_share_of_questions() -> None:
+    """0.9% of the pairs failed, in 90 of 100 questions: any of those may have its one disagreement there."""
+    rows = [
+        pair(f"q{number}", "s", f"t{other}", "!" if number < 90 and not other else "Consistent")
+        for number in range(100)
+        for other in range(100)
+    ]
+    found = relations(rows)
+    assert (found.pairs, found.failed, found.r_div.sensitivity) == (10_000, {"timeout": 90}, None)
+    assert (found.any_div.value, found.any_div.sensitivity) == (0.0, (0.0, 0.9))
+
+
+def test_many_failed_pairs_in_a_question_that_diverges_anyway_leave_the_share_of_questions() -> None:
+    found = relations([pair("q", "a", "b", "Divergent"), pair("q", "a", "c", "!"), pair("r", "a", "b", "Consistent")])
+    assert found.r_div.sensitivity is not None
+    assert (found.any_div.value, found.any_div.sensitivity) == (0.5, None)
+
+
 def test_nothing_compared() -> None:
     empty = relations([], questions=["q1"])
     assert (empty.questions, empty.r_div.value, empty.any_div.value) == (1, None, 0.0)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hoofbeat.answering.source_evidence import searching
 from hoofbeat.errors import UsageError
 from hoofbeat.judging import Audit, AuditPlan, audit_sources
 from hoofbeat.prompts import load_pack
@@ -29,7 +30,7 @@ QUESTIONS = [
 ]
 ADDRESSED = [
     *(
-        Says("passage", f"At {name} no bath", {"passage": "Bathing", "answer": f"{name} says wait."})
+        Says("passage", f"At {name} no bath", {"passage": "Bathing", "quote": "", "answer": f"{name} says wait."})
         for name in ("alder", "brook", "cairn")
     ),
     Says("addressed", "", {"addressed": "yes"}),
@@ -49,7 +50,7 @@ def a_plan(
         questions=questions,
         documents=documents,
         pack=load_pack("transplant"),
-        search=search_in(SOURCES),
+        find=searching(search_in(SOURCES), documents, 80_000),
         max_tokens=max_tokens,
         settings={"line": "bm25"},
     )
@@ -116,7 +117,11 @@ def test_an_audit_opens_as_it_was_written(ledger: Ledger, tmp_path: Path) -> Non
     assert {item.judge for item in audit.comparisons} == {judge.spec}
     manifest = audit.artefact.manifest
     assert manifest.models == {"answer": model.identity, "judge": judge.identity}
-    assert manifest.settings == {"line": "bm25", "pack": f"transplant@{plan.pack.fingerprint}"}
+    assert manifest.settings == {
+        "line": "bm25", "pack": f"transplant@{plan.pack.fingerprint}", "mode": "full",
+        "plan": plan.fingerprint(model, judge),
+    }  # fmt: skip
+    assert audit.pack == plan.pack
     assert set(manifest.prompts) == {"answer-source", "absence", "compare"}
     assert (manifest.inputs, manifest.command) == (inputs, ["hoofbeat", "audit"])
     assert (manifest.counts.kept, manifest.counts.failed) == (7, 0)
@@ -148,7 +153,7 @@ def test_the_same_audit_gives_the_same_bytes(ledger: Ledger, tmp_path: Path) -> 
         for name in ("one", "two"):
             model = a_model(server.spec(), ledger)
             audit_sources(a_plan(), model, model, tmp_path / name, inputs=[])
-    names = ["answers.jsonl", "comparisons.jsonl", "manifest.json", "questions.jsonl", "sources.jsonl"]
+    names = ["answers.jsonl", "comparisons.parquet", "manifest.json", "pack.json", "questions.jsonl", "sources.jsonl"]
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == names
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
@@ -158,7 +163,9 @@ def test_the_limit_of_an_answer_counts_against_the_window(ledger: Ledger) -> Non
     with FaultServer() as server:
         model = a_model(server.spec(), ledger, context=550)
         shown = {
-            limit: [len(item.passages) for item in a_plan(questions=QUESTIONS[:1], max_tokens=limit).planned(model)]
+            limit: [
+                len(item.passages) for item in a_plan(questions=QUESTIONS[:1], max_tokens=limit).each_planned(model)
+            ]
             for limit in (100, None)
         }
     assert shown == {100: [1, 1, 1], None: [0, 0, 0]}

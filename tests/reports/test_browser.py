@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from hoofbeat import teaching
 from hoofbeat.findings import Outcome
 from hoofbeat.records import Answer, Judgment, Question
-from hoofbeat.reports import Report, to_html
+from hoofbeat.reports import Report, build_report, to_html
 from hoofbeat.reports.compared import write_compared
 from hoofbeat.reports.comparisons import compare_answers
 from hoofbeat.reports.page import write_html
 from hoofbeat.reports.sections.answers import answer_key, answers_viewer
+from hoofbeat.reports.sections.audits import audit_part
 from hoofbeat.store import Artefact
 from tests.reports.answer_runs import chosen, questions, run_of
+from tests.reports.audits import made_audit, teaching_audit
 from tests.reports.examples import HOSTILE
 from tests.reports.test_page import page_of
 
@@ -118,11 +122,10 @@ def test_filter_and_anchors(browser: Browser, report: Artefact) -> None:
     viewer.locator("select[data-filter=state]").select_option("right")
     viewer.locator("select[data-filter=system]").select_option("oracle")
     assert 0 < viewer.locator(".list > details:not([hidden])").count() < 20
-    pair = opened.page.locator("#audit-1-q3-p2")
+    pair = opened.page.locator("#audit-1-p300 .pair")
     assert not pair.is_visible()
-    opened.page.evaluate("location.hash = '#audit-1-q3-p2'")
-    opened.page.wait_for_timeout(100)
-    assert pair.is_visible()
+    opened.page.evaluate("location.hash = '#audit-1-p300'")
+    pair.wait_for()
     assert opened.said == []
     opened.context.close()
 
@@ -259,6 +262,89 @@ def test_flipped_questions_are_filtered_by_pair_and_change(browser: Browser, tmp
     entry.locator("summary").first.click()
     assert entry.locator(".answer").count() == 2
     assert [tag.inner_text() for tag in entry.locator(".answer .tag").all()] == ["chosen", "gold", "chosen", "gold"]
+    assert not opened.overflows()
+    assert opened.said == []
+    opened.context.close()
+
+
+@pytest.fixture(scope="module")
+def audit_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report on the teaching handbooks, whose answers and relations are planted."""
+    folder = tmp_path_factory.mktemp("audit")
+    made = build_report([teaching_audit(folder / "handbooks").path], folder / "report", title="Audit")
+    return made.path.resolve() / "report.html"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_pairs_are_filtered_by_severity_and_source(browser: Browser, audit_page: Path, width: int) -> None:
+    known = Counter((item.significance, item.a, item.b) for item in teaching.relations() if item.significance)
+    opened = Opened(browser, audit_page, width=width)
+    viewer = opened.page.locator("#audit-1-pairs")
+    told = viewer.locator("output")
+    sync_api.expect(told).to_have_text("320 of 320 shown")
+    viewer.locator("select[data-name=severity]").select_option("high")
+    high = sum(count for (level, _, _), count in known.items() if level == "high")
+    sync_api.expect(told).to_have_text(f"{high} of 320 shown")
+    one, other = next((a, b) for (level, a, b), count in sorted(known.items()) if level == "high" and count > 1)
+    viewer.locator("select[data-name=source]").select_option(one)
+    viewer.locator("select[data-name='and source']").select_option(other)
+    sync_api.expect(told).to_have_text(f"{known['high', one, other]} of 320 shown")
+    viewer.locator("[data-clear]").click()
+    sync_api.expect(told).to_have_text("320 of 320 shown")
+    assert not viewer.locator("[data-clear]").is_visible()
+    opened.page.locator("#audit-1-matrix ~ figure .draw:visible a").first.click()
+    sync_api.expect(told).not_to_have_text("320 of 320 shown")
+    assert viewer.locator("select[data-name='and source']").input_value() != ""
+    assert not opened.overflows()
+    assert opened.said == []
+    assert opened.asked == [audit_page.as_uri()]
+    opened.context.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_a_cell_of_a_grid_opens_both_answers_and_passages(
+    browser: Browser, audit_page: Path, width: int, scheme: Scheme
+) -> None:
+    gold = {(item.question, item.source): item for item in teaching.patient_gold()}
+    opened = Opened(browser, audit_page, width=width, scheme=scheme)
+    entry = opened.page.locator("#audit-1-viewer .entry").filter(has_text="tq-04").first
+    entry.locator("summary").first.click()
+    cell = entry.locator(".grid .cell[title='hb-alder-kidney and hb-brook-liver: Contradictory']")
+    cell.click()
+    panel = entry.locator(".panel")
+    panel.locator(".pair").wait_for()
+    for source in ("hb-alder-kidney", "hb-brook-liver"):
+        known = gold["tq-04", source]
+        assert known.answer in panel.inner_text()
+        assert panel.locator("blockquote.cited mark").filter(has_text=known.evidence[0].quote[:40]).count() == 1
+    assert panel.locator(".tag.cited").count() == 2
+    opened.page.keyboard.press("Escape")
+    assert cell.evaluate("(node) => node === document.activeElement")
+    opened.page.keyboard.press("ArrowRight")
+    opened.page.keyboard.press("Enter")
+    sync_api.expect(panel.locator(".names")).to_contain_text("hb-alder-kidney and hb-cairn-kidney")
+    assert entry.locator(".grid .cell[tabindex='0']").count() == 1
+    assert not opened.overflows()
+    assert opened.said == []
+    opened.context.close()
+
+
+def test_many_sources_are_drawn_on_demand_and_unkept_pairs_say_so(browser: Browser, tmp_path: Path) -> None:
+    part = audit_part(made_audit(tmp_path / "large", 45, 12), "audit-1", None, most=20)
+    path = tmp_path / "report.html"
+    write_html(Report(title="Large", notice="n", version="1", blocks=part.all_blocks()), path)
+    opened = Opened(browser, path, width=390)
+    page = opened.page
+    sync_api.expect(page.locator("#audit-1-pairs output")).to_have_text("20 of 20 shown")
+    assert page.locator(".grid").count() == 0
+    entry = page.locator("#audit-1-viewer .list > details").filter(has=page.get_by_text("Divergent")).first
+    entry.locator("summary").first.click()
+    entry.locator(".grid").wait_for()
+    count = entry.locator(".grid tr").count() - 1
+    assert entry.locator(".grid .cell").count() == count * (count - 1)
+    entry.locator(".grid span.cell").first.click()
+    sync_api.expect(entry.locator(".panel")).to_contain_text("not kept in this page")
+    assert entry.locator(".panel .side").count() == 2
     assert not opened.overflows()
     assert opened.said == []
     opened.context.close()

@@ -17,7 +17,7 @@ from hoofbeat.reports.sections.answers import answers_viewer
 from hoofbeat.store import Artefact, Manifest, open_artefact
 from tests.reports import examples
 from tests.reports.examples import HOSTILE
-from tests.reports.parsing import parsed, words
+from tests.reports.parsing import packed_ids, parsed, words
 
 
 def build(target: Path, *artefacts: Artefact, **more: object) -> tuple[str, Artefact]:
@@ -51,7 +51,9 @@ def test_links_ids_and_headings_of_a_whole_report(report: Artefact) -> None:
     tree = parsed((report.path / "report.html").read_text("utf-8"))
     ids = tree.xpath("//@id")
     assert len(ids) == len(set(ids))
-    assert {link.removeprefix("#") for link in tree.xpath("//a/@href")} <= set(ids)
+    links = {link.removeprefix("#").partition("?")[0] for link in tree.xpath("//a/@href")}
+    assert links <= {*ids, *packed_ids(tree)}
+    assert len(packed_ids(tree)) == len(set(packed_ids(tree)))
     levels = [int(node.tag[1]) for node in tree.xpath("//h1|//h2|//h3")]
     assert all(after <= before + 1 for before, after in pairwise(levels))
 
@@ -131,13 +133,14 @@ def test_planted_labels_outside_of_the_audit_do_not_count(tmp_path: Path) -> Non
 
 def test_a_pair_can_be_reached_from_grid_and_table(report: Artefact) -> None:
     tree = parsed((report.path / "report.html").read_text("utf-8"))
-    pairs = set(tree.xpath("//details[@class='pair']/@id"))
+    pairs = {name for name in packed_ids(tree) if name.startswith("audit-1-p")}
     assert len(pairs) == 320
-    from_grids = {link.removeprefix("#") for link in tree.xpath("//svg//a/@href")}
-    assert from_grids == pairs
-    from_tables = {link.removeprefix("#") for link in tree.xpath("//table//a/@href")}
-    assert from_tables
-    assert from_tables <= pairs
+    from_grids = [link.removeprefix("#") for link in tree.xpath("//div[@class='grid']//a/@href")]
+    assert set(from_grids) == pairs
+    assert len(from_grids) == 2 * len(pairs)
+    from_tables = {link.removeprefix("#") for link in tree.xpath("//div[@class='table']//a/@href")}
+    assert {link for link in from_tables if link.startswith("audit-1-p") and "?" not in link} <= pairs
+    assert "audit-1-pairs?source=hb-alder-kidney" in from_tables
 
 
 def test_a_run_without_judgments(tmp_path: Path) -> None:

@@ -11,16 +11,20 @@ from hoofbeat.reports.charts import (
     Bar,
     Curve,
     Dots,
+    Shade,
     Stage,
+    Strip,
     Tally,
     count_bars,
     curves,
     funnel_bars,
     grouped_bars,
     interval_bars,
-    label_matrix,
+    label_strips,
     number_matrix,
+    pair_matrix,
     scatter,
+    shade_rows,
     sheet,
     stacked_bars,
     standalone,
@@ -54,9 +58,22 @@ def _stacked(name: str, width: int) -> str:
     return stacked_bars(rows, LABELS, title=name, width=width)
 
 
-def _matrix(name: str, width: int) -> str:
-    cells = [["Consistent", "Divergent", ""], ["Divergent", "Consistent", "Absent"], ["", "Absent", "Consistent"]]
-    return label_matrix([name, "b", "c"], cells, LABELS, title=name, links={(0, 1): "#p1"}, marks={(0, 1)})
+def _sources(name: str, width: int) -> str:
+    cells = {(0, 1): Shade(value=0.4, tip="2 of 5"), (0, 2): Shade(value=None), (1, 2): Shade(value=1.0, few=True)}
+    return pair_matrix([name, "b", "c"], cells, title=name, links={(0, 1): "#p1"}, width=width)
+
+
+def _rows(name: str, width: int) -> str:
+    cells = [[Shade(value=0.2), Shade(value=None)], [Shade(value=1.0), Shade(value=0.0)]]
+    return shade_rows([name, "b"], ["x", name], cells, title=name, width=width)
+
+
+def _strips(name: str, width: int) -> str:
+    rows = [
+        Strip(name=name, cells=("Absent", "Contradictory", "?"), link="#q1"),
+        Strip(name="b", cells=("", *LABELS[1:3])),
+    ]
+    return label_strips(rows, ["one", name, "three"], LABELS, title=name, width=width)
 
 
 def _numbers(name: str, width: int) -> str:
@@ -97,7 +114,9 @@ CHARTS: list[Callable[[str, int], str]] = [
     _bars,
     _grouped,
     _stacked,
-    _matrix,
+    _sources,
+    _rows,
+    _strips,
     _numbers,
     _curves,
     _scatter,
@@ -114,7 +133,7 @@ def test_charts_are_well_formed_named_and_scale(draw: Callable[[str, int], str],
     drawn = draw("a name", width)
     root = etree.fromstring(drawn)
     assert root.tag == f"{SVG}svg"
-    assert root.get("role") == ("group" if draw in (_matrix, _sheet) else "img")
+    assert root.get("role") == ("group" if draw in (_sources, _strips, _sheet) else "img")
     assert root.get("viewBox", "").startswith("0 0 ")
     assert root[0].tag == f"{SVG}title"
     assert root[0].text == "a name"
@@ -152,7 +171,9 @@ def test_empty_data_give_a_chart() -> None:
         interval_bars([], title="none"),
         grouped_bars([], {}, title="none"),
         stacked_bars([], (), title="none"),
-        label_matrix([], [], (), title="none"),
+        pair_matrix([], {}, title="none"),
+        shade_rows([], [], [], title="none"),
+        label_strips([], [], (), title="none"),
         number_matrix([], [], [], title="none"),
         curves([], title="none", x="x", y="y"),
         scatter([], title="none", x="x", y="y"),
@@ -168,7 +189,7 @@ def test_empty_data_give_a_chart() -> None:
 
 def test_links_lead_within_the_page_only() -> None:
     with pytest.raises(ValueError, match="within its page"):
-        label_matrix(["a", "b"], [["", ""], ["", ""]], LABELS, title="t", links={(0, 1): "javascript:alert(1)"})
+        pair_matrix(["a", "b"], {}, title="t", links={(0, 1): "javascript:alert(1)"})
 
 
 def test_bars_say_value_and_interval() -> None:

@@ -25,6 +25,9 @@ def _palettes() -> dict[str, dict[str, str]]:
 PAIRS = [
     *((f"i{n}", f"l{n}") for n in range(5)),
     *(("ink", f"q{n}") for n in range(5)),
+    *(("ink", f"d{n}") for n in range(5)),
+    ("paper", "d5"),
+    ("paper", "d6"),
     ("paper", "q5"),
     ("paper", "q6"),
     *((ink, "paper") for ink in ("ink", "soft", "link", "good", "bad")),

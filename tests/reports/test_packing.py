@@ -12,7 +12,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.records import Answer, Question
 from hoofbeat.reports import Report, to_html, to_markdown
 from hoofbeat.reports.lookup import Lookup
-from hoofbeat.reports.model import Entry, PairView, Text, Viewer
+from hoofbeat.reports.model import Chart, Entry, Text, Viewer
 from hoofbeat.reports.packing import codes_of, places_of, viewer_of
 from hoofbeat.reports.page import write_html
 from hoofbeat.reports.sections.answers import answers_viewer
@@ -94,9 +94,9 @@ def test_codes_and_places() -> None:
 
 
 def test_what_the_script_could_not_build_is_refused() -> None:
-    pair = PairView(id="p", a="a", b="b", label="l", tone=0)
-    with pytest.raises(TypeError, match="pair"):
-        viewer_of([Entry(id="e", name="e", title="e", blocks=(pair,))], id="v", noun="n", most=0)
+    chart = Chart(name="c", caption="c", wide="<svg/>")
+    with pytest.raises(TypeError, match="chart"):
+        viewer_of([Entry(id="e", name="e", title="e", blocks=(chart,))], id="v", noun="n", most=0)
 
 
 def test_a_long_page_is_written_in_pieces_with_the_same_bytes(tmp_path: Path) -> None:

@@ -20,13 +20,16 @@ from hoofbeat.reports.model import (
     Columns,
     Details,
     Entry,
+    GridView,
     Heading,
     JudgmentView,
+    Lead,
     Notice,
     OptionView,
     PairView,
     PassageView,
     QuestionView,
+    SideView,
     Table,
     Text,
     TraceView,
@@ -71,11 +74,14 @@ def page_of(text: str, number: float = 0.5) -> Report:
         warnings=(text,),
         failure=text,
     )
-    pair = PairView(
-        id="pair", a=text, b=text, label=text, tone=4, facts=(text,), reasoning=text, answer_a=text, answer_b=text
+    passage = PassageView(source=text, text=text, marks=((0, 3),), cited=True)
+    side = SideView(name=text, text=text, cited=(passage,), others=(passage,), unshown=3, warnings=(text,))
+    pair = PairView(a=side, b=side, label=text, tone=4, facts=(text,), reasoning=text)
+    grid = GridView(
+        title=text, names=(text, "b", "c"), labels=("x", text), cells="ab-", links=((0, "entry"),), marks=((1, text),)
     )
     entry = Entry(
-        id="entry", name=text, title=text, marks=((text, "right"),), states=(text,), blocks=(view, answer, pair)
+        id="entry", name=text, title=text, marks=((text, "right"),), states=(text,), blocks=(view, answer, pair, grid)
     )
     chart = Chart(name="c", caption=text, wide=interval_bars([Bar(label=text, value=0.4)], title=text), narrow="")
     blocks: tuple[Block, ...] = (
@@ -94,6 +100,7 @@ def page_of(text: str, number: float = 0.5) -> Report:
         version="1",
         subtitle=text,
         notes=(text,),
+        leads=(Lead(text, "#entry"),),
         cards=(Card(label=text, value=text, detail=text),),
         models=((text, text),),
         blocks=blocks,

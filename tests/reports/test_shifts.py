@@ -30,7 +30,13 @@ def test_two_audits_are_split_into_prevalence_and_intensity(tmp_path: Path) -> N
     assert rows["prevalence"][1:3] == (split.prevalence.before, split.prevalence.after)
     change, coverage = rows["pct_any_div"][3], rows["by coverage"][3]
     assert isinstance(change, tuple)
-    assert coverage == pytest.approx(float(change[0] or 0) - (split.prevalence.change or 0))
+    assert isinstance(coverage, tuple)
+    assert coverage[0] == pytest.approx(float(change[0] or 0) - (split.prevalence.change or 0))
+    value, low, high = (float(each or 0) for each in coverage)
+    assert low <= value <= high
+    moved = found["audit-2-shift-labels"]
+    assert moved.n == len(Audit.open(after).comparisons)
+    assert sum(int(str(cell)) for row in moved.rows for cell in row[1:]) == moved.n
     groups = next(table for name, table in found.items() if name.startswith("audit-2-shift-by-"))
     assert sum(int(str(row[1])) for row in groups.rows) >= split.questions
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from typing import NamedTuple
 
@@ -33,7 +32,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.requests import likelihood_content, request_key
-from hoofbeat.progress import SILENT, Task
+from hoofbeat.progress import SILENT, Task, Within
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Answer, Question
 
@@ -265,7 +264,7 @@ class Grid:
                 task.advance(len(made))
             else:
                 made = answer_all(
-                    model, planned, name=answerer.written, sampling=answerer.sampling, progress=_Within(task)
+                    model, planned, name=answerer.written, sampling=answerer.sampling, progress=Within(task)
                 )
             answers.update(zip(places, made, strict=True))
         return [answers[place] for place in range(len(block))]
@@ -322,15 +321,3 @@ def _measuring(model: Model, calls: Iterable[tuple[str, str]], seen: set[str]) -
     tokens = sum(size for key, size in new.items() if key not in known)
     money = model.price.of(tokens, 0) if model.price else None
     return Estimate(calls=len(new) - len(known), cached=len(known), tokens_in=tokens, money_most=money)
-
-
-class _Within:
-    """Progress that is shown by a task which is open already."""
-
-    def __init__(self, task: Task) -> None:
-        self._task = task
-
-    @contextmanager
-    def task(self, title: str, total: int | None) -> Iterator[Task]:  # noqa: ARG002
-        """The open task, whatever the work is called."""
-        yield self._task

@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from hoofbeat.answering.answer import Planned, fit
+from hoofbeat.answering.source_checks import NO_SECTION, check_citations, plain_words, sections_shown
+from hoofbeat.answering.source_evidence import Find, Room, Search, Shown, searching
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.prompts import Pack, label, load_prompt
-from hoofbeat.records import Answer, Document, Failure, Passage, Question
+from hoofbeat.prompts import Pack, load_prompt
+from hoofbeat.records import Answer, Document, Failure, Question, TraceStep, Usage
 from hoofbeat.retrieval import sections
 
-__all__ = ["answer_from_sources", "asked_of", "plan_sources", "source_request"]
+__all__ = [
+    "PlannedSource",
+    "Search",
+    "absence_request",
+    "answer_from_sources",
+    "asked_of",
+    "each_planned",
+    "is_silent",
+    "plan_sources",
+    "room_for",
+    "source_request",
+]
 
-NO_SECTION = "none"
-_CITATION = re.compile(r"\[([^\[\]]{2,120})\]")
+_WINDOW = 8192  # tokens, where the model does not say
+_PROMPT_TOKENS = 400
+_CHARS_PER_TOKEN = 3
+_FENCE = 60  # characters, beside its heading
+_QUESTION = 1000  # characters; room for questions is left in steps of it
 
-Search = Callable[[Sequence[Question], str], Sequence[Sequence[Passage]]]
+
+class PlannedSource(Planned, frozen=True, kw_only=True):
+    """One question to one source (`condition`): what will be shown of it, and what led there."""
+
+    trace: tuple[TraceStep, ...] = ()
 
 
 def asked_of(question: Question, document: Document, pack: Pack) -> bool:
@@ -32,6 +52,65 @@ def _values(facet: str | list[str]) -> set[str]:
     return {facet} if isinstance(facet, str) else set(facet)
 
 
+def each_planned(
+    questions: Sequence[Question],
+    documents: Sequence[Document],
+    pack: Pack,
+    find: Find,
+    *,
+    window: int | None,
+    max_tokens: int | None = None,
+    longest: int | None = None,
+) -> Iterator[PlannedSource]:
+    """Plan every (question, source), one at a time, in the order of their ids; evidence is looked for on the way.
+
+    `longest` is the length of the longest question where these are only some of them: all parts of a plan must leave
+    the same room for sources.
+    """
+    output = max_tokens or load_prompt("answer-source").max_tokens
+    if longest is None:
+        longest = max((len(question.full_text) for question in questions), default=0)
+    ordered = sorted(documents, key=lambda document: document.id)
+    asked = [
+        (question, [document.id for document in ordered if asked_of(question, document, pack)])
+        for question in sorted(questions, key=lambda question: question.id)
+    ]
+    for shown in find(asked, room_for(documents, longest, window, output)):
+        yield _planned(shown, window, output)
+
+
+def _planned(shown: Shown, window: int | None, output: int) -> PlannedSource:
+    kept, dropped = fit(shown.passages, shown.question.full_text, window, output)
+    return PlannedSource(
+        question=shown.question,
+        condition=shown.source,
+        passages=kept,
+        dropped=dropped,
+        failure=shown.failure,
+        trace=shown.trace,
+    )
+
+
+def room_for(documents: Sequence[Document], longest: int, window: int | None, output: int) -> Room:
+    """What fits the window beside a question of this length, reckoned as `fit` does.
+
+    It does not hang on which other sources there are, nor on small changes of the questions, so that a source that is
+    added changes nothing for the others.
+    """
+    question = _QUESTION * max(1, -(-longest // _QUESTION))
+    budget = max(0, ((window or _WINDOW) - output - _PROMPT_TOKENS) * _CHARS_PER_TOKEN - question)
+    tight = [
+        document.id
+        for document in documents
+        if len(document.text) <= budget < sum(len(each.text) + _around(each.heading) for each in sections(document))
+    ]
+    return Room(characters=budget, tight=frozenset(tight))
+
+
+def _around(heading: str) -> int:
+    return _FENCE + min(120, len(heading))
+
+
 def plan_sources(
     questions: Sequence[Question],
     documents: Sequence[Document],
@@ -41,36 +120,20 @@ def plan_sources(
     window: int | None,
     whole_up_to: int,
     max_tokens: int | None = None,
-) -> list[Planned]:
+) -> list[PlannedSource]:
     """Plan every (question, source): a short source is shown whole, a long one by its best passages.
 
     A source that does not fit the window as a whole is a long one, too: its end would be left out otherwise.
     """
-    output = max_tokens or load_prompt("answer-source").max_tokens
-
-    def plan(question: Question, document: Document, passages: Sequence[Passage]) -> Planned:
-        kept, dropped = fit(passages, question.full_text, window, output)
-        return Planned(question=question, condition=document.id, passages=kept, dropped=dropped)
-
-    planned: list[Planned] = []
-    for document in documents:
-        mine = [question for question in questions if asked_of(question, document, pack)]
-        if len(document.text) <= whole_up_to:
-            whole = sections(document)
-            tried = [plan(question, document, whole) for question in mine]
-            planned += [item for item in tried if not item.dropped]
-            mine = [item.question for item in tried if item.dropped]
-        if mine:
-            found = search(mine, document.id)
-            planned += [plan(question, document, passages) for question, passages in zip(mine, found, strict=True)]
-    return sorted(planned, key=lambda item: (item.question.id, item.condition))
+    find = searching(search, documents, whole_up_to)
+    return list(each_planned(questions, documents, pack, find, window=window, max_tokens=max_tokens))
 
 
 def source_request(planned: Planned, pack: Pack, max_tokens: int | None = None) -> ChatRequest:
     """The call for one question and one source; its output contract names the sections that are shown."""
     prompt = load_prompt("answer-source")
     limit = max_tokens or prompt.max_tokens
-    names = {heading: name for name, heading in _sections(planned.passages).items()}
+    names = {heading: name for name, heading in sections_shown(planned.passages).items()}
     values = {
         "question": planned.question.full_text,
         "passages": [msgspec.structs.replace(item, heading=names[item.heading]) for item in planned.passages],
@@ -79,21 +142,20 @@ def source_request(planned: Planned, pack: Pack, max_tokens: int | None = None) 
     }
     schema = msgspec.json.decode(msgspec.json.encode(prompt.schema))
     schema["properties"]["passage"]["enum"] = [*names.values(), NO_SECTION]
-    schema["properties"]["answer"]["maxLength"] = max(60, 3 * limit - 100)  # the rest of the object needs room too
+    room = max(60, 3 * limit - 100)  # characters of quote and answer; the rest of the object needs some, too
+    schema["properties"]["quote"]["maxLength"] = min(300, room // 3)
+    schema["properties"]["answer"]["maxLength"] = room - min(300, room // 3)
     return prompt.request(values, schema=schema, max_tokens=limit)
 
 
-def _sections(passages: Sequence[Passage]) -> dict[str, str]:
-    """The sections shown: the name a model sees, one for each heading and never `none`, and the heading itself."""
-    names: dict[str, str] = {}
-    for heading in dict.fromkeys(passage.heading for passage in passages):
-        plain = name = label(heading).strip() or "untitled"
-        number = 1
-        while name in names or name.lower() == NO_SECTION:
-            number += 1
-            name = f"{plain[:110].strip()} ({number})"
-        names[name] = heading
-    return names
+def absence_request(question: Question, answer: str) -> ChatRequest:
+    """The yes/no call on whether an answer addresses its question; asked once for a source and a question."""
+    return load_prompt("absence").request({"question": question.full_text, "answer": answer})
+
+
+def is_silent(text: str, pack: Pack) -> bool:
+    """Whether a text is empty or begins as the pack's sentence of absence does: no call is needed to see it."""
+    return not text.strip() or _opening(text) == _opening(pack.not_addressed)
 
 
 def answer_from_sources(
@@ -101,57 +163,64 @@ def answer_from_sources(
 ) -> list[Answer]:
     """Answer every planned (question, source) and decide whether the source is silent on it.
 
-    A model that chooses no section, or writes the sentence of absence, decides it at once; any other answer is put to a
-    yes/no call. Citations count only where the heading was among the passages shown. A source of which nothing fits the
-    model's window is not silent: that is a failure, without a call.
+    An empty answer or the sentence of absence decides it at once; any other answer is put to a yes/no call and kept,
+    even where the model chose no section. Citations and quotes are checked against the passages shown. A source of
+    which nothing fits the model's window is not silent: that is a failure, without a call.
     """
-    absence = load_prompt("absence")
-    marker = _opening(pack.not_addressed)
 
     async def work(item: Planned) -> Answer:
-        base = Answer(
-            question=item.question.id,
-            model=model.spec,
-            condition="source",
-            source=item.condition,
-            evidence=item.passages,
-            dropped=item.dropped,
-        )
-        if item.dropped and not item.passages:
-            why = Failure(kind="context-overflow", message="no passage fits the model's window", attempts=0)
-            return msgspec.structs.replace(base, failure=why)
+        base = _base(item, model.spec)
+        if base.failure is not None:
+            return base
         outcome = await model.chat_json(source_request(item, pack, max_tokens))
         if isinstance(outcome, Failure):
             return msgspec.structs.replace(base, failure=outcome)
-        section, text = str(outcome.value["passage"]), str(outcome.value["answer"]).strip()
-        if section == NO_SECTION or not text or _opening(text) == marker:
-            return msgspec.structs.replace(base, text=pack.not_addressed, absent=True, calls=outcome.calls)
-        check = await model.chat_json(absence.request({"question": item.question.full_text, "answer": text}))
+        section, quote, text = (str(outcome.value[name]).strip() for name in ("passage", "quote", "answer"))
+        usage = outcome.reply.usage
+        if is_silent(text, pack):
+            return msgspec.structs.replace(base, text=pack.not_addressed, absent=True, calls=outcome.calls, usage=usage)
+        check = await model.chat_json(absence_request(item.question, text))
         if isinstance(check, Failure):
             return msgspec.structs.replace(base, calls=outcome.calls, failure=check)
+        checked = check_citations(section, quote, text, item.passages)
         return msgspec.structs.replace(
             base,
             text=text,
+            reasoning=outcome.reply.reasoning,
             absent=check.value["addressed"] == "no",
-            citations=_citations(section, text, item.passages),
+            citations=checked.citations,
+            trace=base.trace + checked.steps,
+            warnings=checked.warnings,
             calls=outcome.calls + check.calls,
+            usage=Usage(
+                tokens_in=usage.tokens_in + check.reply.usage.tokens_in,
+                tokens_out=usage.tokens_out + check.reply.usage.tokens_out,
+            ),
         )
 
     return model.run(planned, work, title="answering from each source", progress=progress)
 
 
-def _normal(text: str) -> str:
-    return " ".join(re.sub(r"\W+", " ", text).lower().split())
+def _base(item: Planned, model: str) -> Answer:
+    """What is known of an answer before it is asked for; with a failure where it can't be."""
+    failure = item.failure
+    if failure is not None:
+        why = f"nothing was retrieved: {failure.kind}: {failure.message}"
+        failure = Failure(kind="input", message=why, attempts=0)
+    elif item.dropped and not item.passages:
+        failure = Failure(kind="context-overflow", message="no passage fits the model's window", attempts=0)
+    return Answer(
+        question=item.question.id,
+        model=model,
+        condition="source",
+        source=item.condition,
+        evidence=item.passages,
+        dropped=item.dropped,
+        trace=item.trace if isinstance(item, PlannedSource) else (),
+        failure=failure,
+    )
 
 
 def _opening(text: str) -> str:
     """The words before the first colon or full stop: what tells the sentence of absence from an answer."""
-    return _normal(re.split(r"[:.]", text, maxsplit=1)[0])
-
-
-def _citations(section: str, text: str, passages: Sequence[Passage]) -> tuple[str, ...]:
-    """The headings cited: that of the section chosen, then those named in brackets, of those that were shown."""
-    shown = _sections(passages)
-    by_words = {_normal(name): heading for name, heading in shown.items()}
-    named = (by_words.get(_normal(match), "") for match in _CITATION.findall(text))
-    return tuple(dict.fromkeys(heading for heading in (shown[section], *named) if heading))
+    return plain_words(re.split(r"[:.]", text, maxsplit=1)[0])

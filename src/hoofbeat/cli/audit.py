@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
+from hoofbeat.answering.source_evidence import hero_line, is_hero, through_hero, through_line
+from hoofbeat.answering.source_given import read_given, read_given_fields
 from hoofbeat.benchmarks import Benchmark
+from hoofbeat.cli.audit_group import AuditCommand, epilog
+from hoofbeat.cli.audit_options import refuse_idle_options
+from hoofbeat.cli.audit_words import say_outcome
 from hoofbeat.cli.ranking import index_corpus
-from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
+from hoofbeat.cli.session import Calling, Session, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
-from hoofbeat.judging import AuditPlan, audit_sources
+from hoofbeat.judging import Audit, AuditPlan, audit_sources
+from hoofbeat.judging.audit_economy import Economy
+from hoofbeat.judging.audit_plan import read_shard
+from hoofbeat.models import Model, load_encoder
 from hoofbeat.progress import Progress
 from hoofbeat.prompts import load_pack
 from hoofbeat.recipes import teaching_patient_questions
-from hoofbeat.records import Document, Passage, Question
-from hoofbeat.retrieval import Retriever
+from hoofbeat.records import Document, Question
+from hoofbeat.retrieval import Retriever, parse
+from hoofbeat.store import InputRef
+from hoofbeat.store.files import file_sha256
+from hoofbeat.teaching import example
 
-__all__ = ["command", "plan_audit"]
+__all__ = ["command", "plan_audit", "plan_given"]
+
+_TEACHING = "teaching:"
+DEFAULT_LINE = "hero"
+_PASSAGES = 5
+_WHOLE_UP_TO = 80_000
 
 
 def plan_audit(
@@ -28,96 +45,180 @@ def plan_audit(
     *,
     sources: Sequence[str] = (),
     pack: str = "transplant",
-    line: str = "bm25 + dense",
-    passages: int = 5,
-    whole_up_to: int = 80_000,
+    line: str = DEFAULT_LINE,
+    passages: int | None = None,
+    whole_up_to: int | None = None,
     max_tokens: int | None = None,
+    model: Callable[[str], Model] | None = None,
     progress: Progress,
 ) -> AuditPlan:
-    """Plan an audit of a corpus, or of some of its documents."""
+    """Plan an audit of a corpus, or of some of its documents; `passages` and `whole_up_to` change the line's own."""
     documents: list[Document] = (
         [corpus.get(name) for name in dict.fromkeys(sources)] if sources else list(corpus.documents())
     )
     if len({document.id for document in documents}) < 2:
-        raise UsageError("an audit compares sources, so it needs at least two", fix="name more documents with --source")
-    retriever = Retriever(index_corpus(corpus, progress), line)
-
-    def search(asked: Sequence[Question], source: str) -> list[list[Passage]]:
-        found = retriever.evidence([(q.id, q.full_text) for q in asked], [source], passages)
-        return [list(each.parts) for each in found]
-
+        raise _too_few()
+    indexes = index_corpus(corpus, progress, models=model)
+    if is_hero(parse(line)):
+        retriever = Retriever(indexes, hero_line(line, whole_up_to=whole_up_to, passages=passages), model=model)
+        find = through_hero(retriever)
+        settings: dict[str, object] = {"line": retriever.line}
+    else:
+        shown = _PASSAGES if passages is None else passages
+        whole = _WHOLE_UP_TO if whole_up_to is None else whole_up_to
+        retriever = Retriever(indexes, line, model=model)
+        find = through_line(retriever, documents, shown, whole)
+        settings = {"line": retriever.line, "passages": shown, "whole_up_to": whole}
     return AuditPlan(
         questions=questions,
         documents=documents,
         pack=load_pack(pack),
-        search=search,
-        whole_up_to=whole_up_to,
+        find=find,
         max_tokens=max_tokens,
-        settings={"line": retriever.line, "passages": passages, "whole_up_to": whole_up_to, "max_tokens": max_tokens},
+        settings={**settings, "max_tokens": max_tokens},
     )
 
 
-@click.command("audit")
-@click.argument("corpus", type=click.Path(path_type=Path))
-@click.argument("questions")
+def plan_given(path: Path, fields: str, pack: str, sources: Sequence[str] = ()) -> AuditPlan:
+    """Plan an audit of answers that are given in a file, or of those of some of its sources."""
+    if len(set(sources)) == 1:
+        raise _too_few()
+    named = read_given_fields(fields)
+    given = read_given(path, named, sources)
+    chosen = {"sources": sorted(set(sources))} if sources else {}
+    return AuditPlan(
+        questions=given.questions,
+        pack=load_pack(pack),
+        given=given.answers,
+        given_sources=given.sources,
+        left_out=given.left_out,
+        settings={"line": "given", "fields": {name: "+".join(each) for name, each in named.items()}, **chosen},
+    )
+
+
+def _too_few() -> UsageError:
+    return UsageError("an audit compares sources, so it needs at least two", fix="name more of them with --source")
+
+
+@click.command("audit", cls=AuditCommand, epilog=epilog())
+@click.argument("corpus", metavar="[SOURCES]", required=False, type=click.Path(path_type=Path))
+@click.argument("questions", metavar="[QUESTIONS]", required=False)
 @click.option("--judge", "judge_spec", help="Model that compares the answers [default: the answering model].")
-@click.option("--source", "sources", multiple=True, help="Audit only these documents (ids); several may be given.")
-@click.option("--pack", default="transplant", show_default=True, help="Domain pack.")
-@click.option("--with", "line", default="bm25 + dense", show_default=True, help="Retriever line inside a long source.")
-@click.option("--passages", type=click.IntRange(1, 50), default=5, show_default=True, help="Passages shown of one.")
-@click.option("--whole-up-to", type=click.IntRange(0), default=80_000, show_default=True, metavar="CHARACTERS",
-              help="Sources up to this length are shown whole.")  # fmt: skip
+@click.option("--answers", "answers_path", type=click.Path(path_type=Path), metavar="FILE",
+              help="Answers given in a file (.jsonl, .csv, .parquet: question, source, answer[, absent]).")  # fmt: skip
+@click.option("--fields", default="", metavar="NAME=FIELD,…",
+              help="What the file calls them: id=focus+qtype,source=site,facets.topic=qtype.")  # fmt: skip
+@click.option("--source", "sources", multiple=True, help="Audit only these sources (ids); several may be given.")
+@click.option("--pack", default="transplant", show_default=True, help="Domain pack, or the path of a .toml file.")
+@click.option("--with", "line", default=DEFAULT_LINE, show_default=True, help="Retriever line inside a source.")
+@click.option("--passages", type=click.IntRange(1, 50), help="Passages shown of a long source [default: 5].")
+@click.option("--whole-up-to", type=click.IntRange(0), metavar="CHARACTERS",
+              help="Sources up to this length are shown whole [default: 80000].")  # fmt: skip
 @click.option("--question", "ids", multiple=True, help="Ask only these questions (ids); several may be given.")
 @click.option("--limit", type=click.IntRange(1), help="Only the first so many questions.")
 @click.option("--max-tokens", type=click.IntRange(1), help="Length limit of an answer [default: the prompt's].")
+@click.option("--shard", metavar="I/N", help="Only this part of the questions; `audit merge` puts the parts together.")
+@click.option("--probe-order", type=click.IntRange(0), default=0, metavar="N",
+              help="Judge so many pairs again with their answers exchanged.")  # fmt: skip
+@click.option("--economy", is_flag=True, help="Judge between groups of answers that make the same claims.")
+@click.option("--economy-check", type=click.IntRange(0), default=200, show_default=True, metavar="N",
+              help="With --economy: judge so many of the spread labels for real.")  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, help="For what is drawn at random.")
 @output_option("audit")
 @calling_options
 def command(
-    corpus: Path,
-    questions: str,
+    corpus: Path | None,
+    questions: str | None,
     judge_spec: str | None,
+    answers_path: Path | None,
+    fields: str,
     sources: tuple[str, ...],
     pack: str,
     line: str,
-    passages: int,
-    whole_up_to: int,
+    passages: int | None,
+    whole_up_to: int | None,
     ids: tuple[str, ...],
     limit: int | None,
     max_tokens: int | None,
+    shard: str | None,
+    probe_order: int,
+    economy: bool,
+    economy_check: int,
+    seed: int,
     output: Path,
     calling: Calling,
 ) -> None:
-    """Ask every source of CORPUS the QUESTIONS (a benchmark folder, or `teaching`) and compare the answers."""
+    """Ask every source of the corpus SOURCES the QUESTIONS and compare the answers.
+
+    QUESTIONS is a benchmark folder, `teaching`, or `teaching:PACK` for those of a domain pack's example.
+    With --answers FILE, answers that other software or people gave are compared; there are no SOURCES and QUESTIONS.
+    """
+    refuse_idle_options(click.get_current_context(), answers=answers_path is not None, economy=economy)
     screen = calling.screen()
-    opened = Corpus.open(corpus)
-    inputs = [opened.artefact.reference()]
-    if questions == "teaching":
-        asked = teaching_patient_questions()
-    else:
-        bench = Benchmark.open(Path(questions))
-        asked = bench.questions
-        inputs.append(bench.artefact.reference())
-    asked = _chosen(asked, ids, limit)
-    plan = plan_audit(
-        opened,
-        asked,
-        sources=sources,
-        pack=pack,
-        line=line,
-        passages=passages,
-        whole_up_to=whole_up_to,
-        max_tokens=max_tokens,
-        progress=screen,
-    )
     with calling.open(screen) as session:
         model = session.model(calling.model_spec)
         judge = session.model(judge_spec) if judge_spec and judge_spec != calling.model_spec else model
+        if answers_path is not None:
+            if corpus is not None or questions is not None:
+                raise UsageError("answers are given, so nothing is asked", fix="leave out SOURCES and QUESTIONS")
+            plan = plan_given(answers_path, fields, pack, sources)
+            inputs = [InputRef(name=answers_path.name, sha256=file_sha256(answers_path), kind="answers")]
+            plan = replace(plan, questions=_chosen(plan.questions, ids, limit))
+        else:
+            if corpus is None or questions is None:
+                raise UsageError(
+                    "an audit needs sources and questions", fix="hoofbeat audit SOURCES QUESTIONS, or --answers FILE"
+                )
+            opened = Corpus.open(corpus)
+            asked, more = _questions(questions)
+            inputs = [opened.artefact.reference(), *more]
+            plan = plan_audit(
+                opened,
+                _chosen(asked, ids, limit),
+                sources=sources,
+                pack=pack,
+                line=line,
+                passages=passages,
+                whole_up_to=whole_up_to,
+                max_tokens=max_tokens,
+                model=_line_models(session, calling.model_spec),
+                progress=screen,
+            )
+        plan = replace(
+            plan,
+            shard=read_shard(shard) if shard else None,
+            probe=probe_order,
+            seed=seed,
+            economy=Economy(encode=load_encoder().encode, check=economy_check) if economy else None,
+        )
         if calling.only_estimate:
             screen.estimate(plan.estimate(model, judge))
             return
         artefact = audit_sources(plan, model, judge, output, inputs=inputs, command=command_words(), progress=screen)
         screen.calls(model, judge)
+        say_outcome(screen, Audit(artefact))
         screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", "report"))
+
+
+def _line_models(session: Session, spec: str) -> Callable[[str], Model]:
+    """Models by name for lines that ask one; an empty name is the command's."""
+    loaded: dict[str, Model] = {}
+
+    def load(name: str) -> Model:
+        if name not in loaded:
+            loaded[name] = session.model(name or spec)
+        return loaded[name]
+
+    return load
+
+
+def _questions(name: str) -> tuple[list[Question], list[InputRef]]:
+    if name == "teaching":
+        return teaching_patient_questions(), []
+    if name.startswith(_TEACHING):
+        return example(name.removeprefix(_TEACHING)).asked(), []
+    bench = Benchmark.open(Path(name))
+    return bench.questions, [bench.artefact.reference()]
 
 
 def _chosen(questions: Sequence[Question], ids: Sequence[str], limit: int | None) -> list[Question]:

@@ -185,13 +185,15 @@ class _Tour:
             words += ["--source", source]
         for question in AUDIT_QUESTIONS:
             words += ["--question", question]
-        words += ["--passages", "2", "--whole-up-to", "0", "--max-tokens", "160", "-o", str(target)]
+        words += ["--with", LINES[-1], "--passages", "2", "--whole-up-to", "0", "--max-tokens", "160"]
+        words += ["-o", str(target)]
         command = self._step(6, "Audit: the same questions to three handbooks", words)
         asked = [question for question in teaching_patient_questions() if question.id in AUDIT_QUESTIONS]
         plan = plan_audit(
             self._handbooks,
             asked,
             sources=AUDITED,
+            line=LINES[-1],
             passages=2,
             whole_up_to=0,
             max_tokens=160,

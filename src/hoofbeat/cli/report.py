@@ -49,8 +49,8 @@ def command(
     output: Path,
     as_json: bool,
 ) -> None:
-    """Put ARTEFACTS (corpora, statistics, benchmarks, rankings, runs, judgments, audits) into one HTML report, with
-    Markdown, CSV and LaTeX.
+    """Put ARTEFACTS (corpora, statistics, benchmarks, rankings, runs, judgments, audits with their themes, validations
+    and ablations) into one HTML report, with Markdown, CSV and LaTeX.
 
     Judgments, and runs whose answers choose options, are scored; folders of the same questions are read together.
     """

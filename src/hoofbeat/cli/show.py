@@ -20,11 +20,13 @@ from rich.console import Console
 from rich.text import Text
 
 from hoofbeat.benchmarks import Benchmark
+from hoofbeat.cli.audit_show import show_audit
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.corpus_stats import harmless, show_command
 from hoofbeat.cli.session import find_corpus, json_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, InputError
+from hoofbeat.judging import Audit
 from hoofbeat.recipes.items import Failed, Item, Rejected
 from hoofbeat.records import Question, Span
 from hoofbeat.store import Artefact, Cost, Counts, open_artefact
@@ -72,11 +74,15 @@ def command(
     around: int,
     as_json: bool,
 ) -> None:
-    """Show one item of a benchmark (kept, rejected or failed) with its evidence, or one document of a corpus.
+    """Show one item of a benchmark (kept, rejected or failed) with its evidence, one document of a corpus, or one
+    question of an audit (with ID/SOURCE: what that source was shown, and how it was found).
 
     Without ID: how many there are, and the first of them.
     """
-    artefact = open_artefact(artefact_path, ("benchmark", "corpus"))
+    artefact = open_artefact(artefact_path, ("benchmark", "corpus", "audit"))
+    if artefact.manifest.kind == "audit":
+        show_audit(Audit(artefact), id, as_json=as_json)
+        return
     if artefact.manifest.kind == "corpus":
         if id is not None:
             context.invoke(

@@ -1,14 +1,16 @@
 """What the comparisons of an audit add up to: how often sources are silent, agree and disagree.
 
 A pair is absent when either source does not address the question; the rates of disagreement are over the other,
-judged pairs. Comparisons that failed have no label: they are counted apart, and where they exceed 1% each rate has a
-range for what they could have been.
+judged pairs. Comparisons that failed have no label: they are counted apart, and where they exceed 1% each rate of pairs
+has a range for what they could have been. The share of questions has one where they leave more than 1% of the questions
+undecided.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -21,20 +23,38 @@ __all__ = [
     "FIVE_RELATIONS",
     "NO_GROUP",
     "Coverage",
+    "NamedLabel",
     "Rate",
     "RelationLabels",
     "RelationMatrix",
     "Relations",
     "coverage",
+    "groups_of",
     "judge_agreement",
     "known_label",
     "matrices",
     "relations",
     "relations_by_group",
+    "relations_of_counts",
+    "unknown_question",
 ]
 
 NO_GROUP = "(none)"
 """The group of questions that do not have the facet."""
+
+
+class NamedLabel(Protocol):
+    """A label of a domain pack, as far as the rates need it."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def diverges(self) -> bool:
+        """Whether it counts as disagreement."""
+        ...
 
 
 class RelationLabels(Struct, frozen=True, kw_only=True):
@@ -44,6 +64,16 @@ class RelationLabels(Struct, frozen=True, kw_only=True):
     absent: str
     consistent: str
     diverging: tuple[str, ...]
+
+    @staticmethod
+    def of(labels: Sequence[NamedLabel]) -> RelationLabels:
+        """From the labels of a domain pack, of which the first is the absent one and the second the consistent one."""
+        return RelationLabels(
+            order=tuple(label.name for label in labels),
+            absent=labels[0].name,
+            consistent=labels[1].name,
+            diverging=tuple(label.name for label in labels if label.diverges),
+        )
 
 
 FIVE_RELATIONS = RelationLabels(
@@ -58,7 +88,8 @@ FIVE_RELATIONS = RelationLabels(
 class Rate(Struct, frozen=True, kw_only=True):
     """A share, `count` of `of`; `value` is None for 0 of 0.
 
-    `sensitivity` is the lowest and highest it could be whatever the failed comparisons had been, where those exceed 1%.
+    `sensitivity` is the lowest and highest it could be whatever the failed comparisons had been, where those exceed 1%
+    of the pairs or, for a share of questions, leave more than 1% of the questions undecided.
     """
 
     count: int
@@ -131,7 +162,7 @@ def relations_by_group(
     domain: RelationLabels = FIVE_RELATIONS,
 ) -> dict[str, Relations]:
     """Relations for each value of a facet of the questions, sorted; a question with several values counts in each."""
-    groups = {question.id: _groups(question, facet) for question in questions}
+    groups = {question.id: groups_of(question, facet) for question in questions}
     tallies: dict[str, _Tally] = {}
     for question, names in groups.items():
         for name in names:
@@ -144,7 +175,7 @@ def relations_by_group(
 
 def coverage(answers: Iterable[Answer], questions: Sequence[Question] = (), facet: str = "") -> list[Coverage]:
     """Coverage of each source, sorted; with a `facet` of the questions, of each source in each of its groups."""
-    groups = {question.id: _groups(question, facet) for question in questions}
+    groups = {question.id: groups_of(question, facet) for question in questions}
     counts: dict[tuple[str, str], Counter[str]] = {}
     for answer in answers:
         absent = None if answer.failure else answer.absent
@@ -226,34 +257,56 @@ class _Tally:
             self.diverging.add(comparison.question)
 
     def close(self, domain: RelationLabels) -> Relations:
-        labelled, failed = self.labels.total(), self.failed.total()
-        pairs, absent = labelled + failed, self.labels[domain.absent]
-        judged = labelled - absent
-        unsure = failed > SENSITIVITY_THRESHOLD * pairs
-
-        def of_judged(count: int) -> Rate:
-            spread = (count / (judged + failed), (count + failed) / (judged + failed)) if unsure else None
-            return _rate(count, judged, spread)
-
-        any_div, could = len(self.diverging), len(self.diverging | self.doubtful)
-        asked = len(self.questions)
-        return Relations(
-            questions=asked,
-            pairs=pairs,
-            judged=judged,
-            failed=dict(sorted(self.failed.items())),
-            labels={label: self.labels[label] for label in domain.order},
-            share_of_pairs={label: self.labels[label] / pairs if pairs else 0.0 for label in domain.order},
-            share_of_judged={
-                label: self.labels[label] / judged if judged else 0.0
-                for label in domain.order
-                if label != domain.absent
-            },
-            r_abs=_rate(absent, pairs, (absent / pairs, (absent + failed) / pairs) if unsure else None),
-            r_div=of_judged(sum(self.labels[label] for label in domain.diverging)),
-            r_con=of_judged(self.labels[domain.consistent]),
-            any_div=_rate(any_div, asked, (any_div / asked, could / asked) if unsure else None),
+        return relations_of_counts(
+            self.labels,
+            self.failed,
+            questions=len(self.questions),
+            diverging=len(self.diverging),
+            possibly=len(self.diverging | self.doubtful),
+            domain=domain,
         )
+
+
+def relations_of_counts(
+    labels: Mapping[str, int],
+    failed: Mapping[str, int],
+    *,
+    questions: int,
+    diverging: int,
+    possibly: int,
+    domain: RelationLabels = FIVE_RELATIONS,
+) -> Relations:
+    """The rates from counts: pairs by label, failed pairs by kind, and of the questions those with a diverging pair.
+
+    `possibly` counts the questions that have a diverging pair or a failed one.
+    """
+    seen = {label: labels.get(label, 0) for label in domain.order}
+    missing = sum(failed.values())
+    pairs, absent = sum(seen.values()) + missing, seen[domain.absent]
+    judged = pairs - missing - absent
+    unsure = missing > SENSITIVITY_THRESHOLD * pairs
+    doubtful = possibly - diverging > SENSITIVITY_THRESHOLD * questions  # few failed pairs may lie in many questions
+    could_be = (diverging / questions, possibly / questions) if doubtful else None
+
+    def of_judged(count: int) -> Rate:
+        spread = (count / (judged + missing), (count + missing) / (judged + missing)) if unsure else None
+        return _rate(count, judged, spread)
+
+    return Relations(
+        questions=questions,
+        pairs=pairs,
+        judged=judged,
+        failed={kind: count for kind, count in sorted(failed.items()) if count},
+        labels=seen,
+        share_of_pairs={label: count / pairs if pairs else 0.0 for label, count in seen.items()},
+        share_of_judged={
+            label: count / judged if judged else 0.0 for label, count in seen.items() if label != domain.absent
+        },
+        r_abs=_rate(absent, pairs, (absent / pairs, (absent + missing) / pairs) if unsure else None),
+        r_div=of_judged(sum(seen[label] for label in domain.diverging)),
+        r_con=of_judged(seen[domain.consistent]),
+        any_div=_rate(diverging, questions, could_be),
+    )
 
 
 def _rate(count: int, of: int, sensitivity: tuple[float, float] | None) -> Rate:
@@ -271,12 +324,18 @@ def known_label(comparison: Comparison, domain: RelationLabels) -> str:
     return comparison.label
 
 
-def _groups(question: Question, facet: str) -> tuple[str, ...]:
+def groups_of(question: Question, facet: str) -> tuple[str, ...]:
+    """The groups of a question by one of its facets, each once."""
     value = question.facets.get(facet, NO_GROUP)
     return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value)) or (NO_GROUP,)
 
 
+def unknown_question(question: str) -> InputError:
+    """The error that a pair is of a question that was not given."""
+    return InputError(f"the question {question!r} is not in the benchmark", fix="give the questions of this run")
+
+
 def _known(groups: dict[str, tuple[str, ...]], question: str) -> tuple[str, ...]:
     if question not in groups:
-        raise InputError(f"the question {question!r} is not in the benchmark", fix="give the questions of this run")
+        raise unknown_question(question)
     return groups[question]

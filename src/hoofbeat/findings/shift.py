@@ -19,7 +19,7 @@ from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles, resample
 from hoofbeat.findings.relations import FIVE_RELATIONS, RelationLabels, known_label
 from hoofbeat.records import Comparison
 
-__all__ = ["Change", "PrevalenceIntensity", "prevalence_intensity"]
+__all__ = ["Change", "PrevalenceIntensity", "prevalence_intensity", "split_of"]
 
 _PAIRS, _ABSENT, _JUDGED, _DIVERGING, _ANY, _AFTER = range(6)
 """What is counted of a question in one audit; the same of the other audit stands `_AFTER` columns further."""
@@ -46,8 +46,8 @@ class PrevalenceIntensity(Struct, frozen=True, kw_only=True):
     `r_abs`, `r_div` and `any_div` are the rates of each audit over its own pairs. `intensity` is the change of R_div on
     the `pairs_in_both` pairs that are answered and judged in both; `prevalence` is the change of the share of questions
     with any disagreement, counting those pairs only, so at fixed coverage. `by_coverage` is what remains of the change
-    of `any_div`. `one_audit_only` counts questions left out; `failed` (before, after) are pairs without a label, which
-    count as not answered.
+    of `any_div`, with its interval. `one_audit_only` counts questions left out; `failed` (before, after) are pairs
+    without a label, which count as not answered.
     """
 
     questions: int
@@ -60,6 +60,7 @@ class PrevalenceIntensity(Struct, frozen=True, kw_only=True):
     intensity: Change
     prevalence: Change
     by_coverage: float
+    by_coverage_interval: Interval | None = None
 
 
 def prevalence_intensity(
@@ -78,6 +79,30 @@ def prevalence_intensity(
     if not asked:
         raise InputError("the two audits share no question", fix="give two audits of the same questions")
     rows = np.array([_row(first[question], second[question]) for question in asked], np.float64)
+    return split_of(
+        rows,
+        one_audit_only=len(first.keys() ^ second.keys()),
+        failed=(sum(first[q].failed for q in asked), sum(second[q].failed for q in asked)),
+        samples=samples,
+        level=level,
+        seed=seed,
+    )
+
+
+def split_of(
+    rows: NDArray[np.float64],
+    *,
+    one_audit_only: int,
+    failed: tuple[int, int],
+    samples: int = SAMPLES,
+    level: float = 0.95,
+    seed: int = 0,
+) -> PrevalenceIntensity:
+    """The split from one row for each question that both audits asked, in a fixed order.
+
+    Columns are, before and then after: pairs, absent ones, judged ones, diverging ones, whether any diverges; then of
+    the pairs judged in both: how many, diverging before, after, whether any before, after; and a one.
+    """
     sums, drawn = rows.sum(axis=0), resampled_sums(rows, samples=samples, seed=seed)
 
     def change(counts: tuple[int, int], of: tuple[int, int]) -> Change:
@@ -86,16 +111,21 @@ def prevalence_intensity(
     any_div = change((_ANY, _AFTER + _ANY), (_ONE, _ONE))
     prevalence = change((_BOTH_ANY, _BOTH_ANY + 1), (_ONE, _ONE))
     return PrevalenceIntensity(
-        questions=len(asked),
-        one_audit_only=len(first.keys() ^ second.keys()),
+        questions=len(rows),
+        one_audit_only=one_audit_only,
         pairs_in_both=int(sums[_BOTH]),
-        failed=(sum(first[q].failed for q in asked), sum(second[q].failed for q in asked)),
+        failed=failed,
         r_abs=change((_ABSENT, _AFTER + _ABSENT), (_PAIRS, _AFTER + _PAIRS)),
         r_div=change((_DIVERGING, _AFTER + _DIVERGING), (_JUDGED, _AFTER + _JUDGED)),
         any_div=any_div,
         intensity=change((_BOTH_DIVERGING, _BOTH_DIVERGING + 1), (_BOTH, _BOTH)),
         prevalence=prevalence,
         by_coverage=(any_div.change or 0.0) - (prevalence.change or 0.0),
+        by_coverage_interval=percentiles(
+            (drawn[:, _AFTER + _ANY] - drawn[:, _ANY] - drawn[:, _BOTH_ANY + 1] + drawn[:, _BOTH_ANY]) / len(rows),
+            level,
+            "paired cluster bootstrap",
+        ),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hoofbeat.judging.audit import Audit, AuditPlan, audit_sources
+from hoofbeat.judging.audit import AuditPlan, audit_sources
+from hoofbeat.judging.audit_folder import Audit, OrderProbe, Source
 from hoofbeat.judging.bertscore import BertScore, BertScorer
 from hoofbeat.judging.catalogue import ASPECTS, MODEL_ASPECTS, choose_aspects, labels_of
 from hoofbeat.judging.designs import LabelFile, SheetDesign, design_of, design_path
@@ -30,9 +31,11 @@ __all__ = [
     "Judged",
     "Judging",
     "LabelFile",
+    "OrderProbe",
     "Probe",
     "RougeL",
     "SheetDesign",
+    "Source",
     "audit_sources",
     "choose_aspects",
     "compare_answers",

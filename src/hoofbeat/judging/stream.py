@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from hoofbeat.judging.scoring import SCORERS, judge_choice, score_answers, score
 from hoofbeat.judging.voting import decide, majority_name
 from hoofbeat.models import ChatRequest, Encoder, Estimate, Model, load_encoder
 from hoofbeat.models.batch import BatchBackend
-from hoofbeat.progress import SILENT, Progress, Task
+from hoofbeat.progress import SILENT, Progress, Task, Within
 from hoofbeat.records import Answer, Judgment
 from hoofbeat.store.files import atomic_write
 from hoofbeat.store.tables import read_jsonl, write_jsonl
@@ -81,17 +80,6 @@ class Tally:
         asked = cast or any(vote.failure and vote.failure.attempts for vote in judgment.votes)
         if asked and cast < len(judgment.votes):
             self.short.setdefault(judgment.aspect, Counter())[f"{cast} of {len(judgment.votes)}"] += 1
-
-
-class _Within:
-    """Progress inside a task that is under way: its steps are the task's."""
-
-    def __init__(self, task: Task) -> None:
-        self._task = task
-
-    @contextmanager
-    def task(self, title: str, total: int | None) -> Iterator[Task]:  # noqa: ARG002
-        yield self._task
 
 
 class Judging:
@@ -224,7 +212,7 @@ class Judging:
         for judge in self.job.judges:
             try:
                 said.append(
-                    ask_judge(judge, aspect, self.folder.questions, chosen, progress=_Within(task)) if chosen else []
+                    ask_judge(judge, aspect, self.folder.questions, chosen, progress=Within(task)) if chosen else []
                 )
             except BatchPending as err:
                 self._pending.append(err)

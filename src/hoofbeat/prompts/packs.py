@@ -1,24 +1,39 @@
-"""Domain packs: what an audit needs to know of its domain, as data. Another domain brings another file."""
+"""Domain packs: what an audit needs to know of its domain, as data. Another domain brings another file.
+
+A pack is a TOML file: one that ships with the package, named by its name, or one's own, named by its path. What an
+audit can't work with is refused when the file is read, with the field that is wrong and what to write instead.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import InputError, UsageError
 
-__all__ = ["Label", "Pack", "load_pack", "pack_names"]
+__all__ = ["Label", "Pack", "decode_pack", "encode_pack", "load_pack", "pack_names", "read_pack"]
 
 _FOLDER = resources.files("hoofbeat.prompts") / "packs"
+_NAME = re.compile(r"[a-z][a-z0-9_-]{1,39}")
+_FEWEST_LABELS = 3
+_LARGEST = 200_000
+_NO_LEVEL = "none"
 
 
 class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One relation between two answers: its name, its operational definition, and how it counts."""
+    """One relation between two answers: its name, its operational definition, and how it counts.
+
+    `diverges`: it counts as disagreement. `topic`: the judge names what the two differ in. `significance`: the judge
+    says how much that matters.
+    """
 
     name: str
     definition: str
@@ -68,14 +83,141 @@ def pack_names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in _FOLDER.iterdir() if entry.name.endswith(".toml"))
 
 
-@cache
 def load_pack(name: str) -> Pack:
-    """Read one pack."""
-    if name not in pack_names():
-        raise UsageError(f"there is no domain pack {name!r}", fix=f"use one of: {', '.join(pack_names())}")
-    data = (_FOLDER / f"{name}.toml").read_bytes()
+    """The pack of this name, or of this file where the name ends in `.toml`."""
+    if name in pack_names():
+        return _shipped(name)
+    if name.endswith(".toml"):
+        return read_pack(Path(name))
+    raise UsageError(
+        f"there is no domain pack {name!r}",
+        fix=f"use one of: {', '.join(pack_names())}; or the path of a file of your own that ends in .toml",
+    )
+
+
+@cache
+def _shipped(name: str) -> Pack:
+    return _parsed((_FOLDER / f"{name}.toml").read_bytes(), f"{name}.toml")
+
+
+def read_pack(path: Path) -> Pack:
+    """Read a pack of one's own from its file; it must have a name of its own."""
     try:
-        pack = msgspec.convert(tomllib.loads(data.decode("utf-8")), Pack)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as err:
-        raise UsageError(f"the domain pack {name} is wrong: {err}") from err
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+    except OSError as err:
+        raise InputError(
+            f"the domain pack can't be read: {err.strerror or err}", where=str(path), fix="check the path"
+        ) from err
+    if len(data) > _LARGEST:
+        raise InputError(
+            "the file is too large for a domain pack", where=str(path), fix=f"it may have {_LARGEST:,} bytes at most"
+        )
+    pack = _parsed(data, str(path))
+    if pack.name in pack_names():
+        raise InputError(
+            f"the name {pack.name!r} is that of a pack that ships with the package",
+            where=str(path),
+            fix="give yours another name, so that results of the two can be told apart",
+        )
+    return pack
+
+
+def encode_pack(pack: Pack) -> bytes:
+    """A pack as JSON, for an audit's folder: it can then be read where the pack's file is not."""
+    return msgspec.json.format(msgspec.json.encode(pack), indent=1) + b"\n"
+
+
+def decode_pack(data: bytes, where: str) -> Pack:
+    """A pack as `encode_pack` wrote it; its fingerprint is that of the file it came from."""
+    try:
+        pack = msgspec.json.decode(data, type=Pack)
+    except (msgspec.DecodeError, UnicodeDecodeError) as err:
+        raise InputError(f"the domain pack is wrong: {err}", where=where, fix="make the audit again") from err
+    _check(pack, where)
+    return pack
+
+
+def _parsed(data: bytes, where: str) -> Pack:
+    try:
+        values = tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as err:
+        raise InputError("the domain pack is not UTF-8 text", where=where, fix="save it as UTF-8") from err
+    except tomllib.TOMLDecodeError as err:
+        raise InputError(f"the domain pack is no TOML: {err}", where=where, fix="mend the line it names") from err
+    if "fingerprint" in values:
+        raise InputError("a domain pack does not say its own fingerprint", where=where, fix="leave that line out")
+    try:
+        pack = msgspec.convert(values, Pack)
+    except msgspec.ValidationError as err:
+        raise InputError(
+            f"the domain pack is wrong: {err}", where=where, fix="compare it with the list of fields in docs/packs.md"
+        ) from err
+    _check(pack, where)
     return msgspec.structs.replace(pack, fingerprint=hashlib.sha256(data).hexdigest()[:12])
+
+
+def _check(pack: Pack, where: str) -> None:
+    """Refuse a pack that an audit can't work with, naming the first thing that is wrong."""
+    for what, fix in _problems(pack):
+        raise InputError(f"the domain pack is wrong: {what}", where=where, fix=fix)
+
+
+def _problems(pack: Pack) -> Iterator[tuple[str, str]]:
+    """What is wrong and what to do about it, in the order of the file."""
+    if not _NAME.fullmatch(pack.name):
+        yield f"name {pack.name!r}", "2 to 40 small letters, digits, - and _, a letter first"
+    for name in ("title", "reader", "source_word", "not_addressed", "group_facet", "source_facet"):
+        value = str(getattr(pack, name))
+        if not value.strip() or "\n" in value.strip():
+            yield f"{name} is empty or has several lines", "write one line"
+    opening = re.split(r"[:.]", pack.not_addressed, maxsplit=1)[0]
+    if len(opening.split()) < 2:
+        yield (
+            f"not_addressed begins with {opening!r}",
+            "begin with two words or more that no answer begins with, and a colon",
+        )
+    yield from _level_problems(pack)
+    yield from _label_problems(pack)
+    if _repeated(pack.topics) or not all(topic.strip() for topic in pack.topics):
+        yield "topics has an empty one, or one twice", "give each topic once"
+
+
+def _level_problems(pack: Pack) -> Iterator[tuple[str, str]]:
+    levels = pack.significance_levels
+    if _NO_LEVEL in (level.casefold() for level in levels):
+        yield "significance_levels has 'none'", "leave it out: a judge can always say none"
+    if _repeated(levels) or not all(level.strip() for level in levels):
+        yield "significance_levels has an empty one, or one twice", "give each level once, the least first"
+    if any(label.significance for label in pack.labels):
+        if not levels:
+            yield "labels have a significance, but there are no significance_levels", "list them, the least first"
+        unsaid = [level for level in levels if level.casefold() not in pack.significance_meaning.casefold()]
+        if unsaid:
+            yield f"significance_meaning does not say what {unsaid[0]!r} means", "say when each level is to be chosen"
+
+
+def _label_problems(pack: Pack) -> Iterator[tuple[str, str]]:
+    labels = pack.labels
+    if len(labels) < _FEWEST_LABELS:
+        yield (
+            f"{len(labels)} labels",
+            "three at least: one for silence, one for agreement, and what else there is, in order",
+        )
+    if _repeated([label.name for label in labels]):
+        yield "two labels have the same name", "give each label a name of its own"
+    for label in labels:
+        if not label.name.strip() or "\n" in label.name or not label.definition.strip():
+            yield f"the label {label.name!r} lacks its name or definition", "say when a judge should choose it"
+    for label, role in zip(labels, ("silence", "agreement"), strict=False):
+        if label.diverges or label.topic or label.significance:
+            yield (
+                f"the label {label.name!r} stands for {role}, so nothing differs in it",
+                "leave out diverges, topic and significance there, or put the labels in order",
+            )
+    if not any(label.diverges for label in labels):
+        yield "no label diverges", "write `diverges = true` for those that count as disagreement"
+
+
+def _repeated(names: list[str]) -> bool:
+    return len({name.strip().casefold() for name in names}) < len(names)

@@ -11,7 +11,7 @@ import hoofbeat
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.reports.model import Block, Card, Notice, Report
-from hoofbeat.reports.sections.audits import audit_part
+from hoofbeat.reports.sections.audits import audit_parts
 from hoofbeat.reports.sections.benchmark import benchmark_part
 from hoofbeat.reports.sections.common import Part
 from hoofbeat.reports.sections.corpus import corpus_part
@@ -21,8 +21,9 @@ from hoofbeat.reports.sections.published import papers, published_part, ranking_
 from hoofbeat.reports.sections.rankings import rankings_parts
 from hoofbeat.reports.sections.runs import makes_choices, run_part
 from hoofbeat.reports.sections.scores import DRAWS, SIZE, scores_parts
-from hoofbeat.reports.sections.shifts import shift_parts
 from hoofbeat.reports.sections.stats import stats_part
+from hoofbeat.reports.sections.validation import validation_part
+from hoofbeat.reports.sections.validation_ablation import ablation_part
 from hoofbeat.reports.words import count_of, model_name
 from hoofbeat.reports.writing import FORMATS, write_report
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
@@ -31,7 +32,10 @@ __all__ = ["KINDS", "Choices", "assemble", "build_report"]
 
 KIND = "report"
 
-KINDS = ("corpus", "stats", "benchmark", "rankings", "run", "judgments", "leakage", "audit")
+KINDS = (
+    "corpus", "stats", "benchmark", "rankings", "run", "judgments", "leakage",
+    "audit", "themes", "validation", "ablation",
+)  # fmt: skip
 """The kinds of artefacts a report can show, in the order of its chapters."""
 
 _NOTICE = "Research software. Not for clinical use."
@@ -124,10 +128,12 @@ def assemble(
         notice=_NOTICE,
         version=hoofbeat.__version__,
         subtitle=f"{count_of(len(artefacts), 'artefact')}: {', '.join(kinds)}.",
-        notes=tuple(notes),
+        notes=(*notes, *(note for part in parts for note in part.notes)),
+        leads=tuple(lead for part in parts for lead in part.leads),
         cards=_cards(parts),
         models=_models(artefacts),
         blocks=tuple(blocks),
+        files=tuple(file for part in parts for file in part.files),
     )
 
 
@@ -152,8 +158,9 @@ def _parts(artefacts: Sequence[Artefact], planted: Planted | None, choices: Choi
     ours += ranking_figures([artefact for _, artefact in placed["rankings"]])
     parts += [part for part in [published_part(choices.published, ours)] if part]
     parts += [leakage_part(artefact, prefix) for prefix, artefact in placed["leakage"]]
-    parts += [audit_part(artefact, prefix, planted) for prefix, artefact in placed["audit"]]
-    parts += shift_parts(placed["audit"])
+    parts += audit_parts(placed["audit"], placed["themes"], planted)
+    parts += [validation_part(artefact, prefix) for prefix, artefact in placed["validation"]]
+    parts += [ablation_part(artefact, prefix) for prefix, artefact in placed["ablation"]]
     return parts
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from hoofbeat.reports.charts.grids import abbreviations
+from hoofbeat.reports.grids import WIDEST, grid_label, grid_place
 from hoofbeat.reports.model import (
     AnswerView,
     Block,
@@ -12,6 +14,7 @@ from hoofbeat.reports.model import (
     Columns,
     Details,
     Entry,
+    GridView,
     Heading,
     Notice,
     PairView,
@@ -42,6 +45,7 @@ def to_markdown(report: Report, charts: Mapping[str, str] | None = None) -> str:
     if report.models:
         models = "; ".join(f"{_line(role)}: {_line(name)}" for role, name in report.models)
         parts.append(f"Models used: {models}.")
+    parts.extend(_line(lead.text) for lead in report.leads)
     parts.extend(f"> {_line(note)}" for note in report.notes)
     parts.extend(_blocks(report.blocks, charts or {}))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -75,7 +79,7 @@ def _block(block: Block, charts: Mapping[str, str]) -> Iterator[str]:
             yield from _view(block, charts)
 
 
-def _view(block: QuestionView | AnswerView | PairView | Viewer, charts: Mapping[str, str]) -> Iterator[str]:
+def _view(block: QuestionView | AnswerView | PairView | GridView | Viewer, charts: Mapping[str, str]) -> Iterator[str]:
     match block:
         case QuestionView():
             yield from _question(block)
@@ -84,7 +88,12 @@ def _view(block: QuestionView | AnswerView | PairView | Viewer, charts: Mapping[
         case PairView():
             facts = "".join(f", {_line(fact)}" for fact in block.facts)
             reasoning = f": {_line(block.reasoning)}" if block.reasoning else ""
-            yield f"- {_line(block.a)} and {_line(block.b)}: **{_line(block.label)}**{facts}{reasoning}"
+            yield f"- {_line(block.a.name)} and {_line(block.b.name)}: **{_line(block.label)}**{facts}{reasoning}"
+            for side in (block.a, block.b):
+                cited = "".join(f" ({_line(passage.source)})" for passage in side.cited)
+                yield f"  - {_line(side.name)}: {_line(side.text)}{cited}"
+        case GridView():
+            yield from _grid(block)
         case Viewer():
             for entry in block.entries:
                 yield from _entry(entry, charts)
@@ -111,6 +120,23 @@ def _table(table: Table) -> Iterator[str]:
     yield "\n".join(lines)
     if table.note:
         yield _line(table.note)
+
+
+def _grid(view: GridView) -> Iterator[str]:
+    if len(view.names) > WIDEST:
+        yield f"> A grid of {len(view.names)} sources: see `report.html`."
+        return
+    short = abbreviations(view.labels)
+    lines = ["| source | " + " | ".join(str(place + 1) for place in range(len(view.names))) + " |"]
+    lines.append("| --- |" + " --- |" * len(view.names))
+    for row, name in enumerate(view.names):
+        labels = (
+            "" if row == column else grid_label(view, grid_place(row, column, len(view.names)))
+            for column in range(len(view.names))
+        )
+        cells = (_line(short.get(label, "")) for label in labels)
+        lines.append(f"| {row + 1} {_line(name)} | " + " | ".join(cells) + " |")
+    yield "\n".join(lines)
 
 
 def _question(view: QuestionView) -> Iterator[str]:

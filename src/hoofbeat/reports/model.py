@@ -23,8 +23,10 @@ __all__ = [
     "Columns",
     "Details",
     "Entry",
+    "GridView",
     "Heading",
     "JudgmentView",
+    "Lead",
     "Notice",
     "OptionView",
     "Packed",
@@ -32,6 +34,7 @@ __all__ = [
     "PassageView",
     "QuestionView",
     "Report",
+    "SideView",
     "Table",
     "Text",
     "TraceView",
@@ -82,6 +85,13 @@ class Card(Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
+class Lead(Struct, frozen=True):
+    """A finding in one sentence for the first screen; `link` is an anchor (`#...`) to where it is shown."""
+
+    text: str
+    link: str = ""
+
+
 class Column(Struct, frozen=True):
     """A column of a table and how its numbers are written."""
 
@@ -107,13 +117,17 @@ class Table(Struct, frozen=True, kw_only=True):
 
 
 class Chart(Struct, frozen=True, kw_only=True):
-    """A chart as SVG, drawn for a wide page and, where that would be too small on a phone, again for a narrow one."""
+    """A chart as SVG, drawn for a wide page and, where that would be too small on a phone, again for a narrow one.
+
+    One that would be illegible if it were made to fit is `far`: it keeps its size and is scrolled.
+    """
 
     kind: ClassVar[str] = "chart"
     name: str
     caption: str
     wide: str
     narrow: str = ""
+    far: bool = False
 
 
 class Columns(Struct, frozen=True):
@@ -135,7 +149,7 @@ class PassageView(Struct, frozen=True, kw_only=True):
     """A piece of a document: evidence for a gold answer, or what a model was shown.
 
     Where the words around it are known, the text is marked between them; `marks` are parts of the text (start, end)
-    that are marked by themselves.
+    that are marked by themselves. A passage that an answer refers to is `cited`.
     """
 
     source: str
@@ -143,6 +157,7 @@ class PassageView(Struct, frozen=True, kw_only=True):
     before: str = ""
     after: str = ""
     marks: tuple[tuple[int, int], ...] = ()
+    cited: bool = False
 
 
 class QuestionView(Struct, frozen=True, kw_only=True):
@@ -223,19 +238,44 @@ class AnswerView(Struct, frozen=True, kw_only=True):
     failure: str = ""
 
 
+class SideView(Struct, frozen=True, kw_only=True):
+    """What one source says: its answer, the passages it cites, others that were shown, and what is to be doubted."""
+
+    name: str
+    text: str
+    cited: tuple[PassageView, ...] = ()
+    others: tuple[PassageView, ...] = ()
+    unshown: int = 0
+    warnings: tuple[str, ...] = ()
+
+
 class PairView(Struct, frozen=True, kw_only=True):
     """Two sources on one question: how they relate, why, and what each says. `tone` is the label's place in order."""
 
     kind: ClassVar[str] = "pair"
-    id: str
-    a: str
-    b: str
+    a: SideView
+    b: SideView
     label: str
     tone: int
     facts: tuple[str, ...] = ()
     reasoning: str = ""
-    answer_a: str = ""
-    answer_b: str = ""
+
+
+class GridView(Struct, frozen=True, kw_only=True):
+    """How every two of some sources relate on one question: a table of labels whose cells open the pair.
+
+    `cells` has a letter for each pair above the diagonal, row by row: `a` is the first of `labels`, a hyphen is no
+    label, a full stop no pair. `links` leads from a cell (by its place in `cells`) to the item of its pair, `marks`
+    says of a cell what else it should have been.
+    """
+
+    kind: ClassVar[str] = "grid"
+    title: str
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    cells: str
+    links: tuple[tuple[int, str], ...] = ()
+    marks: tuple[tuple[int, str], ...] = ()
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -292,20 +332,25 @@ class Viewer(Struct, frozen=True, kw_only=True):
         return self.states or tuple(sorted({state for entry in self.entries for state in entry.states}))
 
 
-Block = Heading | Text | Notice | Table | Chart | Columns | Details | QuestionView | AnswerView | PairView | Viewer
+Block = (
+    Heading | Text | Notice | Table | Chart | Columns | Details
+    | QuestionView | AnswerView | PairView | GridView | Viewer
+)  # fmt: skip
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """A whole report: the first screen, then blocks in order."""
+    """A whole report: the first screen, then blocks in order; `files` (name, content) stand beside it as they are."""
 
     title: str
     notice: str
     version: str
     subtitle: str = ""
     notes: tuple[str, ...] = ()
+    leads: tuple[Lead, ...] = ()
     cards: tuple[Card, ...] = ()
     models: tuple[tuple[str, str], ...] = ()
     blocks: tuple[Block, ...] = ()
+    files: tuple[tuple[str, bytes], ...] = ()
 
     @property
     def headings(self) -> tuple[Heading, ...]:

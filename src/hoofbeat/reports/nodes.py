@@ -96,7 +96,7 @@ def packed(node: Node, shared: Shared) -> object:
         if len(node) < _SHORT:
             return _clean(node)
         return shared.text(clean(node))
-    return shared.element(node) if node.head == "blockquote" else _packed(node, shared)
+    return shared.element(node) if node.head.startswith("blockquote") else _packed(node, shared)
 
 
 def _packed(element: Element, shared: Shared) -> list[object]:

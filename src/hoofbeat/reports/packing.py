@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from hoofbeat.reports.model import Entry, Packed, Viewer
+from hoofbeat.reports.grids import packed_grid
+from hoofbeat.reports.model import Block, Entry, GridView, Packed, Viewer
 from hoofbeat.reports.nodes import Node, Shared, packed
 from hoofbeat.reports.views import block_nodes
 from hoofbeat.reports.words import clean
@@ -95,7 +96,7 @@ def _pack(viewer: Viewer, entries: Iterable[Entry]) -> Packed:
         if not piece:
             starts.append(len(heads))
         heads.append(_head(viewer, entry))
-        nodes = [packed(node, shared) for block in entry.blocks for node in block_nodes(block)]
+        nodes = [part for block in entry.blocks for part in _parts(block, shared)]
         piece.append(msgspec.Raw(msgspec.json.encode(nodes)))
         size += len(piece[-1])
         if size + shared.size > _PIECE:
@@ -104,6 +105,12 @@ def _pack(viewer: Viewer, entries: Iterable[Entry]) -> Packed:
     if piece:
         bodies.append(_data([shared.listed(), piece]))
     return Packed(total=len(heads), heads=_data([starts, heads]), bodies=tuple(bodies))
+
+
+def _parts(block: Block, shared: Shared) -> list[object]:
+    if isinstance(block, GridView):
+        return [packed_grid(block)]
+    return [packed(node, shared) for node in block_nodes(block)]
 
 
 def _head(viewer: Viewer, entry: Entry) -> list[object]:

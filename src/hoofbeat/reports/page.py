@@ -44,7 +44,7 @@ def write_html(report: Report, path: Path) -> None:
 
 def _pieces(report: Report) -> Iterator[str]:
     """The page up to its data, the data of each long viewer, and the script that reads it."""
-    style, script = _style(), _asset("viewer.js")
+    style, script = _style(), _asset("grid.js") + _asset("viewer.js")
     yield (
         _environment()
         .get_template("report.html.j2")

@@ -6,14 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from hoofbeat.reports.grids import grid_table
 from hoofbeat.reports.model import (
     AnswerView,
     Block,
+    GridView,
     JudgmentView,
     Notice,
     OptionView,
+    PairView,
     PassageView,
     QuestionView,
+    SideView,
     Text,
     TraceView,
     VoteView,
@@ -35,6 +39,10 @@ def block_nodes(block: Block) -> list[Node]:
             return [*_labelled(block.label), _prose(block.text)]
         case Notice():
             return [element("p.notice", block.text)]
+        case PairView():
+            return [element("div.pair", *_pair(block))]
+        case GridView():
+            return [grid_table(block)]
         case _:
             raise TypeError(f"a {block.kind} can't be packed")
 
@@ -91,6 +99,27 @@ def _said(view: AnswerView) -> Iterator[Node]:
         yield _folded(f"Documents that did not fit ({len(view.dropped)})", [element("ul", *listed)])
 
 
+def _pair(view: PairView) -> Iterator[Node]:
+    facts: list[Node] = [element(f"span.mark.tone{view.tone}", view.label)]
+    if view.facts:
+        facts += [" ", element("span.fact", " · ".join(view.facts))]
+    yield element("p.who", *facts, dir="auto")
+    if view.reasoning:
+        yield _prose(view.reasoning)
+    yield element("div.columns", _side(view.a), _side(view.b))
+
+
+def _side(view: SideView) -> Element:
+    parts: list[Node] = [element("p.side", view.name), _prose(view.text)]
+    parts += [element("p.warning", warning, dir="auto") for warning in view.warnings]
+    parts += map(_passage, view.cited)
+    if view.others:
+        more = f", {view.unshown:,} more not kept here" if view.unshown else ""
+        cited = "Other passages" if view.cited else "Passages"
+        parts.append(_folded(f"{cited} the model was shown ({len(view.others)}{more})", map(_passage, view.others)))
+    return element("div", *parts)
+
+
 def _option(option: OptionView) -> Element:
     tags = [name for name, is_so in (("chosen", option.chosen), ("gold", option.gold)) if is_so]
     head = "".join(["li", *(f".{tag}" for tag in tags)])
@@ -139,6 +168,9 @@ def _passage(item: PassageView) -> Element:
             place = end
         text.append(item.text[place:])
     parts = [part for part in text if part]
+    if item.cited:
+        source = element("footer", item.source, " ", element("span.tag.cited", "cited"))
+        return element("blockquote.cited", element("p", *parts), source, dir="auto")
     return element("blockquote", element("p", *parts), element("footer", item.source), dir="auto")
 
 

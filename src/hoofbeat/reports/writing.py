@@ -52,6 +52,8 @@ def report_files(report: Report, formats: Sequence[str] = FORMATS) -> Iterator[t
         yield "report.md", to_markdown(report, files).encode()
         for stem, chart in charts.items():
             yield f"charts/{stem}.svg", standalone(chart.wide).encode()
+    if "csv" in formats:
+        yield from report.files
     for stem, table in tables.items():
         if "csv" in formats:
             yield f"tables/{stem}.csv", to_csv(table).encode()

@@ -2,6 +2,7 @@
 
 Invented and marked so; written for this project. It is the content of the demo and the fixture of the tests: for every
 case the gold says diagnosis, decisive step and trap, for every pair of handbooks how they relate on each question.
+`example` has a small audit for each domain pack: its sources, questions, what each source says, and every relation.
 """
 
 from __future__ import annotations
@@ -14,16 +15,22 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from hoofbeat.errors import UsageError
+from hoofbeat.records import Question
+
 __all__ = [
     "CaseChoice",
     "CaseGold",
     "CaseQuestion",
+    "Example",
     "PatientGold",
     "PatientQuestion",
     "PlantedRelation",
     "Quote",
     "cases",
     "cases_folder",
+    "example",
+    "example_names",
     "handbook_files",
     "patient_gold",
     "patient_questions",
@@ -72,7 +79,7 @@ class CaseGold(Struct, frozen=True, kw_only=True):
 
 
 class PatientQuestion(Struct, frozen=True, kw_only=True):
-    """A patient's question; `group` is an organ, or general."""
+    """A patient's question; `group` is an organ, or general. In other domains: a reader's, and a group of sources."""
 
     id: str
     text: str
@@ -107,6 +114,23 @@ class PlantedRelation(Struct, frozen=True, kw_only=True):
     significance: str | None
     topic: str | None
     why: str
+
+
+class Example(Struct, frozen=True, kw_only=True):
+    """A small invented audit for one domain pack, with everything that is planted in it."""
+
+    pack: str
+    files: tuple[Path, ...]
+    questions: tuple[PatientQuestion, ...]
+    gold: tuple[PatientGold, ...]
+    relations: tuple[PlantedRelation, ...]
+
+    def asked(self) -> list[Question]:
+        """The questions as records; their facet `group` says which sources are asked."""
+        return [
+            Question(id=item.id, text=item.text, facets={"group": item.group, "topics": list(item.topics)})
+            for item in self.questions
+        ]
 
 
 def _root() -> Path:
@@ -151,3 +175,29 @@ def patient_gold() -> list[PatientGold]:
 def relations() -> list[PlantedRelation]:
     """The planted relation of every pair of handbooks on every question."""
     return list(_read("questions/relations.jsonl", PlantedRelation))
+
+
+def example_names() -> list[str]:
+    """The domain packs that have an example."""
+    return sorted(["transplant", *(path.name for path in (_root() / "examples").iterdir() if path.is_dir())])
+
+
+def example(pack: str) -> Example:
+    """The example of a domain pack; that of `transplant` are the handbooks and the patient questions."""
+    if pack not in example_names():
+        raise UsageError(f"there is no teaching example {pack!r}", fix=f"use one of: {', '.join(example_names())}")
+    if pack == "transplant":
+        return Example(
+            pack=pack,
+            files=tuple(handbook_files()),
+            questions=tuple(patient_questions()),
+            gold=tuple(patient_gold()),
+            relations=tuple(relations()),
+        )
+    return Example(
+        pack=pack,
+        files=tuple(sorted((_root() / "examples" / pack).glob("*.md"))),
+        questions=tuple(_read(f"examples/{pack}/questions.jsonl", PatientQuestion)),
+        gold=tuple(_read(f"examples/{pack}/gold.jsonl", PatientGold)),
+        relations=tuple(_read(f"examples/{pack}/relations.jsonl", PlantedRelation)),
+    )

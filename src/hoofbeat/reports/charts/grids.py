@@ -1,17 +1,15 @@
-"""Grids: labels between sources, confusion of two judges, and numbers as shades."""
+"""Grids: confusion of two judges, and numbers as shades."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.charts.svg import SMALL, Drawing, text_width, wrap
 from hoofbeat.reports.words import Form, written
 
-__all__ = ["abbreviations", "label_matrix", "number_matrix"]
+__all__ = ["abbreviations", "number_matrix"]
 
 _SHADES = 7
-_LABEL_ROOM = 158.0
 
 
 def abbreviations(labels: Sequence[str]) -> dict[str, str]:
@@ -22,53 +20,6 @@ def abbreviations(labels: Sequence[str]) -> dict[str, str]:
         lengths = range(3, max(4, len(label)))
         short[label] = next((label[:n] for n in lengths if not any(o.startswith(label[:n]) for o in others)), label)
     return short
-
-
-def label_matrix(
-    names: Sequence[str],
-    cells: Sequence[Sequence[str]],
-    labels: Sequence[str],
-    *,
-    title: str,
-    links: dict[tuple[int, int], str] | None = None,
-    marks: Collection[tuple[int, int]] = (),
-    cell: float = 36.0,
-) -> str:
-    """Labels between the same names down and across; the diagonal is left blank.
-
-    `labels` gives the order of colours; a cell of no label is dashed. `links` leads from a cell to an anchor, `marks`
-    outlines cells. Columns carry the numbers that stand before the names.
-    """
-    left = min(_LABEL_ROOM, max((text_width(name, SMALL) for name in names), default=0.0)) + 26
-    drawing = Drawing(left + max(1, len(names)) * cell + 1)
-    short = abbreviations(labels)
-    tone = {label: tone_of(number, len(labels)) for number, label in enumerate(labels)}
-    told = []
-    for row, name in enumerate(names):
-        drawing.text(left + (row + 0.5) * cell, 13, str(row + 1), "m", anchor="middle", tip=name)
-        y = 20 + row * (cell - 6)
-        drawing.text(16, y + cell / 2 + 1, str(row + 1), "m", anchor="end")
-        drawing.text(22, y + cell / 2 + 1, wrap(name, left - 25, SMALL, 1)[0], "m", tip=name)
-        for column, label in enumerate(cells[row]):
-            x = left + column * cell
-            if row == column:
-                drawing.rect(x, y, cell - 2, cell - 8, "self")
-                continue
-            said = f"{name} and {names[column]}: {label or 'no label'}"
-            if column > row:
-                told.append(said)
-            href = (links or {}).get((row, column))
-            if href:
-                drawing.open_link(href, said)
-            drawing.rect(x, y, cell - 2, cell - 8, f"l{tone[label]}" if label in tone else "none", tip=said)
-            ink = f"c i{tone[label]}" if label in tone else "c m"
-            drawing.text(x + cell / 2 - 1, y + cell / 2, short.get(label, "?"), ink, anchor="middle")
-            if (row, column) in marks:
-                drawing.rect(x, y, cell - 2, cell - 8, "mark")
-            if href:
-                drawing.close_link()
-    height = 20 + len(names) * (cell - 6)
-    return drawing.svg(height, title=title, description="; ".join(told), group=bool(links))
 
 
 def number_matrix(

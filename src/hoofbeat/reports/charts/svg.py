@@ -158,11 +158,12 @@ class Drawing:
         self._parts.append(svg.replace("<svg ", f'<svg x="{num(x)}" y="{num(y)}" ', 1))
         return y + float(found[1])
 
-    def open_link(self, href: str, label: str) -> None:
-        """What is drawn until `close_link` leads to an anchor of the page."""
+    def open_link(self, href: str, label: str, *, reached: bool = True) -> None:
+        """What is drawn until `close_link` leads to an anchor of the page; by keyboard, too, if it is `reached`."""
         if not href.startswith("#"):
             raise ValueError(f"a chart links within its page only, not to {href!r}")
-        self._parts.append(f'<a href="{escape(href)}" aria-label="{escape(one_line(label))}">')
+        named = f'aria-label="{escape(one_line(label))}"' if reached else 'tabindex="-1"'
+        self._parts.append(f'<a href="{escape(href)}" {named}>')
 
     def close_link(self) -> None:
         """End of the link."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from hoofbeat.corpus import Corpus
 from hoofbeat.records import Answer, Facets, Failure, Passage, Question, Span
 from hoofbeat.reports.charts import NARROW, WIDE, Bar, interval_bars
-from hoofbeat.reports.model import Block, Card, Chart, Column, Details, Heading, PassageView, QuestionView, Table
+from hoofbeat.reports.model import Block, Card, Chart, Column, Details, Heading, Lead, PassageView, QuestionView, Table
 from hoofbeat.reports.words import Form, cut, written
 
 __all__ = [
@@ -43,12 +43,18 @@ _CHARTED = 12
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """One chapter of a report: its title and anchor, its blocks, and its key figures for the first screen."""
+    """One chapter of a report: its title and anchor, its blocks, and what the first screen says of it.
+
+    `files` (name, content) are written beside the page as they are.
+    """
 
     title: str
     id: str
     blocks: tuple[Block, ...]
     cards: tuple[Card, ...] = ()
+    leads: tuple[Lead, ...] = ()
+    notes: tuple[str, ...] = ()
+    files: tuple[tuple[str, bytes], ...] = ()
 
     def all_blocks(self) -> tuple[Block, ...]:
         """The heading and what follows it."""

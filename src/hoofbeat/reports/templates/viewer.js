@@ -8,6 +8,7 @@ const built = (node, shared) => {
   if (typeof node === "string") return document.createTextNode(node);
   if (typeof node === "number") return built(shared[node], shared);
   const [head, attributes, ...children] = node;
+  if (head === "grid") return gridOf(children);
   const [tag, ...classes] = head.split(".");
   if (!TAGS.has(tag)) throw new Error("unknown element " + tag);
   const element = document.createElement(tag);
@@ -20,6 +21,7 @@ const built = (node, shared) => {
 const spoken = (node, shared) => {
   if (typeof node === "string") return node;
   if (typeof node === "number") return spoken(shared[node], shared);
+  if (node[0] === "grid") return node[3].join(" ");
   return node.slice(2).map((child) => spoken(child, shared)).join(" ");
 };
 
@@ -65,12 +67,13 @@ class Viewer {
       this.root.addEventListener("toggle", (event) => this.narrow(event.target), true);
     }
     this.filter.hidden = this.items.length < 2;
-    let waiting;
     this.find.addEventListener("input", () => {
-      clearTimeout(waiting);
-      waiting = setTimeout(() => this.update(), this.data.length ? 250 : 0);
+      clearTimeout(this.waiting);
+      this.waiting = setTimeout(() => this.update(), this.data.length ? 250 : 0);
     });
     for (const select of this.selects) select.addEventListener("change", () => this.update());
+    this.clear = this.filter.querySelector("[data-clear]");
+    this.clear.addEventListener("click", () => this.pick(new Map()));
     this.pages.addEventListener("click", (event) => this.turned(event.target.dataset.to));
     await this.update();
   }
@@ -126,8 +129,35 @@ class Viewer {
     return this.kept;
   }
 
+  // Set the filters that these names and values ask for, and no other.
+  pick(wanted) {
+    this.find.value = "";
+    for (const select of this.selects) {
+      const value = wanted.get(select.dataset.name || select.dataset.filter);
+      const option = [...select.options].find((item) => item.textContent === value);
+      select.value = option ? option.value : "";
+    }
+    return this.update();
+  }
+
+  // What an item opens to, wherever it stands.
+  async body(id) {
+    await this.ready;
+    if (!this.data.length) {
+      const entry = [...this.list.children].find((node) => node.id === id);
+      return entry ? [...entry.querySelector(".inside").cloneNode(true).children] : null;
+    }
+    const place = this.places && this.places.get(id);
+    if (place === undefined) return null;
+    const [piece, number] = this.piece(place);
+    const [shared, bodies] = await this.opened(piece);
+    return bodies[number].map((node) => built(node, shared));
+  }
+
   async update() {
+    clearTimeout(this.waiting);
     const turn = (this.turn += 1);
+    this.clear.hidden = !this.find.value && this.selects.every((select) => select.value === "");
     const words = this.find.value.toLowerCase().split(/\s+/).filter(Boolean);
     const all = this.items.map((_, place) => place).filter((place) => this.fits(this.items[place]));
     this.page = 0;
@@ -253,8 +283,10 @@ class Viewer {
   reveal(id) {
     const place = this.places && this.places.get(id);
     if (place === undefined) return false;
+    clearTimeout(this.waiting); // a search that was about to begin would put the item away again
     this.find.value = "";
     for (const select of this.selects) select.value = "";
+    this.clear.hidden = true;
     this.turn += 1;
     this.page = Math.floor(place / PAGE);
     this.show(this.items.map((_, each) => each));
@@ -264,9 +296,12 @@ class Viewer {
 
 const viewers = [...document.querySelectorAll(".viewer")].map((root) => new Viewer(root));
 const reveal = async () => {
-  const id = location.hash && decodeURIComponent(location.hash.slice(1));
+  const [name, query] = location.hash.slice(1).split("?");
+  const id = name && decodeURIComponent(name);
   if (!id) return;
   await Promise.allSettled(viewers.map((viewer) => viewer.ready));
+  const asked = query && viewers.find((viewer) => viewer.root.id === id);
+  if (asked) await asked.pick(new URLSearchParams(query));
   if (!document.getElementById(id)) viewers.some((viewer) => viewer.reveal(id));
   const target = document.getElementById(id);
   for (let place = target; place; place = place.parentElement) {

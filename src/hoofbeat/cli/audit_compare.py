@@ -1,0 +1,286 @@
+"""`hoofbeat audit compare`: two audits of the same questions, before and after a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+import msgspec
+import polars
+
+from hoofbeat.cli.audit_compare_page import RATES, compared_page, shown_labels
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.session import command_words, json_option, output_option
+from hoofbeat.errors import UsageError
+from hoofbeat.findings.audits import AuditsCompared, AuditSide, changed_pairs, compare_audits, slim_answers
+from hoofbeat.findings.intervals import Interval
+from hoofbeat.findings.relations import RelationLabels
+from hoofbeat.findings.shift import Change, PrevalenceIntensity
+from hoofbeat.judging import Audit
+from hoofbeat.prompts import Pack
+from hoofbeat.reports.sections.common import facet_names
+from hoofbeat.reports.words import model_name, written
+from hoofbeat.reports.writing import report_files
+from hoofbeat.store import Artefact, Counts, Manifest, check_target, create, open_artefact
+from hoofbeat.store.files import write_bytes
+from hoofbeat.store.tables import write_tsv
+
+__all__ = ["KIND", "command"]
+
+KIND = "audit-comparison"
+
+_FACETS = 4
+_SHOWN = 8
+_OTHERWISE = {"pack", "mode", "plan", "shard", "questions"}
+"""Settings that are told apart from the rest, or say nothing of how answers were found."""
+
+
+@click.command("compare")
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+@click.option("--facet", "facets", multiple=True,
+              help="Split the changes by this facet of the questions, too; several may be given "
+              "[default: those that make few groups].")  # fmt: skip
+@click.option("--page-rows", type=click.IntRange(100), default=20_000, show_default=True,
+              help="Rows of one file of the list of changed pairs.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the intervals.")
+@output_option("audit-comparison")
+@json_option
+def command(
+    before: Path, after: Path, facets: tuple[str, ...], page_rows: int, seed: int, output: Path, as_json: bool
+) -> None:
+    """Compare the audits BEFORE and AFTER: coverage, labels, and whether disagreement became more frequent, stronger,
+    or only visible."""
+    screen = Screen(as_json=as_json)
+    check_target(output.resolve(), KIND)
+    first, second = Audit.open(before), Audit.open(after)
+    pack = _pack(first, second)
+    domain = RelationLabels.of(pack.labels)
+    chosen = _facets(facets, second)
+    with screen.task("comparing audits", 3) as task:
+        sides = []
+        for audit in (first, second):
+            sides.append(_side(audit))
+            task.advance()
+        compared, joined = compare_audits(sides[0], sides[1], domain, facets=chosen, seed=seed)
+        changed = changed_pairs(joined, sides[0].table, sides[1].table)
+        task.advance()
+    warnings, altered = _warnings(first, second), _altered(first, second)
+    _show(screen, compared, warnings)
+    for name, values in altered.items():
+        screen.say(f"{name}: {values[0]}, then {values[1]}")
+    artefact = _write(
+        output,
+        (first, second),
+        compared,
+        changed,
+        warnings,
+        settings={"facets": chosen, "page_rows": page_rows, "warnings": warnings, "altered": altered},
+        seed=seed,
+    )
+    screen.finish(
+        artefact,
+        next_step=("open", output / "report.html"),
+        summary=msgspec.to_builtins(compared),
+        changed=changed.height,
+        altered=altered,
+        warnings=warnings,
+    )
+
+
+def _pack(first: Audit, second: Audit) -> Pack:
+    """The pack of both; audits of different domains are refused."""
+    if first.pack.name != second.pack.name or first.pack.labels != second.pack.labels:
+        raise UsageError(
+            f"the audits have different domain packs: {first.pack.name} and {second.pack.name}",
+            where=f"{first.artefact.path}, {second.artefact.path}",
+            fix="compare audits that were judged with the same labels",
+        )
+    return second.pack
+
+
+def _facets(wanted: Sequence[str], audit: Audit) -> list[str]:
+    if not wanted:
+        return facet_names(question.facets for question in audit.questions)[:_FACETS]
+    known = {name for question in audit.questions for name in question.facets}
+    if unknown := [name for name in wanted if name not in known]:
+        raise UsageError(
+            f"no question has the facet {unknown[0]!r}", fix=f"there are: {', '.join(sorted(known)) or 'none'}"
+        )
+    return list(dict.fromkeys(wanted))
+
+
+def _side(audit: Audit) -> AuditSide:
+    return AuditSide(
+        table=audit.frame(),
+        questions=audit.questions,
+        sources=[source.id for source in audit.sources],
+        answers=slim_answers(audit.each_answer()),
+    )
+
+
+def _warnings(first: Audit, second: Audit) -> list[str]:
+    """What else is different between the audits, so that the change may not come from retrieval alone."""
+    manifests = first.artefact.manifest, second.artefact.manifest
+    told = []
+    for role, what in (("judge", "judge"), ("answer", "answering model")):
+        names = [model_name(each.models.get(role, "")) for each in manifests]
+        if names[0] != names[1]:
+            told.append(f"The {what} differs ({names[0]}, then {names[1]}): labels may have changed because of it.")
+    if first.mode != second.mode:
+        told.append(f"Pairs were judged in {first.mode} mode before and in {second.mode} mode after.")
+    packs = [str(each.settings.get("pack", "")) for each in manifests]
+    if packs[0] != packs[1]:
+        told.append(f"The domain pack was changed in between ({packs[0]}, then {packs[1]}).")
+    prompts = sorted(
+        name
+        for name in manifests[0].prompts.keys() & manifests[1].prompts.keys()
+        if manifests[0].prompts[name] != manifests[1].prompts[name]
+    )
+    if prompts:
+        told.append(f"These prompts were changed in between: {', '.join(prompts)}.")
+    return told
+
+
+def _altered(first: Audit, second: Audit) -> dict[str, list[object]]:
+    """The settings that are not the same in both audits, before and after."""
+    before, after = first.artefact.manifest.settings, second.artefact.manifest.settings
+    names = sorted((before.keys() | after.keys()) - _OTHERWISE)
+    return {name: [before.get(name), after.get(name)] for name in names if before.get(name) != after.get(name)}
+
+
+def _show(screen: Screen, compared: AuditsCompared, warnings: Sequence[str]) -> None:
+    split = compared.split
+    screen.title(
+        f"{compared.questions} questions and {compared.sources} sources in both; {split.pairs_in_both:,} pairs judged "
+        "in both (95% intervals)"
+    )
+    rows = []
+    for field, name, _ in RATES:
+        change: Change = getattr(split, field)
+        rows.append([name, written(change.before, "share"), written(change.after, "share"), _points(change)])
+    span = split.by_coverage_interval
+    rest = (split.by_coverage, span.low, span.high) if span else split.by_coverage
+    rows.append(["by coverage", "", "", written(rest, "points")])
+    screen.table(["", "before", "after", "change, points"], rows)
+    moved = sorted(
+        (row for row in compared.coverage if row.change), key=lambda row: (-abs(row.change or 0), row.source)
+    )
+    if moved:
+        screen.table(
+            ["coverage", "before", "after", "gained", "lost"],
+            [
+                [row.source, *(written(value, "share") for value in row.coverage), f"{row.gained}", f"{row.lost}"]
+                for row in moved[:_SHOWN]
+            ],
+        )
+    if len(moved) > _SHOWN:
+        screen.say(f"and {len(moved) - _SHOWN} sources more, in coverage.tsv")
+    for what, only in (("sources", compared.sources_only), ("questions", compared.questions_only)):
+        if any(only):
+            screen.say(f"{what} in one audit only: {len(only[0])} before, {len(only[1])} after (only.tsv)")
+    screen.say(f"{compared.shift.pairs - compared.shift.same:,} pairs have another label now (changed/)")
+    for warning in warnings:
+        screen.say(f"[!] {warning}")
+
+
+def _points(change: Change) -> str:
+    if change.change is None or change.interval is None:
+        return written(None)
+    return written((change.change, change.interval.low, change.interval.high), "points")
+
+
+def _write(
+    target: Path,
+    audits: tuple[Audit, Audit],
+    compared: AuditsCompared,
+    changed: polars.DataFrame,
+    warnings: Sequence[str],
+    *,
+    settings: dict[str, object],
+    seed: int,
+) -> Artefact:
+    names = audits[0].artefact.path.resolve().name, audits[1].artefact.path.resolve().name
+    split = compared.split
+    with create(target, replace_kind=KIND) as draft:
+        write_bytes(draft.path / "summary.json", msgspec.json.format(msgspec.json.encode(compared), indent=1) + b"\n")
+        _write_tables(draft.path, compared)
+        rows = int(str(settings["page_rows"]))
+        for number, start in enumerate(range(0, changed.height, rows), start=1):
+            page = changed.slice(start, rows)
+            write_tsv(draft.path / "changed" / f"changed-{number:04}.tsv", page.columns, page.iter_rows())
+        for name, content in report_files(compared_page(compared, names, warnings), ("html", "markdown")):
+            write_bytes(draft.path / name, content)
+        draft.finish(
+            Manifest(
+                kind=KIND,
+                title=f"{names[0]} and {names[1]}: {compared.questions} questions in both",
+                command=command_words(),
+                inputs=[audit.artefact.reference() for audit in audits],
+                settings=settings,
+                seeds={"bootstrap": seed},
+                counts=Counts(kept=compared.shift.pairs),
+                metrics={
+                    name: msgspec.to_builtins(getattr(split, field)) for field, name, _ in RATES
+                } | {"by coverage": split.by_coverage},
+            )
+        )  # fmt: skip
+    return open_artefact(target, KIND)
+
+
+def _write_tables(folder: Path, compared: AuditsCompared) -> None:
+    head = ("rate", "before", "after", "change", "low", "high")
+    groups = [("", "", compared.split)]
+    groups += [(facet, name, found) for facet, rows in compared.groups.items() for name, found in rows.items()]
+    write_tsv(
+        folder / "rates.tsv",
+        ("facet", "group", "questions", "pairs_in_both", *head),
+        [
+            (facet, name, found.questions, found.pairs_in_both, *row)
+            for facet, name, found in groups
+            for row in _rates(found)
+        ],
+    )
+    labels = shown_labels(compared.shift.labels)
+    write_tsv(
+        folder / "labels.tsv",
+        ("before", "after", "pairs"),
+        [
+            (labels[down], labels[across], count)
+            for down, row in enumerate(compared.shift.counts)
+            for across, count in enumerate(row)
+            if count
+        ],
+    )
+    write_tsv(
+        folder / "coverage.tsv",
+        ("source", "asked_before", "asked_after", "before", "after", "asked_in_both", "gained", "lost", "change", "low",
+         "high", "p"),
+        [
+            (row.source, *row.planned, *row.coverage, row.shared, row.gained, row.lost, row.change,
+             *_ends(row.interval), row.p)
+            for row in compared.coverage
+        ],
+    )  # fmt: skip
+    write_tsv(
+        folder / "only.tsv",
+        ("what", "name", "in"),
+        [
+            (what, name, when)
+            for what, both in (("source", compared.sources_only), ("question", compared.questions_only))
+            for when, names in zip(("before", "after"), both, strict=True)
+            for name in names
+        ],
+    )
+
+
+def _rates(found: PrevalenceIntensity) -> Iterator[tuple[object, ...]]:
+    for field, name, _ in RATES:
+        change: Change = getattr(found, field)
+        yield name, change.before, change.after, change.change, *_ends(change.interval)
+    yield "by coverage", None, None, found.by_coverage, *_ends(found.by_coverage_interval)
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (interval.low, interval.high) if interval else (None, None)

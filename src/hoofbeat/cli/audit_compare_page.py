@@ -1,0 +1,192 @@
+"""The page of two audits compared: the split, the labels that moved, and what each source covers now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import hoofbeat
+from hoofbeat.findings.audits import AuditsCompared, CoverageChange
+from hoofbeat.findings.intervals import Interval
+from hoofbeat.findings.shift import Change, PrevalenceIntensity
+from hoofbeat.reports.charts import Bar, interval_dots, number_matrix
+from hoofbeat.reports.model import Block, Card, Cell, Chart, Column, Heading, Notice, Report, Table, Text
+from hoofbeat.reports.sections.common import figure
+from hoofbeat.reports.words import count_of, written
+
+__all__ = ["RATES", "compared_page", "points", "shown_labels"]
+
+RATES = (
+    ("r_abs", "R_abs", "pairs with a silent source, of each audit's pairs"),
+    ("r_div", "R_div", "pairs that diverge, of each audit's judged pairs"),
+    ("intensity", "intensity", "pairs that diverge, of the pairs judged in both audits"),
+    ("any_div", "pct_any_div", "questions with a pair that diverges"),
+    ("prevalence", "prevalence", "the same at fixed coverage: only pairs judged in both audits count"),
+)
+"""The rates of the split: the field, its name, and what it is."""
+
+_NOTE = (
+    "After less before, in percentage points, with 95% intervals from resampling questions, the same for both audits. "
+    "A silent source can't disagree: what is found more only because more pairs are answered stands under coverage."
+)
+_CHARTED = 40
+
+
+def compared_page(compared: AuditsCompared, names: tuple[str, str], warnings: Sequence[str]) -> Report:
+    """The whole page."""
+    split = compared.split
+    blocks: list[Block] = [
+        Heading("More frequent, stronger, or only visible?", "split"),
+        Text(
+            f"{count_of(compared.questions, 'question')} and {count_of(compared.sources, 'source')} are in both "
+            f"audits; {count_of(compared.shift.pairs, 'pair')} of sources were planned in both, "
+            f"{split.pairs_in_both:,} were judged in both."
+        ),
+        *(Notice(warning) for warning in warnings),
+        _split_table(split),
+        *(_group_table(facet, groups, compared.questions) for facet, groups in compared.groups.items() if groups),
+        Heading("Labels that moved", "labels"),
+        *_labels(compared),
+        Heading("What each source covers", "coverage"),
+        *_coverage(compared.coverage),
+    ]
+    return Report(
+        title=f"From {names[0]} to {names[1]}",
+        notice="Research software. Not for clinical use.",
+        version=hoofbeat.__version__,
+        subtitle="Two audits of the same questions.",
+        cards=tuple(
+            Card(label=label, value=written(change.change, "points"), detail=_detail(change))
+            for label, change in (
+                ("Intensity, points", split.intensity),
+                ("Prevalence at fixed coverage, points", split.prevalence),
+                ("Questions with any divergence, points", split.any_div),
+                ("Pairs with a silent source, points", split.r_abs),
+            )
+        ),
+        blocks=tuple(blocks),
+    )
+
+
+def points(value: float | None, interval: Interval | None) -> Cell:
+    """A change with its interval."""
+    return None if value is None or interval is None else (value, interval.low, interval.high)
+
+
+def shown_labels(labels: Sequence[str]) -> list[str]:
+    """Labels as they are written; none is `no label`."""
+    return [label or "no label" for label in labels]
+
+
+def _detail(change: Change) -> str:
+    span = written((change.interval.low, change.interval.high), "points") if change.interval else "no interval"
+    return f"{span}; {written(change.before, 'share')} before, {written(change.after, 'share')} after"
+
+
+def _split_table(split: PrevalenceIntensity) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for field, name, meaning in RATES:
+        change: Change = getattr(split, field)
+        rows.append((name, change.before, change.after, points(change.change, change.interval), meaning))
+    rows.append(
+        ("by coverage", None, None, points(split.by_coverage, split.by_coverage_interval),
+         "what remains of pct_any_div: pairs that only one audit judged")
+    )  # fmt: skip
+    columns = (
+        Column("rate"),
+        Column("before", "share"),
+        Column("after", "share"),
+        Column("change, points", "points"),
+        Column("what it is"),
+    )
+    return Table(
+        name="split", caption="What changed", n=split.questions, unit="questions", columns=columns, rows=tuple(rows),
+        note=_NOTE,
+    )  # fmt: skip
+
+
+def _group_table(facet: str, groups: dict[str, PrevalenceIntensity], questions: int) -> Table:
+    rows = [
+        (
+            name,
+            found.questions,
+            found.pairs_in_both,
+            *(points((change := getattr(found, field)).change, change.interval) for field, _, _ in RATES),
+            points(found.by_coverage, found.by_coverage_interval),
+        )
+        for name, found in groups.items()
+    ]
+    columns = [Column(facet), Column("questions", "count"), Column("judged in both", "count")]
+    columns += [Column(name, "points") for name in (*(name for _, name, _ in RATES), "by coverage")]
+    return Table(
+        name=f"by-{facet}", caption=f"Changes by {facet}, in percentage points", n=questions, unit="questions",
+        columns=tuple(columns), rows=tuple(rows), note="A question with several values counts in each.",
+    )  # fmt: skip
+
+
+def _labels(compared: AuditsCompared) -> list[Block]:
+    shift, agreement = compared.shift, compared.agreement
+    names = shown_labels(shift.labels)
+    draw = partial(
+        number_matrix, names, names, [list(row) for row in shift.counts], title="Labels before and after",
+        down="before", across="after",
+    )  # fmt: skip
+    judged = written(agreement.share, "share")
+    kappa = "no κ" if agreement.kappa is None else f"κ {written(agreement.kappa, 'number')}"
+    return [
+        Text(
+            f"{shift.same:,} of {count_of(shift.pairs, 'pair')} keep their label. Of the {agreement.n:,} that both "
+            f"audits label and at least one finds answered, {judged} do ({kappa}). {shift.only_before:,} pairs were "
+            f"planned only before, {shift.only_after:,} only after."
+        ),
+        Chart(
+            name="labels",
+            caption="Pairs by their label before (down) and after (across).",
+            wide=draw(width=560),
+            narrow=draw(width=350),
+        ),
+    ]
+
+
+def _coverage(rows: Sequence[CoverageChange]) -> list[Block]:
+    if not rows:
+        return [Notice("Neither audit holds answers.")]
+    moved = sorted((row for row in rows if row.change is not None), key=lambda row: (-abs(row.change or 0), row.source))
+    shown = sorted(moved[:_CHARTED], key=lambda row: (-(row.change or 0), row.source))
+    bars = [
+        Bar(label=row.source, value=row.change, low=row.interval.low, high=row.interval.high)
+        for row in shown
+        if row.interval is not None
+    ]
+    blocks: list[Block] = []
+    if bars:
+        draw = partial(
+            interval_dots, [bar.label for bar in bars], {"change of coverage": bars},
+            title="Coverage, after less before", form="share",
+        )  # fmt: skip
+        few = f" The {_CHARTED} that changed most." if len(moved) > _CHARTED else ""
+        blocks.append(figure("coverage", f"Change of the share of questions a source addresses.{few}", draw))
+    columns = (
+        Column("source"),
+        Column("before", "share"),
+        Column("after", "share"),
+        Column("asked in both", "count"),
+        Column("gained", "count"),
+        Column("lost", "count"),
+        Column("change, points", "points"),
+        Column("p (McNemar)", "p"),
+    )
+    table = Table(
+        name="coverage",
+        caption="Coverage of each source",
+        n=sum(row.shared for row in rows),
+        unit="questions put to a source in both audits",
+        columns=columns,
+        rows=tuple(
+            (row.source, *row.coverage, row.shared, row.gained, row.lost, points(row.change, row.interval), row.p)
+            for row in rows
+        ),
+        note="Gained: addressed only in the second audit; lost: only in the first. p is not corrected for the number "
+        "of sources.",
+    )
+    return [*blocks, table]

@@ -1,0 +1,124 @@
+"""`hoofbeat show AUDIT`: what each source says to one question, what it was shown and why, and how sources relate."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.corpus_stats import harmless
+from hoofbeat.errors import InputError
+from hoofbeat.judging import Audit
+from hoofbeat.judging.audit_table import each_row
+from hoofbeat.records import Answer, Comparison, Question
+
+__all__ = ["show_audit"]
+
+_FIRST = 10
+
+
+def show_audit(audit: Audit, id: str | None, *, as_json: bool) -> None:
+    """Show the questions of an audit; one question (`ID`), or one answer with its evidence (`ID/SOURCE`)."""
+    screen = Screen(as_json=as_json)
+    if id is None:
+        _listing(audit, screen, as_json)
+        return
+    name, source = _split(audit, id)
+    question = next(question for question in audit.questions if question.id == name)
+    answers = [
+        answer for answer in audit.each_answer() if answer.question == name and (not source or answer.source == source)
+    ]
+    pairs = [pair for pair in _pairs(audit, name) if not source or source in (pair.a, pair.b)]
+    if as_json:
+        screen.emit({"artefact": str(audit.artefact.path), "question": question, "answers": answers, "pairs": pairs})
+        return
+    _Page().question(question, answers, pairs, whole=bool(source))
+    if not source and answers:
+        words = ["hoofbeat", "show", str(audit.artefact.path), f"{name}/{answers[0].source}"]
+        screen.say(f"next: {shlex.join(words)}")
+
+
+def _listing(audit: Audit, screen: Screen, as_json: bool) -> None:
+    ids = [question.id for question in audit.questions]
+    if as_json:
+        screen.emit({"artefact": str(audit.artefact.path), "numbers": {"questions": len(ids)}, "first": ids[:_FIRST]})
+        return
+    more = ", ..." if len(ids) > _FIRST else ""
+    click.echo(harmless(f"{audit.artefact.manifest.title}\n{len(ids)} questions: {', '.join(ids[:_FIRST])}{more}"))
+    screen.say(f"next: {shlex.join(['hoofbeat', 'show', str(audit.artefact.path), *ids[:1]])}")
+
+
+def _split(audit: Audit, id: str) -> tuple[str, str]:
+    """The question, and the source where one is named."""
+    questions = {question.id for question in audit.questions}
+    if id in questions:
+        return id, ""
+    for source in audit.sources:
+        name = id.removesuffix(f"/{source.id}")
+        if name != id and name in questions:
+            return name, source.id
+    close = difflib.get_close_matches(id.partition("/")[0], questions, n=3, cutoff=0.5)
+    raise InputError(
+        f"no question {id} in this audit",
+        where=str(audit.artefact.path),
+        fix=f"the closest are {', '.join(close)}" if close else "name a question, or question/source",
+    )
+
+
+def _pairs(audit: Audit, question: str) -> list[Comparison]:
+    import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
+
+    return list(each_row(audit.frame().filter(polars.col("question").cast(polars.String) == question).collect()))
+
+
+class _Page:
+    """One question on the terminal."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+
+    def question(self, question: Question, answers: list[Answer], pairs: list[Comparison], *, whole: bool) -> None:
+        """The question, what sources say, and how they relate; `whole`: with evidence and trace."""
+        self._line(f"{question.id}: {question.full_text}", "bold")
+        for answer in answers:
+            self._answer(answer, whole=whole)
+        for pair in pairs:
+            self._pair(pair)
+
+    def _answer(self, answer: Answer, *, whole: bool) -> None:
+        self._line(f"\n{answer.source}", "bold")
+        if answer.failure is not None:
+            self._line(f"failed: {answer.failure.kind}: {answer.failure.message}", "red")
+        else:
+            self._line("silent" if answer.absent else answer.text)
+        if answer.citations:
+            self._line(f"cites: {', '.join(answer.citations)}", "dim")
+        for warning in answer.warnings:
+            self._line(f"doubtful: {warning}", "yellow")
+        if not whole:
+            return
+        for step in answer.trace:
+            self._line(f"{step.stage}, {step.what}: {step.text}", "dim")
+            for found in step.found:
+                self._line(f"    {found}", "dim")
+        for passage in answer.evidence:
+            self._line(f"shown: {passage.heading or 'untitled'} ({passage.id})", "bold")
+            self._line(passage.text)
+        for name in answer.dropped:
+            self._line(f"did not fit: {name}", "yellow")
+
+    def _pair(self, pair: Comparison) -> None:
+        if pair.failure is not None:
+            self._line(f"\n{pair.a} and {pair.b}: no label ({pair.failure.kind}: {pair.failure.message})", "red")
+            return
+        facts = "; ".join(part for part in (pair.significance, pair.topic, pair.basis) if part)
+        self._line(f"\n{pair.a} and {pair.b}: {pair.label} ({facts})")
+        if pair.reasoning:
+            self._line(pair.reasoning, "dim")
+
+    def _line(self, text: str, style: str = "") -> None:
+        self._console.print(Text(harmless(text), style=style), soft_wrap=not self._console.is_terminal)

@@ -1,0 +1,187 @@
+"""A labelling against a reference, label by label: precision, recall, F1, and which borders errors cross.
+
+Counts may be weighted: the same figures are then those of the population that the sample stands for. An item that the
+labelling left without a label is a miss of its reference label, and no label's find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles
+
+__all__ = ["Border", "Borders", "F1Scores", "LabelScore", "borders", "f1_arrays", "f1_scores", "label_table"]
+
+Counts = NDArray[np.float64]
+"""Counts by reference label (row) and label given (column); one column more than rows: the last is no label."""
+
+
+class LabelScore(Struct, frozen=True, kw_only=True):
+    """One label: `n` items have it by reference, `given` by the labelling, `right` by both.
+
+    `precision` is None where the labelling never gives the label, `recall` where the reference never does, `f1` where
+    neither does. The interval of F1 is from resampling items.
+    """
+
+    label: str
+    n: float
+    given: float
+    right: float
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    f1_interval: Interval | None = None
+
+
+class F1Scores(Struct, frozen=True, kw_only=True):
+    """F1 of every label, their plain mean over labels that occur (macro), and their mean by reference items."""
+
+    labels: tuple[LabelScore, ...]
+    macro: float | None
+    macro_interval: Interval | None
+    weighted: float | None
+    weighted_interval: Interval | None
+
+
+class Border(Struct, frozen=True, kw_only=True):
+    """Errors between two labels, `lower` before `upper` in order, `steps` apart.
+
+    `over` errors say the upper for the lower, `under` the lower for the upper; `share` is theirs of all errors.
+    `crosses` says whether the border is the one between labels that diverge and labels that do not.
+    """
+
+    lower: str
+    upper: str
+    steps: int
+    over: int
+    under: int
+    share: float
+    crosses: bool
+
+
+class Borders(Struct, frozen=True, kw_only=True):
+    """Where errors lie: `adjacent` ones between neighbours, `distant` ones further apart, and by border, most first.
+
+    `crossing` errors change whether a pair counts as diverging. `touching` counts, label by label, the errors that have
+    the label on either side.
+    """
+
+    errors: int
+    adjacent: int
+    distant: int
+    crossing: int
+    borders: tuple[Border, ...]
+    touching: dict[str, int]
+
+
+def label_table(pairs: Iterable[tuple[str | None, str]], labels: Sequence[str]) -> Counts:
+    """Counts of (label given or None, reference label)."""
+    places = {label: place for place, label in enumerate(labels)}
+    counts = np.zeros((len(labels), len(labels) + 1))
+    for given, reference in pairs:
+        counts[places[reference], len(labels) if given is None else places[given]] += 1
+    return counts
+
+
+def f1_scores(
+    counts: Counts,
+    labels: Sequence[str],
+    *,
+    replicates: NDArray[np.float64] | None = None,
+    samples: int = SAMPLES,
+    level: float = 0.95,
+    seed: int = 0,
+) -> F1Scores:
+    """F1 from counts. `replicates` (a stack of such counts) give the intervals; without, items are drawn again."""
+    if replicates is None:
+        total = round(float(counts.sum()))
+        chances = counts.ravel() / counts.sum() if total else counts.ravel()
+        drawn = np.random.default_rng(seed).multinomial(total, chances, size=samples) if total else np.zeros((0, 1))
+        replicates = drawn.reshape(-1, *counts.shape).astype(np.float64) if total else np.zeros((0, *counts.shape))
+    f1, macro, weighted = (array[0] for array in f1_arrays(counts[None]))
+    again, macros, weighteds = f1_arrays(replicates)
+    right, n, given = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)[:-1]
+    return F1Scores(
+        labels=tuple(
+            LabelScore(
+                label=label,
+                n=float(n[place]),
+                given=float(given[place]),
+                right=float(right[place]),
+                precision=float(right[place] / given[place]) if given[place] else None,
+                recall=float(right[place] / n[place]) if n[place] else None,
+                f1=_value(f1[place]),
+                f1_interval=_interval(f1[place], again[:, place], level),
+            )
+            for place, label in enumerate(labels)
+        ),
+        macro=_value(macro),
+        macro_interval=_interval(macro, macros, level),
+        weighted=_value(weighted),
+        weighted_interval=_interval(weighted, weighteds, level),
+    )
+
+
+def f1_arrays(
+    counts: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """F1 by label, macro and weighted F1 of each of a stack of counts; not a number where there is none."""
+    size = counts.shape[1]
+    right = counts[:, np.arange(size), np.arange(size)]
+    n, given = counts.sum(axis=2), counts.sum(axis=1)[:, :size]
+    f1 = np.where(n + given > 0, 2 * right / np.where(n + given > 0, n + given, 1), np.nan)
+    present = (n + given > 0).sum(axis=1)
+    macro = np.where(present > 0, np.nansum(f1, axis=1) / np.maximum(present, 1), np.nan)
+    total = n.sum(axis=1)
+    weighted = np.where(total > 0, np.nansum(f1 * n, axis=1) / np.where(total > 0, total, 1), np.nan)
+    return f1, macro, weighted
+
+
+def _value(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _interval(value: float, replicates: NDArray[np.float64], level: float) -> Interval | None:
+    kept = replicates[~np.isnan(replicates)]
+    return percentiles(kept, level, "bootstrap") if len(kept) and not np.isnan(value) else None
+
+
+def borders(counts: Counts, labels: Sequence[str], diverging: Sequence[str]) -> Borders:
+    """Which borders between labels the errors cross; items without a label are no error of this kind."""
+    size = len(labels)
+    square = counts[:, :size]
+    errors = int(square.sum() - np.trace(square))
+    found = []
+    touching = dict.fromkeys(labels, 0)
+    for low in range(size):
+        for high in range(low + 1, size):
+            over, under = int(square[low, high]), int(square[high, low])
+            if not over + under:
+                continue
+            touching[labels[low]] += over + under
+            touching[labels[high]] += over + under
+            found.append(
+                Border(
+                    lower=labels[low],
+                    upper=labels[high],
+                    steps=high - low,
+                    over=over,
+                    under=under,
+                    share=(over + under) / errors,
+                    crosses=(labels[low] in diverging) != (labels[high] in diverging),
+                )
+            )
+    found.sort(key=lambda row: (-row.over - row.under, row.steps, labels.index(row.lower)))
+    adjacent = sum(row.over + row.under for row in found if row.steps == 1)
+    return Borders(
+        errors=errors,
+        adjacent=adjacent,
+        distant=errors - adjacent,
+        crossing=sum(row.over + row.under for row in found if row.crosses),
+        borders=tuple(found),
+        touching=touching,
+    )

@@ -1,0 +1,354 @@
+"""Packets for annotators: a stratified sample of an audit's pairs, blinded and shuffled for each of them.
+
+So many pairs are drawn for every label of the judge, so rare labels are drawn more often than they occur; the key keeps
+how many pairs each label has, from which what the sample says of all pairs is estimated. An annotator's folder holds
+the rows in an order and with sides of its own, without labels and names of sources. The key, which undoes all of that,
+lies outside of every annotator's folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.judging.audit_folder import Audit
+from hoofbeat.judging.packets_records import Drawn, Row
+from hoofbeat.judging.packets_text import Mask, instructions, pair_code, shown
+from hoofbeat.judging.sampling import Draw
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.prompts import Pack
+from hoofbeat.records import Answer, Question
+from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
+from hoofbeat.store.files import read_bytes, write_bytes
+from hoofbeat.store.tables import canonical_json, read_jsonl, write_csv, write_jsonl
+
+__all__ = [
+    "HEADER",
+    "KIND",
+    "Design",
+    "KeyRow",
+    "PacketRow",
+    "Packets",
+    "Stratum",
+    "answers_of",
+    "draw_pairs",
+    "label_counts",
+    "write_packets",
+]
+
+KIND = "packets"
+HEADER = (
+    "item", "question", "answer A", "answer B", "label", "significance", "note", "annotator", "labels to choose",
+    "significance to choose",
+)  # fmt: skip
+_COLUMNS = ("question", "a", "b", "label", "significance", "basis")
+_BLOCK = 100_000
+_BOM = b"\xef\xbb\xbf"
+
+
+class Stratum(Struct, frozen=True, kw_only=True):
+    """One label of the judge: how many pairs of the audit have it, and how many were drawn."""
+
+    label: str
+    pairs: int
+    drawn: int
+
+    @property
+    def weight(self) -> float | None:
+        """How many pairs of the audit a drawn pair stands for; None where none was drawn."""
+        return self.pairs / self.drawn if self.drawn else None
+
+
+class Design(Struct, frozen=True, kw_only=True):
+    """How the sample was drawn; `unlabelled` pairs of the audit have no label and can't be drawn."""
+
+    seed: int
+    annotators: tuple[str, ...]
+    strata: tuple[Stratum, ...]
+    unlabelled: int
+    pack: str
+
+
+class KeyRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an item of the packets is: the pair, what the audit says of it, and who sees its sides exchanged."""
+
+    item: str
+    pair: Drawn
+    weight: float
+    swapped: dict[str, bool]
+
+
+class PacketRow(Struct, frozen=True, kw_only=True):
+    """One item as an annotator sees it; the last four are to be filled in."""
+
+    item: str
+    question: str
+    answer_a: str
+    answer_b: str
+    label: str = ""
+    significance: str = ""
+    note: str = ""
+    annotator: str = ""
+
+
+class _LabelRule(Struct, frozen=True, kw_only=True):
+    name: str
+    definition: str
+    significance: bool
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """What a page that shows the packet needs beside its rows: the labels in order, and how significance is rated."""
+
+    annotator: str
+    reader: str
+    source_word: str
+    labels: tuple[_LabelRule, ...]
+    significance_levels: tuple[str, ...]
+    significance_meaning: str
+    notice: str = field(default="Research software. Not for clinical use.")
+
+
+class Packets:
+    """An opened folder of packets, with its key."""
+
+    def __init__(self, artefact: Artefact) -> None:
+        self.artefact = artefact
+
+    @staticmethod
+    def open(path: Path) -> Packets:
+        """Open a folder of packets."""
+        return Packets(open_artefact(path, KIND))
+
+    @cached_property
+    def design(self) -> Design:
+        """How the sample was drawn."""
+        file = self.artefact.file("key/design.json")
+        try:
+            return msgspec.json.decode(read_bytes(file), type=Design)
+        except (msgspec.DecodeError, UnicodeDecodeError) as err:
+            raise InputError(
+                f"the packets' design can't be read: {err}", where=str(file), fix="restore the folder from a copy"
+            ) from err
+
+    @cached_property
+    def key(self) -> list[KeyRow]:
+        """What every item is."""
+        return list(read_jsonl(self.artefact.file("key/key.jsonl"), KeyRow))
+
+    def check(self, audit: Audit) -> None:
+        """Refuse an audit that is not the one the packets were drawn from."""
+        if (
+            self.artefact.manifest.inputs[:1]
+            and self.artefact.manifest.inputs[0].sha256 != audit.artefact.reference().sha256
+        ):
+            raise InputError(
+                f"these packets are not of the audit {audit.artefact.path}, or it was made again since they were drawn",
+                where=str(self.artefact.path),
+                fix="name the audit they were drawn from, or leave --packets out: items are then found by their codes",
+            )
+
+
+# The draw
+
+
+def label_counts(audit: Audit) -> tuple[dict[str, int], int]:
+    """How many pairs of the audit have each label, in the pack's order, and how many have none."""
+    import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
+
+    rows = audit.frame(["label"]).group_by(polars.col("label").cast(polars.String)).len().collect().rows()
+    counts: dict[str | None, int] = dict(rows)
+    unlabelled = counts.pop(None, 0) + counts.pop("", 0)
+    names = [label.name for label in audit.pack.labels]
+    strange = sorted(str(name) for name in counts if name not in names)
+    if strange:
+        raise InputError(
+            f"the audit has the label {strange[0]!r}, which the pack {audit.pack.name} does not have",
+            where=str(audit.artefact.path),
+            fix=f"the labels are {', '.join(names)}",
+        )
+    return {name: counts.get(name, 0) for name in names}, unlabelled
+
+
+def each_drawable(audit: Audit, progress: Progress, *, judged: bool = False, title: str) -> Iterator[Row]:
+    """Every pair with a label as a row, some at a time; with `judged`, only those that a judge had to look at."""
+    import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
+
+    frame = audit.frame(_COLUMNS).filter(polars.col("label").is_not_null())
+    if judged:
+        label, basis = (polars.col(name).cast(polars.String) for name in ("label", "basis"))
+        looked_at = basis.fill_null("judged").is_in(["judged", "shared", "group"])
+        frame = frame.filter((label != audit.pack.absent) & looked_at)
+    table = frame.collect()
+    with progress.task(title, table.height) as task:
+        for block in table.iter_slices(_BLOCK):
+            yield from block.iter_rows()
+            task.advance(block.height)
+
+
+def draw_pairs(
+    audit: Audit, wanted: Mapping[str, int], *, seed: int = 0, judged: bool = False, progress: Progress = SILENT
+) -> tuple[list[Drawn], dict[str, int]]:
+    """So many pairs of every label, in the order of labels and then of the draw; and how many pairs each label has.
+
+    The draw depends on seed and pair alone: pairs that are added to an audit do not change which others are drawn
+    before them.
+    """
+    draws = {label: Draw[Row](count, seed) for label, count in wanted.items()}
+    for row in each_drawable(audit, progress, judged=judged, title="drawing pairs"):
+        if row[3] in draws:
+            draws[row[3]].offer((row[0], row[1], row[2], 0), row)
+    drawn = [Drawn.of(row) for draw in draws.values() for row in draw.drawn()]
+    return drawn, {name: each.seen for name, each in draws.items()}
+
+
+def answers_of(audit: Audit, pairs: Sequence[Drawn]) -> dict[tuple[str, str], Answer]:
+    """The answers behind these pairs, by question and source."""
+    needed = {(pair.question, source) for pair in pairs for source in (pair.a, pair.b)}
+    found = {
+        (answer.question, answer.source): answer
+        for answer in audit.each_answer()
+        if (answer.question, answer.source) in needed
+    }
+    missing = sorted(needed - found.keys())
+    if missing:
+        raise InputError(
+            f"the audit has no answer of {missing[0][1]!r} to {missing[0][0]!r}",
+            where=str(audit.artefact.path),
+            fix="check the audit: hoofbeat verify",
+        )
+    return found
+
+
+# The packets
+
+
+def write_packets(
+    audit: Audit,
+    target: Path,
+    *,
+    annotators: int = 2,
+    per_label: int = 40,
+    of_label: Mapping[str, int] | None = None,
+    seed: int = 0,
+    command: Sequence[str] = (),
+    progress: Progress = SILENT,
+) -> Artefact:
+    """Draw the sample and write a packet for every annotator, and the key apart from them.
+
+    `of_label` are labels of which another number is drawn. Of a label with fewer pairs all are taken.
+    """
+    pack = audit.pack
+    wanted = _wanted(pack, per_label, of_label or {})
+    counts, unlabelled = label_counts(audit)
+    pairs, _ = draw_pairs(audit, {name: count for name, count in wanted.items() if count}, seed=seed, progress=progress)
+    if not pairs:
+        raise UsageError("there are no pairs to label", where=str(audit.artefact.path), fix="name another audit")
+    names = tuple(f"annotator-{number}" for number in range(1, annotators + 1))
+    drawn = {name: sum(pair.label == name for pair in pairs) for name in counts}
+    strata = tuple(Stratum(label=name, pairs=count, drawn=drawn[name]) for name, count in counts.items())
+    design = Design(
+        seed=seed, annotators=names, strata=strata, unlabelled=unlabelled, pack=f"{pack.name}@{pack.fingerprint}"
+    )
+    weights = {stratum.label: stratum.weight or 0.0 for stratum in strata}
+    key = sorted((_key_row(pair, weights[pair.label], design) for pair in pairs), key=lambda row: row.item)
+    texts = _texts(audit, pairs)
+    with create(target, replace_kind=KIND) as draft:
+        for name in names:
+            _write_packet(draft.path / name, name, key, texts, (pack, seed))
+        write_bytes(
+            draft.path / "key" / "design.json", msgspec.json.format(msgspec.json.encode(design), indent=1) + b"\n"
+        )
+        write_jsonl(draft.path / "key" / "key.jsonl", key)
+        draft.finish(
+            Manifest(
+                kind=KIND,
+                title=f"{len(pairs)} pairs for {annotators} annotators",
+                command=list(command),
+                inputs=[audit.artefact.reference()],
+                settings={"annotators": annotators, "per_label": wanted, "pack": design.pack},
+                seeds={"packets": seed},
+                counts=Counts(kept=len(pairs)),
+                metrics={"strata": msgspec.to_builtins(strata), "unlabelled": unlabelled},
+            )
+        )
+    return open_artefact(target, KIND)
+
+
+def _wanted(pack: Pack, per_label: int, of_label: Mapping[str, int]) -> dict[str, int]:
+    names = [label.name for label in pack.labels]
+    unknown = [name for name in of_label if name not in names]
+    if unknown:
+        raise UsageError(f"there is no label {unknown[0]!r}", fix=f"the labels are {', '.join(names)}")
+    return {name: of_label.get(name, per_label) for name in names}
+
+
+def _hash(*parts: object) -> int:
+    return int.from_bytes(hashlib.blake2b(canonical_json(parts), digest_size=8).digest(), "big")
+
+
+def _key_row(pair: Drawn, weight: float, design: Design) -> KeyRow:
+    item = pair_code(*pair.key)
+    swapped = {name: bool(_hash("sides", design.seed, name, item) & 1) for name in design.annotators}
+    return KeyRow(item=item, pair=pair, weight=weight, swapped=swapped)
+
+
+Texts = dict[tuple[str, str], str]
+
+
+def _texts(audit: Audit, pairs: Sequence[Drawn]) -> tuple[dict[str, str], Texts]:
+    """What annotators read: questions by id, answers by question and source; names of sources are masked."""
+    questions: dict[str, Question] = {question.id: question for question in audit.questions}
+    mask = Mask(audit.sources, audit.pack.source_facet)
+    answers = answers_of(audit, pairs)
+    said = {pair: mask(shown(answer.text)) for pair, answer in answers.items()}
+    asked = {pair.question: shown(questions[pair.question].full_text) for pair in pairs}
+    return asked, said
+
+
+def _write_packet(
+    folder: Path,
+    name: str,
+    key: Sequence[KeyRow],
+    texts: tuple[dict[str, str], Texts],
+    how: tuple[Pack, int],
+) -> None:
+    pack, seed = how
+    questions, answers = texts
+    rows = []
+    for row in sorted(key, key=lambda row: _hash("order", seed, name, row.item)):
+        pair = row.pair
+        sides = (pair.b, pair.a) if row.swapped[name] else (pair.a, pair.b)
+        first, second = (answers[pair.question, side] for side in sides)
+        rows.append(
+            PacketRow(item=row.item, question=questions[pair.question], answer_a=first, answer_b=second, annotator=name)
+        )
+    labels, levels = " | ".join(label.name for label in pack.labels), " | ".join(pack.significance_levels)
+    table = folder / f"{name}.csv"
+    write_csv(
+        table,
+        HEADER,
+        ((row.item, row.question, row.answer_a, row.answer_b, "", "", "", name, labels, levels) for row in rows),
+    )
+    write_bytes(table, _BOM + read_bytes(table))  # by which spreadsheets know that it is UTF-8
+    write_jsonl(folder / f"{name}.jsonl", rows)
+    rules = Rules(
+        annotator=name,
+        reader=pack.reader,
+        source_word=pack.source_word,
+        labels=tuple(
+            _LabelRule(name=label.name, definition=" ".join(label.definition.split()), significance=label.significance)
+            for label in pack.labels
+        ),
+        significance_levels=tuple(pack.significance_levels),
+        significance_meaning=" ".join(pack.significance_meaning.split()),
+    )
+    write_bytes(folder / "rules.json", msgspec.json.format(msgspec.json.encode(rules), indent=1) + b"\n")
+    told = instructions(pack, name, len(rows), (f"`{name}.csv`", f"`{name}.jsonl`"))
+    write_bytes(folder / "instructions.md", told.encode())

@@ -1,0 +1,59 @@
+"""Pairs that were drawn from an audit, and what two ways of judging say of them; no model is needed to read these."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from hoofbeat.records import Failure
+
+__all__ = ["PROTOCOLS", "Both", "Drawn", "Row", "Said"]
+
+PROTOCOLS = ("structured", "label-only")
+"""The ways a pair is judged: all in one call, or the label alone and the rest by a later call."""
+
+Row = tuple[str, str, str, str, str | None, str | None]
+"""A row of the audit's table: question, both sources, label, significance, basis."""
+
+
+class Drawn(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One pair of the audit that was drawn, with what the audit says of it."""
+
+    question: str
+    a: str
+    b: str
+    label: str
+    significance: str | None = None
+    basis: str = ""
+
+    @staticmethod
+    def of(row: Row) -> Drawn:
+        """The pair of a row of the audit's table."""
+        question, a, b, label, significance, basis = row
+        return Drawn(question=question, a=a, b=b, label=label, significance=significance, basis=basis or "")
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What identifies the pair."""
+        return (self.question, self.a, self.b)
+
+
+class Said(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one way of judging says of a pair; where the later call alone failed, `details` says why."""
+
+    label: str = ""
+    topic: str | None = None
+    significance: str | None = None
+    failure: Failure | None = None
+    details: Failure | None = None
+    calls: tuple[str, ...] = ()
+
+
+class Both(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A pair judged both ways; the exchanged ones are there where the order was probed."""
+
+    pair: Drawn
+    structured: Said
+    label_only: Said
+    structured_exchanged: Said | None = None
+    label_only_exchanged: Said | None = None
+    reference: str = ""

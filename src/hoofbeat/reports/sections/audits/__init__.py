@@ -1,0 +1,142 @@
+"""An audit in a report: the figures for the wall first, then sources, groups and themes, then every pair to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hoofbeat.findings.relations import RelationLabels
+from hoofbeat.judging import Audit
+from hoofbeat.reports.model import Block, Heading, Text
+from hoofbeat.reports.sections.audits.facts import Facts, Said, audit_domain, read_facts, said_by_sources
+from hoofbeat.reports.sections.audits.files import listed_pairs, matrix_files, pairs_file
+from hoofbeat.reports.sections.audits.front import cards, notes, summary
+from hoofbeat.reports.sections.audits.pairs import KEPT, Kept, kept_pairs, pairs_viewer
+from hoofbeat.reports.sections.audits.questions import questions_shown, questions_viewer
+from hoofbeat.reports.sections.audits.rates import group_blocks, rate_blocks, rate_spans, warning_blocks
+from hoofbeat.reports.sections.audits.severity import lead_of, most_serious, ranking_blocks, serious_blocks
+from hoofbeat.reports.sections.audits.shifts import shift_parts
+from hoofbeat.reports.sections.audits.sources import coverage_blocks, matrix_blocks, odd_blocks, ordered_sources
+from hoofbeat.reports.sections.audits.strips import strip_blocks, strip_labels
+from hoofbeat.reports.sections.audits.themes import Themes, read_themes, theme_blocks, themes_part
+from hoofbeat.reports.sections.audits.trust import trust_blocks
+from hoofbeat.reports.sections.common import Part
+from hoofbeat.reports.sections.planted import PlantedLabels, planted_blocks
+from hoofbeat.store import Artefact
+
+__all__ = ["audit_domain", "audit_part", "audit_parts", "shift_parts"]
+
+
+def audit_parts(
+    audits: Sequence[tuple[str, Artefact]], themes: Sequence[tuple[str, Artefact]], planted: PlantedLabels | None
+) -> list[Part]:
+    """A chapter for each audit with its themes, for themes without their audit, and for audits that follow another."""
+    made = {ref.sha256: folder for _, folder in reversed(themes) for ref in folder.manifest.inputs}
+    parts, used = [], set()
+    for prefix, audit in audits:
+        folder = made.get(audit.reference().sha256)
+        used.add(folder.path if folder else None)
+        parts.append(audit_part(audit, prefix, planted, read_themes(folder) if folder else None))
+    parts += [themes_part(folder, prefix) for prefix, folder in themes if folder.path not in used]
+    return [*parts, *shift_parts(audits)]
+
+
+def audit_part(
+    artefact: Artefact,
+    prefix: str,
+    planted: PlantedLabels | None,
+    themes: Themes | None = None,
+    *,
+    most: int = KEPT,
+) -> Part:
+    """The chapter on one audit; `planted` labels, where known, are set against the judge's.
+
+    `themes` are those of its divergence, where they were made; `most` is how many pairs the page holds in full.
+    """
+    audit = Audit(artefact)
+    facts = read_facts(audit)
+    kept = kept_pairs(facts, most)
+    titles = {source.id: source.title for source in audit.sources}
+    said = said_by_sources(audit.each_answer(), titles, kept.answers, questions_shown(facts))
+    known = _known(audit, planted)
+    anchors = kept.anchors(prefix)
+    spans = rate_spans(facts.pairs, facts.found)
+    serious = most_serious(facts)
+    odd, order = ordered_sources(facts)
+    strips = strip_labels(facts, said.states, order)
+    blocks: list[Block] = [Text(summary(facts, said)), *warning_blocks(facts.found)]
+    agreement_cards, agreement = planted_blocks(audit.comparisons, known, facts.domain, prefix) if known else ((), [])
+    if facts.found.pairs:
+        links = {question.id: f"#{prefix}-q{number}" for number, question in enumerate(audit.questions, start=1)}
+        blocks += rate_blocks(facts, spans, prefix)
+        blocks += matrix_blocks(facts, order, prefix)
+        blocks += strip_blocks(facts, strips, order, links, prefix)
+        blocks += serious_blocks(facts, serious, anchors, prefix)
+        blocks += odd_blocks(odd, prefix)
+        blocks += group_blocks(facts, prefix)
+        blocks += ranking_blocks(facts, prefix)
+        blocks += theme_blocks(facts, themes, anchors, prefix)
+    blocks += coverage_blocks(facts, said.slim, prefix)
+    blocks += trust_blocks(facts, said, prefix) if facts.found.pairs else []
+    blocks += agreement
+    blocks += _reading(facts, kept, said, known, themes, prefix)
+    lead = lead_of(facts, serious, anchors)
+    return Part(
+        title=f"Source audit: {artefact.path.name}",
+        id=prefix,
+        blocks=tuple(blocks),
+        cards=(*cards(facts, said, spans), *agreement_cards) if facts.found.pairs else (),
+        leads=(lead,) if lead else (),
+        notes=notes(facts) if facts.found.pairs else (),
+        files=(
+            *(matrix_files(facts, strips, order, prefix) if facts.found.pairs else ()),
+            *([pairs_file(facts, prefix)] if listed_pairs(facts) and len(kept.pairs) < kept.total else ()),
+        ),
+    )
+
+
+def _reading(
+    facts: Facts, kept: Kept, said: Said, known: PlantedLabels, themes: Themes | None, prefix: str
+) -> list[Block]:
+    """The two viewers: pairs, then questions."""
+    if not facts.audit.questions:
+        return []
+    blocks: list[Block] = []
+    if kept.pairs:
+        there = "All" if len(kept.pairs) == kept.total else f"The {len(kept.pairs):,} most serious of"
+        rest = _rest(facts, kept, prefix)
+        text = (
+            f"{there} {kept.total:,} pairs, the most serious first, with both answers and the passages behind them; "
+            f"a section that an answer cites is marked.{rest}"
+        )
+        viewer = pairs_viewer(facts, kept, said.sides, known, themes.of_phrase if themes else {}, prefix)
+        blocks += [Heading("Pair by pair", f"{prefix}-reading", 3), Text(text), viewer]
+    viewer = questions_viewer(facts, kept.anchors(prefix), said, known, prefix)
+    return [*blocks, Heading("Question by question", f"{prefix}-questions", 3), _how(facts.domain, bool(known)), viewer]
+
+
+def _rest(facts: Facts, kept: Kept, prefix: str) -> str:
+    """Where the pairs are that the page does not hold."""
+    if len(kept.pairs) == kept.total:
+        return ""
+    listed, diverging = listed_pairs(facts), facts.found.r_div.count
+    some = f"all {diverging:,}" if listed == diverging else f"the {listed:,} most serious of {diverging:,}"
+    file = f" The file pairs/{prefix}-diverging.csv beside this page lists {some} diverging pairs." if listed else ""
+    return f"{file} The other {kept.total - len(kept.pairs):,} are in the audit's own table, comparisons.parquet."
+
+
+def _how(domain: RelationLabels, planted: bool) -> Text:
+    marked = " An outlined cell is one in which the judge's label is not the planted one." if planted else ""
+    return Text(
+        f"Each grid shows how any two sources relate on one question, from {domain.consistent} to {domain.order[-1]}; "
+        f"a dashed cell has no label. A cell opens its pair; the arrow keys lead from cell to cell.{marked}"
+    )
+
+
+def _known(audit: Audit, planted: PlantedLabels | None) -> PlantedLabels:
+    """The planted labels of this audit's questions and sources."""
+    questions, sources = {question.id for question in audit.questions}, {source.id for source in audit.sources}
+    return {
+        (question, a, b): label
+        for (question, a, b), label in (planted or {}).items()
+        if question in questions and a in sources and b in sources
+    }

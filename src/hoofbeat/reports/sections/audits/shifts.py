@@ -1,0 +1,175 @@
+"""Two audits of the same questions in a report: did disagreement become more frequent, stronger, or only visible?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from hoofbeat.findings.audits import Joined, Pairs, join, label_shift, pairs_of, split_between, split_by
+from hoofbeat.findings.shift import Change, PrevalenceIntensity
+from hoofbeat.judging import Audit
+from hoofbeat.reports.charts import number_matrix
+from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Notice, Table, Text
+from hoofbeat.reports.sections.audits.facts import audit_domain
+from hoofbeat.reports.sections.common import Part, facet_names, figure
+from hoofbeat.reports.words import count_of
+from hoofbeat.store import Artefact
+
+__all__ = ["shift_parts"]
+
+_NO_LABEL = "no label"
+_NOTE = (
+    "After less before, in percentage points, with 95% intervals from resampling questions (1,000 samples, seed 0), "
+    "the same for both audits. A silent source can't disagree: what an audit finds more only because more pairs are "
+    "answered stands under coverage."
+)
+
+
+class _Opened(Struct, frozen=True):
+    """An audit with its pairs."""
+
+    audit: Audit
+    pairs: Pairs
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.audit.artefact.path.name
+
+
+def shift_parts(audits: Sequence[tuple[str, Artefact]]) -> list[Part]:
+    """A chapter for every audit that follows another of the same questions, in the order given."""
+    parts: list[Part] = []
+    opened: list[_Opened] = []
+    for prefix, artefact in audits if len(audits) > 1 else ():
+        audit = Audit(artefact)
+        domain = audit_domain(str(artefact.manifest.settings.get("pack", "")))[1]
+        after = _Opened(audit, pairs_of(audit.frame(), domain))
+        asked = set(after.pairs.questions)
+        before = next((each for each in reversed(opened) if not asked.isdisjoint(each.pairs.questions)), None)
+        if before is not None:
+            parts.append(_part(before, after, f"{prefix}-shift"))
+        opened.append(after)
+    return parts
+
+
+def _part(before: _Opened, after: _Opened, prefix: str) -> Part:
+    title = f"From {before.name} to {after.name}"
+    if before.pairs.domain != after.pairs.domain:
+        warning = "The two audits use different labels, so their rates can't be set against each other."
+        return Part(title=title, id=prefix, blocks=(Notice(warning),))
+    joined = join(before.pairs, after.pairs, before.pairs.domain)
+    found = split_between(joined)
+    failed = sum(found.failed)
+    blocks: list[Block] = [
+        Text(
+            f"{count_of(found.questions, 'question')} asked in both audits ({found.one_audit_only:,} in one only, left "
+            f"out), {count_of(found.pairs_in_both, 'pair')} of sources answered in both"
+            + (f"; {count_of(failed, 'pair')} without a label count as not answered." if failed else ".")
+        ),
+        _rates(found, prefix),
+        *_groups(joined, after.audit, found.questions, prefix),
+        *_moves(joined, prefix),
+    ]
+    return Part(title=title, id=prefix, blocks=tuple(blocks))
+
+
+def _points(change: Change) -> Cell:
+    if change.change is None or change.interval is None:
+        return None
+    return change.change, change.interval.low, change.interval.high
+
+
+def _coverage(found: PrevalenceIntensity) -> Cell:
+    span = found.by_coverage_interval
+    return found.by_coverage if span is None else (found.by_coverage, span.low, span.high)
+
+
+def _rates(found: PrevalenceIntensity, prefix: str) -> Table:
+    def row(name: str, change: Change, meaning: str) -> tuple[Cell, ...]:
+        return name, change.before, change.after, _points(change), meaning
+
+    return Table(
+        name=f"{prefix}-rates",
+        caption="What changed between the audits",
+        n=found.questions,
+        unit="questions",
+        columns=(
+            Column("rate"),
+            Column("before", "share"),
+            Column("after", "share"),
+            Column("change, points", "points"),
+            Column("meaning"),
+        ),
+        rows=(
+            row("R_abs", found.r_abs, "pairs with a silent source, of all pairs"),
+            row("R_div", found.r_div, "pairs that diverge, of each audit's answered pairs"),
+            row("intensity", found.intensity, "pairs that diverge, of the pairs answered in both audits"),
+            row("pct_any_div", found.any_div, "questions with a pair that diverges"),
+            row("prevalence", found.prevalence, "the same at fixed coverage: only pairs answered in both audits count"),
+            ("by coverage", None, None, _coverage(found), "what remains: pairs that only one audit answered"),
+        ),
+        note=_NOTE,
+    )
+
+
+def _groups(joined: Joined, after: Audit, questions: int, prefix: str) -> list[Block]:
+    """The same for each value of the questions' first facet."""
+    names = facet_names(question.facets for question in after.questions)
+    if not names:
+        return []
+    facet = "group" if "group" in names else names[0]
+    columns = (
+        Column(facet),
+        Column("questions", "count"),
+        Column("pairs in both", "count"),
+        *(Column(name, "points") for name in ("R_abs", "R_div", "intensity", "pct_any_div", "prevalence")),
+        Column("by coverage", "points"),
+    )
+    table = Table(
+        name=f"{prefix}-by-{facet}",
+        caption=f"Changes by {facet}, in percentage points",
+        n=questions,
+        unit="questions",
+        columns=columns,
+        rows=tuple(_group(value, found) for value, found in split_by(joined, after.questions, facet).items()),
+        note="A question with several values counts in each.",
+    )
+    return [Heading(f"By {facet}", f"{prefix}-groups", 3), table]
+
+
+def _group(value: str, found: PrevalenceIntensity) -> tuple[Cell, ...]:
+    changes = (found.r_abs, found.r_div, found.intensity, found.any_div, found.prevalence)
+    return value, found.questions, found.pairs_in_both, *(_points(change) for change in changes), _coverage(found)
+
+
+def _moves(joined: Joined, prefix: str) -> list[Block]:
+    """Which labels became which."""
+    moved = label_shift(joined)
+    names = tuple(label or _NO_LABEL for label in moved.labels)
+    failed = any(moved.counts[-1]) or any(line[-1] for line in moved.counts)
+    used = range(len(names) if failed else len(names) - 1)
+    labels = [names[place] for place in used]
+    counts = [[moved.counts[row][column] for column in used] for row in used]
+    chart = figure(
+        f"{prefix}-labels",
+        f"Pairs that both audits planned, by label before (down) and after (across); {moved.same:,} of {moved.pairs:,} "
+        f"keep their label; {moved.only_before:,} pairs are in the first audit only, {moved.only_after:,} in the next.",
+        lambda width: number_matrix(
+            labels, labels, counts, title="Labels before and after", across="after", down="before", width=width
+        ),
+    )
+    table = Table(
+        name=f"{prefix}-labels",
+        caption="Labels before (rows) and after (columns)",
+        n=moved.pairs,
+        unit="pairs",
+        columns=(Column("before"), *(Column(label, "count") for label in labels)),
+        rows=tuple((label, *line) for label, line in zip(labels, counts, strict=True)),
+    )
+    return [
+        Heading("Which labels moved", f"{prefix}-moves", 3),
+        chart,
+        Details(f"{table.caption} as a table", (table,)),
+    ]

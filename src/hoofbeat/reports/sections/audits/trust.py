@@ -1,0 +1,200 @@
+"""How far to trust an audit: who judged, how labels came about, what citations are worth, whether order matters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import polars
+
+from hoofbeat.findings.audits import FlipRate, flip_rates
+from hoofbeat.findings.intervals import Interval, wilson
+from hoofbeat.judging.economy_check import SPREAD, EconomyCheck
+from hoofbeat.reports.model import Block, Card, Cell, Column, Heading, Notice, Table
+from hoofbeat.reports.sections.audits.facts import Facts, Said, state_of
+from hoofbeat.reports.sections.common import counted
+from hoofbeat.reports.words import count_of, written
+
+__all__ = ["economy_of", "judged_by_answerer", "mode_card", "trust_blocks"]
+
+_BASES = {
+    "judged": "a call for this very pair",
+    "absent": "a side is silent: no call",
+    "same": "the two answers are the same text: no call",
+    "shared": "the call for a pair with the same two texts",
+    "group": "the call for other answers that make the same claims (economy)",
+    "": "none: no label",
+}
+_CITATIONS = {
+    "citing": "answers that cite a section that was shown",
+    "quoted": "quotes found under the section cited",
+    "quote elsewhere": "quotes found under another section",
+    "quote not found": "quotes that stand nowhere in what was shown",
+    "section not shown": "sections named that were not shown",
+    "no section named": "answers that name no section",
+    "quote too short": "quotes too short to tell where they stand",
+}
+
+
+def judged_by_answerer(facts: Facts) -> bool:
+    """Whether the model that judged is the one that answered."""
+    manifest = facts.audit.artefact.manifest
+    answered = not manifest.prompts or "answer-source" in manifest.prompts  # else the answers were given
+    return answered and manifest.models.get("judge", "") == manifest.models.get("answer", "")
+
+
+def economy_of(facts: Facts) -> EconomyCheck | None:
+    """What the sample says of labels that were spread over groups; None in full mode."""
+    if facts.audit.mode != "economy":
+        return None
+    probes = facts.audit.economy_probes
+    judged = [probe for probe in probes if probe.judged]
+    text = {name: polars.col(name).cast(polars.String) for name in ("basis", "label")}
+    judged_pair = polars.col("failure").is_null() & (text["label"] != facts.domain.absent)
+    chosen = facts.frame.filter(judged_pair & (text["basis"] == SPREAD))
+    spread = int(chosen.select(polars.len()).collect().item())
+    table = Counter((probe.spread, probe.judged) for probe in judged)
+    return EconomyCheck(
+        spread=spread,
+        exact=facts.found.judged - spread,
+        n=len(judged),
+        agree=sum(probe.spread == probe.judged for probe in judged),
+        unscored=len(probes) - len(judged),
+        table=tuple((one, two, count) for (one, two), count in sorted(table.items())),
+    )
+
+
+def mode_card(facts: Facts) -> Card:
+    """Which mode was used, with the agreement that its sample found."""
+    check = economy_of(facts)
+    label = "How pairs were judged"
+    if check is None:
+        return Card(label=label, value=facts.audit.mode, detail="every pair of different answers by a call of its own")
+    told = f"{check.spread:,} of {facts.found.judged:,} labels from a call for other answers with the same claims"
+    if check.agreement is None:
+        return Card(label=label, value="economy", detail=f"{told}; not checked by a sample")
+    span = wilson(check.agree, check.n)
+    agreed = f"{written(check.agreement, 'share')} of a sample of {check.n:,} agree with a call of their own"
+    return Card(
+        label=label,
+        value="economy",
+        detail=f"{told}; {agreed} (95% interval {written((span.low, span.high), 'share')})",
+    )
+
+
+def trust_blocks(facts: Facts, said: Said, prefix: str) -> list[Block]:
+    """How labels came about, and the checks that were made."""
+    blocks: list[Block] = [Heading("How far to trust it", f"{prefix}-trust", 3), _bases(facts, prefix)]
+    if facts.label_only:
+        blocks.append(_label_only(facts))
+    if said.slim:
+        blocks.append(_answers(said, prefix))
+    if said.cited.get("answers"):
+        blocks.append(_citations(said.cited, prefix))
+    check = economy_of(facts)
+    if check is not None and check.n:
+        blocks.append(_economy(check, prefix))
+    probes = facts.audit.order_probes
+    if probes:
+        found = flip_rates(((probe.label, probe.swapped) for probe in probes), facts.domain)
+        blocks.append(_flips(found, prefix))
+    return blocks
+
+
+def _economy(check: EconomyCheck, prefix: str) -> Table:
+    span = wilson(check.agree, check.n)
+    value = check.agree / check.n
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("labels spread over a group, sampled", check.n, (value, span.low, span.high)),
+        (
+            "all judged pairs, those with a call of their own agreeing by design",
+            check.spread + check.exact,
+            (check.overall(value), check.overall(span.low), check.overall(span.high)),
+        ),
+    )
+    moved = "; ".join(f"{one} → {two} {count:,}" for one, two, count in check.table if one != two)
+    return Table(
+        name=f"{prefix}-economy",
+        caption="Economy: agreement with full judging",
+        n=check.n,
+        unit="spread labels judged for real",
+        columns=(Column("of"), Column("pairs", "count"), Column("agreement", "share")),
+        rows=rows,
+        note=f"With 95% Wilson intervals; {check.unscored:,} sampled pairs got no label. "
+        + (f"Spread → judged: {moved}." if moved else "No sampled label differs."),
+    )
+
+
+def _flips(found: FlipRate, prefix: str) -> Table:
+    def row(name: str, n: int, flips: int, rate: float | None, span: Interval, to: str) -> tuple[Cell, ...]:
+        return name, n, flips, None if rate is None else (rate, span.low, span.high), to
+
+    rows = [row("all", found.n, found.flips, found.rate, found.interval, "")]
+    rows.append(
+        row("between agreeing and diverging", found.n, found.crossing, found.crossing_rate, found.crossing_interval, "")
+    )
+    for each in found.by_label:
+        to = ", ".join(f"{label} {count:,}" for label, count in each.to.items())
+        rows.append(row(each.label, each.n, each.flips, each.rate, each.interval, to))
+    return Table(
+        name=f"{prefix}-order",
+        caption="Does the order of the two answers matter?",
+        n=found.n + found.unscored,
+        unit="pairs judged in both orders",
+        columns=(
+            Column("first label"),
+            Column("pairs", "count"),
+            Column("flips", "count"),
+            Column("flip rate", "share"),
+            Column("flipped to"),
+        ),
+        rows=tuple(rows),
+        note=f"A sample of pairs was judged again with the answers exchanged; 95% Wilson intervals; "
+        f"{found.unscored:,} got no label in one of the orders and are left out.",
+    )
+
+
+def _bases(facts: Facts, prefix: str) -> Table:
+    column = polars.col("basis").cast(polars.String).fill_null("")
+    failed = polars.col("failure").is_not_null()
+    basis = polars.when(failed).then(polars.lit("")).otherwise(column).alias("basis")
+    found = facts.frame.select(basis).group_by("basis").len().collect()
+    counts = dict(found.iter_rows())
+    rows = [(words, counts[name]) for name, words in _BASES.items() if counts.get(name)]
+    rows += [(name, count) for name, count in sorted(counts.items()) if name not in _BASES]
+    caption = "How the labels of pairs came about"
+    return counted(f"{prefix}-bases", caption, "basis", rows, facts.found.pairs, "pairs")
+
+
+def _label_only(facts: Facts) -> Notice:
+    return Notice(
+        f"{count_of(facts.label_only, 'judgment')} broke the form asked for, and only the label could be read, "
+        "by scanning the reply: reasons, topic and significance are missing, and the label may be one that the judge "
+        "only mentions. These labels count in every rate."
+    )
+
+
+def _answers(said: Said, prefix: str) -> Table:
+    states = [state_of(answer) for answer in said.slim]
+    words = {"answered": "addresses the question", "absent": "silent", "failed": "failed: counted with neither"}
+    rows = [(words[state], states.count(state)) for state in words if state != "failed" or state in states]
+    caption = "Answers of the sources"
+    return counted(f"{prefix}-answers", caption, "answer", rows, len(states), "answers")
+
+
+def _citations(cited: Mapping[str, int], prefix: str) -> Table:
+    answers = cited["answers"]
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (words, cited.get(name, 0), cited.get(name, 0) / answers if name == "citing" else None)
+        for name, words in _CITATIONS.items()
+        if name == "citing" or cited.get(name)
+    )
+    return Table(
+        name=f"{prefix}-citations",
+        caption="Citations and quotes, checked against what the model was shown",
+        n=answers,
+        unit="answers that address their question",
+        columns=(Column("check"), Column("count", "count"), Column("of answers", "share")),
+        rows=rows,
+        note="An answer may hold several quotes, or none.",
+    )

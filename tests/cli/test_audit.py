@@ -1,0 +1,186 @@
+"""`hoofbeat audit`: its commands, answers given in a file, shards, exports and what `show` shows of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+
+from hoofbeat.cli import cli
+from hoofbeat.cli.audit_group import SUBCOMMANDS
+from hoofbeat.cli.audit_words import economy_words
+from hoofbeat.corpus import import_corpus
+from hoofbeat.judging import Audit
+from hoofbeat.teaching import example, handbook_files
+from tests.cli.support import hoofbeat, json_of
+from tests.helpers import shared_data
+from tests.models.fault_server import FaultServer
+
+LINE = "hero[dense=0]"
+
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("audited")
+    names = ("hb-alder-kidney", "hb-cairn-kidney", "hb-dune-kidney")
+    files = [path.parents[1] / f"{path.stem}.md" if path.suffix == ".pdf" else path for path in handbook_files()]
+    import_corpus([path for path in files if path.stem in names], folder / "books", workers=1)
+    return folder / "books"
+
+
+def words(books: Path, server: FaultServer, *more: str) -> list[str]:
+    return ["audit", str(books), "teaching", "--with", LINE, "--model", server.spec(), *more]
+
+
+def test_help_names_every_command_under_audit(tmp_path: Path) -> None:
+    text = hoofbeat("audit", "--help", folder=tmp_path).stdout
+    for name, what in SUBCOMMANDS.items():
+        assert f"audit {name}" in text
+        assert what in text
+    assert "--probe-order" in text
+
+
+@pytest.mark.parametrize("name", sorted(SUBCOMMANDS))
+def test_every_command_under_audit_is_there(tmp_path: Path, name: str) -> None:
+    done = hoofbeat("audit", name, "--help", folder=tmp_path)
+    assert f"hoofbeat audit {name}" in done.stdout
+
+
+def test_an_audit_needs_sources_and_questions_or_answers(tmp_path: Path) -> None:
+    assert "needs sources and questions" in hoofbeat("audit", folder=tmp_path, code=2).stderr
+    (tmp_path / "a.jsonl").write_text("", encoding="utf-8")
+    done = hoofbeat("audit", "books", "teaching", "--answers", "a.jsonl", folder=tmp_path, code=2)
+    assert "leave out SOURCES and QUESTIONS" in done.stderr
+    context = click.Context(cli)
+    command = cli.get_command(context, "audit")
+    assert command is not None
+    assert command.make_context("hoofbeat audit", ["./compare", "teaching"]).params["corpus"] == Path("compare")
+
+
+GIVEN = "".join(
+    json.dumps({"question": question, "source": source, "answer": f"{source} says {question}"}) + "\n"
+    for question, source in ("1a", "1b", "1c", "2a")
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--answers", "a.jsonl", "--passages", "5"], "--passages would do nothing: answers are given"),
+        (["--answers", "a.jsonl", "--with", "hero", "--max-tokens", "9"], "--with, --max-tokens would do nothing"),
+        (["--answers", "a.jsonl", "--whole-up-to", "0"], "--whole-up-to would do nothing"),
+        (["books", "teaching", "--fields", "id=x"], "--fields would do nothing"),
+        (["--answers", "a.jsonl", "--economy-check", "200"], "--economy-check would do nothing"),
+        (["--answers", "a.jsonl", "--source", "a"], "needs at least two"),
+        (["--answers", "a.jsonl", "--source", "a", "--source", "z"], "no answer is of the source z"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(tmp_path: Path, more: list[str], said: str) -> None:
+    (tmp_path / "a.jsonl").write_text(GIVEN, encoding="utf-8")
+    done = hoofbeat("audit", *more, folder=tmp_path, code=2)
+    assert said in " ".join(done.stderr.split())
+
+
+def test_given_answers_of_some_sources_and_what_was_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(GIVEN, encoding="utf-8")
+    chosen = ["--answers", "a.jsonl", "--source", "a", "--source", "b", "-o", "audit"]
+    with FaultServer() as server:
+        done = hoofbeat("audit", *chosen, "--model", server.spec(), folder=tmp_path)
+    assert "left out: 1 rows (only one source answers)" in done.stderr
+    audit = Audit.open(tmp_path / "audit")
+    assert [source.id for source in audit.sources] == ["a", "b"]
+    assert [(pair.a, pair.b) for pair in audit.comparisons] == [("a", "b")]
+    assert audit.artefact.manifest.settings["sources"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ({"spread": 0, "checked": 0, "agree": 0}, "economy: no label was spread over a group"),
+        ({"spread": 1200, "checked": 0, "agree": 0}, "1,200 labels were spread over groups; none was judged for real"),
+        ({"spread": 9, "checked": 4, "agree": 4}, "of 4 judged for real, 4 agree (95% interval 51.0% to 100.0%)"),
+    ],
+)
+def test_nothing_checked_is_no_interval(check: dict[str, int], said: str) -> None:
+    assert said in economy_words(check)
+
+
+def test_shards_are_merged_and_exported_by_the_command(tmp_path: Path, books: Path) -> None:
+    with FaultServer() as server:
+        estimate = json_of(hoofbeat(*words(books, server, "--estimate", "--json"), folder=tmp_path))["estimate"]
+        assert server.seen == []
+        done = hoofbeat(*words(books, server, "-o", "whole", "--probe-order", "3"), folder=tmp_path)
+        assert len(server.seen) <= estimate["calls"] + 3
+        asked = len(server.seen)
+        for number in (1, 2):
+            more = ("-o", f"s{number}", "--shard", f"{number}/2", "--probe-order", "3")
+            hoofbeat(*words(books, server, *more), folder=tmp_path)
+        assert len(server.seen) <= asked + 3  # each shard draws its own pairs to probe
+    assert "with the answers exchanged" in done.stderr
+    merged = json_of(hoofbeat("audit", "merge", "s1", "s2", "-o", "merged", "--json", folder=tmp_path))
+    assert merged["kind"] == "audit"
+    for name in ("answers.jsonl", "comparisons.parquet", "order.jsonl"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "merged" / name).read_bytes()
+    assert "shards are missing: 2/2" in hoofbeat("audit", "merge", "s1", "-o", "m", folder=tmp_path, code=1).stderr
+    hoofbeat("audit", "export", "merged", "--as", "json", "-o", "out", folder=tmp_path)
+    audit = Audit.open(tmp_path / "merged")
+    files = sorted((tmp_path / "out" / "questions").iterdir())
+    assert [path.stem for path in files] == sorted({item.question for item in audit.comparisons})
+    for path in files:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        size = len(record["sources"])
+        assert len(record["comparisons"]) == size * (size - 1) // 2
+        assert all(record["matrix"][n][n] == 1 for n in range(size))
+
+
+def test_show_tells_how_an_answer_came_about(tmp_path: Path, books: Path) -> None:
+    with FaultServer() as server:
+        hoofbeat(*words(books, server, "--limit", "1", "-o", "audit"), folder=tmp_path)
+    assert "1 questions: tq-01" in hoofbeat("show", "audit", folder=tmp_path).stdout
+    page = hoofbeat("show", "audit", "tq-01", folder=tmp_path).stdout
+    for name in ("hb-alder-kidney", "hb-cairn-kidney and hb-dune-kidney:"):
+        assert name in page
+    one = hoofbeat("show", "audit", "tq-01/hb-dune-kidney", folder=tmp_path).stdout
+    assert "hero, route: whole" in one
+    assert "shown: " in one
+    assert "hb-alder-kidney and hb-cairn-kidney" not in one
+    shown = json_of(hoofbeat("show", "audit", "tq-01", "--json", folder=tmp_path))
+    assert len(shown["answers"]) == len(shown["pairs"]) == 3
+    assert "the closest are tq-01" in hoofbeat("show", "audit", "tq-1", folder=tmp_path, code=1).stderr
+
+
+@pytest.mark.slow
+def test_answers_of_real_institutions_are_audited_without_an_answer_stage(tmp_path: Path) -> None:
+    """Several hundred questions that two or more institutions answer, from the field names of the file itself."""
+    path = shared_data("medquad_multisource.jsonl.gz")
+    with FaultServer() as server:
+        done = hoofbeat(
+            "audit", "--answers", str(path), "--fields", "id=focus+qtype,facets.topic=qtype", "--pack", "guidelines",
+            "--model", server.spec(), "-o", "audit", "--json", folder=tmp_path,
+        )  # fmt: skip
+        asked = [set(seen.body["response_format"]["json_schema"]["schema"]["properties"]) for seen in server.seen]
+    audit = Audit.open(tmp_path / "audit")
+    assert len(audit.questions) == 957
+    sources = {answer.question: 0 for answer in audit.answers}
+    for answer in audit.answers:
+        sources[answer.question] += 1
+    assert min(sources.values()) >= 2
+    assert len(audit.comparisons) == sum(count * (count - 1) // 2 for count in sources.values())
+    assert asked.count({"addressed"}) == len({(a.question, a.text) for a in audit.answers if a.calls})
+    assert not any("passage" in fields for fields in asked)
+    manifest = audit.artefact.manifest
+    assert manifest.settings["line"] == "given"
+    assert manifest.counts.reasons == {"only one source answers": 2041 - len(audit.questions)}
+    assert json_of(done)["counts"]["kept"] + json_of(done)["counts"]["failed"] == len(audit.comparisons)
+    assert {question.facets["topic"] for question in audit.questions} >= {"treatment", "symptoms"}
+
+
+def test_the_example_of_a_pack_can_be_asked_for_by_name(tmp_path: Path) -> None:
+    import_corpus(list(example("legal").files), tmp_path / "acts", workers=1)
+    line = ["--pack", "legal", "--with", LINE, "--estimate", "--json"]
+    found = json_of(hoofbeat("audit", "acts", "teaching:legal", *line, folder=tmp_path))
+    assert found["estimate"]["calls"] > len(example("legal").questions)
+    wrong = hoofbeat("audit", "acts", "teaching:lego", "--with", LINE, folder=tmp_path, code=2)
+    assert "there is no teaching example 'lego'" in wrong.stderr

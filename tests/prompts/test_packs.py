@@ -1,0 +1,176 @@
+"""Domain packs from files of one's own: read as the shipped ones are, and refused with what is wrong."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.prompts import load_pack, pack_names
+from hoofbeat.prompts.packs import Pack, decode_pack, encode_pack, read_pack
+
+OWN = """
+name = "bylaws"
+title = "Bylaws of towns"
+reader = "a dog owner"
+source_word = "bylaw"
+not_addressed = "NOT SAID: this bylaw is silent."
+group_facet = "subject"
+source_facet = "town"
+significance_levels = ["minor", "major"]
+significance_meaning = "minor: nobody would mind; major: a fine is due."
+topics = ["leash", "parks"]
+
+[[labels]]
+name = "Silent"
+definition = "One says nothing."
+
+[[labels]]
+name = "Alike"
+definition = "They say the same."
+
+[[labels]]
+name = "Clashing"
+definition = "Both can't be kept."
+diverges = true
+topic = true
+significance = true
+"""
+
+
+def written(folder: Path, text: str = OWN, name: str = "my.toml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_pack_of_ones_own_is_read_by_its_path(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    pack = load_pack(str(path))
+    assert pack == read_pack(path)
+    assert (pack.name, pack.absent, pack.consistent) == ("bylaws", "Silent", "Alike")
+    assert [label.name for label in pack.judged] == ["Alike", "Clashing"]
+    assert pack.topics == ["leash", "parks"]
+
+
+def test_a_changed_file_is_another_pack(tmp_path: Path) -> None:
+    before = load_pack(str(written(tmp_path)))
+    after = load_pack(str(written(tmp_path, OWN.replace("a dog owner", "a cat owner"))))
+    assert after.reader == "a cat owner"
+    assert before.fingerprint != after.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ('name = "bylaws"', 'name = "By Laws"', "name 'By Laws'"),
+        ('name = "bylaws"', 'name = "legal"', "is that of a pack that ships"),
+        ('title = "Bylaws of towns"', "", "missing required field `title`"),
+        ('title = "Bylaws of towns"', "title = 5", r"Expected `str`, got `int`.*title"),
+        ('title = "Bylaws of towns"', 'title = "Bylaws of towns"\ncolour = "red"', "unknown field `colour`"),
+        ('title = "Bylaws of towns"', 'title = "Bylaws', "is no TOML"),
+        ('title = "Bylaws of towns"', 'title = "x"\nfingerprint = "0"', "does not say its own fingerprint"),
+        ('reader = "a dog owner"', 'reader = " "', "reader is empty"),
+        ('source_word = "bylaw"', 'source_word = "by\\nlaw"', "source_word is empty or has several lines"),
+        ('"NOT SAID: this bylaw is silent."', '"No. It is silent."', "not_addressed begins with 'No'"),
+        ('["minor", "major"]', '["none", "minor", "major"]', "has 'none'"),
+        ('["minor", "major"]', '["minor", "Minor"]', "significance_levels has an empty one, or one twice"),
+        ('["minor", "major"]', "[]", "there are no significance_levels"),
+        ("major: a fine is due.", "else a fine is due.", "does not say what 'major' means"),
+        ('"leash", "parks"', '"leash", "leash"', "topics has an empty one, or one twice"),
+        ('name = "Clashing"', 'name = "alike"', "two labels have the same name"),
+        ('definition = "They say the same."', 'definition = ""', "'Alike' lacks its name or definition"),
+        ("diverges = true", "", "no label diverges"),
+        ("diverges = true", "diverge = true", "unknown field `diverge`"),
+        ('definition = "They say the same."', 'definition = "x"\ntopic = true', "'Alike' stands for agreement"),
+        ('definition = "One says nothing."', 'definition = "x"\ndiverges = true', "'Silent' stands for silence"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_file_and_what_to_do(tmp_path: Path, old: str, new: str, what: str) -> None:
+    assert OWN.count(old) == 1
+    path = written(tmp_path, OWN.replace(old, new))
+    with pytest.raises(InputError, match=what) as caught:
+        load_pack(str(path))
+    assert caught.value.where == str(path)
+    assert caught.value.fix
+
+
+def test_two_labels_are_too_few(tmp_path: Path) -> None:
+    path = written(tmp_path, OWN[: OWN.rindex("[[labels]]")])
+    with pytest.raises(InputError, match="2 labels"):
+        load_pack(str(path))
+
+
+def test_a_file_that_is_not_there_not_text_or_huge_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="can't be read: No such file"):
+        load_pack(str(tmp_path / "no.toml"))
+    with pytest.raises(InputError, match="can't be read"):
+        read_pack(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(OWN.replace("dog", "d\xf6g").encode("latin-1"))
+    with pytest.raises(InputError, match="not UTF-8"):
+        load_pack(str(tmp_path / "latin.toml"))
+    with pytest.raises(InputError, match="too large"):
+        load_pack(str(written(tmp_path, OWN + "#" * 200_001)))
+
+
+@pytest.mark.parametrize("name", ["law", "my", "", "../legal", "legal.md"])
+def test_an_unknown_name_is_answered_with_the_known_ones(name: str) -> None:
+    with pytest.raises(UsageError, match="there is no domain pack") as caught:
+        load_pack(name)
+    assert caught.value.fix is not None
+    assert all(known in caught.value.fix for known in pack_names())
+
+
+@pytest.mark.parametrize("name", pack_names())
+def test_shipped_packs_have_five_ordered_labels_and_tell_their_domain(name: str) -> None:
+    pack = load_pack(name)
+    assert [label.name for label in pack.labels] == [
+        "Absent",
+        "Consistent",
+        "Complementary",
+        "Divergent",
+        "Contradictory",
+    ]
+    assert [label.name for label in pack.labels if label.diverges] == ["Divergent", "Contradictory"]
+    assert pack.source_word in pack.not_addressed
+    assert pack.topics
+    others = [load_pack(other) for other in pack_names() if other != name]
+    assert all(pack.source_word != other.source_word and pack.title != other.title for other in others)
+
+
+def test_a_pack_travels_in_an_audits_folder(tmp_path: Path) -> None:
+    for pack in (load_pack("legal"), load_pack(str(written(tmp_path)))):
+        assert decode_pack(encode_pack(pack), "pack.json") == pack
+    with pytest.raises(InputError, match="the domain pack is wrong"):
+        decode_pack(b"{}", "pack.json")
+    broken = msgspec.structs.replace(load_pack("legal"), labels=load_pack("legal").labels[:2])
+    with pytest.raises(InputError, match="2 labels"):
+        decode_pack(encode_pack(broken), "pack.json")
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "packs.md").read_text(encoding="utf-8")
+
+
+def test_the_pack_of_the_docs_is_one(tmp_path: Path) -> None:
+    (text,) = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    pack = load_pack(str(written(tmp_path, text)))
+    assert [label.name for label in pack.judged] == ["Alike", "Stricter", "Clashing"]
+
+
+def test_the_docs_name_every_field_and_every_pack() -> None:
+    fields = re.findall(r"^\| `(\w+)` \| ", PAGE.split("\n## Writing one\n")[1], re.MULTILINE)
+    assert sorted(fields) == sorted(set(Pack.__struct_fields__) - {"fingerprint"})
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \| `(\w+)` \| `(\w+)` \|$", PAGE, re.MULTILINE)
+    packs = [load_pack(name) for name, *_ in rows]
+    assert sorted(pack.name for pack in packs) == pack_names()
+    assert [(pack.name, pack.reader, pack.group_facet, pack.source_facet) for pack in packs] == rows
+
+
+def test_the_code_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "packs.md", "exec"), {})
+    assert (tmp_path / "guides" / "documents.jsonl").is_file()
