@@ -11,6 +11,7 @@ without a traceback. Anything else that escapes is a bug.
     ├── OutputError               exit 1   results can't be written: full disk, read-only folder, folder in use
     ├── WeightsError              exit 1   model weights missing, damaged or not to be had
     ├── ModelError                exit 1   a model can't be used at all: unknown, no key, endpoint out of reach
+    │   └── ModelMissing                   the endpoint has no such model, or no such path
     ├── VerificationError         exit 1   a published figure does not come out
     ├── BudgetSpent               exit 3   the hard budget stopped the command; nothing is lost
     └── BatchPending              exit 4   requests were written to a batch folder; run again when answered
@@ -28,6 +29,7 @@ __all__ = [
     "HostileInputError",
     "InputError",
     "ModelError",
+    "ModelMissing",
     "OutputError",
     "UsageError",
     "VerificationError",
@@ -86,6 +88,10 @@ class WeightsError(HoofbeatError):
 
 class ModelError(HoofbeatError):
     """A model can't be used at all: unknown name, no key, endpoint out of reach."""
+
+
+class ModelMissing(ModelError):
+    """An endpoint has no such model, or no such path."""
 
 
 class VerificationError(HoofbeatError):

@@ -150,15 +150,28 @@ class _NoPath(Script):
 
 
 def test_an_endpoint_that_only_chats_goes_without_likelihoods(tmp_path: Path) -> None:
-    model = model_of(_NoPath(lambda *_: "Some words of no use."), tmp_path)
+    script = _NoPath(lambda *_: "Some words of no use.")
     items = plan_leakage(QUESTIONS[:2])
-    with pytest.raises(ModelError):
-        measure_likelihoods(model, likelihood_texts(items))
-    probe_overlaps(model, items, "continuation")
-    rows = measure_likelihoods(model, likelihood_texts(items))
+    rows = measure_likelihoods(model_of(script, tmp_path), likelihood_texts(items))
+    assert len(rows) == len(likelihood_texts(items))
     assert {row.failure.kind for row in rows if row.failure} == {"unsupported"}
     assert rows[0].failure is not None
     assert "404" in rows[0].failure.message
+
+
+class _NoKey(Script):
+    """Its key ran out after some chats."""
+
+    async def loglikelihood(self, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Trouble:
+        return Trouble(kind="bad-request", message="HTTP 401", fatal="key")
+
+
+def test_a_refused_key_is_no_lack_of_likelihoods(tmp_path: Path) -> None:
+    model = model_of(_NoKey(lambda *_: "Some words of no use."), tmp_path)
+    items = plan_leakage(QUESTIONS[:2])
+    probe_overlaps(model, items, "continuation")
+    with pytest.raises(ModelError, match="refuses the key"):
+        measure_likelihoods(model, likelihood_texts(items))
 
 
 # Generated texts

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -20,8 +18,7 @@ from hoofbeat.answering.protocols import (
     most_likely,
 )
 from hoofbeat.answering.reading import read_choice
-from hoofbeat.errors import ModelError
-from hoofbeat.models import ChatRequest, Image, Likelihood, Model, Outcome
+from hoofbeat.models import ChatRequest, Image, Model, Outcome
 from hoofbeat.models.requests import likelihood_content, request_key
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Prompt, load_prompt
@@ -50,7 +47,6 @@ _PROMPT_TOKENS = 400
 _FALLBACK_WINDOW = 8192
 _FENCE_CHARS = 60
 _HEADING_CHARS = 120  # no more of a heading is shown
-_NO_SUCH_PATH = re.compile(r"\bHTTP 40[45]\b")
 _CUT_OFF = "the output limit cut the answer off"
 
 
@@ -198,14 +194,13 @@ def answer_all(
 
     `name` is what the answers call the model, where that is not its spec.
     """
-    scales = _Scales(model)
 
     async def work(item: Planned) -> Answer:
         base = unanswered(item, name or model.spec)
         if base.failure is not None:
             return base
         if item.protocol in SCORING:
-            return await _measured(scales, item, base)
+            return await _measured(model, item, base)
         request = request_for(item, sampling)
         outcome = await model.chat(request)
         if isinstance(outcome, Failure):
@@ -267,51 +262,7 @@ def _failed(model: Model, base: Answer, request: ChatRequest, failure: Failure) 
     return msgspec.structs.replace(base, failure=failure, calls=calls)
 
 
-class _Scales:
-    """Log-likelihoods of a model; who asks for one that is under way waits for it: protocols share their calls.
-
-    An endpoint that answers chats and has no path for log-probabilities is found out once.
-    """
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self._under_way: dict[tuple[str, str], asyncio.Task[Likelihood | Failure]] = {}
-        self._lacking: Failure | None = None
-
-    async def weigh(self, item: Planned, context: str, continuation: str) -> Likelihood | Failure:
-        """The log-likelihood of a continuation."""
-        if self._lacking is not None:
-            return self._lacking
-        asked = (context, continuation)
-        if asked not in self._under_way:
-            task = asyncio.ensure_future(self._ask(item, context, continuation))
-            task.add_done_callback(lambda _: self._under_way.pop(asked))
-            self._under_way[asked] = task
-        return await self._under_way[asked]
-
-    async def _ask(self, item: Planned, context: str, continuation: str) -> Likelihood | Failure:
-        try:
-            return await self.model.loglikelihood(context, continuation)
-        except ModelError as err:
-            if not _NO_SUCH_PATH.search(err.what) or not await self._chats(item):
-                raise
-            self._lacking = Failure(kind="unsupported", message=err.what, attempts=0)
-            return msgspec.structs.replace(self._lacking, attempts=1)
-
-    async def _chats(self, item: Planned) -> bool:
-        """Whether the model is there after all: it answered before, or it answers one short chat now."""
-        if self.model.made + self.model.cached:
-            return True
-        plain = msgspec.structs.replace(item, protocol=FREE)
-        request = msgspec.structs.replace(request_for(plain), max_tokens=1)
-        try:
-            found = await self.model.chat(request)
-        except ModelError:
-            return False
-        return not isinstance(found, Failure) or found.kind in ("refusal", "truncated", "unreadable")
-
-
-async def _measured(scales: _Scales, item: Planned, base: Answer) -> Answer:
+async def _measured(model: Model, item: Planned, base: Answer) -> Answer:
     """An answer by option likelihood: every option is measured, or the answer fails.
 
     Its usage stays empty: no endpoint says what a measurement took, and protocols share their calls.
@@ -319,7 +270,7 @@ async def _measured(scales: _Scales, item: Planned, base: Answer) -> Answer:
     found: list[OptionLikelihood] = []
     calls: list[str] = []
     for option, (context, continuation) in zip(item.options, likelihood_calls(item), strict=True):
-        result = await scales.weigh(item, context, continuation)
+        result = await model.loglikelihood(context, continuation)
         if isinstance(result, Failure):
             return msgspec.structs.replace(base, failure=result, calls=tuple(calls))
         if not math.isfinite(result.total):
@@ -328,7 +279,7 @@ async def _measured(scales: _Scales, item: Planned, base: Answer) -> Answer:
         size = len(option.encode("utf-8", "replace"))
         found.append(OptionLikelihood(option=option, total=result.total, tokens=len(result.tokens), bytes=size))
         content = likelihood_content(context, continuation, exact=False)
-        calls.append(request_key(scales.model.identity, "loglikelihood", content)[0])
+        calls.append(request_key(model.identity, "loglikelihood", content)[0])
     choice, reading = most_likely(found, item.protocol)
     return msgspec.structs.replace(
         base,

@@ -31,7 +31,6 @@ from hoofbeat.answering.leakage_rows import (
 from hoofbeat.answering.leakage_text import LeakageItem, after_beginning, first_words
 from hoofbeat.benchmarks.canaries import Canary, matched_digits
 from hoofbeat.benchmarks.overlap import edit_similarity, longest_run, overlap_words, rouge_l
-from hoofbeat.errors import ModelError
 from hoofbeat.models import ChatRequest, Estimate, Likelihood, Model
 from hoofbeat.models.requests import likelihood_content, request_key
 from hoofbeat.progress import SILENT, Progress
@@ -125,14 +124,7 @@ def measure_likelihoods(
 
     if not texts:
         return []
-    asked_before = model.made + model.cached > 0
-    try:
-        rows = model.run(texts[:1], work, title="first likelihood", progress=progress)
-    except ModelError as err:
-        if not asked_before:
-            raise
-        # It answers chats, so it is there: what it lacks is the path for log-probabilities.
-        rows = [_without(model, texts[0], Failure(kind="unsupported", message=err.what))]
+    rows = model.run(texts[:1], work, title="first likelihood", progress=progress)
     failure = rows[0].failure
     if failure is not None and failure.kind == "unsupported":
         return rows + [_without(model, text, replace(failure, attempts=0)) for text in texts[1:]]

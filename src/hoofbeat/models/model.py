@@ -8,6 +8,7 @@ command asks only for what is missing.
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 import time
 from collections import Counter
@@ -19,12 +20,12 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.errors import InputError, ModelError
+from hoofbeat.errors import InputError, ModelError, ModelMissing
 from hoofbeat.models.backend import Backend, Pending
 from hoofbeat.models.budget import Budget, Estimate, Price, about_tokens
 from hoofbeat.models.pacing import Pacer, backoff_seconds
 from hoofbeat.models.refusals import is_refusal
-from hoofbeat.models.requests import ChatRequest, Likelihood, Reply, likelihood_content, request_key
+from hoofbeat.models.requests import ChatRequest, Likelihood, Message, Reply, likelihood_content, request_key
 from hoofbeat.models.structured import Unreadable, read_object, repair_request
 from hoofbeat.models.wire import Trouble
 from hoofbeat.progress import SILENT, Progress, Task
@@ -87,6 +88,8 @@ class Model:
         self._tokens_in = 0
         self._tokens_out = 0
         self._in_flight: dict[str, asyncio.Future[Reply | Trouble]] = {}
+        self._measuring: dict[str, asyncio.Task[bytes | Failure]] = {}
+        self._no_likelihoods: Failure | None = None
         self._jitter = random.Random()  # noqa: S311 - only spreads retries; no result depends on it
 
     @property
@@ -144,24 +147,53 @@ class Model:
     async def loglikelihood(self, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Failure:
         """The log-probability of a continuation given its context.
 
-        `exact` sums the whole vocabulary in double precision where the endpoint lets us; it takes much longer.
+        `exact` sums the whole vocabulary in double precision where the endpoint lets us; it takes much longer. Whoever
+        asks for one that is under way waits for it. An endpoint that answers chats and has no path for this is found
+        out once: from then on the failure is `unsupported`, without a call.
         """
         content = likelihood_content(context, continuation, exact=exact)
         key, body = request_key(self.identity, "loglikelihood", content)
         usage = Usage(tokens_in=(len(context) + len(continuation)) // 4)
-        kept = self.ledger.get(key)
+        kept: bytes | Failure | None = self.ledger.get(key)
         if kept is None:
-            started = time.monotonic()
-            result = await self._attempt(
-                lambda: self.backend.loglikelihood(context, continuation, exact=exact), usage.tokens_in, 1
-            )
-            if isinstance(result, Trouble):
-                return _failure(result)
-            kept = await self._keep(key, "loglikelihood", "", body, _encode(result), usage, started)
+            if key not in self._measuring:
+                call = functools.partial(self.backend.loglikelihood, context, continuation, exact=exact)
+                self._measuring[key] = asyncio.ensure_future(self._measure(call, key, body, usage))
+                self._measuring[key].add_done_callback(lambda _: self._measuring.pop(key))
+            kept = await self._measuring[key]
         else:
             self.cached += 1
+        if isinstance(kept, Failure):
+            return kept
         self._account(key, usage)
         return self._read(kept, Likelihood)
+
+    async def _measure(
+        self, call: Callable[[], Awaitable[Likelihood | Trouble]], key: str, body: bytes, usage: Usage
+    ) -> bytes | Failure:
+        if self._no_likelihoods is not None:
+            return self._no_likelihoods
+        started = time.monotonic()
+        try:
+            result = await self._attempt(call, usage.tokens_in, 1)
+        except ModelMissing as err:
+            if not await self._chats():
+                raise
+            self._no_likelihoods = Failure(kind="unsupported", message=err.what, attempts=0)
+            return msgspec.structs.replace(self._no_likelihoods, attempts=1)
+        if isinstance(result, Trouble):
+            return _failure(result)
+        return await self._keep(key, "loglikelihood", "", body, _encode(result), usage, started)
+
+    async def _chats(self) -> bool:
+        """Whether the model is there: it answered before, or it answers a short chat now."""
+        if self.made + self.cached:
+            return True
+        try:
+            found = await self.chat(ChatRequest(messages=(Message(role="user", content="Say yes."),), max_tokens=1))
+        except ModelError:
+            return False
+        return not isinstance(found, Failure) or found.kind in ("refusal", "truncated", "unreadable")
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Failure:
         """Embeddings of the texts, a row each, each kept in the ledger by its text."""
@@ -262,7 +294,7 @@ class Model:
                 fix="raise it with the provider, then run the same command again: calls already answered are kept",
             )
         if trouble.fatal == "model":
-            raise ModelError(
+            raise ModelMissing(
                 f"{self.spec} is not to be had there ({trouble.message})", fix="check the model's name and the address"
             )
 
