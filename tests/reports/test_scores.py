@@ -34,6 +34,7 @@ SECTIONS = (
     "Error types",
     "Relevance of what was shown",
     "The judge",
+    "Answers to doubt",
     "Cost",
 )
 
@@ -398,3 +399,19 @@ def test_the_docs_name_every_section_paper_and_format() -> None:
         assert name.partition(":")[0] in text, name
     for name in (*papers(), *(word for word in FORMATS if word not in {"html", "markdown"})):
         assert f"`{name}`" in text or f"--format {name}" in text, name
+
+
+def test_answers_that_read_their_own_source_are_counted(tmp_path: Path) -> None:
+    asked = scored.questions(6)
+    closed = scored.choices(asked, "m", "closed", pattern(6, right=2))
+    agent = scored.choices(asked, "m", "agent over bm25", pattern(6, right=5))
+    copied = "read PMC2, which has its source's title"
+    agent[0] = replace(agent[0], warnings=("read its own source report: PMC1", copied), dropped=("PMC3",))
+    agent[1] = replace(agent[1], warnings=("read its own source report: PMC1",))
+    report = build(tmp_path / "report", scored.run(tmp_path / "run", asked, [*closed, *agent]))
+    (row,) = rows_of(report, "run-1-doubts")
+    assert row["condition"] == "agent over bm25, letter"
+    counts = [row[name] for name in ("answers", "read their own source", "read its title elsewhere")]
+    assert [*counts, row["documents left out"]] == ["6", "2", "1", "1"]
+    plain = build(tmp_path / "plain", scored.run(tmp_path / "closed", asked, closed))
+    assert "Answers to doubt" not in headings(plain)

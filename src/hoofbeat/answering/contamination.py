@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 from rapidfuzz import fuzz
 
-from hoofbeat.records import Document, Passage, Question
+from hoofbeat.records import Answer, Document, Passage, Question
 
-__all__ = ["same_title", "source_warnings"]
+__all__ = ["read_source", "read_title", "same_title", "source_warnings"]
 
 _SAME = 90.0
 _LEAST_WORDS = 4
 _WORD = re.compile(r"\w+")
+
+_OWN = "read its own source report"
+_TITLE = "its source's title"
 
 Lookup = Callable[[str], Document | None]
 
@@ -31,7 +34,7 @@ def source_warnings(
     `lookup` brings a document by its id. A title of fewer than four words says too little to be looked for.
     """
     documents = dict.fromkeys(passage.document for passage in read)
-    warnings = [f"read its own source report: {name}" for name in documents if own and name in question.documents]
+    warnings = [f"{_OWN}: {name}" for name in documents if own and name in question.documents]
     sources = [found for name in question.documents if (found := lookup(name)) is not None]
     titles = [title for source in sources if len((title := _words(source.title)).split()) >= _LEAST_WORDS]
     if not titles:
@@ -41,10 +44,20 @@ def source_warnings(
         if document is None:
             continue
         if any(same_title(title, document.title) for title in titles):
-            warnings.append(f"read {name}, which has its source's title")
+            warnings.append(f"read {name}, which has {_TITLE}")
         elif _quotes(document, titles):
-            warnings.append(f"read {name}, which quotes its source's title")
+            warnings.append(f"read {name}, which quotes {_TITLE}")
     return tuple(warnings)
+
+
+def read_source(answer: Answer) -> bool:
+    """Whether an answer's warnings say that its own source was read."""
+    return any(warning.startswith(_OWN) for warning in answer.warnings)
+
+
+def read_title(answer: Answer) -> bool:
+    """Whether an answer's warnings say that another document with its source's title was read."""
+    return any(warning.endswith(_TITLE) for warning in answer.warnings)
 
 
 def same_title(one: str, other: str) -> bool:

@@ -15,6 +15,7 @@ from hoofbeat.reports.sections.answers import answer_key, answers_viewer
 from hoofbeat.reports.sections.common import Part, spread
 from hoofbeat.reports.sections.scores.costs import cost_section
 from hoofbeat.reports.sections.scores.curves import cumulative_section, worst_section
+from hoofbeat.reports.sections.scores.doubts import doubts_section
 from hoofbeat.reports.sections.scores.facets import facets_section
 from hoofbeat.reports.sections.scores.gather import Scored, gather, is_closed
 from hoofbeat.reports.sections.scores.grid import grid_section, pairs_section
@@ -115,6 +116,7 @@ def _sections(
         (False, partial(modes_section, group)),
         (False, partial(relevance_section, group)),
         (False, partial(judges_section, group)),
+        (False, partial(doubts_section, group)),
         (False, partial(cost_section, group, table)),
     ]
 

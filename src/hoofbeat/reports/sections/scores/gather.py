@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from hoofbeat.answering.contamination import read_source, read_title
 from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.people import people_majority
 from hoofbeat.findings.scoring import HUMAN, Outcome, scored_outcomes
@@ -30,11 +31,14 @@ EQUIVALENCE = "equivalence"
 POSITIVE = "equivalent"
 _CLOSED = ("closed", "closed-book")
 _PART = re.compile(r"first (?!100%)[\d.]+%")
-_SUMMED = ("answers", "failed", "tokens_in", "tokens_out", "used", "warned", "dropped")
+_SUMMED = ("answers", "failed", "tokens_in", "tokens_out", "used", "own_source", "own_title", "dropped")
 
 
 class Tally(Struct, frozen=True, kw_only=True):
-    """What the answers of one system say of themselves: how many, by which protocol, how long, how much was dropped."""
+    """What the answers of one system say of themselves: how many, by which protocol, how long, how much was dropped.
+
+    `own_source` read the report that their question was made from, `own_title` another document with its title.
+    """
 
     protocol: str
     answers: int = 0
@@ -43,7 +47,8 @@ class Tally(Struct, frozen=True, kw_only=True):
     tokens_in: int = 0
     tokens_out: int = 0
     used: int = 0
-    warned: int = 0
+    own_source: int = 0
+    own_title: int = 0
     dropped: int = 0
 
 
@@ -231,7 +236,8 @@ def _tallied(artefact: Artefact) -> tuple[set[tuple[str, str, str, int]], dict[S
         count["answers"] += 1
         count["failed"] += answer.failure is not None
         count["samples"] = max(count["samples"], answer.sample + 1)
-        count["warned"] += bool(answer.warnings)
+        count["own_source"] += read_source(answer)
+        count["own_title"] += read_title(answer)
         count["dropped"] += bool(answer.dropped)
         if answer.usage:
             count["used"] += 1
