@@ -127,7 +127,10 @@ def command(
     output: Path,
     calling: Calling,
 ) -> None:
-    """Let models answer the questions of BENCHMARK."""
+    """Let models answer the questions of BENCHMARK.
+
+    A model may have options of its own in brackets: 'embedded[temperature=0.6,samples=3]'.
+    """
     screen = calling.screen()
     sampling = Sampling(temperature=temperature, seed=seed)
     answerers = [parse_answerer(text, samples=samples, sampling=sampling) for text in calling.model_specs]

@@ -14,8 +14,8 @@ from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.audit_group import AuditCommand, epilog
 from hoofbeat.cli.audit_options import refuse_idle_options
 from hoofbeat.cli.audit_words import say_outcome
-from hoofbeat.cli.ranking import index_corpus
-from hoofbeat.cli.session import Calling, Session, calling_options, command_words, output_option
+from hoofbeat.cli.ranking import Models, index_corpus
+from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.judging import Audit, AuditPlan, audit_sources
@@ -158,58 +158,65 @@ def command(
     with calling.open(screen) as session:
         model = session.model(calling.model_spec)
         judge = session.model(judge_spec) if judge_spec and judge_spec != calling.model_spec else model
+        in_lines = Models(lambda spec: session.model(spec or calling.model_spec))
         if answers_path is not None:
             if corpus is not None or questions is not None:
                 raise UsageError("answers are given, so nothing is asked", fix="leave out SOURCES and QUESTIONS")
-            plan = plan_given(answers_path, fields, pack, sources)
             inputs = [InputRef(name=answers_path.name, sha256=file_sha256(answers_path), kind="answers")]
-            plan = replace(plan, questions=_chosen(plan.questions, ids, limit))
+            plan = plan_given(answers_path, fields, pack, sources)
         else:
-            if corpus is None or questions is None:
-                raise UsageError(
-                    "an audit needs sources and questions", fix="hoofbeat audit SOURCES QUESTIONS, or --answers FILE"
-                )
-            opened = Corpus.open(corpus)
-            asked, more = _questions(questions)
-            inputs = [opened.artefact.reference(), *more]
+            opened, asked, inputs = _opened(corpus, questions)
             plan = plan_audit(
                 opened,
-                _chosen(asked, ids, limit),
+                asked,
                 sources=sources,
                 pack=pack,
                 line=line,
                 passages=passages,
                 whole_up_to=whole_up_to,
                 max_tokens=max_tokens,
-                model=_line_models(session, calling.model_spec),
+                model=in_lines,
                 progress=screen,
             )
         plan = replace(
             plan,
+            questions=_chosen(plan.questions, ids, limit),
             shard=read_shard(shard) if shard else None,
             probe=probe_order,
             seed=seed,
-            economy=Economy(encode=load_encoder().encode, check=economy_check) if economy else None,
+            economy=_economy(economy_check) if economy else None,
         )
         if calling.only_estimate:
             screen.estimate(plan.estimate(model, judge))
             return
-        artefact = audit_sources(plan, model, judge, output, inputs=inputs, command=command_words(), progress=screen)
+        made = audit_sources(
+            plan,
+            model,
+            judge,
+            output,
+            inputs=inputs,
+            command=command_words(),
+            line_cost=lambda: in_lines.cost,
+            progress=screen,
+        )
         screen.calls(model, judge)
-        say_outcome(screen, Audit(artefact))
-        screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", "report"))
+        say_outcome(screen, Audit(made))
+        screen.finish(made, next_step=("hoofbeat", "report", output, "-o", "report"))
 
 
-def _line_models(session: Session, spec: str) -> Callable[[str], Model]:
-    """Models by name for lines that ask one; an empty name is the command's."""
-    loaded: dict[str, Model] = {}
+def _economy(check: int) -> Economy:
+    encoder = load_encoder()
+    return Economy(encode=encoder.encode, encoder=encoder.identity, check=check)
 
-    def load(name: str) -> Model:
-        if name not in loaded:
-            loaded[name] = session.model(name or spec)
-        return loaded[name]
 
-    return load
+def _opened(corpus: Path | None, questions: str | None) -> tuple[Corpus, list[Question], list[InputRef]]:
+    if corpus is None or questions is None:
+        raise UsageError(
+            "an audit needs sources and questions", fix="hoofbeat audit SOURCES QUESTIONS, or --answers FILE"
+        )
+    opened = Corpus.open(corpus)
+    asked, more = _questions(questions)
+    return opened, asked, [opened.artefact.reference(), *more]
 
 
 def _questions(name: str) -> tuple[list[Question], list[InputRef]]:

@@ -16,13 +16,13 @@ from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.leaking import MAIN, PARTS, LeakagePlan, gather_outcomes, plan_check, probe, summarise
 from hoofbeat.cli.leaking_folder import KIND, write_leakage
-from hoofbeat.cli.session import command_words, edition_option, json_option, open_session, output_option
+from hoofbeat.cli.session import Calling, calling_options_of_several, command_words, edition_option, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.leakage import CAVEATS, BookGap, Figure, LeakageSummary
 from hoofbeat.findings.leakage_dates import POSITIONS, Cutoff, DateAccuracy, DateCounts, parse_cutoff
 from hoofbeat.findings.leakage_near import THRESHOLD
-from hoofbeat.models import SPEC_HELP, Estimate, Model
+from hoofbeat.models import Estimate, Model
 from hoofbeat.reports.words import Form, written
 from hoofbeat.store import check_target
 
@@ -34,10 +34,6 @@ _FOLDER = click.Path(path_type=Path)
 @click.command("leakage")
 @click.argument("benchmark", type=_FOLDER)
 @click.option("--corpus", "corpus_path", type=_FOLDER, help="The documents [default: those beside the benchmark].")
-@click.option(
-    "--model", "specs", multiple=True, default=("embedded",), show_default=True,
-    help=f"Model to probe, several may be given: {SPEC_HELP}.",
-)  # fmt: skip
 @click.option("--run", "runs", multiple=True, type=_FOLDER, help="A run whose chosen options are scored. Several.")
 @click.option("--judged", "judged", multiple=True, type=_FOLDER, help="Judgments of a run on this benchmark. Several.")
 @click.option("--cutoff", "cutoffs", multiple=True, help="Where a model's training data end: MODEL=2024-06. Several.")
@@ -57,16 +53,12 @@ _FOLDER = click.Path(path_type=Path)
 )
 @click.option("--limit", type=click.IntRange(1), help="Only the first so many questions.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the controls.")
-@click.option("--ledger", "ledger_path", type=_FOLDER, help="Ledger file.")
-@click.option("--config", "config_path", type=_FOLDER, help="Configuration file.")
-@click.option("--budget", help="Hard limit: money (2.50) or calls (200calls).")
-@click.option("--estimate", "only_estimate", is_flag=True, help="Say what would be spent, and stop.")
 @output_option("leakage")
-@json_option
-def command(benchmark: Path, output: Path, as_json: bool, **options: Any) -> None:
+@calling_options_of_several
+def command(benchmark: Path, output: Path, calling: Calling, **options: Any) -> None:
     """Look for signs that models have seen the questions of BENCHMARK; signs are consistent with leakage, no proof."""
-    screen = Screen(as_json=as_json)
-    asked = _Asked(**options)
+    screen = calling.screen()
+    asked = _Asked(specs=calling.model_specs, **options)
     check_target(output.resolve(), KIND)
     given = dict(parse_cutoff(text) for text in asked.cutoffs)
     bench = Benchmark.open(benchmark, asked.edition)
@@ -88,11 +80,9 @@ def command(benchmark: Path, output: Path, as_json: bool, **options: Any) -> Non
         seed=asked.seed,
         progress=screen,
     )
-    with open_session(
-        screen, ledger_path=asked.ledger_path, config_path=asked.config_path, budget=asked.budget
-    ) as session:
+    with calling.open(screen) as session:
         models = [session.model(name) for name in asked.names]
-        if asked.only_estimate:
+        if calling.only_estimate:
             screen.estimate(_estimate(models, plan, asked.parts))
             return
         probed = {model.spec: probe(model, plan, asked.parts, screen) for model in models}
@@ -134,10 +124,6 @@ class _Asked(Struct, frozen=True, kw_only=True):
     control_edition: str
     limit: int | None
     seed: int
-    ledger_path: Path | None
-    config_path: Path | None
-    budget: str | None
-    only_estimate: bool
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -59,13 +59,7 @@ class Models:
     @property
     def cost(self) -> Cost:
         """What all of them cost together."""
-        costs = [model.cost for model in dict.fromkeys(self.used.values())]
-        return Cost(
-            calls=sum(cost.calls for cost in costs),
-            tokens_in=sum(cost.tokens_in for cost in costs),
-            tokens_out=sum(cost.tokens_out for cost in costs),
-            money=sum(cost.money for cost in costs),
-        )
+        return sum((model.cost for model in dict.fromkeys(self.used.values())), start=Cost())
 
 
 def index_corpus(corpus: Corpus, progress: Progress, *, models: Callable[[str], Model] | None = None) -> IndexSet:

@@ -89,7 +89,7 @@ def calling_options_of_several(function: Callable[..., None]) -> Callable[..., N
     """The same where `--model` may be given several times; the first is also the one model."""
     option = click.option(
         "--model", "model_specs", multiple=True, default=("embedded",), show_default=True,
-        help=f"Model: {SPEC_HELP}. Options may follow: 'embedded[temperature=0.6,samples=3]'. Several may be given.",
+        help=f"Model: {SPEC_HELP}. Several may be given.",
     )  # fmt: skip
     return _with_calling(function, option)
 

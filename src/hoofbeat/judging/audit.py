@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hoofbeat.judging.audit_answers import answer_all_sources
@@ -17,7 +17,7 @@ from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.prompts.packs import encode_pack
-from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
+from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl
 
@@ -32,9 +32,13 @@ def audit_sources(
     *,
     inputs: Sequence[InputRef],
     command: Sequence[str] = (),
+    line_cost: Callable[[], Cost] = Cost,
     progress: Progress = SILENT,
 ) -> Artefact:
-    """Run the audit, or a shard of it, and write its folder."""
+    """Run the audit, or a shard of it, and write its folder.
+
+    `line_cost` says, when all is done, what models cost that the retriever line asked.
+    """
     questions = plan.own_questions
     pair_judge = PairJudge(judge, plan.pack)
     with create(target, replace_kind=KIND) as draft:
@@ -69,7 +73,8 @@ def audit_sources(
                 "agree": check.agree,
                 "unscored": check.unscored,
             }
-        draft.finish(_manifest(plan, model, judge, inputs, command, compared, metrics))
+        cost = line_cost() + (model.cost if model is judge else model.cost + judge.cost)
+        draft.finish(_manifest(plan, model, judge, inputs, command, compared, metrics, cost))
     return open_artefact(target, KIND)
 
 
@@ -92,6 +97,7 @@ def _manifest(
     command: Sequence[str],
     compared: PairTally,
     metrics: dict[str, object],
+    cost: Cost,
 ) -> Manifest:
     settings: dict[str, object] = {
         **plan.settings,
@@ -124,7 +130,7 @@ def _manifest(
             reasons=dict(plan.left_out),
             failures=dict(sorted(compared.failures.items())),
         ),
-        cost=model.cost if model is judge else model.cost + judge.cost,
+        cost=cost,
         metrics=metrics,
     )
 

@@ -30,15 +30,19 @@ _BLOCK = 65_536
 
 
 class Economy(Struct, frozen=True, kw_only=True):
-    """How an audit saves calls: how groups are made, what tells how alike answers are, how many labels are checked."""
+    """How an audit saves calls: how groups are made, what tells how alike answers are, how many labels are checked.
+
+    `encoder` names what `encode` is, for the manifest.
+    """
 
     settings: EconomySettings = EconomySettings()
     encode: Encode | None = None
+    encoder: str = ""
     check: int = 200
 
     def describe(self) -> dict[str, object]:
         """As a manifest records it."""
-        return {**self.settings.describe(), "encoder": self.encode is not None, "check": self.check}
+        return {**self.settings.describe(), "encoder": self.encoder, "check": self.check}
 
 
 def compare_block(

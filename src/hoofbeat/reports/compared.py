@@ -15,9 +15,8 @@ from hoofbeat.reports.model import Block, Card, Cell, Column, Heading, Report, T
 from hoofbeat.reports.rankings import flat_rows
 from hoofbeat.reports.sections.common import figure, reasons_text, spread
 from hoofbeat.reports.words import count_of, written
-from hoofbeat.reports.writing import report_files
+from hoofbeat.reports.writing import write_report
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 __all__ = ["compared_report", "warnings_of", "write_compared"]
@@ -35,8 +34,7 @@ def write_compared(target: Path, compared: AnswersCompared, *, command: Sequence
             header, rows = flat_rows(table)
             write_tsv(draft.path / f"{table.name}.tsv", header, rows)
         flipped = write_jsonl(draft.path / "flipped.jsonl", each_flipped(compared))
-        for name, content in report_files(report):
-            write_bytes(draft.path / name, content)
+        write_report(report, draft.path)
         draft.finish(
             Manifest(
                 kind=KIND,
