@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -12,12 +12,10 @@ from msgspec import Struct
 from hoofbeat.answering import (
     INSTRUCTIONS,
     PROTOCOLS,
-    Answerer,
     Asking,
     Condition,
     Grid,
     Library,
-    Planned,
     Sampling,
     Showing,
     System,
@@ -25,7 +23,6 @@ from hoofbeat.answering import (
     parse_answerer,
     parse_condition,
     plan_systems,
-    plans,
     prepare,
 )
 from hoofbeat.answering.shortening import TOKENS
@@ -44,40 +41,13 @@ from hoofbeat.cli.session import (
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Estimate, Model
-from hoofbeat.progress import SILENT, Progress
+from hoofbeat.progress import SILENT
 from hoofbeat.records import Question
 from hoofbeat.retrieval import IndexSet, parse
 from hoofbeat.retrieval.making import most_calls
-from hoofbeat.store import InputRef, check_target, open_artefact
+from hoofbeat.store import Artefact, InputRef, check_target, open_artefact
 
-__all__ = ["command", "plan_conditions"]
-
-
-def plan_conditions(
-    questions: Sequence[Question],
-    conditions: Sequence[Condition],
-    corpus: Corpus | None,
-    model: Model,
-    *,
-    samples: int = 1,
-    indexes: IndexSet | None = None,
-    models: Callable[[str], Model] | None = None,
-    progress: Progress,
-) -> list[Planned]:
-    """Every answer of one model, all at once; documents are cut and indexed once for all conditions.
-
-    `models` serves lines that ask one.
-    """
-    if indexes is None and corpus is not None and any(condition.line for condition in conditions):
-        indexes = index_corpus(corpus, progress, models=models)
-    library = Library(corpus, indexes)
-    answerer = Answerer(written=model.spec, spec=model.spec, samples=samples)
-    showings = {condition.base: prepare(condition, questions, library, models) for condition in conditions}
-    return [
-        planned
-        for system in plan_systems([answerer], conditions, questions)
-        for planned in plans(system, showings[system.condition.base], model.context, Asking())
-    ]
+__all__ = ["Answering", "Asked", "command"]
 
 
 @click.command("answer")
@@ -145,7 +115,7 @@ def command(
             "the benchmark holds no questions", where=str(benchmark), fix="name another, or build it again"
         )
     systems = plan_systems(list(dict.fromkeys(answerers)), parsed, questions, protocols)
-    asked = _Asked(
+    asked = Asked(
         bench=bench,
         corpus=find_corpus(corpus_path, bench.artefact) if any(c.needs_corpus for c in parsed) else None,
         questions=questions,
@@ -163,11 +133,18 @@ def command(
     else:
         check_target(output.resolve(), "run")
     with calling.open(screen) as session:
-        _Answering(asked, session, screen).run(output, only_estimate=calling.only_estimate)
+        answering = Answering(asked, session, screen)
+        grid = answering.grid()
+        if calling.only_estimate:
+            _show_estimate(screen, grid.estimate())
+            return
+        artefact = answering.write(grid, output, command=command_words())
+        spent = _show_spent(screen, grid)
+        screen.finish(artefact, next_step=_next_step(asked.systems, output), models=spent)
 
 
-class _Asked(Struct, frozen=True, kw_only=True):
-    """What the command was asked to do."""
+class Asked(Struct, frozen=True, kw_only=True):
+    """What is to be answered, by whom and how; `settings` are for the manifest."""
 
     bench: Benchmark
     corpus: Corpus | None
@@ -177,11 +154,15 @@ class _Asked(Struct, frozen=True, kw_only=True):
     settings: dict[str, object]
 
 
-class _Answering:
-    """The command at work: models and documents made ready, then the estimate or the answers."""
+class Answering:
+    """The command at work: models and documents made ready, then the estimate or the answers.
 
-    def __init__(self, asked: _Asked, session: Session, screen: Screen) -> None:
+    `indexes` are the corpus's where they have been made already.
+    """
+
+    def __init__(self, asked: Asked, session: Session, screen: Screen, *, indexes: IndexSet | None = None) -> None:
         self._asked = asked
+        self._indexes = indexes
         self._screen = screen
         self._models: dict[str, Model] = {}
         self._lines: dict[str, Models] = {}
@@ -191,12 +172,12 @@ class _Answering:
             self._models[answerer.written] = model
             self._lines[answerer.written] = _line_models(session, answerer.spec)
 
-    def run(self, output: Path, *, only_estimate: bool) -> None:
-        """Estimate, or answer and write the run."""
-        grid = Grid(self._asked.systems, self._models, self._showings(), self._asked.asking)
-        if only_estimate:
-            _show_estimate(self._screen, grid.estimate())
-            return
+    def grid(self) -> Grid:
+        """Every answer that is wanted, with what is shown for it; documents are cut and indexed once for all."""
+        return Grid(self._asked.systems, self._models, self._showings(), self._asked.asking)
+
+    def write(self, grid: Grid, output: Path, *, command: Sequence[str]) -> Artefact:
+        """Answer, and write the run."""
         with draft_run(output, self._asked.questions) as draft:
             with self._screen.task("answering", grid.size) as task:
                 for block in grid.answers(task):
@@ -208,11 +189,9 @@ class _Answering:
                 prompts={**self._line_prompts, **grid.prompts},
                 settings={**self._described(), **self._asked.settings},
                 seeds=self._seeds(),
-                command=command_words(),
+                command=command,
             )
-        artefact = open_artefact(output, "run")
-        spent = _show_spent(self._screen, grid)
-        self._screen.finish(artefact, next_step=_next_step(self._asked.systems, output), models=spent)
+        return open_artefact(output, "run")
 
     def _showings(self) -> dict[tuple[str, str], Showing]:
         """Every condition made ready; a line that asks a model is searched once for each model, another once."""
@@ -220,10 +199,11 @@ class _Answering:
         conditions = {system.condition.base: system.condition for system in asked.systems}
         library = Library(asked.corpus, images=asked.bench.artefact)
         if asked.corpus is not None and any(condition.line for condition in conditions.values()):
-            first = next(iter(self._lines.values()))
-            library = Library(
-                asked.corpus, index_corpus(asked.corpus, self._screen, models=first), asked.bench.artefact
-            )
+            indexes = self._indexes
+            if indexes is None:
+                first = next(iter(self._lines.values()))
+                indexes = index_corpus(asked.corpus, self._screen, models=first)
+            library = Library(asked.corpus, indexes, asked.bench.artefact)
         made: dict[tuple[str, str], Showing] = {}
         self._line_prompts: dict[str, str] = {}
         self._retrievers: dict[str, object] = {}

@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 
 from hoofbeat import teaching
-from hoofbeat.answering import Run, answer_all, parse_condition, write_run
+from hoofbeat.answering import Asking, parse_answerer, parse_condition, plan_systems
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.cli.answer import plan_conditions
+from hoofbeat.cli.answer import Answering, Asked
 from hoofbeat.cli.audit import plan_audit
 from hoofbeat.cli.bed import bed_of
 from hoofbeat.cli.console import Screen
@@ -22,9 +22,8 @@ from hoofbeat.cli.ranking import index_corpus, rank_bed, show_measures
 from hoofbeat.cli.session import Session, json_option, open_session, output_option
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.errors import OutputError
-from hoofbeat.judging import audit_sources, judge_equivalence, write_judgments
+from hoofbeat.judging import AnswerFolder, Job, audit_sources, judge_folder
 from hoofbeat.models import SPEC_HELP, Model, weights
-from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes import build_teaching, teaching_patient_questions
 from hoofbeat.reports import build_report
 from hoofbeat.store import Artefact, Cost
@@ -143,38 +142,28 @@ class _Tour:
 
     def answers(self, session: Session, count: int) -> None:
         """Answer and judge."""
-        model = self._model(session)
         run, judged = self._at("run"), self._at("judged")
         words = ["hoofbeat", "answer", str(self._at("benchmark")), "--model", self._spec, "--limit", str(count)]
         for condition in CONDITIONS:
             words += ["--condition", condition]
         command = self._step(4, f"Answers of {self._spec}, closed book and with retrieval", [*words, "-o", str(run)])
         questions = self._bench.first(count)
-        planned = plan_conditions(
-            questions,
-            [parse_condition(c) for c in CONDITIONS],
-            self._corpus,
-            model,
-            indexes=self._indexes,
-            progress=self._screen,
-        )
-        answers = answer_all(model, planned, progress=self._screen)
-        write_run(
-            run,
+        asked = Asked(
+            bench=self._bench,
+            corpus=self._corpus,
             questions=questions,
-            answers=answers,
-            model=model,
-            inputs=[self._bench.artefact.reference(), self._corpus.artefact.reference()],
-            prompts={name: load_prompt(name).label for name in ("answer-closed", "answer-evidence")},
-            settings={"conditions": list(CONDITIONS), "samples": 1, "limit": count},
-            command=command,
+            systems=plan_systems([parse_answerer(self._spec)], [parse_condition(c) for c in CONDITIONS], questions),
+            asking=Asking(),
+            settings={"samples": 1, "limit": count},
         )
+        answering = Answering(asked, session, self._screen, indexes=self._indexes)
+        grid = answering.grid()
+        answering.write(grid, run, command=command)
+        self.models += grid.models.values()
         words = ["hoofbeat", "judge", str(run), "--model", self._spec, "-o", str(judged)]
         command = self._step(5, "Judgments against the gold answers", words)
-        opened = Run.open(run)
-        judge = self._model(session)
-        judgments = judge_equivalence(judge, opened.questions, opened.answers, progress=self._screen)
-        write_judgments(judged, opened, judgments, judge, command=command)
+        job = Job(aspects=("equivalence",), judges=(self._model(session),))
+        judge_folder(AnswerFolder.open(run), job, judged, command=command, progress=self._screen)
         self._shown.append(judged)
 
     def audit(self, session: Session) -> None:

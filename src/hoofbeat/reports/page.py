@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -25,7 +25,7 @@ from hoofbeat.reports.views import block_nodes
 from hoofbeat.reports.words import clean, slug, written
 from hoofbeat.store.files import atomic_write
 
-__all__ = ["content_policy", "to_html", "write_html"]
+__all__ = ["blocks_html", "content_policy", "page_style", "to_html", "write_html"]
 
 _TEMPLATES = resources.files("hoofbeat.reports") / "templates"
 
@@ -44,7 +44,7 @@ def write_html(report: Report, path: Path) -> None:
 
 def _pieces(report: Report) -> Iterator[str]:
     """The page up to its data, the data of each long viewer, and the script that reads it."""
-    style, script = _style(), _asset("grid.js") + _asset("viewer.js")
+    style, script = page_style(), _asset("grid.js") + _asset("viewer.js")
     yield (
         _environment()
         .get_template("report.html.j2")
@@ -79,8 +79,15 @@ def _asset(name: str) -> str:
     return (_TEMPLATES / name).read_text("utf-8")
 
 
-def _style() -> str:
+def page_style() -> str:
+    """The style of a report, which other pages may use to look the same."""
     return f"{chart_css()}{_asset('page.css')}"
+
+
+def blocks_html(blocks: Sequence[Block]) -> Markup:
+    """Some blocks as they stand in a report, for another page; long viewers need the report's own script."""
+    show = _environment().get_template("blocks.html.j2").module.show  # type: ignore[attr-defined]
+    return Markup("").join(show(block) for block in blocks)
 
 
 @cache
