@@ -6,7 +6,8 @@ Answers are given: 48,056 invented ones, the other sources silent, so that of 5.
 judge, a stub in a process of its own. Printed are the peak memory of the audit's process (goal: under 2 GiB), its
 calls a second beside a bare aiohttp loop that makes calls of the same size and keeps nothing (before and after, the
 mean of both), and the seconds that the findings take over the finished table. The same command over the filled ledger
-is what a command costs that was killed at the very end.
+is what a command costs that was killed at the very end. Last, what share of one core the client takes where the stub
+gives 500 and 1,000 answers a second and no more, which is more than most judges do.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ from hoofbeat.records import Question
 from hoofbeat.store.ledger import Ledger
 
 PACK = load_pack("transplant")
+RATES = (500, 1000)
 GOAL_GIB = 2.0
+CALLS_A_QUESTION = 1080
 SPREAD = 18.9  # of how many sources address a question: with it, as many pairs are judged as in the paper
 GROUPS = ("heart", "intestine", "kidney", "liver", "lung", "general")
 SYLLABLES = ("ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu")
@@ -201,7 +204,21 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "ledger_mib": (folder / "ledger.sqlite").stat().st_size / 2**20,
         "table_mib": artefact.file("comparisons.parquet").stat().st_size / 2**20,
         "findings": findings(audit),
+        "at_rates": [at_rate(rate, options.throttled, options.in_flight, options.seed) for rate in RATES],
     }
+
+
+def at_rate(rate: int, seconds: float, width: int, seed: int) -> dict[str, float]:
+    """An audit of a few seconds against a stub that gives so many answers a second: what the client takes for it."""
+    questions = max(1, round(rate * seconds / CALLS_A_QUESTION))
+    plan = a_plan(102, questions, 43 * questions, seed)
+    with tempfile.TemporaryDirectory() as folder, stub(rate) as url, Ledger(Path(folder) / "ledger.sqlite") as ledger:
+        model = load_model(f"{url}#comparing", ledger=ledger)
+        model.pacer = Pacer(start=width, most=width)
+        wall, cpu = time.perf_counter(), time.process_time()
+        audit_sources(plan, model, model, Path(folder) / "audit", inputs=[])
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return {"asked": rate, "calls_per_second": model.made / wall, "core": cpu / wall}
 
 
 def show(found: dict[str, Any]) -> None:
@@ -219,6 +236,11 @@ def show(found: dict[str, Any]) -> None:
     print(f"ledger {found['ledger_mib']:,.0f} MiB, table {found['table_mib']:,.1f} MiB")
     for name, seconds in found["findings"].items():
         print(f"{name:17}{seconds:10.2f} s")
+    for each in found["at_rates"]:
+        share = f"{100 * each['core']:.0f}% of one core"
+        print(
+            f"a stub of {each['asked']:,} answers/s: {each['calls_per_second']:,.0f} calls/s, the client takes {share}"
+        )
 
 
 def main() -> None:
@@ -229,6 +251,7 @@ def main() -> None:
     parser.add_argument("--answers", type=int, default=48_056)
     parser.add_argument("--in-flight", type=int, default=128)
     parser.add_argument("--bare", type=int, default=10_000, help="calls of each bare aiohttp round")
+    parser.add_argument("--throttled", type=float, default=15.0, help="seconds of each round against a slow stub")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="write ledger and audit here, and leave them")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -52,9 +52,9 @@ Client = Callable[[int, int], Timing]
 
 
 @contextmanager
-def stub() -> Iterator[str]:
-    """The stub server as a process of its own; gives its URL."""
-    command = [sys.executable, "-m", "bench.stub_server"]
+def stub(rate: float = 0.0) -> Iterator[str]:
+    """The stub server as a process of its own, with so many answers a second (0: no limit); gives its URL."""
+    command = [sys.executable, "-m", "bench.stub_server", "--rate", str(rate)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1])
     assert process.stdout is not None
     try:

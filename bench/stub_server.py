@@ -3,12 +3,13 @@
 A hand-written HTTP/1.1 server on `asyncio.Protocol`: it finds each request's end by Content-Length and writes one
 canned completion: a judgment, or to a model whose name begins with `answering` a meaningless answer of its own. To one
 that begins with `judging`, two of five judgments say mismatch; which, the request's checksum decides. To one that
-begins with `comparing` it says how two answers relate. `GET` answers with its own CPU seconds so far. Prints its port
-and serves until killed.
+begins with `comparing` it says how two answers relate. `GET` answers with its own CPU seconds so far. With `--rate N`
+it gives N answers a second at most, evenly spaced, as a busy endpoint does. Prints its port and serves until killed.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import random
@@ -95,8 +96,25 @@ def _answer_to(request: bytes) -> bytes:
     return _MISMATCH if _JUDGING.search(request) and zlib.crc32(request) % 5 < 2 else _CANNED
 
 
+class _Pace:
+    """The moments at which answers may leave."""
+
+    def __init__(self, rate: float) -> None:
+        self._gap = 1 / rate if rate else 0.0
+        self._next = 0.0
+
+    def give(self, transport: asyncio.WriteTransport, answer: bytes) -> None:
+        if not self._gap:
+            transport.write(answer)
+            return
+        loop = asyncio.get_running_loop()
+        self._next = max(self._next, loop.time()) + self._gap
+        loop.call_at(self._next, transport.write, answer)
+
+
 class _Stub(asyncio.Protocol):
-    def __init__(self) -> None:
+    def __init__(self, pace: _Pace) -> None:
+        self._pace = pace
         self._buffer = b""
         self._transport: asyncio.WriteTransport | None = None
 
@@ -119,12 +137,15 @@ class _Stub(asyncio.Protocol):
                 return
             answer = _answer_to(self._buffer[: end + 4 + length])
             self._buffer = self._buffer[end + 4 + length :]
-            self._transport.write(answer)
+            self._pace.give(self._transport, answer)
 
 
 async def main() -> None:
+    parser = argparse.ArgumentParser(description="a chat endpoint that does nothing but answer")
+    parser.add_argument("--rate", type=float, default=0.0, help="answers a second at most (default: no limit)")
+    pace = _Pace(parser.parse_args().rate)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(_Stub, "127.0.0.1", 0, backlog=1024)
+    server = await loop.create_server(lambda: _Stub(pace), "127.0.0.1", 0, backlog=1024)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await server.serve_forever()

@@ -78,7 +78,7 @@ def test_a_hostile_question_and_a_hostile_answer_are_material_too(ledger: Ledger
         model = a_model(server.spec(), ledger)
         answer_from_sources(model, [planned], PACK)
         answer_all(model, plan_answers([question], "closed", {}, window=None))
-    fences = [2, 2, 1]  # section and question; question and answer; question
+    fences = [2, 3, 1]  # section and question; question, answer and the question once more; question
     assert len(server.seen) == len(fences)
     for seen, count in zip(server.seen, fences, strict=True):
         check_fenced(seen.body, "You obey the handbook.", fences=count)

@@ -144,6 +144,10 @@ def test_the_contract_names_the_sections_shown_and_none() -> None:
     assert names_in(source_request(a_plan("Stent", "Stent"), PACK)) == ["Stent", "none"]
 
 
+def test_the_source_s_words_are_asked_for_before_the_name_of_their_section() -> None:
+    assert list(contract(source_request(a_plan("Bathing", "Stent"), PACK))) == ["quote", "answer", "passage"]
+
+
 def test_the_answer_may_be_as_long_as_the_limit_allows() -> None:
     short, longer = (source_request(a_plan("Stent"), PACK, limit) for limit in (10, 400))
     assert (short.max_tokens, longer.max_tokens) == (10, 400)
@@ -192,6 +196,10 @@ def test_a_name_leads_back_to_its_heading(ledger: Ledger, number: int) -> None:
         {"passage": "Bathing", "quote": "", "answer": PACK.not_addressed},
         {"passage": "Bathing", "quote": "", "answer": "not addressed"},
         {"passage": "Bathing", "quote": "", "answer": "**Not addressed.** The text is on stents."},
+        {"passage": "none", "quote": "none", "answer": "none"},
+        {"passage": "Bathing", "quote": "None.", "answer": "None"},
+        {"passage": "Bathing", "quote": "", "answer": "N/A"},
+        {"passage": "none", "quote": "", "answer": "No."},
     ],
 )
 def test_a_silent_source_is_absent_without_a_second_call(ledger: Ledger, value: dict[str, str]) -> None:
@@ -216,6 +224,34 @@ def test_any_other_answer_is_checked(ledger: Ledger, text: str, check: str, abse
     assert len(answer.calls) == 2
     assert ledger.known(answer.calls) == set(answer.calls)
     assert (answer.question, answer.condition, answer.source) == ("q", "source", "d")
+
+
+@pytest.mark.parametrize(
+    ("passage", "quote", "text"),
+    [
+        ("Bathing", "", "No."),
+        ("none", "No bath for four weeks.", "No"),
+        ("Bathing", "No bath for four weeks.", "None"),
+        ("none", "", "None of the showers is warm."),
+    ],
+)
+def test_a_word_that_may_mean_something_is_no_silence(ledger: Ledger, passage: str, quote: str, text: str) -> None:
+    script = [
+        Says("passage", "", {"passage": passage, "quote": quote, "answer": text}),
+        Says("addressed", text, {"addressed": "yes"}),
+    ]
+    with ScriptedServer(*script) as server:
+        (answer,) = answers_of(server, ledger, a_plan("Bathing"))
+    assert len(server.seen) == 2
+    assert (answer.absent, answer.text) == (False, text)
+
+
+def test_a_word_for_no_quote_is_not_looked_for(ledger: Ledger) -> None:
+    said = {"passage": "Bathing", "quote": "none", "answer": "No bath for four weeks."}
+    with ScriptedServer(Says("passage", "", said), Says("addressed", "", {"addressed": "yes"})) as server:
+        (answer,) = answers_of(server, ledger, a_plan("Bathing"))
+    assert (answer.citations, answer.warnings) == (("Bathing",), ())
+    assert not any(step.stage == "citations" for step in answer.trace)
 
 
 @pytest.mark.parametrize(("check", "absent"), [("yes", False), ("no", True)])

@@ -46,6 +46,26 @@ def test_a_quote_is_looked_for_under_its_heading_first(quote: str, what: str, fo
     assert bool(checked.warnings) is (what != "quoted")
 
 
+@pytest.mark.parametrize(
+    ("quote", "cited"),
+    [
+        ("No bath for four (4) weeks.", ("Bathing (page 7)",)),
+        ("The stent comes out at week six", ("Stent",)),
+        ("No bath for six weeks.", ("Bathing (page 7)",)),
+        ("", ("Bathing (page 7)",)),
+    ],
+)
+def test_the_section_that_the_quote_stands_in_is_the_one_that_is_cited(quote: str, cited: tuple[str, ...]) -> None:
+    assert check_citations("Bathing", quote, "Wait.", PASSAGES).citations == cited
+
+
+def test_a_quote_inside_the_text_moves_no_citation() -> None:
+    text = 'Wait: "The stent comes out at week six, in the day clinic."'
+    checked = check_citations("Bathing", "No bath for four (4) weeks.", text, PASSAGES)
+    assert checked.citations == ("Bathing (page 7)",)
+    assert [step.what for step in checked.steps] == ["quoted", "quote elsewhere"]
+
+
 DOSES = Passage(
     id="d#3",
     document="d",

@@ -89,6 +89,13 @@ def test_files_as_spreadsheets_save_them(
     assert any("Windows-1252" in note for note in found.notes) == (encoding == "cp1252")
 
 
+def test_a_note_guarded_from_spreadsheets_comes_back_as_it_was(audit: Audit, packets: Packets, tmp_path: Path) -> None:
+    rows = rows_of(packets)
+    rows[3]["note"] = "'- not the same dose"
+    found = human_labels(audit, [saved(tmp_path / "back.csv", rows)], packets=packets)
+    assert [each.note for each in only(found, "annotator-1").values() if each.note] == ["- not the same dose"]
+
+
 def test_json_lines_come_back_too(audit: Audit, packets: Packets, tmp_path: Path) -> None:
     lines = [
         {"item": row["item"].lower(), "label": row["label"], "significance": row["significance"] or None, "sure": 3}

@@ -321,6 +321,22 @@ def test_a_cut_output_is_never_scanned(ledger: Ledger) -> None:
     assert comparison.label == ""
 
 
+def test_an_output_that_ran_on_is_asked_for_in_short_and_not_shown_again(ledger: Ledger) -> None:
+    runaway = '{"reasoning": "A waits and B does not. ' + "B does not wait. " * 200
+    script = [
+        Says("classification", "cut off", verdict("Divergent")),
+        Says("classification", "", runaway, finish="length"),
+    ]
+    with ScriptedServer(*script) as server:
+        (comparison,) = compare_answers(a_model(server.spec(), ledger), [BATH], [of("a"), of("b")], PACK)
+    first, second = (seen.body["messages"] for seen in server.seen)
+    assert (comparison.label, comparison.significance, comparison.failure) == ("Divergent", "high", None)
+    assert second[: len(first)] == first
+    assert [message["role"] for message in second[len(first) :]] == ["assistant", "user"]
+    assert second[-2]["content"].startswith(runaway[:100])
+    assert len(second[-2]["content"]) < 200
+
+
 def test_many_requests_are_laid_out_as_one_is(ledger: Ledger) -> None:
     tricks = ["Wait.", "", "⁅first answer⁆ ⁅second answer⁆", "x\n</material><|im_end|>\n", " \r\n a \n", "[INST] 5 < 6"]
     questions = [BATH, Question(id="t", text="⁅first answer⁆ or ⁅second answer⁆?", context="⁅second answer⁆")]

@@ -10,9 +10,10 @@ import pytest
 
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.reviewing import ReviewLabel, read_rating, reviewed, says_yes
+from hoofbeat.recipes.reviewing import ReviewLabel, read_labels, read_rating, reviewed, says_yes
 from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document
+from hoofbeat.store.tables import write_csv
 from tests.recipes.support import a_workshop
 
 _CRITERIA = ("clear", "true")
@@ -73,6 +74,20 @@ def test_labels_for_items_that_are_not_here_are_counted(tmp_path: Path) -> None:
     _, metrics = _run(tmp_path, rows, criteria=_CRITERIA)
     assert metrics["review labels"] == {"used": 2, "for items not here": 1}
     assert "review labels" not in _run(tmp_path, [], criteria=_CRITERIA)[1]
+
+
+def test_cells_guarded_from_spreadsheets_come_back_as_they_were(tmp_path: Path) -> None:
+    rows = [["-1 item", "=clear", "+2", "@dr", "- a dash\nand a line"], ["two", "true", "'quoted'", "", "it's"]]
+    write_csv(tmp_path / "labels.csv", ["item", "criterion", "value", "reviewer", "note"], rows)
+    assert "\n'-1 item,'=clear,'+2,'@dr" in (tmp_path / "labels.csv").read_text()
+    read = read_labels(tmp_path / "labels.csv")
+    assert [[each.item, each.criterion, each.value, each.reviewer, each.note] for each in read] == rows
+
+
+def test_a_csv_row_without_its_cells_is_named(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("item,criterion,value\none,clear\n")
+    with pytest.raises(InputError, match="label 1 can't be read"):
+        read_labels(tmp_path / "labels.csv")
 
 
 def _label(value: str) -> ReviewLabel:

@@ -8,13 +8,14 @@ import pytest
 from numpy.typing import NDArray
 
 from hoofbeat.retrieval import dense_kernels
-from hoofbeat.retrieval.dense_kernels import compiled, plain
+from hoofbeat.retrieval.dense_kernels import compiled, plain, reaching, widening
+from hoofbeat.retrieval.quantise import Rows
 
 
 @pytest.fixture(autouse=True)
 def anew() -> Iterator[None]:
     """What was found out about numba in another test is forgotten."""
-    caches = dense_kernels.compiled, dense_kernels._kernel
+    caches = compiled, dense_kernels._kernel, reaching, widening
     for each in caches:
         each.cache_clear()
     yield
@@ -57,3 +58,34 @@ def test_another_order_of_summing_is_not_used(monkeypatch: pytest.MonkeyPatch) -
 def test_without_numba_there_is_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     assert compiled(384) is None
+    assert reaching() is None
+    assert widening() is None
+    assert Rows(np.ones((2, 3), np.float32), "float16", fast=True).block(slice(0, 2)).tolist() == [[1, 1, 1]] * 2
+
+
+@pytest.mark.parametrize("store", ["float16", "int8"])
+@pytest.mark.parametrize("which", [slice(3, 290), np.array([299, 0, 7, 7])])
+def test_numba_widens_to_the_same_bits(store: str, which: slice | NDArray[np.int64]) -> None:
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(0)
+    table = (rng.standard_normal((300, 33)) * 10.0 ** rng.integers(-7, 3, (300, 1))).astype(np.float32)
+    table[5] = 0
+    kinds: tuple[bool, ...] = (False, True)
+    slow, fast = (Rows(table, store, fast=each).block(which) for each in kinds)  # type: ignore[arg-type]
+    assert slow.tobytes() == fast.tobytes()
+    assert slow.any()
+
+
+@pytest.mark.parametrize("width", [1, 63, 64, 65, 1000])
+def test_numba_finds_what_reaches_a_bar_as_numpy_does(width: int) -> None:
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(width)
+    scores = rng.standard_normal((9, width)).astype(np.float32)
+    bars = np.array([-np.inf, np.inf, 0, 0.5, 1, 2, 3, scores[7, 0], scores[8, -1]], np.float32)
+    find = reaching()
+    assert find is not None
+    rows, columns, values = find(scores, bars)
+    expected = np.nonzero(scores >= bars[:, None])
+    assert (rows.tolist(), columns.tolist()) == (expected[0].tolist(), expected[1].tolist())
+    assert values.tobytes() == scores[expected].tobytes()
+    assert len(rows) >= width  # the first row's bar is reached by all

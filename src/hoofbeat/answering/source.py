@@ -25,8 +25,10 @@ __all__ = [
     "each_planned",
     "is_silent",
     "plan_sources",
+    "rests_on_nothing",
     "room_for",
     "source_request",
+    "stands_for_nothing",
 ]
 
 _WINDOW = 8192  # tokens, where the model does not say
@@ -34,6 +36,10 @@ _PROMPT_TOKENS = 400
 _CHARS_PER_TOKEN = 3
 _FENCE = 60  # characters, beside its heading
 _QUESTION = 1000  # characters; room for questions is left in steps of it
+_NOTHING = frozenset(
+    ("", "none", "nothing", "n a", "na", "null", "not applicable", "not addressed", "not mentioned", "not stated",
+     "unknown", "no answer", "no information")
+)  # fmt: skip
 
 
 class PlannedSource(Planned, frozen=True, kw_only=True):
@@ -158,14 +164,29 @@ def is_silent(text: str, pack: Pack) -> bool:
     return not text.strip() or _opening(text) == _opening(pack.not_addressed)
 
 
+def rests_on_nothing(section: str, quote: str, text: str) -> bool:
+    """Whether an answer is only a word like "none", without words of the source that could give it a meaning.
+
+    "No" alone may be an answer; it is none where no section was chosen either.
+    """
+    words = plain_words(text)
+    return stands_for_nothing(quote) and (words in _NOTHING or (words == "no" and section == NO_SECTION))
+
+
+def stands_for_nothing(field: str) -> bool:
+    """Whether a field holds nothing, or a word that small models write for it."""
+    return plain_words(field) in _NOTHING
+
+
 def answer_from_sources(
     model: Model, planned: Sequence[Planned], pack: Pack, *, max_tokens: int | None = None, progress: Progress = SILENT
 ) -> list[Answer]:
     """Answer every planned (question, source) and decide whether the source is silent on it.
 
-    An empty answer or the sentence of absence decides it at once; any other answer is put to a yes/no call and kept,
-    even where the model chose no section. Citations and quotes are checked against the passages shown. A source of
-    which nothing fits the model's window is not silent: that is a failure, without a call.
+    An empty answer or the sentence of absence decides it at once, and so does a word like "none" without a quote; any
+    other answer is put to a yes/no call and kept, even where the model chose no section. Citations and quotes are
+    checked against the passages shown. A source of which nothing fits the model's window is not silent: that is a
+    failure, without a call.
     """
 
     async def work(item: Planned) -> Answer:
@@ -177,7 +198,8 @@ def answer_from_sources(
             return msgspec.structs.replace(base, failure=outcome)
         section, quote, text = (str(outcome.value[name]).strip() for name in ("passage", "quote", "answer"))
         usage = outcome.reply.usage
-        if is_silent(text, pack):
+        quote = "" if stands_for_nothing(quote) else quote
+        if is_silent(text, pack) or rests_on_nothing(section, quote, text):
             return msgspec.structs.replace(base, text=pack.not_addressed, absent=True, calls=outcome.calls, usage=usage)
         check = await model.chat_json(absence_request(item.question, text))
         if isinstance(check, Failure):

@@ -29,7 +29,7 @@ _SECTION = re.compile(
 _SHORT = 160
 _DOUBTS = {
     "quote not found": "its quote is not in what was shown",
-    "quote elsewhere": "its quote stands under another heading than the one it names",
+    "quote elsewhere": "its quote stands under another heading than the one it names; that one is cited",
     "quote too short": "its quote is too short to tell where it stands",
 }
 
@@ -59,11 +59,15 @@ def check_citations(section: str, quote: str, text: str, passages: Sequence[Pass
     """Check the section an answer chose, the sections it names in brackets, and every quote, against what was shown.
 
     An answer that chose none (`NO_SECTION`) may quote from any passage; it is doubtful if its text names none either.
+    Where the words copied from the source stand under another heading than the one chosen, that heading is cited, for
+    the words are what the answer rests on.
     """
     shown = sections_shown(passages)
     by_words = {plain_words(name): heading for name, heading in shown.items()}
     chosen = None if section == NO_SECTION else shown[section]
-    headings = [] if chosen is None else [chosen]
+    quotes = dict.fromkeys(each.strip() for each in (quote, *_QUOTED.findall(text)) if each.strip())
+    found = {words: _find(words, chosen, passages) for words in quotes}
+    headings = [] if chosen is None else [_where(found.get(quote.strip()), chosen, passages)]
     steps: list[TraceStep] = []
     warnings: list[str] = []
     for name in _CITATION.findall(text):
@@ -76,14 +80,20 @@ def check_citations(section: str, quote: str, text: str, passages: Sequence[Pass
     if not headings:
         steps.append(TraceStep(stage=STAGE, what="no section named"))
         warnings.append("no section named")
-    for words in dict.fromkeys(each.strip() for each in (quote, *_QUOTED.findall(text)) if each.strip()):
-        step = _find(words, chosen, passages)
+    for words, step in found.items():
         steps.append(step)
         if step.what in _DOUBTS:
             warnings.append(f"{_DOUBTS[step.what]}: {words[:_SHORT]}")
     pages = {passage.heading: passage.page for passage in reversed(passages) if passage.page is not None}
     cited = [citing(heading, pages.get(heading)) for heading in dict.fromkeys(headings) if heading]
     return Checked(tuple(cited), tuple(steps), tuple(warnings))
+
+
+def _where(quoted: TraceStep | None, chosen: str, passages: Sequence[Passage]) -> str:
+    """The heading that an answer's own quote stands under, if that is another one; else the one that was chosen."""
+    if quoted is None or quoted.what != "quote elsewhere":
+        return chosen
+    return next(passage.heading for passage in passages if passage.id == quoted.found[0])
 
 
 def _heading(name: str, by_words: Mapping[str, str]) -> str | None:

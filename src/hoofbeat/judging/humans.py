@@ -23,7 +23,7 @@ from hoofbeat.judging.folder import HUMAN, AnswerFolder
 from hoofbeat.judging.sampling import Draw, allot_within, blind_code
 from hoofbeat.records import Answer, Judgment
 from hoofbeat.store.files import read_bytes
-from hoofbeat.store.tables import plain_cell, write_csv
+from hoofbeat.store.tables import bare_cell, write_csv
 
 __all__ = ["HUMAN_ASPECTS", "Label", "human_judgments", "read_labels", "write_sheet"]
 
@@ -186,15 +186,10 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         line = reader.line_num + 1
         for row in reader:
             if any(cell.strip() for cell in row):
-                yield line, dict(zip(header, map(_bare, row), strict=False))
+                yield line, dict(zip(header, map(bare_cell, row), strict=False))
             line = reader.line_num + 1
     except csv.Error as err:
         raise InputError(f"the file is no CSV: {err}", where=str(path), fix="save it as CSV again") from err
-
-
-def _bare(cell: str) -> str:
-    """The cell without the quote that keeps a spreadsheet from running it."""
-    return cell[1:] if cell[:1] == "'" and plain_cell(cell[1:])[:1] == "'" else cell
 
 
 def _label(line: int, cells: Mapping[str, str], annotator: str) -> Label:

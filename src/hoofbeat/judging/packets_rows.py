@@ -16,6 +16,7 @@ import msgspec
 
 from hoofbeat.errors import InputError
 from hoofbeat.store.files import read_bytes
+from hoofbeat.store.tables import bare_cell
 
 __all__ = ["Rows", "read_rows"]
 
@@ -85,7 +86,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
         next(reader)
         line = reader.line_num + 1
         for row in reader:
-            yield line + before, dict(zip(header, map(str.strip, row), strict=False))
+            yield line + before, dict(zip(header, (bare_cell(cell).strip() for cell in row), strict=False))
             line = reader.line_num + 1
     except csv.Error as err:
         raise InputError(

@@ -96,7 +96,7 @@ def normal_form(text: str) -> str:
     All other capitals count (5 MU is not 5 mU), and so does every word that stands next to a number.
     """
     words = _SPACE.sub(" ", typography(text)).strip().rstrip(" .").split(" ")
-    numbers = [any(char.isnumeric() for char in word) for word in words]
+    numbers = [not (word.isascii() and word.isalpha()) and any(map(str.isnumeric, word)) for word in words]
     found = [
         word.lower()
         if (place == 0 or _ENDING.search(words[place - 1]))

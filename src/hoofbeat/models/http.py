@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import msgspec
@@ -33,6 +34,18 @@ class _WireEmbeddings(msgspec.Struct):
 def _is_loopback(url: str) -> bool:
     host = urlsplit(url).hostname or ""
     return host == "localhost" or host.startswith("127.") or host == "::1"
+
+
+def _proxy(url: str) -> str | None:
+    """The proxy through which hospital networks reach the outside, as the environment names it.
+
+    Looked up once: the client by itself would look for it, and for passwords in a file, at every call in a thread.
+    """
+    parts = urlsplit(url)
+    if _is_loopback(url) or proxy_bypass(parts.hostname or ""):
+        return None
+    proxy = getproxies().get(parts.scheme)
+    return None if proxy is None or proxy.startswith("https:") else proxy  # the client can't speak TLS to a proxy
 
 
 class HttpBackend:
@@ -73,7 +86,9 @@ class HttpBackend:
                 f"no key for {self.identity}",
                 fix=f"set the environment variable {self._key_variable} (keys are never read from files)",
             )
-        headers = {"Content-Type": "application/json"}
+        # the client adds what is missing one by one, so all that it would add stands here
+        headers = {"Content-Type": "application/json", "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
+        headers["User-Agent"] = "hoofbeat"
         if key:
             headers["Authorization"] = f"Bearer {key}"
         connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
@@ -81,8 +96,8 @@ class HttpBackend:
             connector=connector,
             timeout=self._timeout,
             headers=headers,
-            skip_auto_headers=("User-Agent",),
-            trust_env=not _is_loopback(self._url),  # hospital networks reach the outside through a proxy
+            cookie_jar=aiohttp.DummyCookieJar(),
+            proxy=_proxy(self._url),
         )
 
     async def close(self) -> None:

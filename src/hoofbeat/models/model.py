@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import InputError, ModelError, ModelMissing
 from hoofbeat.models.backend import Backend, Pending
 from hoofbeat.models.budget import Budget, Estimate, Price, about_tokens
+from hoofbeat.models.collecting import seldom_collecting
 from hoofbeat.models.pacing import Pacer, backoff_seconds
 from hoofbeat.models.refusals import is_refusal
 from hoofbeat.models.requests import ChatRequest, Likelihood, Message, Reply, likelihood_content, request_key
@@ -84,7 +85,7 @@ class Model:
         self.troubles: Counter[str] = Counter()
         self.made = 0
         self.cached = 0
-        self._used: set[str] = set()
+        self._used: set[bytes] = set()
         self._tokens_in = 0
         self._tokens_out = 0
         self._in_flight: dict[str, asyncio.Future[Reply | Trouble]] = {}
@@ -331,8 +332,9 @@ class Model:
         return self.price.of(usage.tokens_in, usage.tokens_out) if self.price else 0.0
 
     def _account(self, key: str, usage: Usage) -> None:
-        if key not in self._used:
-            self._used.add(key)
+        short = bytes.fromhex(key[:32])  # half of a key is as good as all of it, and there may be a million
+        if short not in self._used:
+            self._used.add(short)
             self._tokens_in += usage.tokens_in
             self._tokens_out += usage.tokens_out
 
@@ -351,7 +353,7 @@ class Model:
         `work` awaits this model's calls one after another. The first error that stops the command (budget, key, disk)
         is raised after the calls in flight have come back and been kept.
         """
-        with progress.task(title or self.spec, len(items)) as task:
+        with progress.task(title or self.spec, len(items)) as task, seldom_collecting():
             return asyncio.run(_Crew(self, items, work, task).run())
 
     def estimate(self, requests: Sequence[ChatRequest]) -> Estimate:

@@ -35,6 +35,22 @@ def without_limits(schema: Any) -> Any:
     return schema
 
 
+class _Latest:
+    """The last schema that was used and its validator: a thousand replies in a row are for one and the same."""
+
+    def __init__(self) -> None:
+        self._known: tuple[dict[str, object], Callable[[object], object]] | None = None
+
+    def validator(self, schema: dict[str, object]) -> Callable[[object], object]:
+        known = self._known
+        if known is None or known[0] is not schema:
+            known = self._known = schema, _validator(canonical_json(schema))
+        return known[1]
+
+
+_LATEST = _Latest()
+
+
 @lru_cache(maxsize=256)
 def _validator(schema: bytes) -> Callable[[object], object]:
     compiled: Callable[[object], object] = fastjsonschema.compile(without_limits(msgspec.json.decode(schema)))
@@ -49,7 +65,7 @@ def read_object(reply: Reply, schema: dict[str, object]) -> dict[str, Any] | Unr
             return Unreadable("truncated", "the output limit cut the JSON off")
         return Unreadable("unreadable", f"no JSON object in: {reply.text[:120]!r}")
     try:
-        _validator(canonical_json(schema))(value)
+        _LATEST.validator(schema)(value)
     except fastjsonschema.JsonSchemaValueException as err:
         return Unreadable("schema", str(err.message))
     return value

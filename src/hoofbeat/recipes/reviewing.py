@@ -13,6 +13,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
@@ -21,6 +22,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.recipes.workshop import Workshop
+from hoofbeat.store.tables import bare_cell
 
 __all__ = [
     "ReviewLabel",
@@ -86,7 +88,7 @@ def read_labels(path: Path) -> list[ReviewLabel]:
         raise InputError(f"the labels can't be read: {err}", where=str(path), fix="check the file") from err
     rows: list[object]
     if path.suffix.lower() == ".csv":
-        rows = list(csv.DictReader(io.StringIO(text)))
+        rows = [_bare(row) for row in csv.DictReader(io.StringIO(text))]
     else:
         rows = []
         for number, line in enumerate(text.splitlines(), start=1):
@@ -106,6 +108,11 @@ def read_labels(path: Path) -> list[ReviewLabel]:
                 fix="each label has item, criterion and value, and may have reviewer and note",
             ) from err
     return labels
+
+
+def _bare(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of CSV as it was before it was written; cells that are missing or too many are left as they are."""
+    return {name: bare_cell(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
 
 
 def known_labels(path: str, criteria: Sequence[str]) -> list[ReviewLabel]:

@@ -8,8 +8,10 @@ this is exact search over the rounded vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from hoofbeat.retrieval.topk import Indices, Ranking, Rankings, check_k, top_k
 __all__ = ["Dense"]
 
 Vectors = NDArray[np.float32]
+Job = Callable[[], object]
 
 _QUERIES = 1024  # go over the rows together, so that narrow ones are widened once for all of them
 _AT_ONCE = 256  # of them, in one matrix product
@@ -32,6 +35,7 @@ _LEAST_APART = 16  # are selected in a thread of their own
 _CELLS = 1 << 23
 _LEAST_ROWS = 8192
 _MOST_ROWS = 1 << 15
+_WIDENED = 8192  # rows at a time for one product: they are still in the cache when it reads them
 _MOST_PAIRS = 1 << 21
 _EXACT_BLOCK = 4096
 
@@ -129,43 +133,68 @@ class Dense:
         lengths: NDArray[np.float64] = np.linalg.norm(queries.astype(np.float64), axis=1)
         return 2 * (self.rows.dimension + 2) * 2.0**-24 * self.rows.longest * lengths
 
-    def _blocks(self, queries: int, allowed: Indices | None) -> Iterator[tuple[Indices, Vectors]]:
-        """Positions and 32-bit rows, a bounded number at a time; the rows are valid until the next ones come."""
+    def _blocks(self, queries: int, allowed: Indices | None) -> list[slice | Indices]:
+        """The rows to search, a bounded number at a time."""
         total = len(self) if allowed is None else len(allowed)
         step = min(max(_CELLS // max(1, queries), _LEAST_ROWS), _MOST_ROWS)
-        narrow = self.rows.storage != "float32"
-        room = np.empty((min(step, total), self.rows.dimension), np.float32) if narrow else None
-        for start in range(0, total, step):
-            end = min(start + step, total)
-            if allowed is None:
-                yield np.arange(start, end), self.rows.block(slice(start, end), room)
-            else:
-                yield allowed[start:end], self.rows.block(allowed[start:end], room)
+        spans = [slice(start, min(start + step, total)) for start in range(0, total, step)]
+        return [span if allowed is None else allowed[span] for span in spans]
 
     def _nearest(self, queries: Vectors, k: int, allowed: Indices | None) -> list[Ranking]:
         threads = default_threads()
         batches = [_Batch(queries[at : at + _AT_ONCE], k, self, threads) for at in range(0, len(queries), _AT_ONCE)]
-        buffer = np.empty(0, np.float32)
+        blocks = self._blocks(min(len(queries), _AT_ONCE), allowed)
         with ThreadPoolExecutor(threads) as pool:
-            for places, rows in self._blocks(min(len(queries), _AT_ONCE), allowed):
-                if not len(buffer):
-                    buffer = np.empty(len(batches[0].queries) * len(rows), np.float32)
-                for batch in batches:
-                    scores = buffer[: len(batch.queries) * len(rows)].reshape(len(batch.queries), len(rows))
-                    np.matmul(batch.queries, rows.T, out=scores)
-                    batch.offer(places, scores, pool)
-            jobs = [
-                pool.submit(self._settle, part, selection, k, allowed)
-                for batch in batches
-                for part, selection in batch.parts
-            ]
-            return [ranking for job in jobs for ranking in job.result()]
+            if batches and blocks:
+                self._offer_all(batches, blocks, threads, pool)
+            parts = [each for batch in batches for each in batch.parts]
+            ranked: list[list[Ranking]] = [[] for _ in parts]
 
-    def _settle(self, queries: Vectors, selection: Selection, k: int, allowed: Indices | None) -> list[Ranking]:
+            def settle(number: int) -> None:
+                part, selection = parts[number]
+                ranked[number] = self._settle(part, selection, k, allowed, 1 if len(parts) > 1 else threads)
+
+            _shared(pool, [partial(settle, number) for number in range(len(parts))])
+            return [ranking for each in ranked for ranking in each]
+
+    def _offer_all(
+        self, batches: list[_Batch], blocks: list[slice | Indices], threads: int, pool: ThreadPoolExecutor
+    ) -> None:
+        """Let every batch see its scores for every block."""
+        buffer = np.empty(len(batches[0].queries) * max(map(_length, blocks)), np.float32)
+        narrow = self.rows.storage != "float32"
+        piece = _WIDENED if narrow and len(batches) == 1 else _MOST_ROWS
+        room = np.empty((min(piece, len(self)), self.rows.dimension), np.float32) if narrow else None
+        for which in blocks:
+            places = np.arange(which.start, which.stop) if isinstance(which, slice) else which
+            for start in range(0, len(places), piece):
+                end = min(start + piece, len(places))
+                rows = self._widened(_part(which, start, end), room, threads, pool)
+                for batch in batches:
+                    scores = buffer[: len(batch.queries) * len(places)].reshape(len(batch.queries), len(places))
+                    np.matmul(batch.queries, rows.T, out=scores[:, start:end])
+                    if end == len(places):
+                        _shared(pool, batch.offers(places, scores))
+
+    def _widened(self, which: slice | Indices, room: Vectors | None, threads: int, pool: ThreadPoolExecutor) -> Vectors:
+        """These rows as 32-bit floats: in place, or in the room, where each thread puts its share."""
+        if room is None:
+            return self.rows.block(which)
+        count = _length(which)
+        ends = [count * part // threads for part in range(threads + 1)]
+        _shared(
+            pool,
+            [partial(self.rows.block, _part(which, start, end), room[start:end]) for start, end in pairwise(ends)],
+        )
+        return room[:count]
+
+    def _settle(
+        self, queries: Vectors, selection: Selection, k: int, allowed: Indices | None, threads: int = 0
+    ) -> list[Ranking]:
         """Score the candidates exactly, and rank."""
         wide = queries.astype(np.float64)
         pairs = selection.finish()
-        scores = self.rows.dots(pairs.places, wide, pairs.owners)
+        scores = self.rows.dots(pairs.places, wide, pairs.owners, threads=threads)
         ranked = rankings(pairs.owners, pairs.places, scores, len(queries), k)
         for number in np.flatnonzero(selection.crowded):
             ranked[number] = self._one_by_one(wide[number : number + 1], k, allowed)
@@ -227,20 +256,36 @@ class _Batch:
         self.queries = queries
         step = max(_LEAST_APART, -(-len(queries) // threads))
         parts = [queries[at : at + step] for at in range(0, len(queries), step)]
-        self.parts = [(part, Selection(len(part), k, dense._margins(part))) for part in parts]
+        self.parts = [(part, Selection(len(part), k, dense._margins(part), dense.rows.reaching)) for part in parts]
 
-    def offer(self, places: Indices, scores: Vectors, pool: ThreadPoolExecutor) -> None:
-        """Let the selections see the scores of one block."""
+    def offers(self, places: Indices, scores: Vectors) -> list[Job]:
+        """What lets each selection see its scores of one block."""
         ends = np.cumsum([len(part) for part, _ in self.parts])
-        jobs = [(selection, mine) for (_, selection), mine in zip(self.parts, np.split(scores, ends[:-1]), strict=True)]
+        shares = np.split(scores, ends[:-1])
+        return [
+            partial(selection.offer, np.arange(len(mine)), places, mine)
+            for (_, selection), mine in zip(self.parts, shares, strict=True)
+        ]
 
-        def work(job: tuple[Selection, Vectors]) -> None:
-            job[0].offer(np.arange(len(job[1])), places, job[1])
 
-        if len(jobs) == 1:
-            work(jobs[0])
-        else:
-            list(pool.map(work, jobs))
+def _shared(pool: ThreadPoolExecutor, jobs: Sequence[Job]) -> None:
+    """Do these at the same time, the first of them here."""
+    others = [pool.submit(job) for job in jobs[1:]]
+    try:
+        for job in jobs[:1]:
+            job()
+    finally:
+        wait(others)
+    for other in others:
+        other.result()
+
+
+def _length(which: slice | Indices) -> int:
+    return int(which.stop - which.start) if isinstance(which, slice) else len(which)
+
+
+def _part(which: slice | Indices, start: int, end: int) -> slice | Indices:
+    return slice(which.start + start, which.start + end) if isinstance(which, slice) else which[start:end]
 
 
 def _together(spans: list[tuple[int, int]], most: int) -> Iterator[tuple[int, int]]:

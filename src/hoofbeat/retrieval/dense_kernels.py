@@ -16,15 +16,22 @@ from numpy.typing import NDArray
 
 from hoofbeat.retrieval.topk import Floats, Indices
 
-__all__ = ["Dots", "compiled", "plain"]
+__all__ = ["Dots", "Reaching", "Widen", "compiled", "plain", "reaching", "widening"]
 
 Dots = Callable[[NDArray[Any], Indices, Floats, Indices], Floats]
 """The dot product of each of some rows, by their places, with the query that its owner names."""
+
+Widen = Callable[[NDArray[Any], NDArray[np.float32] | None, NDArray[np.float32]], None]
+"""Put rows of 16-bit floats, or of 8-bit integers with their scales, into a table of 32-bit floats."""
+
+Reaching = Callable[[NDArray[np.float32], NDArray[np.float32]], tuple[Indices, Indices, NDArray[np.float32]]]
+"""Row, column and value of every score in a table that reaches its row's bar, row by row."""
 
 _PAIRS = 256
 _LEAF = 128
 _LANES = 8
 _DEEPEST = 64
+_STRETCH = 64  # scores that are compared together
 
 
 def plain(rows: NDArray[Any], places: Indices, queries: Floats, owners: Indices) -> Floats:
@@ -136,3 +143,84 @@ def _kernel() -> Callable[..., None] | None:
 
     fast: Callable[..., None] = njit(nogil=True, cache=True)(loop)
     return fast
+
+
+@cache
+def widening() -> Widen | None:
+    """Widens rows in one go, letting other threads run; None where numba is not installed."""
+    try:
+        from numba import njit  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415
+    except ImportError:
+        return None
+
+    def halves(half: Any, bits: Any, wide: Any) -> None:
+        for number in range(len(half)):
+            own, out, floats = half[number], bits[number], wide[number]
+            for at in range(len(own)):  # the sign, 5 bits of exponent and 10 of fraction to their places
+                out[at] = (np.int32(own[at]) << np.int32(13)) & np.int32(-0x7000_2000)
+            for at in range(len(own)):
+                floats[at] *= np.float32(2.0**112)
+
+    def steps(step: Any, scale: Any, wide: Any) -> None:
+        for number in range(len(step)):
+            own, floats, by = step[number], wide[number], scale[number]
+            for at in range(len(own)):
+                floats[at] = np.float32(own[at]) * by
+
+    fast_halves, fast_steps = (njit(nogil=True, cache=True)(each) for each in (halves, steps))
+
+    def widen(narrow: NDArray[Any], scale: NDArray[np.float32] | None, wide: NDArray[np.float32]) -> None:
+        if scale is None:
+            fast_halves(narrow.view(np.int16), wide.view(np.int32), wide)
+        else:
+            fast_steps(narrow, scale, wide)
+
+    return widen
+
+
+@cache
+def reaching() -> Reaching | None:
+    """Finds the scores that reach their bars, letting other threads run; None where numba is not installed.
+
+    Stretches are counted first, which a processor does many at a time; only those that hold something are looked into.
+    """
+    try:
+        from numba import njit  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: PLC0415
+    except ImportError:
+        return None
+
+    def count(scores: Any, bars: Any, counts: Any) -> Any:
+        total = 0
+        for row in range(len(scores)):
+            own, bar = scores[row], bars[row]
+            for stretch in range(counts.shape[1]):
+                some, here = own[stretch * _STRETCH : (stretch + 1) * _STRETCH], 0
+                for at in range(len(some)):
+                    if some[at] >= bar:
+                        here += 1
+                counts[row, stretch] = here
+                total += here
+        return total
+
+    def fill(scores: Any, bars: Any, counts: Any, rows: Any, columns: Any, values: Any) -> None:
+        done = 0
+        for row in range(len(scores)):
+            own, bar = scores[row], bars[row]
+            for stretch in range(counts.shape[1]):
+                at, until = stretch * _STRETCH, done + counts[row, stretch]
+                while done < until:
+                    if own[at] >= bar:
+                        rows[done], columns[done], values[done] = row, at, own[at]
+                        done += 1
+                    at += 1
+
+    fast_count, fast_fill = (njit(nogil=True, cache=True)(each) for each in (count, fill))
+
+    def reach(scores: NDArray[np.float32], bars: NDArray[np.float32]) -> tuple[Indices, Indices, NDArray[np.float32]]:
+        counts = np.empty((len(scores), -(-scores.shape[1] // _STRETCH)), np.int32)
+        total = int(fast_count(scores, bars, counts))
+        rows, columns, values = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.float32)
+        fast_fill(scores, bars, counts, rows, columns, values)
+        return rows, columns, values
+
+    return reach

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models.embedded import default_threads
-from hoofbeat.retrieval.dense_kernels import compiled, plain
+from hoofbeat.retrieval.dense_kernels import Reaching, compiled, plain, reaching, widening
 from hoofbeat.retrieval.topk import Floats, Indices
 
 __all__ = ["Rows", "Storage", "check_storage"]
@@ -95,6 +95,10 @@ class Rows:
             return found
         wide = np.empty(found.shape, np.float32) if room is None else room[: len(found)]
         scale = None if self._scale is None else self._scale[which]
+        fast = widening() if self._worth_compiling else None
+        if fast is not None:
+            fast(found, scale, wide)
+            return wide
         for start in range(0, len(found), _PAIRS):  # pieces that stay in the processor's cache
             here = slice(start, start + _PAIRS)
             if scale is None:
@@ -104,12 +108,21 @@ class Rows:
                 wide[here] *= scale[here, None]
         return wide
 
-    def dots(self, places: Indices, queries: Floats, owners: Indices) -> Floats:
+    @property
+    def reaching(self) -> Reaching | None:
+        """What finds scores that reach a bar, where it is compiled and worth it."""
+        return reaching() if self._worth_compiling else None
+
+    @property
+    def _worth_compiling(self) -> bool:
+        return self._pairs > _COMPILE_FROM if self._fast is None else self._fast
+
+    def dots(self, places: Indices, queries: Floats, owners: Indices, *, threads: int = 0) -> Floats:
         """The dot product of each row at `places` with the query its owner names: in double precision, each row summed
-        by itself in one fixed order, so that equal rows always have equal scores."""
+        by itself in one fixed order, so that equal rows always have equal scores. `threads` work on it (0: as usual).
+        """
         self._pairs += len(places)
-        worth_it = self._pairs > _COMPILE_FROM if self._fast is None else self._fast
-        score = (compiled(self.dimension) if worth_it else None) or plain
+        score = (compiled(self.dimension) if self._worth_compiling else None) or plain
         scores = np.empty(len(places), np.float64)
 
         def some(start: int, end: int) -> None:
@@ -124,7 +137,7 @@ class Rows:
                 wide = self.block(rows[first : first + _HALVES])
                 scores[pairs] = score(wide, row_of[begin:stop] - first, queries, owners[pairs])
 
-        threads = default_threads() if len(places) >= _WORTH_THREADS else 1
+        threads = (threads or default_threads()) if len(places) >= _WORTH_THREADS else 1
         ends = [len(places) * part // threads for part in range(threads + 1)]
         work = some_halves if self.storage == "float16" else some
         if threads == 1:

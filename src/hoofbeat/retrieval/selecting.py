@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hoofbeat.retrieval.dense_kernels import Reaching
 from hoofbeat.retrieval.topk import Floats, Indices, Ranking, Rankings
 
 __all__ = ["Lists", "Pairs", "Selection", "joined", "rankings"]
@@ -40,10 +41,12 @@ class Selection:
 
     `margins` bound, for each query, how far two scores can be off together. A query with more candidates than memory
     should hold (masses of equal rows) is dropped and named in `crowded`: its scores must be compared one by one.
+    `reaching` finds what reaches a bar, if there is something quicker than numpy.
     """
 
-    def __init__(self, count: int, k: int, margins: Floats) -> None:
+    def __init__(self, count: int, k: int, margins: Floats, reaching: Reaching | None = None) -> None:
         self._k = k
+        self._reaching = reaching or _reaching
         self._margins = margins
         self._bars = np.full(count, -np.inf, np.float32)
         self._kept: list[tuple[Indices, Indices, NDArray[np.float32]]] = []
@@ -56,11 +59,10 @@ class Selection:
         new = np.flatnonzero(np.isneginf(self._bars[owners]))
         if len(new) and scores.shape[1] >= self._k:
             self._raise(owners[new], _first_bars(scores if len(new) == len(scores) else scores[new], self._k))
-        reaching = np.flatnonzero(scores >= self._bars[owners][:, None])  # much quicker than asking for both places
-        if len(reaching):
-            rows, columns = np.divmod(reaching, scores.shape[1])
-            self._kept.append((owners[rows], places[columns], scores.reshape(-1)[reaching]))
-            self._pending += len(reaching)
+        rows, columns, values = self._reaching(scores, self._bars[owners])
+        if len(rows):
+            self._kept.append((owners[rows], places[columns], values))
+            self._pending += len(rows)
         if self._pending > self._limit:
             self._compress()
 
@@ -106,6 +108,12 @@ class Selection:
         self._kept = [(owners[keep], places[keep], scores[keep])]
         self._pending = len(self._kept[0][0])
         self._limit = max(2 * self._pending, self._limit)
+
+
+def _reaching(scores: NDArray[np.float32], bars: NDArray[np.float32]) -> tuple[Indices, Indices, NDArray[np.float32]]:
+    found = np.flatnonzero(scores >= bars[:, None])  # much quicker than asking for both places
+    rows, columns = np.divmod(found, scores.shape[1])
+    return rows, columns, scores.reshape(-1)[found]
 
 
 def _first_bars(scores: NDArray[np.float32], k: int) -> NDArray[np.float32]:

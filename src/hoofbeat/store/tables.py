@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import polars
 
 __all__ = [
+    "bare_cell",
     "canonical_json",
     "plain_cell",
     "read_jsonl",
@@ -87,11 +88,12 @@ def plain_cell(value: object) -> str:
 
 
 def _guarded(text: str) -> str:
-    """The text, with a quote before what a spreadsheet would run; `_bare` takes it away again."""
+    """The text, with a quote before what a spreadsheet would run; `bare_cell` takes it away again."""
     return "'" + text if _FORMULA.match(text) else text
 
 
-def _bare(cell: str) -> str:
+def bare_cell(cell: str) -> str:
+    """A cell that was read back, without the quote that kept a spreadsheet from running it."""
     return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
 
 
@@ -137,7 +139,7 @@ def read_tsv(path: Path) -> Iterator[dict[str, str]]:
                         where=str(path),
                         fix="correct that line",
                     )
-                yield dict(zip(header, map(_bare, cells), strict=True))
+                yield dict(zip(header, map(bare_cell, cells), strict=True))
     except (OSError, UnicodeDecodeError) as err:
         raise InputError(
             f"can't read the table: {err}", where=str(path), fix="check the path, its permissions and its encoding"

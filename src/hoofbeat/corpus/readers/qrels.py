@@ -22,7 +22,7 @@ from hoofbeat.corpus.readers.building import safe_id
 from hoofbeat.corpus.readers.streams import lines, open_stream, text_of
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.store.files import atomic_write
-from hoofbeat.store.tables import plain_cell, write_jsonl, write_tsv
+from hoofbeat.store.tables import bare_cell, write_jsonl, write_tsv
 
 __all__ = ["QRELS_LAYOUTS", "Judgments", "QrelsLayout", "read_qrels", "trec_name", "write_qrels"]
 
@@ -108,18 +108,12 @@ def _beir_row(header: list[str]) -> Callable[[str], _Row]:
     places = [header.index(name) for name in _BEIR]
 
     def of_line(line: str) -> _Row:
-        cells = [_cell(cell) for cell in line.rstrip("\r\n").split("\t")]
+        cells = [bare_cell(cell) for cell in line.rstrip("\r\n").split("\t")]
         if len(cells) != len(header):
             raise ValueError(f"{len(cells)} cells where the header has {len(header)}")
         return _Row(*(cells[place].strip() for place in places))
 
     return of_line
-
-
-def _cell(text: str) -> str:
-    """The cell without the quote that keeps a spreadsheet from running it."""
-    bare = text.removeprefix("'")
-    return bare if bare != text and plain_cell(bare) == text else text
 
 
 def _r2med_row(line: str) -> _Row:

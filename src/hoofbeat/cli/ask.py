@@ -1,0 +1,145 @@
+"""`hoofbeat ask`: a case in free text, similar reports, an answer with its citations, and whether sources agree."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import msgspec
+
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.plain import plain
+from hoofbeat.cli.session import json_option, open_session
+from hoofbeat.corpus import Corpus
+from hoofbeat.errors import UsageError
+from hoofbeat.models import SPEC_HELP, Model
+from hoofbeat.prompts import load_pack
+from hoofbeat.web.ask.flow import check_ask, choose_by, run_ask
+from hoofbeat.web.ask.records import MOST_CHARACTERS, NOTICE, Ask, Cited, Found, Report
+from hoofbeat.web.ask.shelves import Shelf
+from hoofbeat.web.ask.views import agreement_view
+
+__all__ = ["command"]
+
+_WIDTH = 400
+
+
+@click.command("ask")
+@click.argument("words", metavar="CORPUS... TEXT", nargs=-1, required=True)
+@click.option("--line", default="bm25 + dense", show_default=True, help="Retriever line to search with.")
+@click.option(
+    "--model", "model_spec", default="", help=f"Model that answers [default: none, search only]: {SPEC_HELP}."
+)
+@click.option("--by", default="auto", show_default=True, metavar="FACET",
+              help="What tells sources apart to compare: a facet, document, none; auto: institution.")  # fmt: skip
+@click.option("--k", type=click.IntRange(1, 20), default=5, show_default=True, help="Reports to show.")
+@click.option("--pack", default="guidelines", show_default=True, help="Domain pack that says how sources may relate.")
+@click.option("--ledger", "ledger_path", type=click.Path(path_type=Path), help="Ledger file.")
+@click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file.")
+@click.option("--budget", help="Hard limit: money (2.50) or calls (200calls).")
+@json_option
+def command(
+    words: tuple[str, ...],
+    line: str,
+    model_spec: str,
+    by: str,
+    k: int,
+    pack: str,
+    ledger_path: Path | None,
+    config_path: Path | None,
+    budget: str | None,
+    as_json: bool,
+) -> None:
+    """Search CORPUS folders for reports like the case in TEXT, and answer it from them.
+
+    TEXT is the last word of the command, or - to read it from standard input. Without --model reports are searched for
+    and nothing is answered.
+    """
+    screen = Screen(as_json=as_json)
+    if len(words) < 2:
+        raise UsageError("a corpus and a case are needed", fix='hoofbeat ask CORPUS "a man of 40 with fever"')
+    *folders, text = words
+    ask = Ask(text=_read(text), line=line, model=model_spec, by="", k=k, pack=pack)
+    check_ask(ask)
+    load_pack(pack)
+    shelves = [Shelf(name, Corpus.open(Path(folder))) for name, folder in _named(folders)]
+    ask = msgspec.structs.replace(ask, by=choose_by(by, shelves))
+    with _model(screen, model_spec, ledger_path, config_path, budget) as model:
+        found = run_ask(ask, shelves, model=model, progress=screen)
+        if model is not None:
+            screen.calls(model)
+    if as_json:
+        screen.emit({"notice": NOTICE, "ask": msgspec.to_builtins(ask), **msgspec.to_builtins(found)})
+        return
+    _show(found)
+
+
+def _read(text: str) -> str:
+    """The case, from standard input where it is `-`; no more of it than could be searched for."""
+    return sys.stdin.read(MOST_CHARACTERS + 1) if text == "-" else text
+
+
+def _named(folders: list[str]) -> list[tuple[str, str]]:
+    """Folders with names of their own: the last part of each, or all of it where two end alike."""
+    names = [Path(folder).name or folder for folder in folders]
+    return [(folder if names.count(name) > 1 else name, folder) for name, folder in zip(names, folders, strict=True)]
+
+
+@contextmanager
+def _model(
+    screen: Screen, spec: str, ledger: Path | None, config: Path | None, budget: str | None
+) -> Iterator[Model | None]:
+    if not spec:
+        yield None
+        return
+    with open_session(screen, ledger_path=ledger, config_path=config, budget=budget) as session:
+        yield session.model(spec)
+
+
+def _show(found: Found) -> None:
+    """The results on standard output: the notice, the answer, the sources, the reports."""
+    lines = [NOTICE]
+    lines += [f"\n{note}" for note in found.notes]
+    lines += _answer(found.cited) if found.cited else []
+    lines += _sources(found) if found.agreement else []
+    lines += ["\nSIMILAR REPORTS"] if found.reports else ["\nNothing like it was found."]
+    lines += [line for report in found.reports for line in _report(report)]
+    click.echo(plain("\n".join(lines)))
+
+
+def _answer(cited: Cited) -> list[str]:
+    answer = cited.answer
+    if answer.failure is not None:
+        return ["\nANSWER", f"There is none: {answer.failure.message} ({answer.failure.kind})."]
+    text = "".join(f"{part.text}(?)" if part.doubt else part.text for part in cited.parts)
+    doubts = [f"  (?) {doubt.text + ': ' if doubt.text else ''}{doubt.what}" for doubt in cited.doubts]
+    return [f"\nANSWER by {answer.model}", text, *(["Checked, and not supported:", *doubts] if doubts else [])]
+
+
+def _sources(found: Found) -> list[str]:
+    assert found.agreement is not None
+    view = agreement_view(found.agreement)
+    lines = ["\nDO THE SOURCES AGREE?", view.sentence]
+    for source in view.sources:
+        answer = source.answer
+        says = "(does not address it)" if answer.absent else answer.text
+        lines.append(f"  {source.name}: {answer.failure.message if answer.failure else says}")
+        lines += [f"      (?) {warning}" for warning in answer.warnings]
+    for _, pair in view.pairs:
+        label = "could not be compared" if pair.failure else pair.label
+        about = "; ".join(filter(None, (pair.topic, pair.significance and f"{pair.significance} significance")))
+        lines.append(f"  {pair.a} / {pair.b}: {label}{f' ({about})' if about else ''}")
+    return lines
+
+
+def _report(report: Report) -> list[str]:
+    ways = "; ".join(f"{stage}: place {place}, {score:.4f}" for stage, (place, score) in report.via.items())
+    lines = [f"\n{report.rank}. {report.title}", f"   {report.corpus}/{report.document}  ({ways})"]
+    for each in report.passages:
+        text = " ".join(each.passage.text.split())
+        cut = f"{text[:_WIDTH]}…" if len(text) > _WIDTH else text
+        lines.append(f"   [{each.number}] {each.passage.heading}: {cut}")
+    return lines

@@ -1,0 +1,83 @@
+"""`hoofbeat review invite`: let somebody into the reviews, by a link that is shown once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+import msgspec
+
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.plain import plain
+from hoofbeat.cli.session import json_option
+from hoofbeat.errors import UsageError
+from hoofbeat.web.review.desk import Desk
+from hoofbeat.web.review.records import Person, Role
+
+__all__ = ["command", "database_option", "find_person"]
+
+DATABASE_VARIABLE = "HOOFBEAT_REVIEW_DB"
+
+
+def database_option(function: Callable[..., None]) -> Callable[..., None]:
+    """`--db`: where the reviews are kept."""
+    return click.option(
+        "--db",
+        "database",
+        envvar=DATABASE_VARIABLE,
+        default="review.db",
+        show_default=True,
+        help=(
+            "Where the reviews are kept: a file, or postgresql://user:password@host/database. "
+            f"{DATABASE_VARIABLE} can hold it, so that no password stands in the command; PGPASSWORD works, too."
+        ),
+    )(function)
+
+
+def find_person(desk: Desk, wanted: str) -> Person:
+    """Somebody by id, or by a name that only one person has."""
+    everybody = desk.people()
+    found = [person for person in everybody if person.id == wanted]
+    found = found or [person for person in everybody if person.name.casefold() == wanted.casefold()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(person.id for person in found)
+        raise UsageError(f"{len(found)} people are called {wanted!r}", fix=f"name one by id: {ids}")
+    raise UsageError(f"nobody called {wanted!r} was invited", fix="look at the people's page, or invite them")
+
+
+@click.command("invite")
+@click.argument("name")
+@database_option
+@click.option(
+    "--role", type=click.Choice(["reviewer", "adjudicator", "admin"]), default="reviewer", show_default=True,
+    help="What the person may do.",
+)  # fmt: skip
+@click.option("--group", "groups", multiple=True, help="Specialty or the like; several may be given.")
+@click.option("--study", "studies", multiple=True, help="Only this study; several may be given.")
+@click.option("--again", is_flag=True, help="NAME was invited before: a new link, which ends the old one.")
+@click.option("--url", default="http://127.0.0.1:8350", show_default=True, help="Where the server is reached.")
+@json_option
+def command(
+    name: str,
+    database: str,
+    role: Role,
+    groups: tuple[str, ...],
+    studies: tuple[str, ...],
+    again: bool,
+    url: str,
+    as_json: bool,
+) -> None:
+    """Invite NAME and print their link: it is shown once, and whoever has it can answer in their name."""
+    with Desk.open(database) as desk:
+        if again:
+            person = find_person(desk, name)
+            token = desk.renew(person.id, "")
+        else:
+            person, token = desk.invite(name, role, by="", groups=groups, studies=studies)
+    link = f"{url.rstrip('/')}/join/{token}"
+    if as_json:
+        Screen(as_json=True).emit({"person": msgspec.to_builtins(person), "link": link})
+    else:
+        click.echo(plain(f"{person.name} ({person.role}, {person.id}): {link}"))

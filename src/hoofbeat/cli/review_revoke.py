@@ -1,0 +1,28 @@
+"""`hoofbeat review revoke`: let somebody into the reviews no more."""
+
+from __future__ import annotations
+
+import click
+
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.plain import plain
+from hoofbeat.cli.review_invite import database_option, find_person
+from hoofbeat.cli.session import json_option
+from hoofbeat.web.review.desk import Desk
+
+__all__ = ["command"]
+
+
+@click.command("revoke")
+@click.argument("name")
+@database_option
+@json_option
+def command(name: str, database: str, as_json: bool) -> None:
+    """End the link and all sessions of NAME (a name or an id). What they said stays."""
+    with Desk.open(database) as desk:
+        person = find_person(desk, name)
+        desk.revoke(person.id, "")
+    if as_json:
+        Screen(as_json=True).emit({"person": person.id, "revoked": True})
+    else:
+        click.echo(plain(f"{person.name} ({person.id}) can't come in any more"))

@@ -1,0 +1,99 @@
+"""`hoofbeat serve`: pages to browse what was made, and to ask."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+import msgspec
+
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.session import json_option, ledger_file
+from hoofbeat.models import SPEC_HELP, Budget, Model, load_config, load_model
+from hoofbeat.retrieval import parse
+from hoofbeat.store import Ledger
+from hoofbeat.web.library import Library
+from hoofbeat.web.serving import Ready, serve, tell_ready
+from hoofbeat.web.site import Site, SiteSettings
+
+__all__ = ["command", "listening_options", "model_opener", "ready_teller"]
+
+
+def listening_options(function: Callable[..., None]) -> Callable[..., None]:
+    """`--host`, `--port` and `--url`: where a server listens and where people reach it."""
+    for option in (
+        click.option(
+            "--url", default="", help="Where people reach it, if a proxy stands before it: https://review.example.org."
+        ),
+        click.option(
+            "--port", type=click.IntRange(0, 65535), default=8350, show_default=True, help="Port; 0 takes a free one."
+        ),
+        click.option(
+            "--host", default="127.0.0.1", show_default=True, help="Address to listen on; loopback unless you say so."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def ready_teller(screen: Screen) -> Callable[[Ready], None]:
+    """How a server says that it listens: in words, or with `--json` as one object."""
+
+    def emit(told: Ready) -> None:
+        screen.emit({**msgspec.structs.asdict(told), "warning": told.warning()})
+        sys.stdout.flush()
+
+    return emit if screen.as_json else tell_ready
+
+
+def model_opener(
+    specs: Sequence[str], *, ledger_path: Path | None, config_path: Path | None, budget: str | None
+) -> Callable[[str], Model]:
+    """What opens a model, in the thread that uses it and on a ledger of its own; wrong names are said right away."""
+    config, limits = load_config(config_path), Budget.parse(budget)
+
+    def opened(spec: str) -> Model:
+        return load_model(spec, ledger=Ledger(ledger_file(ledger_path)), config=config, budget=limits)
+
+    for spec in specs:
+        opened(spec).ledger.close()
+    return opened
+
+
+@click.command("serve")
+@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@listening_options
+@click.option(
+    "--model", "models", multiple=True, help=f"Model for the ask page: {SPEC_HELP}. Several may be given; none: search."
+)
+@click.option("--line", default=SiteSettings().line, show_default=True, help="Retriever line the ask page begins with.")
+@click.option("--ledger", "ledger_path", type=click.Path(path_type=Path), help="Ledger file.")
+@click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file.")
+@click.option("--budget", help="Hard limit for what is asked: money (2.50) or calls (200calls).")
+@json_option
+def command(
+    folders: tuple[Path, ...],
+    host: str,
+    port: int,
+    url: str,
+    models: tuple[str, ...],
+    line: str,
+    ledger_path: Path | None,
+    config_path: Path | None,
+    budget: str | None,
+    as_json: bool,
+) -> None:
+    """Show the artefacts in FOLDERs as pages in the browser.
+
+    A FOLDER is a corpus, benchmark, run, audit or report, or a folder with some of them. The server stays on this
+    machine unless --host says otherwise; then the pages open only with the link it shows when it starts.
+    """
+    parse(line)
+    site = Site(
+        library=Library(folders),
+        settings=SiteSettings(models=models, line=line),
+        load_model=model_opener(models, ledger_path=ledger_path, config_path=config_path, budget=budget),
+    )
+    serve(site, host=host, port=port, url=url, ready=ready_teller(Screen(as_json=as_json)))

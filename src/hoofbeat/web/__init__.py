@@ -1,0 +1,10 @@
+"""The pages: browse what was made, ask, review, sit exams. Server-rendered, with little script of our own.
+
+Research software, not for clinical use; every page says so.
+"""
+
+from hoofbeat.web.app import create_app
+from hoofbeat.web.library import Folder, Library
+from hoofbeat.web.site import Site, SiteSettings
+
+__all__ = ["Folder", "Library", "Site", "SiteSettings", "create_app"]

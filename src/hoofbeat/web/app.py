@@ -1,0 +1,99 @@
+"""The application: every part of the site is a router of its own, put together here."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+import hoofbeat
+from hoofbeat.errors import HoofbeatError
+from hoofbeat.reports.page import page_style
+from hoofbeat.web import home
+from hoofbeat.web.ask import pages as ask
+from hoofbeat.web.browse import audits, benchmarks, compared, corpora, runs
+from hoofbeat.web.exam import pages as exam
+from hoofbeat.web.refusing import REFUSALS, refuse, refuse_error
+from hoofbeat.web.review import people, tasks, team
+from hoofbeat.web.security import Guard
+from hoofbeat.web.site import Site
+from hoofbeat.web.throttle import Throttle
+
+__all__ = ["create_app"]
+
+_STATIC = resources.files("hoofbeat.web") / "static"
+_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_FIXES = {401: "open the link you were given", 403: "ask whoever invited you"}
+_PARTS = (
+    home,
+    corpora,
+    benchmarks,
+    runs,
+    audits,
+    compared,
+    ask,
+    people,
+    tasks,
+    team,
+    exam,
+)
+
+
+def create_app(site: Site) -> FastAPI:
+    """The site as an ASGI application."""
+    app = FastAPI(
+        title="Hoofbeat",
+        version=hoofbeat.__version__,
+        description="Research software. Not for clinical use.",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.site = site
+    app.state.throttle = Throttle(site.settings.tries_per_minute, 10 * site.settings.tries_per_minute)
+    app.add_middleware(Guard, site=site)
+    _add_files(app)
+    for part in _PARTS:
+        app.include_router(part.router, responses=REFUSALS)
+    _add_errors(app)
+    return app
+
+
+def _add_files(app: FastAPI) -> None:
+    """Our own style sheets, scripts and icons, by name; nothing else has a name there."""
+    files = {entry.name: entry.read_bytes() for entry in _STATIC.iterdir() if entry.name.endswith(tuple(_TYPES))}
+    files["base.css"] = page_style().encode()
+
+    @app.get("/static/{name}", include_in_schema=False)
+    def static(name: str) -> Response:
+        content = files.get(name)
+        if content is None:
+            return Response(status_code=404)
+        kind = _TYPES[name[name.rindex(".") :]]
+        return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
+
+
+def _add_errors(app: FastAPI) -> None:
+    @app.exception_handler(HTTPException)
+    def told(request: Request, err: HTTPException) -> Response:
+        """An error with a code."""
+        fix = _FIXES.get(err.status_code, "go back to the start page")
+        return refuse(request, err.status_code, str(err.detail), fix, err.headers)
+
+    @app.exception_handler(HoofbeatError)
+    def refused(request: Request, err: HoofbeatError) -> Response:
+        """An error of ours."""
+        return refuse_error(request, err)
+
+    @app.exception_handler(RequestValidationError)
+    def misread(request: Request, err: RequestValidationError) -> Response:
+        """A number that is none, a field that is missing: scripts are told which, people get a page."""
+        if request.url.path.startswith("/api/"):
+            detail = [{name: each[name] for name in ("loc", "msg", "type")} for each in err.errors()]
+            said = {"error": "this request is not of the form that is taken here", "fix": "look at the detail"}
+            return JSONResponse({**said, "detail": detail}, status_code=422)
+        if any(each["loc"][0] == "path" for each in err.errors()):
+            return refuse(request, 404, "there is no such page", "go back to the start page")
+        return refuse(request, 400, "this form was not filled in as it should be", "go back and look at it")

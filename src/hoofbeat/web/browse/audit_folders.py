@@ -1,0 +1,167 @@
+"""Audits, opened for their pages: the index first, the figures as soon as they are there."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from hoofbeat.findings.audits import SeriousPair, pair_rates
+from hoofbeat.judging import Audit
+from hoofbeat.reports.model import Card
+from hoofbeat.reports.sections.audits import shift_parts
+from hoofbeat.reports.sections.audits.facts import Facts, read_facts, said_by_sources
+from hoofbeat.reports.sections.audits.front import cards, notes, summary
+from hoofbeat.reports.sections.audits.rates import group_blocks, rate_blocks, rate_spans, warning_blocks
+from hoofbeat.reports.sections.audits.severity import most_serious
+from hoofbeat.reports.sections.audits.sources import coverage_blocks, odd_blocks, ordered_sources
+from hoofbeat.reports.sections.audits.themes import read_themes, theme_blocks
+from hoofbeat.reports.sections.audits.trust import trust_blocks
+from hoofbeat.web.browse.audit_index import AuditIndex, index_audit
+from hoofbeat.web.browse.audit_matrix import rate_matrix
+from hoofbeat.web.browse.linked_tables import linked_html
+from hoofbeat.web.browse.links import linked_folders, reference_of
+from hoofbeat.web.browse.preparing import Preparing, prepared
+from hoofbeat.web.browse.queries import address
+from hoofbeat.web.library import Folder
+from hoofbeat.web.site import Site
+
+__all__ = [
+    "KIND",
+    "AuditFigures",
+    "AuditFolder",
+    "ThemesFound",
+    "asked_too",
+    "open_audit",
+    "open_shift",
+    "themes_html",
+    "themes_of",
+]
+
+KIND = "audit"
+_PREFIX = "audit"
+
+
+class AuditFigures(Struct, frozen=True, kw_only=True):
+    """What the pages on an audit say; charts, tables and matrices are kept as they stand on the page."""
+
+    summary: str
+    notes: tuple[str, ...]
+    cards: tuple[Card, ...]
+    rates: Markup
+    matrix: Markup
+    serious: tuple[SeriousPair, ...]
+    groups: Markup
+    odd: Markup
+    coverage: Markup
+    trust: Markup
+
+
+class AuditFolder(Struct, frozen=True):
+    """An audit: its pairs can be found before its figures are worked out."""
+
+    index: AuditIndex
+    figures: Preparing[AuditFigures]
+
+
+class ThemesFound(Struct, frozen=True, kw_only=True):
+    """What sources disagree about; `named` are themes with how many pairs each has and the places of its wordings."""
+
+    named: tuple[tuple[str, int, tuple[int, ...]], ...] = ()
+
+    def topics(self, number: int) -> tuple[int, ...]:
+        """The wordings of a theme by its number, from 1; none where there is no such theme."""
+        return self.named[number - 1][2] if 1 <= number <= len(self.named) else ()
+
+
+def open_audit(site: Site, folder: Folder, *, patience: float | None = None) -> AuditFolder | None:
+    """The audit's index, and its figures as far as they are; None while the index is being made."""
+    return prepared(site, folder, "pairs", _open, patience=patience)
+
+
+def themes_of(site: Site, folder: Folder, index: AuditIndex) -> ThemesFound:
+    """The themes that were made of an audit, where their folder is shown here, too."""
+    made = next(iter(linked_folders(site, folder, "themes")), None)
+    if made is None:
+        return ThemesFound()
+    return site.library.opened(made, f"themes of {folder.slug}", lambda each: _themes(each, index))
+
+
+def themes_html(site: Site, folder: Folder) -> Markup | None:
+    """The charts and tables on what sources disagree about; None while they are being made."""
+    made = next(iter(linked_folders(site, folder, "themes")), None)
+    purpose = f"themes {reference_of(site, made)}" if made else "topics"
+    return prepared(site, folder, purpose, lambda each: _drawn(each, made))
+
+
+def _open(folder: Folder) -> AuditFolder:
+    facts = read_facts(Audit(folder.artefact()))
+    return AuditFolder(index_audit(facts), Preparing(lambda: _figures(folder, facts)))
+
+
+def _themes(made: Folder, index: AuditIndex) -> ThemesFound:
+    places = {phrase: place for place, (phrase, _) in enumerate(index.topics)}
+    found = read_themes(made.artefact())
+    return ThemesFound(
+        named=tuple(
+            (theme.name, theme.count, tuple(places[phrase] for phrase, _ in theme.phrases if phrase in places))
+            for theme, _ in found.rows
+        )
+    )
+
+
+def _drawn(folder: Folder, made: Folder | None) -> Markup:
+    facts = read_facts(Audit(folder.artefact()))
+    themes = read_themes(made.artefact()) if made else None
+    return linked_html(theme_blocks(facts, themes, {}, _PREFIX)) if facts.found.pairs else Markup("")
+
+
+def _figures(folder: Folder, facts: Facts) -> AuditFigures:
+    titles = {source.id: source.title for source in facts.audit.sources}
+    said = said_by_sources(facts.audit.each_answer(), titles, (), ())
+    spans = rate_spans(facts.pairs, facts.found)
+    some = bool(facts.found.pairs)
+    odd, order = ordered_sources(facts)
+    numbers = {source.id: number for number, source in enumerate(facts.audit.sources, start=1)}
+
+    def link(a: str, b: str) -> str:
+        first, second = sorted((numbers[a], numbers[b]))
+        return address(f"/audits/{folder.slug}/pairs", a=first, b=second)
+
+    def of_source(name: str) -> str:
+        return address(f"/audits/{folder.slug}/pairs", a=numbers[name]) if name in numbers else ""
+
+    rates = rate_blocks(facts, spans, _PREFIX) if some else []
+    return AuditFigures(
+        summary=summary(facts, said),
+        notes=notes(facts) if some else (),
+        cards=cards(facts, said, spans) if some else (),
+        rates=linked_html([*warning_blocks(facts.found), *rates]),
+        matrix=rate_matrix(pair_rates(facts.pairs, facts.domain), order, link) if len(order) > 1 else Markup(""),
+        serious=tuple(most_serious(facts)),
+        groups=linked_html(group_blocks(facts, _PREFIX)) if some else Markup(""),
+        odd=linked_html(odd_blocks(odd, _PREFIX), of_source) if some else Markup(""),
+        coverage=linked_html(coverage_blocks(facts, said.slim, _PREFIX), of_source),
+        trust=linked_html(trust_blocks(facts, said, _PREFIX)) if some else Markup(""),
+    )
+
+
+def asked_too(site: Site, folder: Folder) -> list[Folder]:
+    """Other audits that asked some of the same questions."""
+    mine = site.library.opened(folder, "asked", _asked)
+    others = (each for each in site.library.folders(KIND) if each != folder)
+    return [each for each in others if not mine.isdisjoint(site.library.opened(each, "asked", _asked))]
+
+
+def _asked(folder: Folder) -> frozenset[str]:
+    return frozenset(question.id for question in Audit(folder.artefact()).questions)
+
+
+def open_shift(site: Site, after: Folder, before: Folder) -> Markup | None:
+    """What changed from one audit to another of the same questions; None while that is being worked out."""
+    purpose = f"since {before.slug} {reference_of(site, before)}"
+    return prepared(site, after, purpose, lambda each: _shift(before, each))
+
+
+def _shift(before: Folder, after: Folder) -> Markup:
+    parts = shift_parts([("before", before.artefact()), ("after", after.artefact())])
+    return linked_html([block for part in parts for block in part.blocks])

@@ -1,0 +1,353 @@
+"""The pages of a benchmark: its questions by facet and word, each beside its source, and what was turned away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+import pydantic
+from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from hoofbeat.benchmarks.benchmark import edition_file
+from hoofbeat.errors import HoofbeatError
+from hoofbeat.recipes.items import Failed, Rejected
+from hoofbeat.records import Question
+from hoofbeat.reports.model import Block
+from hoofbeat.reports.sections.recipes import build_blocks, build_cards
+from hoofbeat.reports.words import cut, short_hash
+from hoofbeat.store import Artefact
+from hoofbeat.web.browse.asked import answered_in, questions_with, reviews_of, sources_of
+from hoofbeat.web.browse.corpora import PROBLEMS, FacetQuery, Page, facet_choices, split_facets
+from hoofbeat.web.browse.files import image_file
+from hoofbeat.web.browse.opening import LONG, Opened, artefact_of, corpus_holding, open_table, still_reading
+from hoofbeat.web.browse.queries import FACET, address, page_number
+from hoofbeat.web.browse.searching import QuestionSearch, kept_searches
+from hoofbeat.web.library import Folder
+from hoofbeat.web.pages import not_found, page_of, render
+from hoofbeat.web.site import Site, site_of
+
+__all__ = ["ApiQuestion", "ApiQuestions", "router"]
+
+router = APIRouter()
+
+_NONE = "there is no such benchmark here"
+_CASE = 160
+_LONGEST_CASE = 50_000
+_LONGEST_VALUE = 4_000
+_TURNED_AWAY: dict[str, type[Rejected] | type[Failed]] = {"rejected": Rejected, "failed": Failed}
+
+
+def _benchmark(request: Request, slug: str, edition: str = "") -> tuple[Site, Folder | None]:
+    """The folder, where it is a benchmark that has this edition."""
+    site = site_of(request)
+    folder = site.library.folder(slug, "benchmark")
+    if folder is not None and edition and not artefact_of(site, folder).has(edition_file(edition)):
+        return site, None
+    return site, folder
+
+
+@router.get("/benchmarks/{slug}", response_class=HTMLResponse, include_in_schema=False)
+def benchmark_page(request: Request, slug: str, edition: str = "", search: str = "") -> Response:
+    """A benchmark: its questions, and how it was built."""
+    site, folder = _benchmark(request, slug, edition)
+    if folder is None:
+        return not_found(request, _NONE)
+    opened = open_table(site, folder, "questions", edition=edition)
+    if opened is None:
+        return still_reading(request, site, folder, "questions", edition)
+    found = kept_searches(site).get(search) if search else None
+    if search and not (isinstance(found, QuestionSearch) and (found.folder, found.edition) == (slug, edition)):
+        return not_found(request, "this search is not kept any more; search again")
+    asked = found if isinstance(found, QuestionSearch) else None
+    return _benchmark_page(request, site, opened, edition, asked, search)
+
+
+def _benchmark_page(
+    request: Request, site: Site, opened: Opened, edition: str, found: QuestionSearch | None, search: str,
+    problem: HoofbeatError | None = None,
+) -> HTMLResponse:  # fmt: skip
+    folder, listing, artefact = opened.folder, opened.listing, opened.artefact
+    chosen = facet_choices(request, listing.facet_names)
+    among = found.numbers if found else None
+    paged = page_of(listing.matching(chosen, among), page_number(request))
+    kept = {"edition": edition, "search": search, **{FACET + name: value for name, value in chosen.items()}}
+    return render(
+        request,
+        "browse/benchmark.html",
+        title=_title(artefact),
+        status=400 if problem else 200,
+        folder=folder,
+        manifest=artefact.manifest,
+        listing=listing,
+        edition=edition,
+        editions=_editions(artefact),
+        facets=listing.facets(chosen, among),
+        chosen=chosen,
+        search=search,
+        found=found,
+        problem=problem,
+        paged=paged,
+        rows=[(listing.listed(number), _case(listing.record(number, Question))) for number in paged.rows],
+        link=lambda number: address(f"/benchmarks/{folder.slug}", kept, page=number),
+        opening={"edition": edition, "search": search},
+        kept_facets={FACET + name: value for name, value in chosen.items()},
+        address=address,
+        corpus=corpus_holding(site, artefact),
+        cards=build_cards(artefact),
+        blocks=site.library.opened(folder, "built", lambda _: _built(artefact)),
+        reviews=reviews_of(site, folder),
+        lineage=_lineage(artefact),
+    )
+
+
+def _lineage(artefact: Artefact) -> list[tuple[str, str]]:
+    """Which models and prompts, with their fingerprints, and which seeds made the questions."""
+    manifest = artefact.manifest
+    return [
+        *((f"model: {role}", name) for role, name in manifest.models.items()),
+        *((f"prompt: {role}", name) for role, name in manifest.prompts.items()),
+        *((f"seed: {name}", str(seed)) for name, seed in manifest.seeds.items()),
+        *((f"made from: {ref.kind}", f"{ref.name} ({short_hash(ref.sha256)})") for ref in manifest.inputs),
+    ]
+
+
+def _case(question: Question) -> str:
+    """How the case of a question begins, to tell questions of the same words apart."""
+    return cut(question.context[: 4 * _CASE], _CASE) if question.context else ""
+
+
+def _title(artefact: Artefact) -> str:
+    return artefact.manifest.title or artefact.path.name
+
+
+def _built(artefact: Artefact) -> list[Block]:
+    """How it was built, without the lists of what was turned away, which have pages of their own."""
+    return [block for block in build_blocks(artefact, "benchmark") if block.kind not in ("details", "text")]
+
+
+def _editions(artefact: Artefact) -> dict[str, str]:
+    """The other editions, and what they are."""
+    before, after = edition_file("*").split("*")
+    named = (name for name in artefact.manifest.files if name.startswith(before) and name.endswith(after))
+    about = artefact.manifest.metrics.get("editions")
+    told: Mapping[str, object] = about if isinstance(about, dict) else {}
+    return {name: str(told.get(name, "")) for name in sorted(each[len(before) : -len(after)] for each in named)}
+
+
+@router.post("/benchmarks/{slug}/search", response_class=HTMLResponse, include_in_schema=False)
+def search_questions(
+    request: Request, slug: str, text: Annotated[str, Form()] = "", edition: Annotated[str, Form()] = ""
+) -> Response:
+    """Look for words in the questions; what was found has an address of its own, in which no word stands."""
+    site, folder = _benchmark(request, slug, edition)
+    if folder is None:
+        return not_found(request, _NONE)
+    opened = open_table(site, folder, "questions", edition=edition)
+    if opened is None:
+        return still_reading(request, site, folder, "questions", edition)
+    try:
+        numbers = questions_with(opened, text)
+    except HoofbeatError as err:
+        return _benchmark_page(request, site, opened, edition, None, "", err)
+    name = kept_searches(site).put(QuestionSearch(folder=slug, edition=edition, text=text.strip(), numbers=numbers))
+    chosen = {FACET + key: value for key, value in facet_choices(request, opened.listing.facet_names).items()}
+    return RedirectResponse(address(f"/benchmarks/{slug}", chosen, edition=edition, search=name), status_code=303)
+
+
+@router.get("/benchmarks/{slug}/questions/{number}", response_class=HTMLResponse, include_in_schema=False)
+def question_page(
+    request: Request, slug: str, number: int, edition: str = "", source: int = 1, part: int | None = None,
+    search: str = "",
+) -> Response:  # fmt: skip
+    """A question beside its source."""
+    site, folder = _benchmark(request, slug, edition)
+    if folder is None:
+        return not_found(request, _NONE)
+    opened = open_table(site, folder, "questions", edition=edition)
+    if opened is None:
+        return still_reading(request, site, folder, "questions", edition)
+    listing = opened.listing
+    if not 1 <= number <= len(listing):
+        return not_found(request, "this benchmark has no question of that number")
+    question = listing.record(number, Question)
+    earlier, later = _neighbours(request, site, opened, number, search)
+    chosen = facet_choices(request, listing.facet_names)
+    kept = {"edition": edition, "search": search, **{FACET + name: value for name, value in chosen.items()}}
+    sources = sources_of(site, opened.artefact, question.documents, question.evidence, source - 1, part)
+    return render(
+        request,
+        "browse/question.html",
+        title=question.id,
+        folder=folder,
+        benchmark=_title(opened.artefact),
+        question=question,
+        longest=_LONGEST_CASE,
+        number=number,
+        total=len(listing),
+        edition=edition,
+        earlier=earlier,
+        later=later,
+        sources=sources,
+        source=min(max(source, 1), max(1, len(sources))),
+        answered=answered_in(site, question),
+        back=address(f"/benchmarks/{slug}", kept),
+        question_link=lambda wanted: address(f"/benchmarks/{slug}/questions/{wanted}", kept),
+        source_link=lambda wanted, part="": address(
+            f"/benchmarks/{slug}/questions/{number}", kept, source=wanted, part=part
+        ),
+        document_link=lambda shown: address(
+            f"/corpora/{shown.corpus}/documents/{shown.number}", question=f"{slug}.{number}", edition=edition
+        ),
+    )
+
+
+def _neighbours(request: Request, site: Site, opened: Opened, number: int, search: str) -> tuple[int, int]:
+    """The questions before and after one in the list that the reader comes from; 0 where there is none."""
+    found = kept_searches(site).get(search) if search else None
+    among = found.numbers if isinstance(found, QuestionSearch) and found.folder == opened.folder.slug else None
+    rows = opened.listing.matching(facet_choices(request, opened.listing.facet_names), among)
+    before = max((row for row in rows if row < number), default=0) if not isinstance(rows, range) else number - 1
+    after = min((row for row in rows if row > number), default=0) if not isinstance(rows, range) else number + 1
+    return before, after if after <= len(opened.listing) else 0
+
+
+@router.get("/benchmarks/{slug}/files/{number}/{n}", include_in_schema=False)
+def question_image(request: Request, slug: str, number: int, n: int, edition: str = "") -> Response:
+    """An image of a question, by the question's number and its own (from 0)."""
+    site, folder = _benchmark(request, slug, edition)
+    opened = open_table(site, folder, "questions", edition=edition, patience=LONG) if folder else None
+    if opened is None or not 1 <= number <= len(opened.listing):
+        return not_found(request, "there is no such image")
+    images = opened.listing.record(number, Question).images
+    if not 0 <= n < len(images):
+        return not_found(request, "there is no such image")
+    return image_file(request, opened.artefact, images[n])
+
+
+@router.get("/benchmarks/{slug}/{table}", response_class=HTMLResponse, include_in_schema=False)
+def turned_away(request: Request, slug: str, table: str) -> Response:
+    """What a recipe rejected, or lost to a failed call, by step and reason."""
+    site, folder = _benchmark(request, slug)
+    if folder is None or table not in _TURNED_AWAY or not artefact_of(site, folder).has(f"{table}.jsonl"):
+        return not_found(request, "there is no such list")
+    opened = open_table(site, folder, table)
+    if opened is None:
+        return still_reading(request, site, folder, table)
+    listing = opened.listing
+    chosen = facet_choices(request, listing.facet_names)
+    paged = page_of(listing.matching(chosen), page_number(request))
+    kept = {FACET + name: value for name, value in chosen.items()}
+    rows = [(listing.listed(number), listing.record(number, _TURNED_AWAY[table])) for number in paged.rows]
+    return render(
+        request,
+        "browse/turned_away.html",
+        title="Rejected candidates" if table == "rejected" else "Candidates lost to a failed call",
+        folder=folder,
+        table=table,
+        facets=listing.facets(chosen),
+        chosen=chosen,
+        paged=paged,
+        rows=rows,
+        link=lambda number: address(f"/benchmarks/{slug}/{table}", kept, page=number),
+    )
+
+
+@router.get("/benchmarks/{slug}/{table}/{number}", response_class=HTMLResponse, include_in_schema=False)
+def candidate_page(
+    request: Request, slug: str, table: str, number: int, source: int = 1, part: int | None = None
+) -> Response:
+    """A candidate that was turned away: why, as it was then, and where in its source the reason stands."""
+    site, folder = _benchmark(request, slug)
+    if folder is None or table not in _TURNED_AWAY or not artefact_of(site, folder).has(f"{table}.jsonl"):
+        return not_found(request, "there is no such list")
+    opened = open_table(site, folder, table)
+    if opened is None:
+        return still_reading(request, site, folder, table)
+    if not 1 <= number <= len(opened.listing):
+        return not_found(request, "there is no candidate of that number")
+    row = opened.listing.record(number, _TURNED_AWAY[table])
+    spans = [row.span] if isinstance(row, Rejected) and row.span else []
+    sources = sources_of(site, opened.artefact, row.documents, spans, source - 1, part)
+    return render(
+        request,
+        "browse/candidate.html",
+        title=row.id,
+        folder=folder,
+        table=table,
+        row=row,
+        number=number,
+        total=len(opened.listing),
+        values=[(name, _in_words(value)) for name, value in row.values.items()],
+        sources=sources,
+        source=min(max(source, 1), max(1, len(sources))),
+        source_link=lambda wanted, part="": address(
+            f"/benchmarks/{slug}/{table}/{number}", {}, source=wanted, part=part
+        ),
+        document_link=lambda shown: f"/corpora/{shown.corpus}/documents/{shown.number}",
+    )
+
+
+def _in_words(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} … ({len(text):,} characters in all)"
+
+
+class ApiQuestion(pydantic.BaseModel):
+    """A question of a benchmark. `number` is its place, from 1; `page` where people read it beside its source."""
+
+    number: int
+    id: str
+    text: str
+    answer: str
+    options: list[str]
+    documents: list[str]
+    facets: dict[str, str | list[str]]
+    page: str
+
+
+class ApiQuestions(pydantic.BaseModel):
+    """A page of questions: `total` match, on `pages` pages."""
+
+    page: int
+    pages: int
+    total: int
+    questions: list[ApiQuestion]
+
+
+@router.get("/api/benchmarks/{slug}/questions", tags=["browse"], responses=PROBLEMS)
+def questions(
+    request: Request,
+    slug: str,
+    page: Page = 1,
+    facet: FacetQuery = [],  # noqa: B006
+    edition: Annotated[str, Query(max_length=100, description="Another edition of the questions.")] = "",
+) -> ApiQuestions:
+    """The questions of a benchmark, by facet."""
+    site, folder = _benchmark(request, slug, edition)
+    if folder is None:
+        raise HTTPException(404, _NONE)
+    opened = open_table(site, folder, "questions", edition=edition, patience=LONG)
+    if opened is None:
+        raise HTTPException(503, "this benchmark is still being read")
+    paged = page_of(opened.listing.matching(split_facets(facet)), page, 100)
+    rows = [(number, opened.listing.record(number, Question)) for number in paged.rows]
+    return ApiQuestions(
+        page=paged.number,
+        pages=paged.pages,
+        total=paged.total,
+        questions=[
+            ApiQuestion(
+                number=number,
+                id=row.id,
+                text=row.text,
+                answer=row.answer,
+                options=list(row.options),
+                documents=list(row.documents),
+                facets=row.facets,
+                page=address(f"/benchmarks/{slug}/questions/{number}", edition=edition),
+            )
+            for number, row in rows
+        ],
+    )

@@ -1,0 +1,237 @@
+"""Two runs side by side: how far they differ and how sure that is, the questions that flipped, both answers to each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+from msgspec import Struct
+
+from hoofbeat.findings import SystemDifference
+from hoofbeat.reports.flips import CHANGES
+from hoofbeat.reports.model import Card
+from hoofbeat.reports.sections.answers import asked_view
+from hoofbeat.reports.sections.common import spread
+from hoofbeat.reports.words import written
+from hoofbeat.web.browse.answers_index import AnswersIndex, Listed, Wanted
+from hoofbeat.web.browse.compared_index import Beside, BesidePair, open_beside
+from hoofbeat.web.browse.links import question_link
+from hoofbeat.web.browse.preparing import being_prepared
+from hoofbeat.web.browse.queries import FACET, Choices, Picker, address, choices_of, facet_key, page_number
+from hoofbeat.web.browse.run_folders import KINDS, RunFolder, open_run
+from hoofbeat.web.browse.runs import answer_blocks, neighbours
+from hoofbeat.web.library import Folder
+from hoofbeat.web.pages import not_found, page_of, render
+from hoofbeat.web.site import site_of
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+_PATH = "/side-by-side"
+_ROWS = 24
+
+
+class Flip(Struct, frozen=True):
+    """A question that changed: how, and what colour says so, too."""
+
+    question: Listed
+    change: str
+    tone: str
+
+
+class _Both(Struct, frozen=True):
+    """Two folders and all that is known of them."""
+
+    folders: tuple[Folder, Folder]
+    runs: tuple[RunFolder, RunFolder]
+    beside: Beside
+    chosen: BesidePair
+    choices: Choices
+
+
+@router.get(_PATH, response_class=HTMLResponse, include_in_schema=False)
+def side_by_side(request: Request) -> HTMLResponse:
+    """Two folders compared, one pair of systems in full; a form to choose folders where none are named."""
+    both = _opened(request)
+    if isinstance(both, HTMLResponse):
+        return both
+    flips = _flips(both)
+    paged = page_of(flips, page_number(request))
+    ordered = sorted(both.beside.pairs, key=lambda each: (-abs(each.difference.paired.difference), each.number))
+    plain = {name: both.choices[name] for name in ("a", "b")}
+    return render(
+        request,
+        "browse/compared.html",
+        title=f"{plain['a']} beside {plain['b']}",
+        folders=both.folders,
+        everything=site_of(request).library.folders(*KINDS),
+        beside=both.beside,
+        pairs=[_row(each) for each in ordered],
+        most=_ROWS,
+        chosen=both.chosen,
+        cards=_cards(both.chosen),
+        pickers=_pickers(both),
+        paged=paged,
+        select=lambda number: address(_PATH, plain, pair=number) + "#pair",
+        link=lambda number: address(_PATH, both.choices, page=number) + "#flips",
+        question=lambda number: address(f"{_PATH}/questions/{number}", both.choices),
+        kept={**plain, "pair": str(both.chosen.number)},
+        clear=address(_PATH, plain, pair=both.chosen.number) + "#flips" if _narrowed(both.choices) else "",
+        swapped=address(_PATH, {"a": plain["b"], "b": plain["a"]}),
+    )
+
+
+@router.get(_PATH + "/questions/{number}", response_class=HTMLResponse, include_in_schema=False)
+def beside_question(request: Request, number: int) -> HTMLResponse:
+    """One question with both answers beside each other."""
+    both = _opened(request)
+    if isinstance(both, HTMLResponse):
+        return both
+    first, second = (run.index for run in both.runs)
+    if not 1 <= number <= first.count:
+        return not_found(request, "There is no question of this number in the first folder.")
+    question = first.question(number - 1)
+    sides = []
+    for index, place in ((first, both.chosen.pair.first), (second, both.chosen.pair.second)):
+        where = index.place(question.id)
+        rows = [] if where is None else index.of_questions([where])[where]
+        mine = [row for row in rows if row.system == place.system]
+        judged = [] if where is None else index.judgments(where)
+        answers = index.answers(mine)
+        sides.append((place, answers, answer_blocks(question, mine, answers, judged, Wanted(model=place.model))))
+    flips = _flips(both)
+    places = [flip.question.number - 1 for flip in flips]
+    before, after = neighbours(places, number - 1)
+    base = f"{_PATH}/questions"
+    how = next((flip for flip in flips if flip.question.number == number), None)
+    return render(
+        request,
+        "browse/compared_question.html",
+        title=f"{question.id}, both answers",
+        folders=both.folders,
+        question=question,
+        asked=(asked_view(question, [answer for _, answers, _ in sides for answer in answers]),),
+        sides=[(folder, place, blocks) for folder, (place, _, blocks) in zip(both.folders, sides, strict=True)],
+        flip=how,
+        chosen=both.chosen,
+        benchmark=question_link(site_of(request), question),
+        listed=address(_PATH, both.choices) + "#flips",
+        before=address(f"{base}/{before + 1}", both.choices) if before is not None else "",
+        after=address(f"{base}/{after + 1}", both.choices) if after is not None else "",
+    )
+
+
+def _opened(request: Request) -> _Both | HTMLResponse:
+    """The two folders that the address names, or the page that stands in for them."""
+    site = site_of(request)
+    choices = choices_of(request, ("a", "b", "pair", "change"))
+    everything = site.library.folders(*KINDS)
+    if "a" not in choices or "b" not in choices or choices["a"] == choices["b"]:
+        return render(
+            request,
+            "browse/compared_choose.html",
+            title="Side by side",
+            everything=everything,
+            chosen=[choices.get("a", ""), choices.get("b", "")],
+            same="a" in choices and choices.get("a") == choices.get("b"),
+        )
+    folders = [site.library.folder(choices[name], *KINDS) for name in ("a", "b")]
+    first, second = folders
+    if first is None or second is None:
+        return not_found(request, "There is no run or folder of judgments of this name here.")
+    for patience in (0.0, None):  # all three are begun before any is waited for
+        beside = open_beside(site, first, second, patience=patience)
+        waiting = 0.0 if beside is None else patience
+        opened = open_run(site, first, patience=waiting), open_run(site, second, patience=waiting)
+    if opened[0] is None or opened[1] is None or beside is None:
+        return being_prepared(request, first)
+    number = choices.get("pair", "")
+    known = {str(each.number): each for each in beside.pairs}
+    largest = max(beside.pairs, key=lambda each: abs(each.difference.paired.difference))
+    chosen = known.get(number, largest)
+    facets = [facet_key(name) for name, _ in opened[0].index.facets]
+    choices = {**choices, "pair": str(chosen.number), **choices_of(request, facets)}
+    return _Both((first, second), (opened[0], opened[1]), beside, chosen, choices)
+
+
+def _narrowed(choices: Choices) -> bool:
+    return any(name == "change" or name.startswith(FACET) for name in choices)
+
+
+def _flips(both: _Both) -> list[Flip]:
+    """The questions that changed between the chosen systems, as they are asked for."""
+    index: AnswersIndex = both.runs[0].index
+    how = both.choices.get("change", "")
+    name = CHANGES[int(how)] if how.isdigit() and int(how) < len(CHANGES) else ""
+    facets = tuple((key.removeprefix(FACET), value) for key, value in both.choices.items() if key.startswith(FACET))
+    kept = set(index.places(Wanted(facets=facets))) if facets else None
+    found = {}
+    for question, change in both.beside.changed(both.chosen.number, name):
+        place = index.place(question)
+        if place is not None and (kept is None or place in kept):
+            found[place] = change
+    places = sorted(found)
+    return [
+        Flip(listed, found[place], _tone(found[place]))
+        for place, listed in zip(places, index.listed(places), strict=True)
+    ]
+
+
+def _tone(change: str) -> str:
+    if change.endswith("→ right") or change.startswith("more"):
+        return "right"
+    return "wrong" if change.endswith("→ wrong") or change.startswith("fewer") else "unscored"
+
+
+def _pickers(both: _Both) -> list[Picker]:
+    flips = both.chosen.flips
+    changes = tuple((str(CHANGES.index(name)), f"{name} ({count:,})") for name, count in flips.items())
+    facets = both.runs[0].index.facets
+    return [
+        ("change", "Change", changes, both.choices.get("change", "")),
+        *(
+            (facet_key(name), name.capitalize(), tuple((v, v) for v in values), both.choices.get(facet_key(name), ""))
+            for name, values in facets
+        ),
+    ]
+
+
+def _row(each: BesidePair) -> tuple[BesidePair, Sequence[str]]:
+    """A pair of systems with its figures in words."""
+    row: SystemDifference = each.difference
+    span = row.paired.interval
+    return each, (
+        written(row.accuracy_b, "share"),
+        written(row.accuracy_a, "share"),
+        written((row.paired.difference, span.low, span.high), "points"),
+        written(row.p, "p"),
+        written(row.p_holm, "p"),
+        written(row.only_b),
+        written(row.only_a),
+        f"{row.unscored:,}",
+        f"{row.paired.n:,}",
+    )
+
+
+def _cards(each: BesidePair) -> list[Card]:
+    row = each.difference
+    span = row.paired.interval
+    worse, better = each.flips.get("right → wrong", 0), each.flips.get("wrong → right", 0)
+    could = f"; {written(row.sensitivity, 'points')} whatever unscored answers are" if row.sensitivity else ""
+    return [
+        Card(
+            label="Difference in accuracy, points (second less first)",
+            value=written(row.paired.difference, "points"),
+            detail=f"{spread((span.low, span.high), 'points', f'{row.paired.n:,} questions', span.method)}{could}",
+        ),
+        Card(label=row.test, value=f"p {_p(row.p)}", detail=f"{_p(row.p_holm)} with Holm's correction over all pairs"),
+        Card(label="Right → wrong", value=f"{worse:,}", detail="questions that only the first got right"),
+        Card(label="Wrong → right", value=f"{better:,}", detail="questions that only the second got right"),
+    ]
+
+
+def _p(value: float) -> str:
+    words = written(value, "p")
+    return words if words.startswith("<") else f"= {words}"

@@ -1,0 +1,314 @@
+"""The pages of a corpus: what it holds, its documents by facet, searches with any retriever line, and each document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import pydantic
+from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from hoofbeat.benchmarks.benchmark import edition_file
+from hoofbeat.errors import HoofbeatError
+from hoofbeat.records import Document, Question
+from hoofbeat.reports.model import Block
+from hoofbeat.reports.sections.funnel import funnel_blocks, funnel_of
+from hoofbeat.retrieval.catalogue import STAGES
+from hoofbeat.store import Artefact
+from hoofbeat.web.ask.shelves import shelves_of
+from hoofbeat.web.browse.documents import document_view, evidence_marks
+from hoofbeat.web.browse.files import image_file
+from hoofbeat.web.browse.highlighting import Mark, pieces
+from hoofbeat.web.browse.opening import LONG, Opened, artefact_of, open_table, still_reading
+from hoofbeat.web.browse.queries import FACET, address, choices_of, page_number
+from hoofbeat.web.browse.searching import Search, begin_search, kept_searches
+from hoofbeat.web.library import Folder
+from hoofbeat.web.pages import not_found, page_of, render
+from hoofbeat.web.site import Site, site_of
+
+__all__ = [
+    "PROBLEMS",
+    "ApiDocument",
+    "ApiDocuments",
+    "FacetQuery",
+    "Page",
+    "Problem",
+    "facet_choices",
+    "router",
+    "split_facets",
+]
+
+router = APIRouter()
+
+LINES = ("bm25", "bm25 + dense", "dense", "hero")
+"""Retriever lines that are offered to begin with."""
+
+_HITS = 20
+_NO_CORPUS = "there is no such corpus here"
+
+
+def _corpus(request: Request, slug: str) -> tuple[Site, Folder | None]:
+    site = site_of(request)
+    return site, site.library.folder(slug, "corpus")
+
+
+def facet_choices(request: Request, names: Sequence[str]) -> dict[str, str]:
+    """The facets that are chosen in a request's address, by their own names."""
+    return {key.removeprefix(FACET): value for key, value in choices_of(request, [FACET + n for n in names]).items()}
+
+
+@router.get("/corpora/{slug}", response_class=HTMLResponse, include_in_schema=False)
+def corpus_page(request: Request, slug: str) -> HTMLResponse:
+    """A corpus: what it holds, and its documents."""
+    site, folder = _corpus(request, slug)
+    if folder is None:
+        return not_found(request, _NO_CORPUS)
+    opened = open_table(site, folder, "documents")
+    if opened is None:
+        return still_reading(request, site, folder, "documents")
+    return _corpus_page(request, site, opened, facet_choices(request, opened.listing.facet_names))
+
+
+def _corpus_page(
+    request: Request, site: Site, opened: Opened, chosen: Mapping[str, str], *, given: Search | None = None,
+    problem: HoofbeatError | None = None,
+) -> HTMLResponse:  # fmt: skip
+    """The page of a corpus; `given` is a search that could not be begun, and `problem` says why."""
+    folder, listing = opened.folder, opened.listing
+    numbers = listing.matching(chosen)
+    paged = page_of(numbers, page_number(request))
+    kept = {FACET + name: value for name, value in chosen.items()}
+    return render(
+        request,
+        "browse/corpus.html",
+        title=_title(opened.artefact),
+        status=400 if problem else 200,
+        folder=folder,
+        manifest=opened.artefact.manifest,
+        listing=listing,
+        size=_in_words(listing.totals.get("characters", 0)),
+        facets=listing.facets(chosen),
+        chosen=chosen,
+        paged=paged,
+        rows=[listing.listed(number) for number in paged.rows],
+        link=lambda number: address(f"/corpora/{folder.slug}", kept, page=number),
+        blocks=site.library.opened(folder, "funnel", lambda _: _funnel(opened.artefact)),
+        **_form(site, given, problem),
+    )
+
+
+def _form(site: Site, given: Search | None, problem: HoofbeatError | None) -> dict[str, Any]:
+    """What the form to search with needs."""
+    offered = site.settings.models if site.load_model else ()
+    stages = [spec for spec in STAGES.values() if spec.kind == "ranker" or offered or spec.kind == "reranker"]
+    return {"given": given, "problem": problem, "lines": LINES, "stages": stages, "models": offered}
+
+
+def _title(artefact: Artefact) -> str:
+    title = artefact.manifest.title
+    return title if title not in ("", "corpus") else artefact.path.name
+
+
+def _in_words(characters: int) -> str:
+    """About how many: `84 thousand`, `1.2 million`."""
+    if characters < 1_000_000:
+        return f"{characters / 1_000:,.0f} thousand"
+    return f"{characters / 1_000_000:,.1f} million"
+
+
+def _funnel(artefact: Artefact) -> list[Block]:
+    return funnel_blocks(artefact, funnel_of(artefact), "corpus")
+
+
+@router.post("/corpora/{slug}/search", response_class=HTMLResponse, include_in_schema=False)
+def search(
+    request: Request,
+    slug: str,
+    text: Annotated[str, Form()] = "",
+    line: Annotated[str, Form()] = "bm25",
+    count: Annotated[int, Form()] = _HITS,
+) -> Response:
+    """Begin a search; the results have an address of their own, in which nothing of the text stands."""
+    site, folder = _corpus(request, slug)
+    if folder is None:
+        return not_found(request, _NO_CORPUS)
+    opened = open_table(site, folder, "documents")
+    if opened is None:
+        return still_reading(request, site, folder, "documents")
+    listing = opened.listing
+    chosen = facet_choices(request, listing.facet_names)
+    wanted = Search(slug, line.strip(), text, count, chosen)
+    among = (lambda: [listing.ids[number - 1] for number in listing.matching(chosen)]) if chosen else None
+    try:
+        name = begin_search(site, shelves_of(site, [folder])[0], wanted, among)
+    except HoofbeatError as err:
+        return _corpus_page(request, site, opened, chosen, given=wanted, problem=err)
+    return RedirectResponse(f"/corpora/{slug}/searches/{name}", status_code=303)
+
+
+@router.get("/corpora/{slug}/searches/{name}", response_class=HTMLResponse, include_in_schema=False)
+def results(request: Request, slug: str, name: str) -> Response:
+    """What a search found, or how far it is."""
+    site, folder = _corpus(request, slug)
+    found = kept_searches(site).get(name)
+    if folder is None or not isinstance(found, Search) or found.folder != slug:
+        return not_found(request, "this search is not kept any more; search again")
+    opened = open_table(site, folder, "documents")
+    if opened is None:
+        return still_reading(request, site, folder, "documents")
+    rows = [(hit, opened.listing.number(hit.document)) for hit in found.found]
+    page = render(
+        request,
+        "browse/results.html",
+        title=f"Search in {_title(opened.artefact)}",
+        folder=folder,
+        corpus=_title(opened.artefact),
+        listing=opened.listing,
+        search=found,
+        name=name,
+        chosen=found.chosen,
+        rows=[(hit, opened.listing.listed(number)) for hit, number in rows if number is not None],
+        pieces=pieces,
+        action=address(f"/corpora/{slug}/search", {FACET + key: value for key, value in found.chosen.items()}),
+        **_form(site, found, None),
+    )
+    if found.state == "working":
+        page.headers["Refresh"] = "1"
+    return page
+
+
+@router.get("/corpora/{slug}/documents/{number}", response_class=HTMLResponse, include_in_schema=False)
+def document_page(
+    request: Request, slug: str, number: int, part: int | None = None, search: str = "", hit: int = 0,
+    question: str = "", edition: str = "",
+) -> Response:  # fmt: skip
+    """A document; a passage or evidence is marked where one comes from a search or a question."""
+    site, folder = _corpus(request, slug)
+    if folder is None:
+        return not_found(request, _NO_CORPUS)
+    opened = open_table(site, folder, "documents")
+    if opened is None:
+        return still_reading(request, site, folder, "documents")
+    listing = opened.listing
+    if not 1 <= number <= len(listing):
+        return not_found(request, "this corpus has no document of that number")
+    document = listing.record(number, Document)
+    marks, missing, back = _marks(site, slug, document, (search, hit), (question, edition))
+    came = {"search": search, "hit": str(hit or ""), "question": question, "edition": edition}
+    kept = came if back else {}
+    return render(
+        request,
+        "browse/document.html",
+        title=document.title or document.id,
+        folder=folder,
+        corpus=_title(opened.artefact),
+        number=number,
+        total=len(listing),
+        view=document_view(document, marks, part, missing),
+        back=back,
+        link=lambda wanted: address(f"/corpora/{slug}/documents/{number}", kept, part=wanted),
+    )
+
+
+def _marks(
+    site: Site, slug: str, document: Document, searched: tuple[str, int], asked: tuple[str, str]
+) -> tuple[list[Mark], tuple[str, ...], tuple[str, str] | None]:
+    """What to mark in a document, quotes that are not there, and where the reader came from.
+
+    That is a search by its id and the place of a hit, or a question as `BENCHMARK.NUMBER` with its edition.
+    """
+    name, hit = searched
+    found = kept_searches(site).get(name) if name else None
+    if isinstance(found, Search) and found.folder == slug:
+        passages = [each.passage for each in found.found if each.document == document.id and hit in (0, each.rank)]
+        marks = [(passage.start, passage.end) for passage in passages if passage]
+        return marks, (), (f"/corpora/{slug}/searches/{name}#hit-{hit}", "the search")
+    (bench, _, place), edition = asked[0].rpartition("."), asked[1]
+    folder = site.library.folder(bench, "benchmark")
+    if folder is None or not (place.isascii() and place.isdigit() and len(place) < 10):
+        return [], (), None
+    if edition and not artefact_of(site, folder).has(edition_file(edition)):
+        return [], (), None
+    opened = open_table(site, folder, "questions", edition=edition)
+    if opened is None or not 1 <= int(place) <= len(opened.listing):
+        return [], (), None
+    question = opened.listing.record(int(place), Question)
+    marks, missing = evidence_marks(document, question.evidence)
+    back = address(f"/benchmarks/{bench}/questions/{int(place)}", edition=edition)
+    return marks, missing, (back, f"the question {question.id}")
+
+
+@router.get("/corpora/{slug}/files/{number}/{figure}/{n}", include_in_schema=False)
+def figure_file(request: Request, slug: str, number: int, figure: int, n: int) -> Response:
+    """An image of a figure, by the numbers of document, figure and file."""
+    site, folder = _corpus(request, slug)
+    opened = open_table(site, folder, "documents", patience=LONG) if folder else None
+    if opened is None or not 1 <= number <= len(opened.listing):
+        return not_found(request, "there is no such image")
+    figures = opened.listing.record(number, Document).figures
+    if not (0 <= figure < len(figures) and 0 <= n < len(figures[figure].files)):
+        return not_found(request, "there is no such image")
+    return image_file(request, opened.artefact, figures[figure].files[n])
+
+
+class Problem(pydantic.BaseModel):
+    """Why something was not done."""
+
+    error: str
+    fix: str = ""
+
+
+class ApiDocument(pydantic.BaseModel):
+    """A document of a corpus, without its text. `number` is its place, from 1; `page` where people read it."""
+
+    number: int
+    id: str
+    title: str
+    page: str
+
+
+class ApiDocuments(pydantic.BaseModel):
+    """A page of documents: `total` match, on `pages` pages."""
+
+    page: int
+    pages: int
+    total: int
+    documents: list[ApiDocument]
+
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {404: {"model": Problem}, 400: {"model": Problem}, 503: {"model": Problem}}
+"""What the API says where it can't give what was asked for."""
+
+
+def split_facets(given: Sequence[str]) -> dict[str, str]:
+    """Choices written `name=value`."""
+    return {name: value for each in given for name, sign, value in [each.partition("=")] if sign}
+
+
+Page = Annotated[int, Query(ge=1, le=1_000_000, description="Page of 100, from 1; past the end it is the last.")]
+FacetQuery = Annotated[
+    list[str], Query(max_length=20, description="Only those with this value of a facet, written name=value.")
+]
+
+
+@router.get("/api/corpora/{slug}/documents", tags=["browse"], responses=PROBLEMS)
+def documents(request: Request, slug: str, page: Page = 1, facet: FacetQuery = []) -> ApiDocuments:  # noqa: B006
+    """The documents of a corpus, by facet."""
+    site, folder = _corpus(request, slug)
+    if folder is None:
+        raise HTTPException(404, _NO_CORPUS)
+    opened = open_table(site, folder, "documents", patience=LONG)
+    if opened is None:
+        raise HTTPException(503, "this corpus is still being read")
+    paged = page_of(opened.listing.matching(split_facets(facet)), page, 100)
+    rows = [opened.listing.listed(number) for number in paged.rows]
+    return ApiDocuments(
+        page=paged.number,
+        pages=paged.pages,
+        total=paged.total,
+        documents=[
+            ApiDocument(number=row.number, id=row.id, title=row.title, page=f"/corpora/{slug}/documents/{row.number}")
+            for row in rows
+        ],
+    )

@@ -1,0 +1,105 @@
+"""One document as a page shows it: contents, text with marks, figures, tables, and where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from hoofbeat.records import Document, Span
+from hoofbeat.web.browse.highlighting import Block, Contents, Mark, Part, contents, joined, layout, part_of, parts
+
+__all__ = ["DocumentView", "FigureView", "TableView", "document_view", "evidence_marks"]
+
+_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
+_MOST_ROWS = 300
+_MOST_CELLS = 40
+_MOST_LOOSE = 200
+
+
+class FigureView(Struct, frozen=True):
+    """A figure: which one (from 0), its words, and its image files: which one, and whether a browser can show it."""
+
+    number: int
+    label: str
+    caption: str
+    files: tuple[tuple[int, bool], ...]
+    page: int | None
+
+
+class TableView(Struct, frozen=True):
+    """A table: which one (from 0), its words and rows; `left_out` rows are not shown."""
+
+    number: int
+    label: str
+    caption: str
+    rows: tuple[tuple[str, ...], ...]
+    left_out: int
+
+
+class DocumentView(Struct, frozen=True, kw_only=True):
+    """A document, or a part of a long one, laid out. `loose` figures have no place in the text."""
+
+    document: Document
+    blocks: tuple[Block, ...]
+    contents: tuple[Contents, ...]
+    hidden: int
+    part: Part
+    marks: int
+    missing: tuple[str, ...]
+    figures: dict[int, FigureView]
+    tables: dict[int, TableView]
+    loose: tuple[int, ...]
+    loose_tables: tuple[int, ...]
+
+
+def evidence_marks(document: Document, spans: Sequence[Span]) -> tuple[list[Mark], tuple[str, ...]]:
+    """Where evidence stands in a document; quotes that the document does not have there are told, not marked."""
+    mine = [span for span in spans if span.document == document.id]
+    there = [span for span in mine if document.text[span.start : span.end] == span.quote]
+    missing = tuple(span.quote for span in mine if span not in there)
+    return [(span.start, span.end) for span in there], missing
+
+
+def document_view(
+    document: Document, marks: Sequence[Mark], part: int | None = None, missing: Sequence[str] = ()
+) -> DocumentView:
+    """Lay out a document: the part asked for, or else that of the first mark."""
+    found = joined(marks, len(document.text))
+    every = parts(document.text)
+    if part is not None:
+        shown = every[min(max(part, 1), len(every)) - 1]
+    else:
+        shown = part_of(every, found[0][0]) if found else every[0]
+    blocks = tuple(layout(document, found, shown))
+    placed = {kind: {block.place for block in blocks if block.kind == kind} for kind in ("figure", "table")}
+    loose = [n for n, figure in enumerate(document.figures) if not figure.start < figure.end]
+    loose_tables = [n for n, table in enumerate(document.tables) if not table.start < table.end]
+    last = shown.number == shown.of
+    loose, loose_tables = (loose[:_MOST_LOOSE], loose_tables[:_MOST_LOOSE]) if last else ([], [])
+    listed = contents(document, every)
+    return DocumentView(
+        document=document,
+        blocks=blocks,
+        contents=tuple(listed),
+        hidden=len(document.sections) - len(listed),
+        part=shown,
+        marks=len(found),
+        missing=tuple(missing),
+        figures={n: _figure(document, n) for n in {*placed["figure"], *loose}},
+        tables={n: _table(document, n) for n in {*placed["table"], *loose_tables}},
+        loose=tuple(loose),
+        loose_tables=tuple(loose_tables),
+    )
+
+
+def _figure(document: Document, number: int) -> FigureView:
+    figure = document.figures[number]
+    files = tuple((place, name.lower().endswith(_IMAGES)) for place, name in enumerate(figure.files))
+    return FigureView(number, figure.label, figure.caption, files, figure.page)
+
+
+def _table(document: Document, number: int) -> TableView:
+    table = document.tables[number]
+    rows = tuple(row[:_MOST_CELLS] for row in table.rows[:_MOST_ROWS])
+    return TableView(number, table.label, table.caption, rows, len(table.rows) - len(rows))

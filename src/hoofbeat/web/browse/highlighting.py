@@ -1,0 +1,225 @@
+"""A document laid out for a page: headings, text, figures and tables in their order, with some characters marked.
+
+Marks are half-open ranges of the document's own characters. Offsets that a damaged or hostile record gives are cut to
+the text and never trusted. A text too long for one page is shown in parts.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hoofbeat.records import Document, Section
+from hoofbeat.reports.words import one_line
+
+__all__ = ["Block", "Contents", "Mark", "Part", "Piece", "contents", "joined", "layout", "parts", "pieces"]
+
+Mark = tuple[int, int]
+"""Where a mark begins and ends."""
+
+PART = 200_000
+"""About how many characters are shown at a time."""
+
+_BREAK = re.compile(r"\n[^\S\n]*\n\s*")
+_LOOK_BACK = 4_000
+_MOST_LISTED = 400
+
+
+class Piece(Struct, frozen=True):
+    """Some text. `mark` is the number of its mark, from 1 (0: none); `first` says that the mark begins here."""
+
+    text: str
+    mark: int = 0
+    first: bool = False
+
+
+class Block(Struct, frozen=True):
+    """One thing after the other: a heading of a level, a paragraph, or the figure or table of a number (from 0).
+
+    `pieces` are its words; of a figure or table those that stand for it in the text. `place` is the section's number.
+    """
+
+    kind: Literal["heading", "text", "figure", "table"]
+    pieces: tuple[Piece, ...] = ()
+    level: int = 0
+    place: int = 0
+    role: str = ""
+
+    @property
+    def marked(self) -> bool:
+        """Whether something of it is marked."""
+        return any(piece.mark for piece in self.pieces)
+
+
+class Contents(Struct, frozen=True):
+    """A line of the table of contents: the section's number, and the part of the text it begins in, from 1."""
+
+    heading: str
+    level: int
+    place: int
+    part: int
+    role: str = ""
+
+
+class Part(Struct, frozen=True):
+    """Some of a text: its number from 1, of how many, and its characters."""
+
+    number: int
+    of: int
+    start: int
+    end: int
+
+
+def joined(marks: Sequence[Mark], length: int) -> list[Mark]:
+    """Marks within a text of this length, in order; those that touch or overlap are one."""
+    found: list[Mark] = []
+    for start, end in sorted((max(0, start), min(length, end)) for start, end in marks):
+        if start >= end:
+            continue
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def pieces(text: str, marks: Sequence[Mark], start: int = 0, end: int | None = None) -> tuple[Piece, ...]:
+    """The characters from `start` to `end`, cut where a mark begins or ends; `marks` are `joined` ones."""
+    end = len(text) if end is None else end
+    made: list[Piece] = []
+    at = start
+    for number, (first, last) in enumerate(marks, start=1):
+        low, high = max(first, at), min(last, end)
+        if low >= high:
+            continue
+        if low > at:
+            made.append(Piece(text[at:low]))
+        made.append(Piece(text[low:high], number, low == first))
+        at = high
+    if at < end:
+        made.append(Piece(text[at:end]))
+    return tuple(made)
+
+
+def parts(text: str, size: int = PART) -> list[Part]:
+    """A text in parts of about `size` characters, cut at a line's end where one is near."""
+    cuts = [0]
+    while len(text) - cuts[-1] > size + _LOOK_BACK:
+        wanted = cuts[-1] + size
+        line = text.rfind("\n", wanted - _LOOK_BACK, wanted)
+        cuts.append(line + 1 if line > 0 else wanted)
+    ends = [*cuts[1:], len(text)]
+    return [Part(number, len(cuts), *each) for number, each in enumerate(zip(cuts, ends, strict=True), start=1)]
+
+
+def part_of(listed: Sequence[Part], place: int) -> Part:
+    """The part in which a character stands."""
+    return next((part for part in listed if place < part.end), listed[-1])
+
+
+def contents(document: Document, listed: Sequence[Part]) -> list[Contents]:
+    """The sections of a document; of very many the first."""
+    return [
+        Contents(
+            one_line(section.heading) or "(no heading)",
+            min(max(section.level, 1), 4),
+            number,
+            part_of(listed, section.start).number,
+            section.role,
+        )
+        for number, section in enumerate(document.sections[:_MOST_LISTED])
+    ]
+
+
+def layout(document: Document, marks: Sequence[Mark], part: Part | None = None) -> list[Block]:
+    """What stands in a document, or in a part of it, one after the other. `marks` are `joined` ones."""
+    low, high = (part.start, part.end) if part else (0, len(document.text))
+    seen: set[int] = set()
+    return [
+        replace(block, pieces=_begun(block.pieces, seen))
+        for block in _all(document, marks, low, high, _insets(document))
+    ]
+
+
+def _begun(found: Sequence[Piece], seen: set[int]) -> tuple[Piece, ...]:
+    """Pieces that know whether their mark begins with them among what is shown; `seen` are marks that have begun."""
+    made = []
+    for piece in found:
+        made.append(Piece(piece.text, piece.mark, bool(piece.mark) and piece.mark not in seen))
+        seen.add(piece.mark)
+    return tuple(made)
+
+
+def _all(document: Document, marks: Sequence[Mark], low: int, high: int, insets: Sequence[_Inset]) -> Iterator[Block]:
+    at = low
+    for number, section in enumerate(document.sections):
+        start, body, end = _placed(section, len(document.text))
+        if start >= high or end < low or (start < low and end == low):
+            continue
+        yield from _text(document.text, marks, at, min(start, high), insets)
+        if low <= start < high:
+            words = pieces(document.text, marks, start, body) if body > start else (Piece(section.heading),)
+            yield Block("heading", _trimmed(words), min(max(section.level, 1), 4), number, section.role)
+        at = max(at, min(body, high))
+        yield from _text(document.text, marks, at, min(end, high), insets)
+        at = max(at, min(end, high))
+    yield from _text(document.text, marks, at, high, insets)
+
+
+def _placed(section: Section, length: int) -> tuple[int, int, int]:
+    start = min(max(section.start, 0), length)
+    body = min(max(section.body, start), length)
+    return start, body, min(max(section.end, body), length)
+
+
+def _trimmed(words: Sequence[Piece]) -> tuple[Piece, ...]:
+    """The pieces of a heading on one line."""
+    found = (Piece(" ".join(piece.text.split()), piece.mark, piece.first) for piece in words)
+    return tuple(piece for piece in found if piece.text)
+
+
+def _text(text: str, marks: Sequence[Mark], low: int, high: int, insets: Sequence[_Inset]) -> Iterator[Block]:
+    """Paragraphs, and between them the figures and tables that stand there."""
+    at = low
+    for start, end, kind, number in insets[bisect.bisect_left(insets, (low,)) :]:
+        if start >= high:
+            break
+        if start < at or end > high:
+            continue
+        yield from _paragraphs(text, marks, at, start)
+        yield Block(kind, pieces(text, marks, start, end), place=number)
+        at = end
+    yield from _paragraphs(text, marks, at, high)
+
+
+_Inset = tuple[int, int, Literal["figure", "table"], int]
+
+
+def _insets(document: Document) -> list[_Inset]:
+    """Figures and tables that have a place in the text, in order."""
+    found: list[_Inset] = [
+        (figure.start, figure.end, "figure", number)
+        for number, figure in enumerate(document.figures)
+        if 0 <= figure.start < figure.end <= len(document.text)
+    ]
+    found += [
+        (table.start, table.end, "table", number)
+        for number, table in enumerate(document.tables)
+        if 0 <= table.start < table.end <= len(document.text)
+    ]
+    return sorted(found)
+
+
+def _paragraphs(text: str, marks: Sequence[Mark], low: int, high: int) -> Iterator[Block]:
+    at = low
+    while at < high:
+        gap = _BREAK.search(text, at, high)
+        end = gap.start() if gap else high
+        if text[at:end].strip():
+            yield Block("text", pieces(text, marks, at, end))
+        at = gap.end() if gap else high

@@ -1,0 +1,76 @@
+"""Where a question or a document can be looked at, where its folder is shown here, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from hoofbeat.errors import HoofbeatError
+from hoofbeat.records import Question
+from hoofbeat.web.browse.opening import Opened, open_table
+from hoofbeat.web.library import Folder
+from hoofbeat.web.site import Site
+
+__all__ = ["Link", "document_links", "linked_folders", "question_link", "reference_of"]
+
+_MOST = 40
+_PATIENCE = 0.5
+"""How many seconds a page waits for a folder that it only leads to."""
+
+
+class Link(Struct, frozen=True):
+    """A place on this site."""
+
+    words: str
+    href: str
+
+
+def question_link(site: Site, question: Question) -> Link | None:
+    """The question in a benchmark that is shown here; one of the same name with another text is another question."""
+    for folder in site.library.folders("benchmark"):
+        opened = _listed(site, folder, "questions")
+        number = opened.listing.number(question.id) if opened else None
+        if opened and number and opened.listing.record(number, Question).text == question.text:
+            return Link(folder.slug, f"/benchmarks/{folder.slug}/questions/{number}")
+    return None
+
+
+def document_links(site: Site, documents: Iterable[str]) -> list[Link]:
+    """The documents that are in a corpus shown here, each once."""
+    wanted = list(dict.fromkeys(documents))[:_MOST]
+    found: dict[str, Link] = {}
+    for folder in site.library.folders("corpus") if wanted else ():
+        opened = _listed(site, folder, "documents")
+        for name in wanted if opened else ():
+            number = opened.listing.number(name) if opened else None
+            if number and name not in found:
+                found[name] = Link(name, f"/corpora/{folder.slug}/documents/{number}")
+    return [found[name] for name in wanted if name in found]
+
+
+def _listed(site: Site, folder: Folder, table: str) -> Opened | None:
+    """A folder's table; None while it is being read, and where it can't be: that is for its own page to say."""
+    try:
+        return open_table(site, folder, table, patience=_PATIENCE)
+    except HoofbeatError:
+        return None
+
+
+def linked_folders(site: Site, folder: Folder, *kinds: str) -> list[Folder]:
+    """Folders of these kinds that were made from this one."""
+    mine = reference_of(site, folder)
+    return [each for each in site.library.folders(*kinds) if mine in site.library.opened(each, "inputs", _inputs)]
+
+
+def reference_of(site: Site, folder: Folder) -> str:
+    """How manifests name a folder's content."""
+    return site.library.opened(folder, "reference", _reference)
+
+
+def _reference(folder: Folder) -> str:
+    return folder.artefact().reference().sha256
+
+
+def _inputs(folder: Folder) -> frozenset[str]:
+    return frozenset(ref.sha256 for ref in folder.artefact().manifest.inputs)

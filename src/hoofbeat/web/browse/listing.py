@@ -1,0 +1,340 @@
+"""A long table of records for a page: where each line begins, what a list shows of it, and the facets to find it by.
+
+A table is read once. After that a page costs what it shows: a hundred thousand documents are a hundred thousand
+offsets, ids and short titles; their text stays on disk.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import Struct, field
+from numpy.typing import NDArray
+
+from hoofbeat.errors import InputError
+from hoofbeat.records import Facets
+from hoofbeat.reports.words import cut
+
+__all__ = [
+    "DocumentLine",
+    "Facet",
+    "FailedLine",
+    "Line",
+    "Listed",
+    "Listing",
+    "QuestionLine",
+    "RejectedLine",
+    "read_listing",
+]
+
+T = TypeVar("T")
+Places = NDArray[np.uint32]
+
+_TITLE = 240
+_FEW = 25
+_MOST_FACETS = 100
+_MOST_VALUES = 1_000
+_LONGEST_VALUE = 300
+_NOTE = 2_000
+
+
+class Line(Protocol):
+    """What is read of a line: its id, what a list calls it, its facets, and figures that are added up.
+
+    `telling` says that only those facets can be chosen by that tell some rows from others.
+    """
+
+    telling: ClassVar[bool]
+    id: str
+
+    def titled(self) -> str:
+        """What a list shows of it."""
+        ...
+
+    def labels(self) -> Facets:
+        """What it can be found by."""
+        ...
+
+    def figures(self) -> Mapping[str, int]:
+        """What is added up over the table."""
+        ...
+
+
+class DocumentLine(Struct):
+    """A line of `documents.jsonl`, without its text."""
+
+    telling: ClassVar[bool] = True
+    id: str
+    title: str = ""
+    text: msgspec.Raw = msgspec.Raw()
+    kind: str = ""
+    licence: str = ""
+    pictures: list[Any] = field(default_factory=list, name="figures")
+    tables: list[Any] = field(default_factory=list)
+    facets: Facets = field(default_factory=dict)
+
+    def titled(self) -> str:
+        """Its title, or its id."""
+        return self.title or self.id
+
+    def labels(self) -> Facets:
+        """Its facets, and its kind and licence."""
+        more = {name: value for name, value in (("kind", self.kind), ("licence", self.licence)) if value}
+        return {**more, **self.facets}
+
+    def figures(self) -> Mapping[str, int]:
+        """Figures, tables, and about how many characters its text has: as many as it takes on disk."""
+        return {"figures": len(self.pictures), "tables": len(self.tables), "characters": len(bytes(self.text))}
+
+
+class QuestionLine(Struct):
+    """A line of `questions.jsonl`."""
+
+    telling: ClassVar[bool] = True
+    id: str
+    text: str
+    context: msgspec.Raw = msgspec.Raw()
+    answer: str = ""
+    options: list[Any] = []
+    images: list[Any] = []
+    documents: list[Any] = []
+    evidence: list[Any] = []
+    facets: Facets = {}
+
+    def titled(self) -> str:
+        """The question."""
+        return self.text
+
+    def labels(self) -> Facets:
+        """Its facets."""
+        return self.facets
+
+    def figures(self) -> Mapping[str, int]:
+        """Whether it has a gold answer, options, images, sources and evidence."""
+        return {
+            "with a gold answer": bool(self.answer),
+            "multiple choice": bool(self.options),
+            "with images": bool(self.images),
+            "with a source": bool(self.documents),
+            "with evidence": bool(self.evidence),
+        }
+
+
+class RejectedLine(Struct):
+    """A line of `rejected.jsonl`."""
+
+    telling: ClassVar[bool] = False
+    id: str
+    step: str
+    reason: str
+    values: dict[str, Any] = {}
+
+    def titled(self) -> str:
+        """The candidate's title, where it has one."""
+        title = self.values.get("title")
+        return title if isinstance(title, str) and title else self.id
+
+    def labels(self) -> Facets:
+        """The step that turned it away, and why."""
+        return {"step": self.step, "reason": self.reason}
+
+    def figures(self) -> Mapping[str, int]:
+        """Nothing is added up."""
+        return {}
+
+
+class _Why(Struct):
+    kind: str
+
+
+class FailedLine(Struct):
+    """A line of `failed.jsonl`."""
+
+    telling: ClassVar[bool] = False
+    id: str
+    step: str
+    failure: _Why
+    values: dict[str, Any] = {}
+
+    def titled(self) -> str:
+        """The candidate's title, where it has one."""
+        title = self.values.get("title")
+        return title if isinstance(title, str) and title else self.id
+
+    def labels(self) -> Facets:
+        """The step at which it was lost, and the kind of failure."""
+        return {"step": self.step, "failure": self.failure.kind}
+
+    def figures(self) -> Mapping[str, int]:
+        """Nothing is added up."""
+        return {}
+
+
+class Listed(Struct, frozen=True):
+    """One row of a list: its number from 1, id and title."""
+
+    number: int
+    id: str
+    title: str
+
+
+class Facet(Struct, frozen=True):
+    """A facet with its values and how many rows have each, most first; `chosen` is the value that is chosen."""
+
+    name: str
+    values: tuple[tuple[str, int], ...]
+    chosen: str = ""
+
+
+class Listing:
+    """A table that was read once. Rows are counted from 1."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.ids: list[str] = []
+        self.titles: list[str] = []
+        self.totals: dict[str, int] = {}
+        self.left_out: dict[str, str] = {}
+        """Facets that can't be chosen by, and why."""
+        self._offsets = array("Q")
+        self._numbers: dict[str, int] | None = None
+        self._values: dict[str, dict[str, Places]] = {}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def number(self, id: str) -> int | None:
+        """The number of the row with this id."""
+        if self._numbers is None:
+            self._numbers = {name: number for number, name in enumerate(self.ids, start=1)}
+        return self._numbers.get(id)
+
+    def listed(self, number: int) -> Listed:
+        """A row as a list shows it."""
+        return Listed(number, self.ids[number - 1], self.titles[number - 1])
+
+    def record(self, number: int, kind: type[T]) -> T:
+        """A row, read from its table."""
+        try:
+            with self.path.open("rb") as stream:
+                stream.seek(self._offsets[number - 1])
+                return msgspec.json.decode(stream.readline(), type=kind)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
+            raise _unreadable(self.path, err) from err
+
+    def matching(self, chosen: Mapping[str, str], among: Sequence[int] | None = None) -> Sequence[int]:
+        """The numbers of the rows that have all of these values, in order; `among` some rows only."""
+        if not chosen:
+            return range(1, len(self) + 1) if among is None else among
+        places: Places = self._places(next(iter(chosen.items())))
+        for each in list(chosen.items())[1:]:
+            places = np.intersect1d(places, self._places(each), assume_unique=True)
+        if among is not None:
+            places = np.intersect1d(places, np.asarray(among, dtype=np.uint32) - 1)
+        return [int(place) + 1 for place in places]
+
+    def _places(self, choice: tuple[str, str]) -> Places:
+        return self._values.get(choice[0], {}).get(choice[1], np.empty(0, dtype=np.uint32))
+
+    @property
+    def facet_names(self) -> list[str]:
+        """The facets that rows can be chosen by."""
+        return list(self._values)
+
+    def facets(self, chosen: Mapping[str, str], among: Sequence[int] | None = None) -> list[Facet]:
+        """Each facet with how many of the rows have each value that all other choices leave; `among` some rows only."""
+        found = []
+        for name, values in self._values.items():
+            others = {key: value for key, value in chosen.items() if key != name}
+            counts = {value: len(places) for value, places in values.items()}
+            if others or among is not None:
+                here = np.zeros(len(self), dtype=bool)
+                here[np.fromiter(self.matching(others, among), dtype=np.int64) - 1] = True
+                counts = {value: int(here[places].sum()) for value, places in values.items()}
+            kept = [(value, count) for value, count in counts.items() if count or value == chosen.get(name)]
+            kept.sort(key=lambda pair: (-pair[1], pair[0]))
+            found.append(Facet(name, tuple(kept), chosen.get(name, "")))
+        return found
+
+
+def read_listing(
+    path: Path, kind: type[Line], *, told: Callable[[int], None] = lambda _: None, note: int = _NOTE
+) -> Listing:
+    """Read a table once; `told` hears every now and then how many bytes have been read."""
+    made = Listing(path)
+    collected = _Collected()
+    decode = msgspec.json.Decoder(kind).decode
+    offset = count = 0
+    try:
+        with path.open("rb") as stream:
+            for raw in stream:
+                if not raw.isspace():
+                    line: Line = decode(raw)
+                    made.ids.append(line.id)
+                    made.titles.append(cut(line.titled()[: 4 * _TITLE], _TITLE))
+                    made._offsets.append(offset)
+                    collected.add(count, line.labels())
+                    for name, number in line.figures().items():
+                        made.totals[name] = made.totals.get(name, 0) + number
+                    count += 1
+                    if count % note == 0:
+                        told(offset)
+                offset += len(raw)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
+        raise _unreadable(path, err) from err
+    made._values, made.left_out = collected.done(count, telling=kind.telling)
+    return made
+
+
+class _Collected:
+    """Facets as a table is read: which rows have which value; a facet of too many or too long values is let go."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[str, array[int]]] = {}
+        self._left_out: dict[str, str] = {}
+
+    def add(self, place: int, facets: Facets) -> None:
+        """Take in one row."""
+        for name, value in facets.items():
+            if name in self._left_out:
+                continue
+            rows = self._rows.get(name)
+            if rows is None:
+                if len(self._rows) >= _MOST_FACETS:
+                    continue
+                rows = self._rows[name] = {}
+            for each in (value,) if isinstance(value, str) else dict.fromkeys(value):
+                known = rows.get(each)
+                if known is None:
+                    if len(rows) >= _MOST_VALUES or len(each) > _LONGEST_VALUE:
+                        why = "too many values" if len(each) <= _LONGEST_VALUE else "values that are whole texts"
+                        self._left_out[name] = why
+                        del self._rows[name]
+                        break
+                    known = rows[each] = array("I")
+                known.append(place)
+
+    def done(self, count: int, *, telling: bool) -> tuple[dict[str, dict[str, Places]], dict[str, str]]:
+        """Facets by name; one that tells no rows apart, or every row from every other, can't be chosen by.
+
+        Those with few values come first."""
+        found: dict[str, dict[str, Places]] = {}
+        for name in sorted(self._rows):
+            rows = self._rows[name]
+            if telling and count > 1 and len(rows) >= count:
+                self._left_out[name] = "another value for every row"
+            elif telling and count > 1 and len(rows) == 1 and len(next(iter(rows.values()))) == count:
+                self._left_out[name] = f"all have {next(iter(rows))!r}"
+            elif rows:
+                found[name] = {value: np.array(places, dtype=np.uint32) for value, places in sorted(rows.items())}
+        few = sorted(found, key=lambda name: (len(found[name]) > _FEW, name))
+        return {name: found[name] for name in few}, dict(sorted(self._left_out.items()))
+
+
+def _unreadable(path: Path, err: Exception) -> InputError:
+    return InputError(f"the table {path.name} can't be read: {err}", where=str(path), fix="restore the folder")

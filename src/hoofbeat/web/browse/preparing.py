@@ -1,0 +1,69 @@
+"""What takes a while to make of a large folder: made once, on a thread of its own, while a page says so.
+
+A small folder is ready before anybody notices. One of millions of pairs is read while its visitor sees how long that
+has taken; the page asks again by itself.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import Generic, TypeVar
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+from hoofbeat.web.library import Folder
+from hoofbeat.web.pages import render
+from hoofbeat.web.site import Site
+
+__all__ = ["PATIENCE", "Preparing", "being_prepared", "prepared"]
+
+T = TypeVar("T")
+
+PATIENCE = 2.0
+"""How many seconds a page waits for something that is not ready before it says so."""
+
+_AGAIN = "2"
+
+
+class Preparing(Generic[T]):
+    """Something being made. Whoever asks gets it, its error, or None where it is not ready in time."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._future: Future[T] = Future()
+        self.began = time.monotonic()
+        threading.Thread(target=self._make, args=(work,), daemon=True).start()
+
+    def _make(self, work: Callable[[], T]) -> None:
+        try:
+            self._future.set_result(work())
+        except BaseException as err:  # whatever it is, whoever waits must learn of it
+            self._future.set_exception(err)
+
+    def within(self, seconds: float | None = None) -> T | None:
+        """The thing, or None where that takes longer (than `PATIENCE`, unless told)."""
+        done, _ = wait([self._future], PATIENCE if seconds is None else seconds)
+        return self._future.result() if done else None
+
+    @property
+    def seconds(self) -> float:
+        """How long ago this began."""
+        return time.monotonic() - self.began
+
+
+def prepared(
+    site: Site, folder: Folder, purpose: str, make: Callable[[Folder], T], *, patience: float | None = None
+) -> T | None:
+    """What `make` makes of a folder, once for as long as the folder stays the same; None while it is being made."""
+    kept: Preparing[T] = site.library.opened(folder, purpose, lambda each: Preparing(lambda: make(each)))
+    return kept.within(patience)
+
+
+def being_prepared(request: Request, folder: Folder) -> HTMLResponse:
+    """The page for a folder that is being read; it asks again by itself."""
+    page = render(request, "browse/run_waiting.html", title="Being prepared", status=202, folder=folder)
+    page.headers["Refresh"] = _AGAIN
+    return page

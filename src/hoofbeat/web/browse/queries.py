@@ -1,0 +1,52 @@
+"""Choices that stand in an address: filters of lists, kept from page to page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import quote, urlencode
+
+from fastapi import Request
+
+from hoofbeat.reports.words import one_line
+
+__all__ = ["FACET", "PAGE", "Choices", "Picker", "address", "alike", "choices_of", "facet_key", "page_number"]
+
+FACET = "facet."
+"""How the name of a facet begins in an address."""
+
+PAGE = "page"
+_LAST = 1_000_000
+
+Choices = dict[str, str]
+"""What was chosen, by its name in the address; nothing is chosen that is not there."""
+
+Picker = tuple[str, str, tuple[tuple[str, str], ...], str]
+"""A choice to offer: its name in the address, its label, its values (value, words), and the value chosen."""
+
+
+def choices_of(request: Request, names: Iterable[str]) -> Choices:
+    """The choices in a request's address, of those that the page knows."""
+    return {name: value for name in names if (value := request.query_params.get(name, "").strip())}
+
+
+def facet_key(name: str) -> str:
+    """The name of a facet in an address."""
+    return f"{FACET}{one_line(name)}"
+
+
+def alike(name: str, wanted: str) -> bool:
+    """Whether a name is the one that an address asks for: pages show names without their hidden characters."""
+    return name == wanted or one_line(name) == one_line(wanted)
+
+
+def page_number(request: Request) -> int:
+    """The page that is asked for; the first where that is no number."""
+    words = request.query_params.get(PAGE, "1")
+    return min(_LAST, int(words)) if words.isascii() and words.isdigit() and len(words) < 10 else 1
+
+
+def address(path: str, choices: Mapping[str, str] | None = None, **more: object) -> str:
+    """A path of this site with choices behind it; what is empty is left out."""
+    wanted = {**(choices or {}), **{name: str(value) for name, value in more.items()}}
+    query = urlencode({name: value for name, value in wanted.items() if value}, quote_via=quote)
+    return f"{path}?{query}" if query else path

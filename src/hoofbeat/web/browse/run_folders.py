@@ -1,0 +1,95 @@
+"""Runs and folders of judgments, opened for their pages: the index first, the figures as soon as they are there."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from hoofbeat.reports.model import Block, Heading, Notice, Text
+from hoofbeat.reports.sections.scores.facets import facets_section
+from hoofbeat.reports.sections.scores.gather import Scored, gather
+from hoofbeat.reports.sections.scores.grid import grid_section, pairs_section
+from hoofbeat.reports.sections.scores.leaderboard import leaderboard_section
+from hoofbeat.reports.words import count_of
+from hoofbeat.web.browse.answers_index import AnswersIndex, index_answers
+from hoofbeat.web.browse.linked_tables import linked_html
+from hoofbeat.web.browse.preparing import Preparing, prepared
+from hoofbeat.web.library import Folder
+from hoofbeat.web.site import Site
+
+__all__ = ["KINDS", "Figures", "RunFolder", "open_run"]
+
+KINDS = ("run", "judgments")
+_PREFIX = "scores"
+
+
+class Figures(Struct, frozen=True, kw_only=True):
+    """What the pages on a run say: who judged, what has to be known first, its scores, and the same by facet.
+
+    Charts and tables are kept as they stand on the page: drawing them takes longer than all else.
+    """
+
+    judged: str
+    notices: tuple[str, ...]
+    headings: tuple[Heading, ...]
+    scores: Markup
+    facets: Markup
+
+
+class RunFolder(Struct, frozen=True):
+    """A folder of answers: they can be found before their figures are worked out."""
+
+    index: AnswersIndex
+    figures: Preparing[Figures]
+
+
+def open_run(site: Site, folder: Folder, *, patience: float | None = None) -> RunFolder | None:
+    """The folder's index, and its figures as far as they are; None while the index is being made."""
+    return prepared(site, folder, "answers", _open, patience=patience)
+
+
+def _open(folder: Folder) -> RunFolder:
+    artefact = folder.artefact()
+    group = gather([(_PREFIX, artefact)], [])[0]
+    index = index_answers(artefact, group)
+    return RunFolder(index, Preparing(lambda: _figures(group)))
+
+
+def _figures(group: Scored) -> Figures:
+    blocks: list[Block] = []
+    facets: tuple[Block, ...] = ()
+    if group.outcomes:
+        whole = group.whole
+        first, table = leaderboard_section(whole)
+        shown = [first, grid_section(whole, table), pairs_section(whole)]
+        blocks = [block for each in shown for block in each.blocks]
+        facets = facets_section(whole).blocks
+    elif group.tallies:
+        blocks.append(Text("Nobody has judged these answers, so there is no score. They can be read one by one."))
+    else:
+        blocks.append(Notice("This folder holds no answers."))
+    return Figures(
+        judged=group.judge,
+        notices=tuple(_notices(group)),
+        headings=tuple(block for block in blocks if isinstance(block, Heading)),
+        scores=linked_html(blocks),
+        facets=linked_html(facets),
+    )
+
+
+def _notices(group: Scored) -> list[str]:
+    """What a reader must know before the figures."""
+    told = []
+    if group.self_judged:
+        told.append("The judge is the model that answered; a model tends to agree with itself.")
+    if group.by_people:
+        labelled = sum(count.labelled for count in group.by_people.values())
+        of = sum(group.tallies[system].answers for system in group.by_people)
+        told.append(
+            f"Labelled by people alone: {labelled:,} of {count_of(of, 'planned answer')}; the rest is unscored."
+        )
+    if group.outcomes and group.unjudged:
+        names = ", ".join(f"{model} · {condition}" for model, condition in group.unjudged[:8])
+        rest = f" and {len(group.unjudged) - 8:,} more" if len(group.unjudged) > 8 else ""
+        told.append(f"In free text that nobody judged for equivalence, and in no accuracy: {names}{rest}.")
+    return told

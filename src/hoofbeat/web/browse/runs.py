@@ -1,0 +1,276 @@
+"""Runs and judgments: who is how often right, every question with all its answers, and where to look next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hoofbeat.answering.citing import cites
+from hoofbeat.judging.aspects import answer_key
+from hoofbeat.records import Answer, Judgment, Question
+from hoofbeat.reports.lookup import System
+from hoofbeat.reports.model import AnswerView, Block
+from hoofbeat.reports.sections.answers import answer_view, asked_view, system_name
+from hoofbeat.web.browse import reports_pages, runs_api
+from hoofbeat.web.browse.answers_index import DOUBTS, STATES, AnswerRow, AnswersIndex, Listed, Wanted
+from hoofbeat.web.browse.links import document_links, linked_folders, question_link
+from hoofbeat.web.browse.preparing import being_prepared
+from hoofbeat.web.browse.queries import FACET, Choices, Picker, address, alike, choices_of, facet_key, page_number
+from hoofbeat.web.browse.run_folders import KINDS, open_run
+from hoofbeat.web.pages import Paged, not_found, page_of, render
+from hoofbeat.web.site import site_of
+
+__all__ = ["MARKS", "Marked", "answer_blocks", "marked", "neighbours", "router", "run_pickers", "wanted_of"]
+
+router = APIRouter()
+router.include_router(runs_api.router)
+router.include_router(reports_pages.router)
+
+MARKS = {"right": "✓ right", "wrong": "✗ wrong", "unscored": "– unscored", "answered": "answered"}
+"""How a state is written, so that colour never stands alone."""
+
+_NOT_HERE = "There is no run or folder of judgments of this name here."
+_COLUMNS = 4
+_SINGLE = 8
+_UNFOLDED = 4
+
+
+class Marked(Struct, frozen=True):
+    """A question in a list with what became of its answers: one mark a system, or how many there are of each state."""
+
+    question: Listed
+    marks: tuple[tuple[str, str], ...]
+
+
+@router.get("/runs/{slug}", response_class=HTMLResponse, include_in_schema=False)
+def run_page(request: Request, slug: str) -> HTMLResponse:
+    """A run: its leaderboard and the tables behind it."""
+    return _overview(request, slug, "browse/run.html", slug)
+
+
+@router.get("/runs/{slug}/facets", response_class=HTMLResponse, include_in_schema=False)
+def run_facets(request: Request, slug: str) -> HTMLResponse:
+    """A run's scores by facet of its questions."""
+    return _overview(request, slug, "browse/run_facets.html", f"{slug} by facet")
+
+
+def _overview(request: Request, slug: str, template: str, title: str) -> HTMLResponse:
+    site = site_of(request)
+    folder = site.library.folder(slug, *KINDS)
+    if folder is None:
+        return not_found(request, _NOT_HERE)
+    opened = open_run(site, folder)
+    if opened is None:
+        return being_prepared(request, folder)
+    figures = opened.figures.within()
+    page = render(
+        request,
+        template,
+        title=title,
+        folder=folder,
+        manifest=folder.artefact().manifest,
+        index=opened.index,
+        tally=opened.index.tally(),
+        figures=figures,
+        others=[each for each in site.library.folders(*KINDS) if each != folder],
+        judged=linked_folders(site, folder, "judgments"),
+    )
+    if figures is None:
+        page.headers["Refresh"] = "3"
+    return page
+
+
+@router.get("/runs/{slug}/questions", response_class=HTMLResponse, include_in_schema=False)
+def run_questions(request: Request, slug: str) -> HTMLResponse:
+    """The questions of a run with what became of their answers, found by system, state, facet and doubt."""
+    site = site_of(request)
+    folder = site.library.folder(slug, *KINDS)
+    if folder is None:
+        return not_found(request, _NOT_HERE)
+    opened = open_run(site, folder)
+    if opened is None:
+        return being_prepared(request, folder)
+    index = opened.index
+    choices = _choices(request, index)
+    wanted = wanted_of(choices)
+    paged = page_of(index.places(wanted), page_number(request))
+    base = f"/runs/{slug}/questions"
+    return render(
+        request,
+        "browse/run_questions.html",
+        title=f"Questions of {slug}",
+        folder=folder,
+        index=index,
+        pickers=run_pickers(index, choices),
+        paged=Paged(marked(index, paged.rows, index.systems), paged.number, paged.pages, paged.total),
+        columns=index.systems if len(index.systems) <= _COLUMNS else (),
+        names=[system_name(*system, len(index.models)) for system in index.systems],
+        link=lambda number: address(base, choices, page=number),
+        question=lambda number: address(f"{base}/{number}", choices),
+        clear=base if choices else "",
+    )
+
+
+@router.get("/runs/{slug}/questions/{number}", response_class=HTMLResponse, include_in_schema=False)
+def run_question(request: Request, slug: str, number: int) -> HTMLResponse:
+    """One question with every answer to it; before and after it stand its neighbours in the list it was found in."""
+    site = site_of(request)
+    folder = site.library.folder(slug, *KINDS)
+    if folder is None:
+        return not_found(request, _NOT_HERE)
+    opened = open_run(site, folder)
+    if opened is None:
+        return being_prepared(request, folder)
+    index = opened.index
+    if not 1 <= number <= index.count:
+        return not_found(request, "There is no question of this number in this folder.")
+    place = number - 1
+    choices = _choices(request, index)
+    wanted = wanted_of(choices)
+    rows = index.of_questions([place])[place]
+    question = index.question(place)
+    answers = index.answers(rows)
+    before, after = neighbours(index.places(wanted), place)
+    base = f"/runs/{slug}/questions"
+    shown = [passage.document for answer in answers for passage in answer.evidence]
+    return render(
+        request,
+        "browse/run_question.html",
+        title=f"{question.id} in {slug}",
+        folder=folder,
+        question=question,
+        asked=(asked_view(question, answers),),
+        marks=_tallied(rows),
+        blocks=answer_blocks(question, rows, answers, index.judgments(place), wanted),
+        benchmark=question_link(site, question),
+        sources=document_links(site, question.documents),
+        shown=[each for each in document_links(site, shown) if each.words not in question.documents],
+        listed=address(base, choices),
+        before=address(f"{base}/{before + 1}", choices) if before is not None else "",
+        after=address(f"{base}/{after + 1}", choices) if after is not None else "",
+        number=number,
+        count=index.count,
+    )
+
+
+def wanted_of(choices: Choices) -> Wanted:
+    """What the choices of a page ask for."""
+    plain = {name: choices.get(name, "") for name in ("model", "condition", "state", "doubt")}
+    facets = tuple((name.removeprefix(FACET), value) for name, value in choices.items() if name.startswith(FACET))
+    return Wanted(**plain, facets=facets)
+
+
+def _choices(request: Request, index: AnswersIndex) -> Choices:
+    names = ["model", "condition", "state", "doubt", *(facet_key(name) for name, _ in index.facets)]
+    return choices_of(request, names)
+
+
+def run_pickers(index: AnswersIndex, choices: Choices) -> list[Picker]:
+    """What the questions of a run can be found by."""
+    offered: list[tuple[str, str, Sequence[tuple[str, str]]]] = [
+        ("state", "State", [(state, MARKS[state]) for state in index.states]),
+        ("model", "Model", [(name, name) for name in index.models]),
+        ("condition", "Condition", [(name, name) for name in index.conditions]),
+        ("doubt", "Doubts", [(DOUBTS[0], "with warnings"), (DOUBTS[1], "failed or unscored")]),
+        *((facet_key(name), name.capitalize(), [(each, each) for each in values]) for name, values in index.facets),
+    ]
+    return [
+        (name, words, tuple(values), choices.get(name, ""))
+        for name, words, values in offered
+        if len(values) > 1 or choices.get(name)
+    ]
+
+
+def marked(index: AnswersIndex, places: Sequence[int], systems: Sequence[System]) -> list[Marked]:
+    """Questions for a list: a mark (words, state) a system where there are few, else one a state."""
+    found = index.of_questions(places)
+    made = []
+    for question in index.listed(places):
+        rows = found[question.number - 1]
+        if len(systems) > _SINGLE:
+            made.append(Marked(question, _tallied(rows)))
+            continue
+        marks = _by_system(rows, systems)
+        if len(systems) > _COLUMNS:
+            names = [system_name(*system, len(index.models)) for system in systems]
+            named = zip(names, marks, strict=True)
+            marks = tuple((f"{name}: {words}", state) for name, (words, state) in named if state)
+        made.append(Marked(question, marks))
+    return made
+
+
+def _by_system(rows: Sequence[AnswerRow], systems: Sequence[System]) -> tuple[tuple[str, str], ...]:
+    marks = []
+    for system in systems:
+        mine = [row.state for row in rows if row.system == system]
+        if len(mine) < 2:
+            marks.append((MARKS[mine[0]], mine[0]) if mine else ("not asked", ""))
+            continue
+        right = mine.count("right")
+        marks.append((f"{right} of {len(mine)} right", "right" if 2 * right > len(mine) else "wrong"))
+    return tuple(marks)
+
+
+def _tallied(rows: Sequence[AnswerRow]) -> tuple[tuple[str, str], ...]:
+    counts = Counter(row.state for row in rows)
+    return tuple((f"{MARKS[state]} {counts[state]:,}", state) for state in STATES if counts[state])
+
+
+def neighbours(places: Sequence[int], place: int) -> tuple[int | None, int | None]:
+    """What stands before and after a place in a sorted list, whether or not it is in it itself."""
+    before = [each for each in places if each < place]
+    return before[-1] if before else None, next((each for each in places if each > place), None)
+
+
+def answer_blocks(
+    question: Question,
+    rows: Sequence[AnswerRow],
+    answers: Sequence[Answer],
+    judgments: Sequence[Judgment],
+    wanted: Wanted | None = None,
+) -> tuple[Block, ...]:
+    """Every answer with all that is known of it; of many, those that were asked for come first, some of them open."""
+    judged: dict[tuple[str, str, str, int], list[Judgment]] = {}
+    for judgment in judgments:
+        judged.setdefault(answer_key(judgment), []).append(judgment)
+    models = len({answer.model for answer in answers})
+    few = len(answers) <= _UNFOLDED
+    asked = wanted is not None and not replace(wanted, facets=()).everything
+    first: list[Block] = []
+    rest: list[Block] = []
+    for row, answer in zip(rows, answers, strict=True):
+        hit = few or (asked and wanted is not None and _is(row, wanted))
+        outcome = AnswersIndex.outcome(question.id, row)
+        name = system_name(answer.model, answer.condition, models)
+        mine = judged.get(answer_key(answer), ())
+        folded = not few and (not hit or len(first) >= _UNFOLDED)
+        view = _cited(answer_view(question, answer, name, outcome, mine, folded=folded), answer)
+        (first if hit else rest).append(view)
+    return (*first, *rest)
+
+
+def _is(row: AnswerRow, wanted: Wanted) -> bool:
+    doubtful = {"": True, "warnings": row.warned, "failures": row.state == "unscored"}.get(wanted.doubt, True)
+    return (
+        (not wanted.model or alike(row.system[0], wanted.model))
+        and (not wanted.condition or alike(row.system[1], wanted.condition))
+        and wanted.state in ("", row.state)
+        and doubtful
+    )
+
+
+def _cited(view: AnswerView, answer: Answer) -> AnswerView:
+    """The view with what the answer cites: named, and marked among the passages that were shown."""
+    if not answer.citations:
+        return view
+    passages = tuple(
+        replace(shown, cited=any(cites(citation, passage.heading) for citation in answer.citations))
+        for shown, passage in zip(view.passages, answer.evidence, strict=True)
+    )
+    reading = "; ".join(part for part in (view.reading, f"Cites: {'; '.join(answer.citations)}") if part)
+    return replace(view, passages=passages, reading=reading)

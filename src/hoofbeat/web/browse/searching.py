@@ -1,0 +1,258 @@
+"""Searching a corpus with any retriever line: at work on a thread of its own, found again under an id nobody can guess.
+
+What is searched for may be a patient's story: it comes by post, is kept in memory for an hour, and is in no address.
+A visitor's line is a stranger's word: it may name no folder of this machine, no endpoint, and no model but those that
+the server offers.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Generic, Literal, TypeVar
+
+from msgspec import Struct
+
+from hoofbeat.errors import HoofbeatError, UsageError
+from hoofbeat.models import Model
+from hoofbeat.progress import Task
+from hoofbeat.records import Hit, Passage
+from hoofbeat.retrieval import ENGLISH
+from hoofbeat.retrieval.line import Node, parse, stages
+from hoofbeat.retrieval.making import most_calls
+from hoofbeat.web.ask.finding import marks
+from hoofbeat.web.ask.shelves import Shelf
+from hoofbeat.web.browse.highlighting import Mark
+from hoofbeat.web.site import Site
+
+__all__ = ["ENCODERS", "Found", "Kept", "QuestionSearch", "Search", "begin_search", "checked_line", "kept_searches"]
+
+T = TypeVar("T")
+
+ENCODERS = ("minilm", "potion")
+"""The encoders a visitor's line may name."""
+
+_QUERY = "search"
+_LONGEST_LINE = 2_000
+_LONGEST_TEXT = 50_000
+_MOST_HITS = 100
+_AT_WORK = 4
+_RERANKERS = ("yesno", "listwise")
+_PATIENCE = 1.5
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """One hit: the document, its best passage with the words it shares with the query, and how each stage placed it."""
+
+    document: str
+    rank: int
+    score: float
+    passage: Passage | None
+    shared: tuple[Mark, ...]
+    via: tuple[tuple[str, int, float], ...]
+
+
+class Kept(Generic[T]):
+    """The latest `most` things, for `seconds` at most, each under an id that can't be guessed."""
+
+    def __init__(self, *, most: int = 200, seconds: float = 3600.0) -> None:
+        self._most, self._seconds = most, seconds
+        self._things: OrderedDict[str, tuple[float, T]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, thing: T) -> str:
+        """Keep something; its id."""
+        name = secrets.token_urlsafe(16)
+        with self._lock:
+            self._things[name] = (time.monotonic(), thing)
+            while len(self._things) > self._most:
+                self._things.popitem(last=False)
+        return name
+
+    def get(self, name: str) -> T | None:
+        """What is kept under this id, unless that was too long ago."""
+        with self._lock:
+            now = time.monotonic()
+            while self._things and now - next(iter(self._things.values()))[0] > self._seconds:
+                self._things.popitem(last=False)
+            found = self._things.get(name)
+        return found[1] if found else None
+
+    def all(self) -> list[T]:
+        """Everything that is kept."""
+        with self._lock:
+            return [thing for _, thing in self._things.values()]
+
+
+class QuestionSearch(Struct, frozen=True, kw_only=True):
+    """A search over the questions of a benchmark: what was looked for, and the numbers of those that have it."""
+
+    folder: str
+    edition: str
+    text: str
+    numbers: tuple[int, ...]
+
+
+class Search:
+    """One search of a corpus on its way. It is a `Progress`, too: a task of the work is what the page says is done."""
+
+    def __init__(self, folder: str, line: str, text: str, count: int, chosen: Mapping[str, str]) -> None:
+        self.folder, self.line, self.text, self.count = folder, line, text, count
+        self.chosen = dict(chosen)
+        self.state: Literal["working", "done", "failed"] = "working"
+        self.step, self.done, self.total = "waiting for its turn", 0, None
+        self.found: tuple[Found, ...] = ()
+        self.written: tuple[tuple[str, str], ...] = ()
+        self.notes: tuple[str, ...] = ()
+        self.what = self.fix = ""
+        self.seconds = 0.0
+        self.over = threading.Event()
+
+    total: int | None
+
+    @contextmanager
+    def task(self, title: str, total: int | None) -> Iterator[Task]:
+        """A step of the work."""
+        self.step, self.done, self.total = title, 0, total
+        yield self
+
+    def advance(self, steps: int = 1) -> None:
+        """So many more are done."""
+        self.done += steps
+
+    def note(self, text: str) -> None:
+        """Remarks are not shown."""
+
+
+Searches = Kept["Search | QuestionSearch"]
+
+
+def kept_searches(site: Site) -> Searches:
+    """The searches that a server keeps."""
+    made: Searches = site.shared.setdefault("browse.searches", Kept())
+    return made
+
+
+def checked_line(site: Site, line: str) -> Node:
+    """A visitor's line, parsed; one that is wrong, or asks for what this server does not offer, is a `UsageError`."""
+    if len(line) > _LONGEST_LINE:
+        raise UsageError("the retriever line is too long", fix=f"write one of at most {_LONGEST_LINE:,} characters")
+    tree = parse(line)
+    offered = site.settings.models if site.load_model else ()
+    for stage in stages(tree):
+        given = {option.name: stage.word(option.name) for option in stage.spec.options}
+        if given.get("encoder", ENCODERS[0]) not in ENCODERS:
+            raise UsageError(
+                f"the encoder {given['encoder']} is not offered here", fix=f"choose one of: {', '.join(ENCODERS)}"
+            )
+        if given.get("model") and given["model"] not in offered:
+            raise UsageError(f"the model {given['model']} is not offered here", fix=_models_in_words(offered))
+        if stage.spec.name == "lamer":
+            checked_line(site, given["with"])
+        elif stage.kind == "reranker" and given["with"] not in _RERANKERS:
+            raise UsageError(
+                f"the reranker {given['with']} is not offered here", fix="give with=yesno or with=listwise"
+            )
+        if stage.spec.name == "hero" and given["rerank"] not in ("none", *_RERANKERS):
+            raise UsageError(f"the reranker {given['rerank']} is not offered here", fix="give rerank=none or yesno")
+    if most_calls(tree).calls and not offered:
+        raise UsageError(
+            f"the line {tree} asks a language model, and this server has none",
+            fix="leave that stage out, or start the server with a model: hoofbeat serve --model",
+        )
+    return tree
+
+
+def _models_in_words(offered: Sequence[str]) -> str:
+    return f"choose one of: {', '.join(offered)}" if offered else "this server has none: leave model= out of the line"
+
+
+def begin_search(site: Site, shelf: Shelf, search: Search, documents: Callable[[], Sequence[str]] | None = None) -> str:
+    """Begin a search and wait a moment for it; its id. `documents` gives those among which is searched.
+
+    The first search of a corpus makes its index, which takes a while where it is large; later ones find it.
+    """
+    tree = checked_line(site, search.line)
+    if not search.text.strip():
+        raise UsageError("there is nothing to search for", fix="write what to search for")
+    if len(search.text) > _LONGEST_TEXT:
+        raise UsageError("the text is too long to search for", fix=f"shorten it to {_LONGEST_TEXT:,} characters")
+    if not 1 <= search.count <= _MOST_HITS:
+        raise UsageError(f"{search.count} results can't be shown", fix=f"ask for 1 to {_MOST_HITS}")
+    known = kept_searches(site)
+    busy = sum(isinstance(each, Search) and each.state == "working" for each in known.all())
+    if busy >= _AT_WORK:
+        raise UsageError(f"{busy} searches are under way on this server already", fix="wait a moment and search again")
+    search.line = str(tree)
+    name = known.put(search)
+    work = threading.Thread(target=_run, args=(site, shelf, search, documents), daemon=True, name="search")
+    work.start()
+    search.over.wait(_PATIENCE)
+    return name
+
+
+def _run(site: Site, shelf: Shelf, search: Search, documents: Callable[[], Sequence[str]] | None) -> None:
+    began = time.monotonic()
+    models = _Models(site)
+    try:
+        _search(shelf, search, models, documents)
+        search.state = "done"
+    except HoofbeatError as err:
+        search.state, search.what, search.fix = "failed", err.what, err.fix or ""
+    except Exception as err:  # whatever it is, the page must not wait for ever
+        search.state, search.what, search.fix = "failed", f"the search broke off ({type(err).__name__})", "try again"
+    finally:
+        models.close()
+        search.seconds = time.monotonic() - began
+        search.over.set()
+
+
+class _Models:
+    """The site's models by name, each opened once by the thread that searches, with a ledger of its own."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._opened: dict[str, Model] = {}
+
+    def __call__(self, spec: str) -> Model:
+        offered, load = self._site.settings.models, self._site.load_model
+        name = spec or (offered[0] if offered else "")
+        if load is None or name not in offered:
+            raise UsageError(f"the model {name} is not offered here", fix=_models_in_words(offered))
+        if name not in self._opened:
+            self._opened[name] = load(name)
+        return self._opened[name]
+
+    def close(self) -> None:
+        for model in self._opened.values():
+            model.ledger.close()
+
+
+def _search(shelf: Shelf, search: Search, models: _Models, documents: Callable[[], Sequence[str]] | None) -> None:
+    among = None if documents is None else documents()
+    with shelf.searching(search.line, model=models, progress=search) as retriever:
+        search.step = "reading the documents and cutting them into passages"
+        searched = retriever.run([(_QUERY, search.text)], search.count, among)
+        query = searched.queries[0]
+        found = [(hit, retriever.indexes.passage(hit.passage) if hit.passage else None) for hit in searched.hits[0]]
+        search.notes = tuple(dict.fromkeys(retriever.notes))
+    search.written = tuple((f"{step.stage}: {step.what}", step.text) for step in query.steps if step.text)
+    if query.failure is not None:
+        raise UsageError(f"the model's call failed ({query.failure.kind}): {query.failure.message}", fix="search again")
+    wanted = frozenset(ENGLISH.terms(search.text))
+    search.found = tuple(_found(hit, passage, wanted) for hit, passage in found)
+
+
+def _found(hit: Hit, passage: Passage | None, wanted: frozenset[str]) -> Found:
+    return Found(
+        document=hit.document,
+        rank=hit.rank,
+        score=hit.score,
+        passage=passage,
+        shared=marks(passage.text, wanted) if passage else (),
+        via=tuple((stage, rank, score) for stage, (rank, score) in hit.via.items()),
+    )

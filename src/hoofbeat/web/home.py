@@ -1,0 +1,223 @@
+"""The start page: what there is to look at, by kind, each with what it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pydantic
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+from msgspec import Struct
+
+from hoofbeat.reports.words import count_of
+from hoofbeat.store import Counts, InputRef, Manifest
+from hoofbeat.web.library import Folder, Library
+from hoofbeat.web.pages import render
+from hoofbeat.web.site import site_of
+
+__all__ = ["ApiFolder", "ApiInput", "ApiLibrary", "Card", "Shelved", "cards", "page_of_folder", "router"]
+
+router = APIRouter()
+
+_PAGES = {
+    "corpus": "/corpora/",
+    "benchmark": "/benchmarks/",
+    "run": "/runs/",
+    "judgments": "/runs/",
+    "audit": "/audits/",
+    "report": "/reports/",
+}
+_KINDS = {
+    "corpus": ("Corpora", "Documents to search and read."),
+    "benchmark": ("Benchmarks", "Questions beside the sources they were made from."),
+    "judgments": ("Judged answers", "Leaderboards, and every answer with its judgment."),
+    "run": ("Answers", "What models answered."),
+    "audit": ("Audits", "Where sources agree, differ and are silent."),
+    "report": ("Reports", "Pages to give away."),
+}
+_SHOWN_INPUTS = 4
+
+
+class _Summary(Struct, frozen=True):
+    """What the start page needs of a folder."""
+
+    title: str
+    counts: Counts
+    made: float
+    inputs: tuple[InputRef, ...]
+    files: int
+    sha256: str
+    rows: int
+
+
+class Card(Struct, frozen=True, kw_only=True):
+    """One folder on the start page."""
+
+    slug: str
+    kind: str
+    title: str
+    href: str
+    facts: tuple[str, ...]
+    made: str
+    sources: tuple[tuple[str, str], ...]
+    more: int = 0
+
+
+class Shelved(Struct, frozen=True):
+    """The folders of one kind."""
+
+    kind: str
+    title: str
+    about: str
+    cards: tuple[Card, ...]
+
+
+def page_of_folder(folder: Folder) -> str:
+    """Where a folder is shown; empty where there is no page for its kind."""
+    return f"{_PAGES[folder.kind]}{folder.slug}" if folder.kind in _PAGES else ""
+
+
+@router.get("/", response_class=HTMLResponse, include_in_schema=False)
+def start(request: Request) -> HTMLResponse:
+    """The start page."""
+    site = site_of(request)
+    site.library.look_again()
+    return render(request, "home.html", title="Hoofbeat", shelves=cards(site.library))
+
+
+def cards(library: Library) -> list[Shelved]:
+    """Every folder, by kind in the order of the flow; kinds without a page of their own come last."""
+    folders = library.folders()
+    summaries = {folder.slug: library.opened(folder, "summary", _summary) for folder in folders}
+    by_content = {(folder.kind, summaries[folder.slug].sha256): folder for folder in folders}
+    made: dict[str, list[Card]] = {}
+    for folder in folders:
+        made.setdefault(folder.kind, []).append(_card(folder, summaries[folder.slug], by_content))
+    known = [Shelved(kind, *_KINDS[kind], tuple(made[kind])) for kind in _KINDS if kind in made]
+    others = tuple(card for kind, listed in made.items() if kind not in _KINDS for card in listed)
+    if others:
+        known.append(Shelved("other", "Other folders", "Shown in a report: hoofbeat report FOLDER…", others))
+    return known
+
+
+def _summary(folder: Folder) -> _Summary:
+    artefact = folder.artefact()
+    manifest = artefact.manifest
+    rows = 0
+    if folder.kind == "benchmark" and artefact.has("questions.jsonl"):
+        with artefact.file("questions.jsonl").open("rb") as stream:
+            rows = sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
+    return _Summary(
+        title=manifest.title,
+        counts=manifest.counts,
+        made=(folder.path / "manifest.json").stat().st_mtime,
+        inputs=_artefacts_among(manifest),
+        files=len(manifest.inputs),
+        sha256=artefact.reference().sha256,
+        rows=rows,
+    )
+
+
+def _artefacts_among(manifest: Manifest) -> tuple[InputRef, ...]:
+    """The inputs that are artefacts; of files that were read, only how many there were is told."""
+    return tuple(ref for ref in manifest.inputs if ref.kind not in ("", "file", "list of files"))
+
+
+def _card(folder: Folder, summary: _Summary, by_content: Mapping[tuple[str, str], Folder]) -> Card:
+    sources = []
+    for ref in summary.inputs[:_SHOWN_INPUTS]:
+        here = by_content.get((ref.kind, ref.sha256))
+        sources.append((ref.name, page_of_folder(here) if here else ""))
+    title = summary.title if summary.title not in ("", folder.kind) else folder.slug
+    return Card(
+        slug=folder.slug,
+        kind=folder.kind,
+        title=title,
+        href=page_of_folder(folder),
+        facts=_facts(folder.kind, summary),
+        made=datetime.fromtimestamp(summary.made, UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        sources=tuple(sources),
+        more=max(0, len(summary.inputs) - _SHOWN_INPUTS),
+    )
+
+
+def _facts(kind: str, summary: _Summary) -> tuple[str, ...]:
+    counts = summary.counts
+    lost = (f"{counts.failed:,} failed",) if counts.failed else ()
+    match kind:
+        case "corpus":
+            left_out = (f"{counts.rejected:,} not taken",) if counts.rejected else ()
+            return (count_of(counts.kept, "document"), *left_out)
+        case "benchmark":
+            rejected = (f"{counts.rejected:,} candidates rejected",) if counts.rejected else ()
+            return (count_of(summary.rows, "question"), *rejected, *lost)
+        case "run":
+            return (count_of(counts.kept + counts.failed, "answer"), *lost)
+        case "judgments":
+            return (count_of(counts.kept + counts.failed, "judgment"), *lost)
+        case "audit":
+            return (count_of(counts.kept + counts.failed, "pair"), *lost)
+        case "report":
+            return (f"on {count_of(summary.files, 'folder')}",)
+    return (count_of(counts.kept, "item"), *lost)
+
+
+class ApiInput(pydantic.BaseModel):
+    """An artefact that a folder was made from; `slug` where it is shown here, too."""
+
+    name: str
+    kind: str
+    sha256: str
+    slug: str | None
+
+
+class ApiFolder(pydantic.BaseModel):
+    """A folder that is shown. `made` is when its manifest was written, `page` where people look at it."""
+
+    slug: str
+    kind: str
+    title: str
+    page: str | None
+    made: datetime
+    kept: int
+    rejected: int
+    failed: int
+    inputs: list[ApiInput]
+
+
+class ApiLibrary(pydantic.BaseModel):
+    """All folders of the server."""
+
+    folders: list[ApiFolder]
+
+
+@router.get("/api/library", tags=["browse"])
+def library(request: Request) -> ApiLibrary:
+    """Every folder that this server shows."""
+    shown = site_of(request).library
+    shown.look_again()
+    folders = shown.folders()
+    summaries = {folder.slug: shown.opened(folder, "summary", _summary) for folder in folders}
+    slugs = {(folder.kind, summaries[folder.slug].sha256): folder.slug for folder in folders}
+    listed = []
+    for folder in folders:
+        summary = summaries[folder.slug]
+        inputs = [
+            ApiInput(name=ref.name, kind=ref.kind, sha256=ref.sha256, slug=slugs.get((ref.kind, ref.sha256)))
+            for ref in summary.inputs
+        ]
+        listed.append(
+            ApiFolder(
+                slug=folder.slug,
+                kind=folder.kind,
+                title=summary.title,
+                page=page_of_folder(folder) or None,
+                made=datetime.fromtimestamp(summary.made, UTC),
+                kept=summary.counts.kept,
+                rejected=summary.counts.rejected,
+                failed=summary.counts.failed,
+                inputs=inputs,
+            )
+        )
+    return ApiLibrary(folders=listed)

@@ -1,0 +1,149 @@
+"""The folders a server shows. A page names a folder by its slug, never by a path, so nothing else can be reached."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import Struct
+
+from hoofbeat.errors import ArtefactError, HoofbeatError, InputError
+from hoofbeat.reports.words import slug
+from hoofbeat.store import Artefact, open_artefact
+
+__all__ = ["Folder", "Library"]
+
+T = TypeVar("T")
+
+_MANIFEST = "manifest.json"
+_DEPTH = 2
+
+
+class Folder(Struct, frozen=True, kw_only=True):
+    """One artefact that is shown."""
+
+    slug: str
+    path: Path
+    kind: str
+
+    def artefact(self) -> Artefact:
+        """The artefact, opened."""
+        return open_artefact(self.path, self.kind)
+
+
+class Library:
+    """The artefacts of some folders: each folder itself, or what lies in it, two levels down at most."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._roots = tuple(dict.fromkeys(path.resolve() for path in paths))
+        self._folders: dict[str, Folder] = {}
+        self._unreadable: dict[Path, tuple[int, int]] = {}
+        self._opened: dict[tuple[str, str], tuple[tuple[int, int], object]] = {}
+        self._lock = threading.Lock()
+        self._turns: dict[tuple[str, str], threading.RLock] = {}
+        for root in self._roots:
+            if not root.is_dir():
+                raise InputError("there is no such folder", where=str(root), fix="name folders that Hoofbeat made")
+            found = _found_at(root)
+            if not found:
+                raise ArtefactError(
+                    "there is nothing of Hoofbeat's in this folder",
+                    where=str(root),
+                    fix="name a corpus, benchmark, run, audit or a folder with some of them",
+                )
+            if found == [root]:
+                open_artefact(root)  # what was named outright must open, and says readably why it does not
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Take in what was made since, and let go of what is gone; what stays keeps its slug."""
+        places = [each for root in self._roots for each in _found_at(root)]
+        with self._lock:
+            known = {folder.path: name for name, folder in self._folders.items()}
+            for path in known.keys() - set(places):
+                del self._folders[known[path]]
+            for path in places:
+                if path not in known and (kind := self._kind_of(path)):
+                    name = self._free_slug(slug(path.name) or kind)
+                    self._folders[name] = Folder(slug=name, path=path, kind=kind)
+                    known[path] = name
+
+    def _kind_of(self, path: Path) -> str:
+        """What kind of artefact a folder is; empty where it can't be read: not tried again before it changes."""
+        try:
+            stamp = _stamp(path)
+            if self._unreadable.get(path) == stamp:
+                return ""
+            return open_artefact(path).manifest.kind
+        except HoofbeatError:
+            self._unreadable[path] = stamp
+            return ""
+        except OSError:
+            return ""
+
+    def _free_slug(self, wanted: str) -> str:
+        name, number = wanted, 2
+        while name in self._folders:
+            name, number = f"{wanted}-{number}", number + 1
+        return name
+
+    def folders(self, *kinds: str) -> list[Folder]:
+        """The folders of these kinds, or all, in the order of their names."""
+        with self._lock:
+            found = [folder for folder in self._folders.values() if not kinds or folder.kind in kinds]
+        return sorted(found, key=lambda folder: folder.slug)
+
+    def folder(self, name: str, *kinds: str) -> Folder | None:
+        """The folder of this slug, where there is one and it is of one of these kinds."""
+        folder = self._folders.get(name)
+        return folder if folder is not None and (not kinds or folder.kind in kinds) else None
+
+    def opened(self, folder: Folder, purpose: str, load: Callable[[Folder], T]) -> T:
+        """What `load` makes of a folder, kept for `purpose` until the folder's manifest changes.
+
+        Whoever wants the same thing meanwhile waits for it; nobody else does.
+        """
+        key = (folder.slug, purpose)
+        try:
+            stamp = _stamp(folder.path)
+        except OSError as err:
+            raise ArtefactError(
+                f"the folder {folder.slug} can't be read any more", where=str(folder.path), fix="restore it"
+            ) from err
+        with self._lock:
+            kept = self._opened.get(key)
+            turn = self._turns.setdefault(key, threading.RLock())
+        if kept is None or kept[0] != stamp:
+            with turn:
+                kept = self._opened.get(key)
+                if kept is None or kept[0] != stamp:
+                    kept = (stamp, load(folder))
+                    with self._lock:
+                        self._opened[key] = kept
+        return kept[1]  # type: ignore[return-value]
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    stat = (path / _MANIFEST).stat()
+    return stat.st_mtime_ns, stat.st_size
+
+
+def _found_at(root: Path) -> list[Path]:
+    """A folder itself where it is an artefact, else those in it."""
+    if (root / _MANIFEST).is_file():
+        return [root]
+    return _artefacts_in(root) if root.is_dir() else []
+
+
+def _artefacts_in(path: Path, depth: int = _DEPTH) -> list[Path]:
+    found: list[Path] = []
+    for each in sorted(path.iterdir()):
+        if each.name.startswith(".") or not each.is_dir() or each.is_symlink():
+            continue
+        if (each / _MANIFEST).is_file():
+            found.append(each)
+        elif depth > 1:
+            found += _artefacts_in(each, depth - 1)
+    return found

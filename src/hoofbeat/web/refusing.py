@@ -1,0 +1,72 @@
+"""How the server says no: a page for people, JSON for scripts, in the same words."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from hoofbeat.errors import HoofbeatError
+from hoofbeat.web.pages import render
+
+__all__ = ["REFUSALS", "Refusal", "log_bug", "refuse", "refuse_error"]
+
+_LOG = logging.getLogger("hoofbeat.web")
+_TITLES = {401: "Please sign in", 403: "Not for you", 404: "Not here", 429: "Too many tries"}
+
+
+class Refusal(BaseModel):
+    """Why a request was not served, and what to do."""
+
+    error: str
+    fix: str = ""
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Refusal, "description": words}
+    for status, words in {
+        400: "Something in the request is not taken.",
+        401: "Nobody is signed in, or the server's own link was not opened.",
+        403: "The token against forged posts is missing or old, or this is not for whoever asks.",
+        404: "There is no such thing.",
+        405: "Nothing but reading and posting is done here.",
+        413: "The request is longer than 1 MiB.",
+        415: "The request is neither JSON nor a form.",
+        421: "The server does not go by that name.",
+        503: "The database can't be used.",
+    }.items()
+}
+"""What every request may be answered with, for the description of the JSON routes."""
+
+
+def refuse(
+    request: Request, status: int, what: str, fix: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """The answer to a request that is not served."""
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": what, "fix": fix}, status_code=status, headers=dict(headers or {}))
+    title = _TITLES.get(status, "This did not work")
+    page = render(request, "people/refused.html", title=title, status=status, what=what, fix=fix, code=status)
+    page.headers.update(headers or {})
+    return page
+
+
+def refuse_error(request: Request, err: HoofbeatError) -> Response:
+    """The answer to an error of ours: what was wrong and what to do, without the machine's paths."""
+    status = getattr(err, "status", 400)
+    if status >= 500:
+        _LOG.error("%s: %s", type(err).__name__, err.what)
+    return refuse(request, status, err.what, err.fix or "")
+
+
+def log_bug(err: BaseException) -> None:
+    """Say where a bug is, without its message: that may quote what somebody sent or what a document says."""
+    frames = traceback.extract_tb(err.__traceback__)[-3:]
+    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in reversed(frames))
+    _LOG.error("this should not happen: %s at %s", type(err).__name__, places)

@@ -1,0 +1,106 @@
+"""What every part of the desk shares: the database, lines of the trail, and JSON that can always be kept and read."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, TypeVar
+
+import msgspec
+from sqlalchemy import Connection, Row, insert
+
+from hoofbeat.web.review.database import Database
+from hoofbeat.web.review.records import Event
+from hoofbeat.web.review.refusals import Refused
+from hoofbeat.web.review.schema import events
+
+__all__ = ["Books", "event_of", "packed", "plain", "unpacked"]
+
+T = TypeVar("T")
+
+_LONGEST = 500_000
+_LONGEST_LINE = 10_000_000
+_NEW_EVENT = insert(events)
+
+
+class Books:
+    """An open database with the trail."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def _note(
+        self,
+        connection: Connection,
+        what: str,
+        *,
+        by: str,
+        study: str = "",
+        item: str = "",
+        before: object = None,
+        after: object = None,
+        request: str | None = None,
+        at: float | None = None,
+    ) -> None:
+        """Add a line to the trail, in the transaction of what it tells."""
+        connection.execute(
+            _NEW_EVENT,
+            {
+                "at": time.time() if at is None else at,
+                "person": by,
+                "what": what,
+                "study": study,
+                "item": item,
+                "before": None if before is None else packed(before, _LONGEST_LINE),
+                "after": None if after is None else packed(after, _LONGEST_LINE),
+                "request": request,
+            },
+        )
+
+
+def event_of(row: Row[Any]) -> Event:
+    """A line of the trail from its row."""
+    before, after = row.before, row.after
+    return Event(
+        id=row.id,
+        at=row.at,
+        person=row.person,
+        what=row.what,
+        study=row.study,
+        item=row.item,
+        before=None if before is None else unpacked(before, dict[str, Any]),
+        after=None if after is None else unpacked(after, dict[str, Any]),
+    )
+
+
+def packed(value: object, longest: int = _LONGEST) -> str:
+    """A value as JSON text; what has no place in JSON or is absurdly long is refused."""
+    try:
+        text = msgspec.json.encode(_plain_within(value)).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+        raise Refused("this can't be kept as it is", fix="send text, numbers, lists and names with values") from None
+    if len(text) > longest:
+        raise Refused("this is too long to be kept", fix="write less", status=413)
+    return text
+
+
+def unpacked(text: str, kind: type[T]) -> T:
+    """A value from its JSON text."""
+    return msgspec.json.decode(text, type=kind)
+
+
+def plain(text: str) -> str:
+    """Text that every database can hold: without zero characters and halves of characters."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def _plain_within(value: object) -> object:
+    """The value with all its text made plain; records become what JSON has."""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, msgspec.Struct):
+        return _plain_within(msgspec.to_builtins(value))
+    if isinstance(value, dict):
+        return {plain(str(name)): _plain_within(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_within(each) for each in value]
+    return value

@@ -1,0 +1,145 @@
+"""What the review pages keep: studies with their items, people, who is to look at what, what they said, and the trail.
+
+A study asks people one kind of thing about items of one artefact. What a person said of an item is one `Label` with a
+version; every change of it leaves the version before in the trail, so it can be undone and nothing is ever lost.
+Times are seconds since 1970, UTC.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+__all__ = [
+    "Assignment",
+    "Decision",
+    "Event",
+    "Item",
+    "Label",
+    "LabelState",
+    "Person",
+    "Role",
+    "Saved",
+    "Shown",
+    "Study",
+]
+
+Role = Literal["reviewer", "adjudicator", "admin"]
+LabelState = Literal["draft", "done", "skipped"]
+
+
+class Study(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One task for people. `form` names what is asked; `source` is the artefact it is about (name and content hash).
+
+    `settings` holds the plan (reviewers per item, overlap, strata, seed), the exam's rules, the pack's labels and
+    whatever else the form needs; it is what exports record.
+    """
+
+    id: str
+    title: str
+    form: str
+    source: str
+    source_sha256: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    created: float = 0.0
+    closed: bool = False
+
+
+class Shown(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that is shown with an item. `kind`: question, case, answer, gold, options, quote, source, image, note.
+
+    `marks` are half-open ranges of `text` to be highlighted; `lines` are the entries of options or a list.
+    """
+
+    title: str
+    text: str = ""
+    kind: str = "case"
+    lines: tuple[str, ...] = ()
+    marks: tuple[tuple[int, int], ...] = ()
+
+
+class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing to look at. `id` is blinded where the form is; `key` finds it again in the artefact, never shown.
+
+    `criteria` are those of the form's fields that are asked of this item (empty: all), `stratum` is for assignment,
+    `group` its specialty or other facet, `stage` which round of a form in several stages it belongs to.
+    """
+
+    id: str
+    study: str
+    place: int
+    shown: tuple[Shown, ...]
+    criteria: tuple[str, ...] = ()
+    key: dict[str, Any] = field(default_factory=dict)
+    stratum: str = ""
+    group: str = ""
+    stage: str = ""
+
+
+class Person(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Somebody with an invitation. `groups` are specialties; `studies` those the person may see (empty: all)."""
+
+    id: str
+    name: str
+    role: Role
+    groups: tuple[str, ...] = ()
+    studies: tuple[str, ...] = ()
+    active: bool = True
+    invited: float = 0.0
+
+
+class Assignment(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """That a person is to look at an item, as number `place` of theirs; `why`: plan, overlap, flagged, revision, ..."""
+
+    study: str
+    item: str
+    person: str
+    place: int
+    why: str = "plan"
+
+
+class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a person says of an item: values by field. `version` counts changes from 1, `seconds` is time spent."""
+
+    study: str
+    item: str
+    person: str
+    values: dict[str, Any]
+    state: LabelState
+    version: int
+    seconds: float = 0.0
+    reason: str = ""
+    changed: float = 0.0
+
+
+class Saved(Struct, frozen=True, kw_only=True):
+    """What became of a save: the label as it stands now; `conflict` says that it was not taken, being out of date."""
+
+    label: Label
+    conflict: bool = False
+
+
+class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an adjudicator settles for an item over which reviewers differ or which one of them flagged."""
+
+    study: str
+    item: str
+    person: str
+    values: dict[str, Any]
+    note: str = ""
+    changed: float = 0.0
+    version: int = 1
+
+
+class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line of the trail: who did what, when, to what; `before` and `after` are what it changed."""
+
+    id: int
+    at: float
+    person: str
+    what: str
+    study: str = ""
+    item: str = ""
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None

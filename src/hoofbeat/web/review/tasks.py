@@ -1,0 +1,212 @@
+"""The pages on which a person reviews: the list of studies, a study, and one item at a time.
+
+Everything works by plain forms; the script of the page adds drafts that save themselves, keys and a clock.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.datastructures import FormData
+
+from hoofbeat.errors import HoofbeatError, InputError
+from hoofbeat.store import Artefact
+from hoofbeat.web.pages import not_found, render
+from hoofbeat.web.review import tasks_api
+from hoofbeat.web.review.desk import Desk
+from hoofbeat.web.review.forms import Field, check_values
+from hoofbeat.web.review.places import REASONS, Me, Place, address_of, desk_of, next_address, place_of, skip_reason
+from hoofbeat.web.review.records import Label, LabelState, Person, Study
+from hoofbeat.web.review.showing import Progress, differences, next_undone, parts_for, progress_of_person, when_words
+from hoofbeat.web.site import Site, site_of
+
+__all__ = ["router"]
+
+router = APIRouter()
+router.include_router(tasks_api.router)
+
+_PREFIX = "v:"
+_IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
+
+
+# Pages
+
+
+@router.get("/review", response_class=HTMLResponse, include_in_schema=False)
+def studies(request: Request, person: Me) -> HTMLResponse:
+    """The person's studies with what waits in each."""
+    desk = desk_of(request)
+    rows: list[tuple[Study, Progress]] = [
+        (study, progress_of_person(mine, desk.labels(study.id, person=person.id)))
+        for study in desk.studies()
+        if (mine := desk.assignments(study.id, person.id))
+    ]
+    return render(request, "review/studies.html", title="Your reviews", rows=rows)
+
+
+@router.get("/review/{study}", response_class=HTMLResponse, include_in_schema=False)
+def overview(request: Request, person: Me, study: str) -> Response:
+    """One study: how far it is, the person's own list, and thanks when all of it is done."""
+    desk = desk_of(request)
+    found = desk.study(study)
+    mine = desk.assignments(study, person.id)
+    if found is None or not mine:
+        return not_found(request, "There is no such study on your list.")
+    if found.form == "exam":
+        return RedirectResponse(f"/exam/{quote(study)}", status_code=303)
+    labels = {label.item: label for label in desk.labels(study, person=person.id)}
+    return render(
+        request,
+        "review/overview.html",
+        title=found.title,
+        study=found,
+        rows=[(row, labels.get(row.item)) for row in mine],
+        progress=progress_of_person(mine, labels.values()),
+    )
+
+
+@router.get("/review/{study}/next", response_class=HTMLResponse, include_in_schema=False)
+def go_on(request: Request, person: Me, study: str, after: str = "") -> Response:
+    """The next item that waits, or the study's page where none does."""
+    desk = desk_of(request)
+    mine = desk.assignments(study, person.id)
+    item = next_undone(mine, desk.labels(study, person=person.id), after)
+    return RedirectResponse(address_of(study, item), status_code=303)
+
+
+@router.get("/review/{study}/items/{item}", response_class=HTMLResponse, include_in_schema=False)
+def show(request: Request, person: Me, study: str, item: str) -> Response:
+    """One item, with what the person has said of it so far."""
+    desk = desk_of(request)
+    place = place_of(desk, person, study, item)
+    if place is None:
+        return not_found(request, "There is no such item on your list.")
+    if place.study.form == "exam":
+        return RedirectResponse(f"/exam/{quote(study)}", status_code=303)
+    label = desk.label(study, item, person.id)
+    return _item_page(request, desk, person, place, label=label, values=label.values if label else {})
+
+
+def _item_page(
+    request: Request,
+    desk: Desk,
+    person: Person,
+    place: Place,
+    *,
+    label: Label | None,
+    values: dict[str, Any],
+    problem: HoofbeatError | None = None,
+    conflict: Label | None = None,
+) -> HTMLResponse:
+    labels = desk.labels(place.study.id, person=person.id)
+    version = conflict.version if conflict else label.version if label else 0
+    return render(
+        request,
+        "review/item.html",
+        title=f"Item {place.number}: {place.form.title}",
+        status=409 if conflict else 400 if problem else 200,
+        place=place,
+        parts=parts_for(place.study, place.item, person.id),
+        label=label,
+        values=values,
+        version=version,
+        first_time=not any(each.state != "draft" for each in labels),
+        progress=progress_of_person(place.mine, labels),
+        problem=problem,
+        conflict=conflict,
+        differing=differences(place.form, place.fields, values, conflict.values) if conflict else [],
+        reasons=REASONS,
+        request_id=secrets.token_urlsafe(16),
+        when_words=when_words,
+        item_link=lambda id: address_of(place.study.id, id),
+    )
+
+
+# The plain form: what happens without the script
+
+
+async def posted(request: Request) -> FormData:
+    """The fields of a plain form."""
+    return await request.form()
+
+
+@router.post("/review/{study}/items/{item}", include_in_schema=False)
+def take(request: Request, person: Me, study: str, item: str, form: Annotated[FormData, Depends(posted)]) -> Response:
+    """Save, skip, keep as a draft or undo, as the button says."""
+    desk = desk_of(request)
+    place = place_of(desk, person, study, item)
+    if place is None:
+        return not_found(request, "There is no such item on your list.")
+    doing = str(form.get("do", "save"))
+    name = str(form.get("request", "")) or secrets.token_urlsafe(16)
+    if doing == "undo":
+        desk.undo(study, item, person.id, request=name)
+        return RedirectResponse(address_of(study, item), status_code=303)
+    before = desk.label(study, item, person.id)
+    given = _given(place.fields, form)
+    state: LabelState = "skipped" if doing == "skip" else "draft" if doing == "draft" else "done"
+    try:
+        reason = skip_reason(str(form.get("reason", "")), str(form.get("more", ""))) if state == "skipped" else ""
+        values = check_values(place.form, place.item, given, complete=state == "done")
+    except InputError as err:
+        return _item_page(request, desk, person, place, label=before, values=given, problem=err)
+    saved = desk.save(
+        study,
+        item,
+        person.id,
+        values=values,
+        state=state,
+        seconds=before.seconds if before else 0.0,
+        base=_number(form.get("base")),
+        request=name,
+        reason=reason,
+    )
+    if saved.conflict:
+        return _item_page(request, desk, person, place, label=before, values=values, conflict=saved.label)
+    goal = address_of(study, item) if state == "draft" else next_address(place, desk.labels(study, person=person.id))
+    return RedirectResponse(goal, status_code=303)
+
+
+def _given(fields: tuple[Field, ...], form: FormData) -> dict[str, Any]:
+    """The values of a plain form by field; ticked boxes come as several of one name."""
+    return {
+        field.name: [str(each) for each in form.getlist(_PREFIX + field.name)]
+        if field.kind == "options"
+        else str(form.get(_PREFIX + field.name, ""))
+        for field in fields
+    }
+
+
+def _number(value: object) -> int:
+    text = str(value or "0")
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
+
+
+# Images of an item
+
+
+@router.get("/review/{study}/items/{item}/images/{number}", include_in_schema=False)
+def image(request: Request, person: Me, study: str, item: str, number: int) -> Response:
+    """An image of an item on the person's list, from the artefact where this server shows it."""
+    place = place_of(desk_of(request), person, study, item)
+    files = place.item.key.get("images", []) if place else []
+    artefact = _artefact_of(site_of(request), place.study) if place and 1 <= number <= len(files) else None
+    name = str(files[number - 1]) if artefact else ""
+    kind = _IMAGES.get(name[name.rfind(".") :].lower(), "") if name else ""
+    if artefact is None or not kind or not artefact.has(name):
+        return not_found(request, "This image is not on this server.")
+    headers = {"Cache-Control": "private, max-age=3600"}
+    return Response(artefact.file(name).read_bytes(), media_type=kind, headers=headers)
+
+
+def _artefact_of(site: Site, study: Study) -> Artefact | None:
+    """The folder a study is about, where the server has it as it was."""
+    for folder in site.library.folders():
+        artefact = site.library.opened(folder, "review", lambda each: each.artefact())
+        if artefact.reference().sha256 == study.source_sha256:
+            return artefact
+    return None

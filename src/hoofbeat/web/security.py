@@ -1,0 +1,354 @@
+"""Every request passes here first: who asks, from where, with what, and whether a forged page made them ask.
+
+- Only names this server was started for are answered, so that no foreign name can be pointed at it.
+- Whatever changes something brings a token that only our own pages know, made from the visitor's cookie, and comes from
+  our own pages by the browser's word. Such requests are read up to 1 MiB here; files are taken from nobody.
+- Pages of reviews need a person; browse pages need one or the site's secret, unless the server is on loopback.
+- Every answer carries the headers that keep it from being framed, sniffed, cached or run with foreign script.
+- What fails unforeseen is logged by place only. Nothing of a request is ever logged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+from urllib.parse import parse_qs, urlsplit
+
+from anyio import to_thread
+from fastapi import HTTPException, Request, Response
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hoofbeat.errors import HoofbeatError
+from hoofbeat.web.refusing import log_bug, refuse, refuse_error
+from hoofbeat.web.review.records import Person
+from hoofbeat.web.review.sessions import secret_hash
+from hoofbeat.web.site import Site, SiteSettings, site_of
+
+__all__ = [
+    "MOST_BYTES",
+    "Guard",
+    "address_of",
+    "adjudicating",
+    "cookie_name",
+    "give_cookie",
+    "managing",
+    "may_browse",
+    "signed_in",
+    "take_cookie",
+]
+
+MOST_BYTES = 1024 * 1024
+_MOST_DROPPED = 8 * MOST_BYTES
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=(), browsing-topics=()",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_OPEN = ("join", "enter", "leave")
+_REVIEW = ("review", "exam")
+_TEAM = ("team",)
+_FORM = "application/x-www-form-urlencoded"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def signed_in(request: Request) -> Person:
+    """The person who asks; a dependency of pages for everybody who was invited."""
+    person: Person | None = request.state.person
+    if person is None:
+        raise HTTPException(401, "this page is for people with an invitation: open the link you were given")
+    return person
+
+
+def adjudicating(request: Request) -> Person:
+    """The adjudicator or admin who asks."""
+    person = signed_in(request)
+    if person.role not in ("adjudicator", "admin"):
+        raise HTTPException(403, "this page is for adjudicators")
+    return person
+
+
+def managing(request: Request) -> Person:
+    """The admin who asks."""
+    person = signed_in(request)
+    if person.role != "admin":
+        raise HTTPException(403, "this page is for admins")
+    return person
+
+
+def may_browse(request: Request) -> bool:
+    """Whether whoever asks may look at the artefacts."""
+    site, person = site_of(request), request.state.person
+    if person is not None and person.role == "reviewer" and not site.settings.reviewers_browse:
+        return False
+    return not site.settings.access or person is not None or request.state.looking
+
+
+def address_of(request: Request) -> str:
+    """Where a request came from, for counting tries."""
+    return request.client.host if request.client else ""
+
+
+def cookie_name(settings: SiteSettings, purpose: str) -> str:
+    """A cookie's name; with the port in it, since servers on one machine share their cookies."""
+    if settings.secure:
+        return f"__Host-hoofbeat-{purpose}"
+    return f"hoofbeat-{purpose}-{urlsplit(settings.base_url).port or 80}"
+
+
+def give_cookie(response: Response, settings: SiteSettings, purpose: str, value: str, *, lax: bool = False) -> None:
+    """Set a cookie that no script can read and no other site can send along."""
+    response.set_cookie(
+        cookie_name(settings, purpose),
+        value,
+        max_age=settings.session_hours * 3600,
+        path="/",
+        secure=settings.secure,
+        httponly=True,
+        samesite="lax" if lax else "strict",
+    )
+
+
+def take_cookie(response: Response, settings: SiteSettings, purpose: str) -> None:
+    """Remove a cookie."""
+    name = cookie_name(settings, purpose)
+    response.delete_cookie(name, path="/", secure=settings.secure, httponly=True, samesite="strict")
+
+
+class Guard:
+    """The middleware around the whole site."""
+
+    def __init__(self, app: ASGIApp, site: Site) -> None:
+        self.app = app
+        self.site = site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request and hand it on, or refuse it."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+        scope.setdefault("state", {}).update({"person": None, "csrf": "", "looking": False, "session": ""})
+        answering = _Answering(send, self.site.settings)
+        request = Request(scope, receive)
+        try:
+            refused, replayed = await self._check(request, scope, answering)
+            if refused is not None:
+                await refused(scope, receive, answering)
+            else:
+                await self.app(scope, replayed, answering)
+        except ClientDisconnect:  # nobody waits for an answer, and nothing was done
+            return
+        except Exception as err:
+            await self._failed(err, request, answering)
+
+    async def _failed(self, err: Exception, request: Request, answering: _Answering) -> None:
+        if not isinstance(err, HoofbeatError):
+            log_bug(err)
+        if answering.began:
+            raise ConnectionError("an answer broke off") from None
+        if isinstance(err, HoofbeatError):
+            answer = refuse_error(request, err)
+        else:
+            answer = refuse(request, 500, "something went wrong here that should not", "try again; it was noted")
+        await answer(request.scope, request.receive, answering)
+
+    async def _check(self, request: Request, scope: Scope, answering: _Answering) -> tuple[Response | None, Receive]:
+        """What refuses the request, if anything, and where the application reads its body from."""
+        receive = request.receive
+        path: str = scope["path"]
+        if not _known_host(request.headers, self.site.settings):
+            return refuse(
+                request, 421, "this server does not go by that name", "use the address it was started with"
+            ), receive
+        if path.startswith("//") or "\\" in path or not path.isprintable():
+            return refuse(request, 404, "there is no such page"), receive
+        if path.startswith("/static/"):
+            return None, receive
+        await self._recognise(request, scope, answering)
+        if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+            refused, receive = await _check_change(request)
+            if refused is not None:
+                return refused, receive
+        return self._check_person(request, path.removeprefix("/api/").lstrip("/").partition("/")[0]), receive
+
+    async def _recognise(self, request: Request, scope: Scope, answering: _Answering) -> None:
+        """Who asks, by their cookies, and the token their pages carry."""
+        settings, state = self.site.settings, scope["state"]
+        cookies = request.cookies
+        session = cookies.get(cookie_name(settings, "session"), "")
+        if self.site.desk is not None and session:
+            state["person"] = await to_thread.run_sync(self.site.desk.session, session)
+        if state["person"] is None:
+            session = cookies.get(cookie_name(settings, "visit"), "")
+            if not session:
+                session = secrets.token_urlsafe(24)
+                answering.visit = session
+        else:
+            state["session"] = session
+        state["csrf"] = _token(session)
+        if settings.access:
+            given = cookies.get(cookie_name(settings, "look"), "")
+            state["looking"] = hmac.compare_digest(secret_hash(given), settings.access)
+
+    def _check_person(self, request: Request, part: str) -> Response | None:
+        person: Person | None = request.state.person
+        if part in _OPEN and not request.url.path.startswith("/api/"):
+            return None
+        if part in _REVIEW or part in _TEAM:
+            if self.site.desk is None:
+                return refuse(request, 404, "there are no reviews on this server", "start it with: hoofbeat review")
+            if person is None:
+                return refuse(
+                    request, 401, "this page is for people with an invitation", "open the link you were given"
+                )
+            if part in _TEAM and person.role == "reviewer":
+                return refuse(request, 403, "this page is for adjudicators and admins", "go on with your own list")
+            return None
+        if may_browse(request):
+            return None
+        if person is None:
+            return refuse(request, 401, "this server is not open to everybody", "open the link you were given")
+        if part == "" and request.method == "GET":
+            return Response(status_code=303, headers={"Location": "/review"})
+        return refuse(request, 403, "reviewers see their own lists only", "go on with your own list")
+
+
+class _Answering:
+    """Sends an answer with the headers of every answer."""
+
+    def __init__(self, send: Send, settings: SiteSettings) -> None:
+        self._send, self._settings = send, settings
+        self.began = False
+        self.visit = ""
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.began = True
+            message.setdefault("headers", [])
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            if self._settings.secure:
+                headers.setdefault("Strict-Transport-Security", "max-age=31536000")
+            if self.visit and headers.get("content-type", "").startswith("text/html"):
+                carrier = Response()
+                give_cookie(carrier, self._settings, "visit", self.visit, lax=True)
+                headers.append("set-cookie", carrier.headers["set-cookie"])
+        await self._send(message)
+
+
+async def _check_change(request: Request) -> tuple[Response | None, Receive]:
+    """Whether a request that changes something may: not too long, of a kind we take, from a page of ours."""
+    receive = request.receive
+    if request.method != "POST":
+        return refuse(request, 405, "this can't be done here", headers={"Allow": "GET, POST"}), receive
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in ("", "application/json", _FORM):
+        return refuse(request, 415, "files and other formats are not taken here", "send JSON or a form"), receive
+    body = await _body(request)
+    if body is None:
+        return refuse(request, 413, "this is too long", "send less at a time", {"Connection": "close"}), receive
+    if not _from_here(request):
+        return refuse(request, 403, "this came from a page of another site", "use this server's own pages"), receive
+    given = request.headers.get("x-csrf-token", "")
+    if not given and kind == _FORM:
+        given = _field(body, "csrf")
+    if not hmac.compare_digest(given.encode(), request.state.csrf.encode()):
+        return refuse(request, 403, "this page is out of date", "load it again and repeat what you did"), receive
+    return None, _replaying(body, receive)
+
+
+async def _body(request: Request) -> bytes | None:
+    """The whole body, or None where it is too long: some more is read and dropped, so that the answer is heard."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > _MOST_DROPPED:
+        return None
+    body, length, more = bytearray(), 0, True
+    while more and length <= _MOST_DROPPED:
+        message = await request.receive()
+        if message["type"] != "http.request":
+            raise ClientDisconnect
+        piece = message.get("body", b"")
+        length += len(piece)
+        if length <= MOST_BYTES:
+            body += piece
+        more = message.get("more_body", False)
+    return bytes(body) if length <= MOST_BYTES else None
+
+
+def _replaying(body: bytes, receive: Receive) -> Receive:
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return left.pop() if left else await receive()
+
+    return again
+
+
+def _field(body: bytes, name: str) -> str:
+    try:
+        found = parse_qs(body.decode(), max_num_fields=10_000).get(name, [""])
+    except ValueError:
+        return ""
+    return found[0]
+
+
+def _from_here(request: Request) -> bool:
+    """Whether a page of ours sent this, by the browser's word; what is no browser says nothing and has the token.
+
+    Our pages send no referrer, so the browser gives the origin of their forms as `null`: then it must say in its other
+    header that they are ours.
+    """
+    site = request.headers.get("sec-fetch-site")
+    if site is not None and site not in ("same-origin", "none"):
+        return False
+    origin = request.headers.get("origin")
+    if origin is None:
+        return True
+    if origin == "null":
+        return site is not None
+    place = urlsplit(origin).netloc.lower()
+    own = urlsplit(site_of(request).settings.base_url).netloc.lower()
+    return bool(place) and place in (request.headers.get("host", "").lower(), own)
+
+
+def _known_host(headers: Headers, settings: SiteSettings) -> bool:
+    """Whether the name a browser asked for is one of this server's."""
+    named = headers.getlist("host")
+    if len(named) != 1:
+        return False
+    try:
+        host = urlsplit(f"//{named[0]}").hostname
+    except ValueError:
+        return False
+    if host is None:
+        return False
+    if host in _LOOPBACK or host == urlsplit(settings.base_url).hostname:
+        return True
+    return settings.any_address and _is_address(host)
+
+
+def _is_address(host: str) -> bool:
+    """Whether this is an address and no name: nobody can point an address somewhere else."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _token(secret: str) -> str:
+    """The token of a visitor's pages: from their cookie, so it holds when the server starts anew."""
+    return hmac.new(secret.encode("utf-8", "replace"), b"hoofbeat pages", hashlib.sha256).hexdigest()

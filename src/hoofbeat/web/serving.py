@@ -1,0 +1,189 @@
+"""The server: it takes a port, says where it is, and runs until it is stopped.
+
+On loopback whoever is on this machine may look. Where other machines can reach it, the browse pages open only with a
+secret that is shown at the start, and people come in with their invitations.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import secrets
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from urllib.parse import urlsplit
+
+import uvicorn
+from msgspec import Struct, structs
+
+from hoofbeat.errors import UsageError
+from hoofbeat.web.app import create_app
+from hoofbeat.web.review.desk import Desk
+from hoofbeat.web.review.sessions import secret_hash
+from hoofbeat.web.site import Site
+
+__all__ = ["Ready", "first_admin", "serve", "tell_ready"]
+
+_GRACE_SECONDS = 5
+
+
+class Ready(Struct, frozen=True, kw_only=True):
+    """A server that has begun to listen: where, and the links that open it, each shown this once.
+
+    `browse` lets a browser look at the artefacts of a public server; `come_in` signs the first admin in. `public` says
+    that other machines can reach it, `encrypted` that it stands behind HTTPS, `reviews` that people review there.
+    """
+
+    address: str
+    browse: str = ""
+    come_in: str = ""
+    public: bool = False
+    encrypted: bool = False
+    reviews: bool = False
+
+    def warning(self) -> str:
+        """What to say of a server that others can reach."""
+        if not self.public:
+            return ""
+        said = "Other machines can reach this server. Give its links only to people who may see what it shows."
+        if not self.encrypted:
+            said += " It does not encrypt: put it behind HTTPS, and say where with --url https://…"
+        return said
+
+
+def first_admin(desk: Desk, name: str = "Admin") -> str:
+    """The path that signs a new admin in, if the desk has none yet; empty if it has."""
+    if any(person.role == "admin" and person.active for person in desk.people()):
+        return ""
+    _, token = desk.invite(name, "admin", by="")
+    return f"/join/{token}"
+
+
+def serve(
+    site: Site,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8350,
+    url: str = "",
+    open_link: str = "",
+    ready: Callable[[Ready], None] | None = None,
+) -> None:
+    """Serve a site until Ctrl-C. `url` is where people reach it if not by `host` and `port` (behind a proxy).
+
+    `open_link` is the path of a link to show with the address; for reviews it is that of the first admin, who is
+    invited once the server has its port, so that no link is made that nobody sees.
+    """
+    with closing(_listener(host, port)) as listener:
+        settled = _settle(site, host, listener.getsockname()[1], url)
+        path = open_link or (first_admin(site.desk) if site.desk is not None else "")
+        told = structs.replace(settled, come_in=f"{settled.address}{path}" if path else "")
+        config = uvicorn.Config(
+            create_app(site),
+            http="h11",
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+        )
+        try:
+            _Server(config, lambda: (ready or tell_ready)(told)).run(sockets=[listener])
+        except KeyboardInterrupt:  # that is how it is stopped
+            return
+
+
+def tell_ready(told: Ready) -> None:
+    """Say where the server is, for people."""
+    lines = [f"Hoofbeat is at {told.address}"]
+    lines += [f"  to browse, open once: {told.browse}"] if told.browse else []
+    lines += [f"  to come in as admin, open: {told.come_in}"] if told.come_in else []
+    if told.reviews and not told.come_in:
+        lines += ["  admins come in with their links; a lost one is made anew: hoofbeat review invite NAME --again"]
+    lines += ["Stop it with Ctrl-C."]
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+    if warning := told.warning():
+        sys.stderr.write(f"warning: {warning}\n")
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, listening: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._listening = listening
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._listening()
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        raise UsageError(f"there is no address {host!r}", fix="give --host an address of this machine") from None
+    family, kind, protocol, _, place = found[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        if sys.platform != "win32":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.listen(1024)
+    except OSError as err:
+        listener.close()
+        raise _cant_listen(host, port, err) from None
+    return listener
+
+
+def _cant_listen(host: str, port: int, err: OSError) -> UsageError:
+    if err.errno == errno.EADDRINUSE:
+        return UsageError(
+            f"port {port} is in use, perhaps by another Hoofbeat", fix="take another with --port, or --port 0 for any"
+        )
+    if err.errno == errno.EACCES:
+        return UsageError(f"port {port} is not yours to take", fix="take one above 1023 with --port")
+    if err.errno == errno.EADDRNOTAVAIL:
+        return UsageError(f"{host} is no address of this machine", fix="leave --host out to stay on this machine")
+    return UsageError(f"the server can't listen there: {err.strerror}", fix="look at --host and --port")
+
+
+def _settle(site: Site, host: str, port: int, url: str) -> Ready:
+    """Write down in the site's settings where it is reached, and make the secret of a public one."""
+    everywhere = host in ("", "0.0.0.0", "::")  # noqa: S104 - a question, not a choice
+    name = socket.gethostname() if everywhere else host
+    address = url.rstrip("/") or f"http://{f'[{name}]' if ':' in name else name}:{port}"
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query:
+        raise UsageError(f"{url!r} is not where a server is", fix="give --url like https://review.example.org")
+    public = everywhere or not (_is_loopback(host) and _is_loopback(parts.hostname))
+    secret = ""
+    if public and not site.settings.access:
+        secret = secrets.token_urlsafe(32)
+    site.settings = structs.replace(
+        site.settings,
+        base_url=address,
+        secure=parts.scheme == "https",
+        any_address=everywhere,
+        access=secret_hash(secret) if secret else site.settings.access,
+    )
+    return Ready(
+        address=address,
+        browse=f"{address}/enter/{secret}" if secret else "",
+        public=public,
+        encrypted=site.settings.secure,
+        reviews=site.desk is not None,
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

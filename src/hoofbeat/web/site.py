@@ -1,0 +1,57 @@
+"""What all pages of one server share: its folders, its desk of reviewers, its models, and how it was started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from fastapi import Request
+from msgspec import Struct, field
+
+from hoofbeat.models import Model
+from hoofbeat.web.library import Library
+
+if TYPE_CHECKING:
+    from hoofbeat.web.review.desk import Desk
+
+__all__ = ["Site", "SiteSettings", "site_of"]
+
+
+class SiteSettings(Struct, frozen=True, kw_only=True):
+    """How a server was started.
+
+    `base_url` is where people reach it, for invitation links. `access` is the hash of the secret that opens the browse
+    and ask pages, empty where the server listens on loopback only and whoever is on this machine may look. `secure`
+    says that the server stands behind HTTPS, so that cookies are sent over nothing else. `any_address` says that it
+    listens on every address of the machine, so that people may name it by any of them. `models` are the models that the
+    ask page offers, `line` the retriever it searches with. `tries_per_minute` is how many wrong invitations one address
+    may try, ten times that is what all may. `reviewers_browse` opens the browse pages to reviewers, who else see their
+    own lists only: those pages show answers and labels that reviews are blinded against.
+    """
+
+    base_url: str = "http://127.0.0.1:8350"
+    access: str = ""
+    secure: bool = False
+    any_address: bool = False
+    models: tuple[str, ...] = ()
+    line: str = "bm25 + dense"
+    session_hours: int = 24 * 14
+    tries_per_minute: int = 20
+    reviewers_browse: bool = False
+
+
+class Site(Struct, kw_only=True):
+    """One server. `desk` is None where it only shows folders; `load_model` opens a model of `settings.models`."""
+
+    library: Library
+    settings: SiteSettings = SiteSettings()
+    desk: Desk | None = None
+    load_model: Callable[[str], Model] | None = None
+    shared: dict[str, Any] = field(default_factory=dict)
+    """What pages keep between requests, by a name of their own: indexes, tables, caches."""
+
+
+def site_of(request: Request) -> Site:
+    """The server a request came to."""
+    site: Site = request.app.state.site
+    return site

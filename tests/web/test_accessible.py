@@ -1,0 +1,73 @@
+"""axe-core finds no serious violation on the main pages, light and dark, wide and on a tablet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser
+
+from tests.web.desks import join
+from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, tab
+from tests.web.whole import Whole, whole_site
+
+pytestmark = needs_browser
+
+PAGES = (
+    "/", "/corpora/cases", "/corpora/cases/documents/1", "/benchmarks/bench", "/benchmarks/bench/questions/1",
+    "/runs/judged", "/runs/judged/questions/1", "/audits/audit", "/audits/audit/questions/1",
+    "/audits/audit/questions/1/pairs/1/2", "/audits/audit/themes", "/side-by-side?a=judged&b=judged-2", "/ask",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def site(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
+    with whole_site(folders, str(tmp_path_factory.mktemp("accessible") / "review.db")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(("size", "dark"), [(DESKTOP, False), (TABLET, True)], ids=["desktop", "tablet-dark"])
+def test_browse_pages(site: Whole, browser: Browser, size: tuple[int, int], dark: bool) -> None:
+    check(site, browser, site.admin, PAGES, size, dark)
+
+
+@pytest.mark.parametrize(("size", "dark"), [(DESKTOP, True), (TABLET, False)], ids=["desktop-dark", "tablet"])
+def test_pages_of_reviewers(site: Whole, browser: Browser, size: tuple[int, int], dark: bool) -> None:
+    ids = [study.id for study in site.studies]
+    pages = ["/review", *(f"/review/{each}/next" for each in ids[:-1]), "/exam", f"/exam/{ids[-1]}"]
+    check(site, browser, site.reviewer, pages, size, dark)
+
+
+@pytest.mark.parametrize(("size", "dark"), [(DESKTOP, False), (TABLET, True)], ids=["desktop", "tablet-dark"])
+def test_pages_of_the_team(site: Whole, browser: Browser, size: tuple[int, int], dark: bool) -> None:
+    id = site.studies[0].id
+    pages = ["/team", f"/team/{id}", f"/team/{id}/agreement", f"/team/{id}/queue", f"/team/{id}/trail", "/team/people"]
+    check(site, browser, site.admin, pages, size, dark)
+
+
+def check(
+    site: Whole, browser: Browser, token: str, pages: tuple[str, ...] | list[str], size: tuple[int, int], dark: bool
+) -> None:
+    found: list[str] = []
+    with tab(browser, size, dark=dark) as page:
+        join(page, site.address, token)
+        for path in pages:
+            answer = page.goto(site.address + path)
+            assert answer is not None
+            assert answer.status == 200, f"{answer.status} at {path}"
+            if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+                found.append(f"{path}: wider than the screen")
+            found += [
+                f"{path}: {each['id']}: {each['nodes'][0]['html'][:200]}"
+                for each in Axe().run(page).response["violations"]
+                if each["impact"] in ("serious", "critical")
+            ]
+    assert not found, "\n".join(found)

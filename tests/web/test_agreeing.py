@@ -1,0 +1,135 @@
+"""Agreement from labels: figures known in advance, the right scale for each field, and nobody named."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from hoofbeat.findings.alpha import krippendorff_alpha
+from hoofbeat.web.review.agreeing import Agreements, agreement_of, in_words, pseudonyms
+from hoofbeat.web.review.desk import Desk
+from hoofbeat.web.review.records import Item, Label, Study
+from tests.web.labelled import rated, team_of
+
+STUDY = Study(id="s", title="t", form="leak", source="b", source_sha256="0")
+YES_NO = ("diagnosis is right", "diagnosis is not mentioned", "nothing after the diagnosis")
+
+
+def said(table: dict[str, str], field: str = YES_NO[0]) -> tuple[list[Item], list[Label]]:
+    """Labels of people (letters: y, n, - for none) on items in order."""
+    count = len(next(iter(table.values())))
+    items = [Item(id=f"i{n:02d}", study="s", place=n, shown=()) for n in range(count)]
+    words = {"y": "yes", "n": "no"}
+    labels = [
+        Label(study="s", item=f"i{n:02d}", person=who, values={field: words[mark]}, state="done", version=1)
+        for who, marks in table.items()
+        for n, mark in enumerate(marks)
+        if mark in words
+    ]
+    return items, labels
+
+
+def test_known_figures_of_two_reviewers() -> None:
+    items, labels = said({"anna": "yyyyynnnny", "bert": "yyyynnnnyn"})
+    field = agreement_of(STUDY, items, labels).fields[0]
+    assert (field.field, field.items, field.people, field.compared, field.agree) == (YES_NO[0], 10, 2, 10, 7)
+    assert field.share == pytest.approx(0.7)
+    [pair] = field.pairs
+    assert pair.kappa.weights == "none"
+    assert pair.kappa.value == pytest.approx((0.7 - 0.5) / 0.5)  # anna 6 yes, bert 5 yes: chance 0.5
+    rows = [
+        ["yes" if mark == "y" else "no" for mark in marks] for marks in zip("yyyyynnnny", "yyyynnnnyn", strict=True)
+    ]
+    assert field.alpha.value == pytest.approx(krippendorff_alpha(rows).value)
+    assert field.alpha.interval is not None
+    assert field.alpha.interval.low < field.alpha.value < field.alpha.interval.high  # type: ignore[operator]
+
+
+def test_pairs_that_share_nothing_are_not_there_and_drafts_do_not_count() -> None:
+    items, labels = said({"anna": "yyn---", "bert": "yyn---", "carl": "---ynn"})
+    labels.append(Label(study="s", item="i03", person="anna", values={YES_NO[0]: "no"}, state="draft", version=1))
+    labels.append(Label(study="s", item="i04", person="anna", values={YES_NO[0]: "no"}, state="skipped", version=1))
+    field = agreement_of(STUDY, items, labels).fields[0]
+    assert len(field.pairs) == 1
+    assert field.pairs[0].n == 3
+    assert field.share == 1.0
+    assert field.items == 3
+
+
+def test_ordered_fields_are_weighted(tmp_path: Path, folders: Path) -> None:
+    with Desk.open(str(tmp_path / "review.db")) as desk:
+        team = team_of(desk, folders, "likert")
+
+        def near(person: object, item: Item, rng: random.Random) -> dict[str, str]:
+            off = 1 if person == team.reviewers()[1] and item.place % 2 else 0
+            low = 1 + item.place % 3
+            return {"medical alignment": str(low + off), "need for expertise": rng.choice("12345")}
+
+        rated(team, near)
+        field, other = agreement_of(team.study, team.items, desk.labels(team.study.id)).fields
+    assert field.ordered
+    assert field.alpha.scale == "ordinal"
+    assert field.pairs[0].kappa.weights == "linear"
+    values = [[str(1 + n % 3), str(1 + n % 3 + n % 2)] for n in range(len(team.items))]
+    nominal = krippendorff_alpha(values, "nominal").value
+    assert nominal is not None
+    assert field.alpha.value is not None
+    assert field.alpha.value > nominal, "near misses count less"
+    assert other.field == "need for expertise"
+
+
+def test_nothing_says_who_said_what(tmp_path: Path, folders: Path) -> None:
+    with Desk.open(str(tmp_path / "review.db")) as desk:
+        team = team_of(desk, folders, "likert")
+        rated(team, lambda *_: {"medical alignment": "4", "need for expertise": "4"})
+        text = repr(agreement_of(team.study, team.items, desk.labels(team.study.id)))
+    for person in team.people:
+        assert person.name not in text
+        assert person.id not in text
+    names = pseudonyms("s", ["a", "b", "c"])
+    assert sorted(names.values()) == ["Reviewer 1", "Reviewer 2", "Reviewer 3"]
+    assert names == pseudonyms("s", ["c", "b", "a"])
+    orders = {tuple(pseudonyms("s", "abcdef", str(item)).items()) for item in range(20)}
+    assert len(orders) > 10, "from item to item the numbers are dealt out anew"
+
+
+@pytest.mark.parametrize(
+    ("table", "start"),
+    [
+        ({"anna": "y---", "bert": "-y--"}, "Nobody has labelled the same item"),
+        ({"anna": "yyyy", "bert": "yyyy"}, "All labels on the 4 items seen by several are the same"),
+        ({"anna": "yn" * 12, "bert": "yn" * 12}, "Reviewers agree well"),
+        ({"anna": "yn" * 12, "bert": "ny" * 12}, "Reviewers agree no better than by chance"),
+        ({"anna": "yyyynnnn" * 3, "bert": "yyynnnny" * 3}, "Reviewers agree too little"),
+        ({"anna": "ynynynyn" * 3, "bert": "ynynynyy" * 3}, "Reviewers agree fairly"),
+    ],
+)
+def test_what_a_figure_means_is_said_in_words(table: dict[str, str], start: str) -> None:
+    items, labels = said(table)
+    field = agreement_of(STUDY, items, labels).fields[0]
+    assert field.words.startswith(start), (field.alpha.value, field.words)
+    assert field.words == in_words(field.alpha, field.share)
+
+
+def test_few_items_are_told() -> None:
+    items, labels = said({"anna": "ynyn", "bert": "ynyn"})
+    assert "rests on 4 items only" in agreement_of(STUDY, items, labels).fields[0].words
+
+
+def test_it_is_computed_again_only_when_something_happened(tmp_path: Path, folders: Path) -> None:
+    with Desk.open(str(tmp_path / "review.db")) as desk:
+        team = team_of(desk, folders, "likert")
+        kept = Agreements()
+        first = kept.of(desk, team.study)
+        assert kept.of(desk, team.study) is first
+        anna, bert = team.reviewers()
+        for person in (anna, bert):
+            team.say(person, team.items[0], {"medical alignment": "4", "need for expertise": "3"})
+        second = kept.of(desk, team.study)
+        assert second.position > first.position
+        assert [field.items for field in second.fields] == [1, 1]
+        other = team_of(desk, folders, "leak", roles=("reviewer",))
+        assert other.study.id != team.study.id
+        assert kept.of(desk, team.study) is second, "what happens in other studies does not matter"

@@ -1,0 +1,251 @@
+"""The ask page in a real browser: a case from the form to the answer, stopping, the limit, and hostile text."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, expect
+
+from hoofbeat.errors import HoofbeatError
+from hoofbeat.models import Model, load_model
+from hoofbeat.store import Ledger
+from hoofbeat.web import Library, Site, SiteSettings, create_app
+from hoofbeat.web.ask.jobs import Asks, Busy, Job
+from hoofbeat.web.ask.pages import asks_of
+from hoofbeat.web.ask.records import Ask
+from tests.answering.support import Says, ScriptedServer
+from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, serving, tab
+from tests.web.test_ask import CASE, FEVER, script
+
+HOSTILE = '<img src=x onerror="alert(1)"> "><script>alert(2)</script> plasma exchange'
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ScriptedServer]:
+    lines = [Says("", "plasma products", "Give caplacizumab [1], as <b>nobody</b> says [99]."), *script()]
+    with ScriptedServer(*lines) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def site(folders: Path, server: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    ledger = tmp_path_factory.mktemp("ask") / "ledger.sqlite"
+
+    def load(spec: str) -> Model:
+        return load_model(spec, ledger=Ledger(ledger))
+
+    settings = SiteSettings(models=(server.spec("answers"),), line="bm25")
+    return Site(library=Library([folders / "cases", folders / "handbooks"]), settings=settings, load_model=load)
+
+
+@pytest.fixture(scope="module")
+def address(site: Site) -> Iterator[str]:
+    with serving(create_app(site)) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as opened:
+        yield opened
+
+
+@needs_browser
+@pytest.mark.parametrize("size", [DESKTOP, TABLET])
+def test_a_case_is_answered_with_its_reports(browser: Browser, address: str, size: tuple[int, int]) -> None:
+    with tab(browser, size) as page:
+        page.goto(f"{address}/ask")
+        expect(page.get_by_role("note").last).to_contain_text("not for clinical use")
+        page.get_by_label("The case").fill(CASE)
+        page.get_by_label("handbooks").uncheck()
+        page.get_by_role("button", name="Search and answer").click()
+        expect(page.get_by_role("heading", name="Answer")).to_be_visible(timeout=20_000)
+        assert "purpura" not in page.url, "the case is no part of the address"
+        reply = page.locator(".reply")
+        expect(reply).to_contain_text("Give caplacizumab [1], as <b>nobody</b> says [99]")
+        expect(reply.locator("b")).to_have_count(0)
+        expect(reply.locator(".doubtful")).to_contain_text("unsupported")
+        expect(page.locator(".problem")).to_contain_text("no passage of this number was shown")
+        reply.get_by_role("link", name="[1]").click()
+        expect(page.locator("#passage-1")).to_be_in_viewport()
+        first = page.locator(".reports > li").first
+        expect(first.get_by_role("link").first).to_have_attribute("href", "/corpora/cases/documents/1")
+        expect(first.locator("mark").first).to_be_visible()
+        first.get_by_text("Why it was found").click()
+        expect(first.locator(".via li")).to_contain_text("bm25: place 1")
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, "nothing sticks out of the page"
+        found = Axe().run(page).response["violations"]
+        assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+
+
+@needs_browser
+@pytest.mark.parametrize("size", [DESKTOP, TABLET])
+def test_sources_are_compared_in_a_matrix(browser: Browser, address: str, size: tuple[int, int]) -> None:
+    with tab(browser, size) as page:
+        page.goto(f"{address}/ask")
+        page.get_by_label("The case").fill(FEVER)
+        page.get_by_label("cases").uncheck()
+        page.get_by_role("button", name="Search and answer").click()
+        page.locator("[data-ask]").wait_for(state="detached", timeout=20_000)
+        expect(page.get_by_text("2 of 6 sources answer")).to_be_visible()
+        cell = page.locator("table").get_by_role("link", name="Divergent")
+        expect(cell).to_have_count(2)
+        cell.first.click()
+        expect(page.locator("#pair-1")).to_contain_text("One waits longer than the other.")
+        expect(page.locator("#pair-1")).to_contain_text("high significance")
+        assert "quote is not in what was shown" in page.locator(".sources").inner_text()
+
+
+@needs_browser
+def test_hostile_text_stays_text_and_the_form_keeps_it(browser: Browser, address: str) -> None:
+    with tab(browser) as page:
+        page.goto(f"{address}/ask")
+        page.get_by_label("The case").fill(HOSTILE)
+        page.get_by_label("Answer by").select_option("")
+        page.get_by_role("button", name="Search and answer").click()
+        expect(page.get_by_text("No model was chosen")).to_be_visible(timeout=20_000)
+        expect(page.locator(".case")).to_contain_text(HOSTILE.partition(" plasma")[0])
+        assert page.locator("main img").count() == 0
+        page.get_by_text("Change the case and ask again").click()
+        assert page.get_by_label("The case").input_value() == HOSTILE
+
+
+@needs_browser
+def test_without_script_the_page_looks_again_by_itself(browser: Browser, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{address}/ask")
+    page.fill("#text", CASE)
+    page.select_option("#model", "")
+    page.click("button:has-text('Search and answer')")
+    page.wait_for_selector("h2:has-text('Similar reports')", timeout=20_000)
+    context.close()
+
+
+def post(client: httpx.Client, **fields: str) -> httpx.Response:
+    page = client.get("/ask")
+    token = (
+        page.text.partition('name="csrf" value="')[2].partition('"')[0]
+        or (page.text.partition('name="csrf" content="')[2].partition('"')[0])
+    )
+    return client.post("/ask", data={"csrf": token, "corpus": "cases", "line": "bm25", **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"text": "   "}, "no case to search for"),
+        ({"text": CASE, "line": "bm26"}, "bm26"),
+        ({"text": CASE, "line": "dense[encoder=/etc]"}, "is not offered here"),
+        ({"text": CASE, "line": "bm25 > rerank[with=/etc]@5"}, "is not offered here"),
+        ({"text": CASE, "model": "openai:somebody-elses"}, "no such model"),
+        ({"text": CASE, "corpus": "../../etc"}, "no corpus is chosen"),
+        ({"text": "x" * 200_500}, "characters"),
+        ({"text": CASE, "by": "colour", "model": "MODEL"}, "can&#39;t be told apart"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_beside_the_form(
+    address: str, server: ScriptedServer, fields: dict[str, str], says: str
+) -> None:
+    given = {name: value.replace("MODEL", server.spec("answers")) for name, value in fields.items()}
+    with httpx.Client(base_url=address) as client:
+        answer = post(client, **given)
+    assert answer.status_code == 400
+    assert says in answer.text
+    assert "Traceback" not in answer.text
+
+
+def test_nothing_of_the_case_is_logged(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG), httpx.Client(base_url=address, follow_redirects=True) as client:
+        answer = post(client, text="zzyzxsecretword plasma exchange")
+        assert answer.status_code == 200
+    told = [record.getMessage() for record in caplog.records]
+    assert not [line for line in told if "zzyzxsecretword" in line]
+
+
+def test_the_state_is_told_and_unknown_asks_are_not_here(address: str) -> None:
+    with httpx.Client(base_url=address) as client:
+        place = post(client, text=CASE).headers["location"]
+        state = client.get(f"/api{place}").json()
+        assert state["state"] in ("waiting", "working", "done")
+        assert client.get("/api/ask/nobody").status_code == 404
+        assert client.get("/ask/nobody").status_code == 404
+
+
+# Jobs
+
+
+def finished(job: Job) -> None:
+    deadline = threading.Event()
+    for _ in range(400):
+        if job.over:
+            return
+        deadline.wait(0.01)
+    raise AssertionError("the job did not end")
+
+
+def test_so_many_work_at_a_time_others_wait_and_more_are_refused() -> None:
+    asks = Asks(most=1, waiting=1)
+    gate = threading.Event()
+    first = asks.start(Job(Ask(text="a"), ["c"]), lambda _: (gate.wait(10), None)[1])
+    second = asks.start(Job(Ask(text="b"), ["c"]), lambda _: None)
+    with pytest.raises(Busy):
+        asks.start(Job(Ask(text="c"), ["c"]), lambda _: None)
+    assert second.state == "waiting"
+    gate.set()
+    finished(first)
+    finished(second)
+    assert (first.state, second.state) == ("done", "done")
+
+
+def test_a_stopped_ask_makes_no_further_call(site: Site, server: ScriptedServer, address: str) -> None:
+    asked = len(server.seen)
+    asks = asks_of(site)
+    reached, gate = threading.Event(), threading.Event()
+
+    def work(job: Job) -> None:
+        reached.set()
+        gate.wait(10)
+        job.check()
+        raise AssertionError("it went on after it was stopped")
+
+    job = asks.start(Job(Ask(text=CASE), ["cases"]), work)
+    reached.wait(10)
+    with httpx.Client(base_url=address) as client:
+        page = client.get(f"/ask/{job.id}")
+        token = page.text.partition('name="csrf" value="')[2].partition('"')[0]
+        assert client.post(f"/ask/{job.id}/stop", data={"csrf": token}).status_code == 303
+        gate.set()
+        finished(job)
+        assert "This was stopped." in client.get(f"/ask/{job.id}").text
+    assert job.state == "stopped"
+    assert len(server.seen) == asked
+
+
+def test_an_error_nobody_foresaw_is_told_by_its_kind_only() -> None:
+    def work(_: Job) -> None:
+        raise ValueError("the patient's own words")
+
+    job = Asks().start(Job(Ask(text="a"), ["c"]), work)
+    finished(job)
+    assert job.state == "failed"
+    assert "ValueError" in job.what
+    assert "patient" not in job.what + job.fix
+
+
+def test_an_error_of_ours_is_told_in_full_and_old_jobs_are_forgotten() -> None:
+    def work(_: Job) -> None:
+        raise HoofbeatError("the model is away", fix="try later")
+
+    asks = Asks(seconds=0.0)
+    job = asks.start(Job(Ask(text="a"), ["c"]), work)
+    finished(job)
+    assert (job.what, job.fix) == ("the model is away", "try later")
+    assert asks.get(job.id) is None

@@ -1,0 +1,219 @@
+"""Labels out: what is written is read by the very readers that take labels, and figures come out as planted."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hoofbeat.errors import UsageError
+from hoofbeat.judging import Audit
+from hoofbeat.judging.folder import AnswerFolder
+from hoofbeat.judging.humans import human_judgments
+from hoofbeat.judging.humans import read_labels as read_sheet
+from hoofbeat.judging.packets_labels import human_labels
+from hoofbeat.judging.packets_text import pair_code
+from hoofbeat.recipes.reviewing import known_labels, read_labels
+from hoofbeat.web.review.desk import Desk
+from hoofbeat.web.review.exporting import ADJUDICATED, as_csv, export_labels, joined, origin_of, write_export
+from hoofbeat.web.review.forms import load_form
+from hoofbeat.web.review.giving import give_out
+from hoofbeat.web.review.plans import Plan
+from hoofbeat.web.review.records import Item, Person
+from tests.web.labelled import Team, rated, team_of
+from tests.web.review_studies import ANSWERS
+
+CRITERIA_FORMS = (
+    "likert", "leak", "distractors", "three-criteria", "three-criteria-expert", "two-level-1", "two-level-2",
+    "question", "duplicate",
+)  # fmt: skip
+NOTES = {"three-criteria": "A step is missing.", "two-level-1": "B is A.", "two-level-2": "The dose."}
+SHEETS = ("equivalence", "failure-mode", "error-type")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Any:
+    with Desk.open(str(tmp_path / "review.db")) as opened:
+        yield opened
+
+
+def fill(team: Team, form: str) -> None:
+    rated(team, lambda *_: ANSWERS[form])
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+@pytest.mark.parametrize("form", CRITERIA_FORMS)
+def test_recipes_read_their_labels(desk: Desk, folders: Path, tmp_path: Path, form: str, suffix: str) -> None:
+    team = team_of(desk, folders, form)
+    fill(team, form)
+    path = tmp_path / f"labels{suffix}"
+    write_export(export_labels(desk, team.study), path)
+    asked = [field.name for field in load_form(form).fields if field.criterion]
+    labels = known_labels(str(path), [*asked, "drop option", "add to stem"])
+    wanted = {
+        (str(item.key["item"]), name, ANSWERS[form][name], person.name)
+        for item in team.items
+        for person in team.reviewers()
+        for name in asked
+        if not item.criteria or name in item.criteria
+    }
+    found = {(label.item, label.criterion, label.value, label.reviewer) for label in labels}
+    assert found == wanted
+    notes = {label.note for label in labels if label.value in ("flag", "finding")}
+    assert notes == ({NOTES[form]} if form in NOTES else set())
+    origin = origin_of(path)
+    assert origin is not None
+    assert (origin.study, origin.source_sha256) == (team.study.id, team.study.source_sha256)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+@pytest.mark.parametrize("form", SHEETS)
+def test_the_judge_reads_its_labels(desk: Desk, folders: Path, tmp_path: Path, form: str, suffix: str) -> None:
+    team = team_of(desk, folders, form, sample=10)
+    fill(team, form)
+    path = tmp_path / f"labels{suffix}"
+    write_export(export_labels(desk, team.study), path)
+    labels, empty = read_sheet(path)
+    assert empty == 0
+    source = folders / {"equivalence": "run"}.get(form, "judged-2")
+    judgments = human_judgments(AnswerFolder.open(source), {path: labels}, form)
+    assert len(judgments) == 2 * len(team.items)
+    assert {each.label for each in judgments} == {ANSWERS[form]["label"]}
+    assert {each.judge for each in judgments} == {f"human:{person.name}" for person in team.reviewers()}
+    assert {each.secondary for each in judgments} == {ANSWERS[form].get("second label", "")}
+    answers = {(item.key["question"], item.key["model"], item.key["condition"]) for item in team.items}
+    assert {(each.question, each.model, each.condition) for each in judgments} == answers
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_audit_validate_reads_its_labels(desk: Desk, folders: Path, tmp_path: Path, suffix: str) -> None:
+    team = team_of(desk, folders, "pair", sample=20)
+
+    def judged(_person: Person, item: Item, _rng: random.Random) -> dict[str, str]:
+        rated_too = {"significance": "low"} if item.stratum in ("Divergent", "Contradictory") else {}
+        return {"label": item.stratum, **rated_too}
+
+    rated(team, judged)
+    other = next(item for item in team.items if item.stratum == "Consistent")
+    adjudicator = next(person for person in team.people if person.role == "adjudicator")
+    desk.decide(
+        team.study.id, other.id, adjudicator.id, values={"label": "Complementary"}, note="More is said.", request="d1"
+    )
+    path = tmp_path / f"labels{suffix}"
+    written = write_export(export_labels(desk, team.study), path)
+    assert [each.name for each in written] == [path.name, f"labels.adjudicated{suffix}", "labels.study.json"]
+    read = human_labels(Audit.open(folders / "audit"), [path], adjudicated=written[1])
+    assert set(read.annotators) == {person.name for person in team.reviewers()}
+    assert len(read.pairs) == len(team.items)
+    for pair in read.pairs:
+        given = read.labels[pair.key]
+        assert {each.label for each in given.values()} == {pair.label}
+        assert len(given) == 2
+    [(key, settled)] = read.adjudicated.items()
+    assert pair_code(*key) == other.id
+    assert (settled.label, settled.note) == ("Complementary", "More is said.")
+    assert read.notes == ()
+
+
+def test_a_decision_takes_the_place_of_what_reviewers_said(desk: Desk, folders: Path, tmp_path: Path) -> None:
+    team = team_of(desk, folders, "leak")
+    anna, bert = team.reviewers()
+    first, second = team.items[:2]
+    yes = dict.fromkeys(ANSWERS["leak"], "yes")
+    team.say(anna, first, yes)
+    team.say(bert, first, {**yes, "diagnosis is not mentioned": "no", "note": "Named in line 3."})
+    team.say(anna, second, yes)
+    settling = next(person for person in team.people if person.role == "adjudicator")
+    desk.decide(
+        team.study.id, first.id, settling.id, values={"diagnosis is not mentioned": "yes"}, note="No.", request="d1"
+    )
+    rows = export_labels(desk, team.study).rows
+    about = [
+        row for row in rows if row["item"] == first.key["item"] and row["criterion"] == "diagnosis is not mentioned"
+    ]
+    assert about == [
+        {
+            "item": first.key["item"],
+            "criterion": "diagnosis is not mentioned",
+            "value": "yes",
+            "reviewer": ADJUDICATED,
+            "note": "No.",
+        }
+    ]
+    assert sum(row["item"] == first.key["item"] for row in rows) == 5, "the other criteria stay everybody's own"
+    own = export_labels(desk, team.study, each=True).rows
+    assert sum(row["value"] == "no" for row in own) == 1
+    assert {row["reviewer"] for row in own} == {anna.name, bert.name}
+
+
+def test_an_expert_speaks_beside_the_flag(desk: Desk, folders: Path, tmp_path: Path) -> None:
+    team = team_of(desk, folders, "three-criteria", roles=("reviewer", "adjudicator"))
+    fill(team, "three-criteria")
+    expert = team.people[1]
+    item = team.items[0]
+    desk.decide(team.study.id, item.id, expert.id, values={"reasoning": "keep"}, note="It follows.", request="d1")
+    path = tmp_path / "labels.jsonl"
+    write_export(export_labels(desk, team.study), path)
+    mine = [label for label in read_labels(path) if label.item == item.key["item"] and label.criterion == "reasoning"]
+    assert [(label.value, label.reviewer) for label in mine] == [("flag", team.people[0].name), ("keep", ADJUDICATED)]
+
+
+def test_people_of_one_name_are_told_apart_and_can_be_blinded(desk: Desk, folders: Path) -> None:
+    team = team_of(desk, folders, "leak", roles=())
+    twins = [desk.invite("Sam Invented", "reviewer", by="test")[0] for _ in range(2)]
+    team.people = twins
+    give_out(desk, team.study, twins, Plan(per_item=0), by="test")
+    fill(team, "leak")
+    names = {row["reviewer"] for row in export_labels(desk, team.study).rows}
+    assert names == {f"Sam Invented ({person.id})" for person in twins}
+    blind = {row["reviewer"] for row in export_labels(desk, team.study, blind=True).rows}
+    assert blind == {"Reviewer 1", "Reviewer 2"}
+
+
+def test_hostile_words_stay_words(desk: Desk, folders: Path, tmp_path: Path) -> None:
+    team = team_of(desk, folders, "leak", roles=("reviewer",))
+    evil = '=HYPERLINK("http://x.invalid","y")\nsecond line, with "quotes"'
+    yes = dict.fromkeys(ANSWERS["leak"], "yes")
+    team.say(team.people[0], team.items[0], {**yes, "note": evil})
+    export = export_labels(desk, team.study)
+    for suffix in (".jsonl", ".csv"):
+        write_export(export, tmp_path / f"labels{suffix}")
+        assert {label.note for label in read_labels(tmp_path / f"labels{suffix}")} == {evil}
+    for text in ((tmp_path / "labels.csv").read_text(encoding="utf-8"), as_csv(export)):
+        assert "'=HYPERLINK" in text
+        assert "\n=HYPERLINK" not in text
+        assert ",=HYPERLINK" not in text
+
+
+def test_a_value_that_looks_like_a_formula_comes_back_as_it_was(tmp_path: Path, desk: Desk, folders: Path) -> None:
+    team = team_of(desk, folders, "leak", roles=("reviewer",))
+    fill(team, "leak")
+    export = export_labels(desk, team.study)
+    changed = [{**row, "value": "-1 antitrypsin deficiency"} for row in export.rows]
+    hostile = msgspec.structs.replace(export, rows=changed)
+    for suffix in (".jsonl", ".csv"):
+        write_export(hostile, tmp_path / f"labels{suffix}")
+        assert {label.value for label in read_labels(tmp_path / f"labels{suffix}")} == {"-1 antitrypsin deficiency"}
+    assert ",'-1 antitrypsin" in (tmp_path / "labels.csv").read_text(encoding="utf-8")
+    with pytest.raises(UsageError):
+        write_export(export, tmp_path / "labels.txt")
+
+
+def test_studies_of_one_benchmark_go_into_one_file(desk: Desk, folders: Path, tmp_path: Path) -> None:
+    first = team_of(desk, folders, "two-level-1", roles=("reviewer",))
+    second = team_of(desk, folders, "two-level-2", roles=("reviewer",))
+    fill(first, "two-level-1")
+    fill(second, "two-level-2")
+    both = joined([export_labels(desk, team.study) for team in (first, second)])
+    write_export(both, tmp_path / "labels.jsonl")
+    assert {label.criterion for label in read_labels(tmp_path / "labels.jsonl")} >= {"options overlap", "clarity"}
+    beside = json.loads((tmp_path / "labels.study.json").read_text(encoding="utf-8"))
+    assert beside["people"] == 2
+    assert beside["form"] == "two-level-1 + two-level-2"
+    other = team_of(desk, folders, "pair", roles=("reviewer",), sample=5)
+    with pytest.raises(UsageError, match="not about the same artefact"):
+        joined([export_labels(desk, first.study), export_labels(desk, other.study)])

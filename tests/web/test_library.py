@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from hoofbeat.errors import ArtefactError, InputError
+from hoofbeat.records import Document
+from hoofbeat.web.library import Folder, Library
+from tests.web.browse_support import a_corpus
+
+DOCUMENT = Document(id="d", title="A title", text="Some words.")
+
+
+def test_folders_are_found_two_levels_down_and_named_by_slugs(tmp_path: Path) -> None:
+    a_corpus(tmp_path / "Fälle 2024", [DOCUMENT])
+    a_corpus(tmp_path / "study" / "cases", [DOCUMENT])
+    a_corpus(tmp_path / "other" / "cases", [DOCUMENT])
+    a_corpus(tmp_path / "too" / "deep" / "down" / "cases", [DOCUMENT])
+    (tmp_path / "link").symlink_to(tmp_path / "study")
+    (tmp_path / "notes").mkdir()
+    library = Library([tmp_path])
+    assert [folder.slug for folder in library.folders()] == ["cases", "cases-2", "falle-2024"]
+    assert library.folder("cases", "benchmark") is None
+    assert library.folder("../cases") is None
+
+
+def test_what_is_made_later_appears_and_what_is_gone_goes(tmp_path: Path) -> None:
+    a_corpus(tmp_path / "one", [DOCUMENT])
+    library = Library([tmp_path])
+    a_corpus(tmp_path / "a-new-one", [DOCUMENT])
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    (damaged / "manifest.json").write_text("{")
+    library.look_again()
+    assert [folder.slug for folder in library.folders()] == ["a-new-one", "one"]
+    shutil.rmtree(tmp_path / "one")
+    library.look_again()
+    assert [folder.slug for folder in library.folders()] == ["a-new-one"]
+    shutil.rmtree(damaged)
+    a_corpus(damaged, [DOCUMENT])
+    library.look_again()
+    assert library.folder("damaged") is not None
+
+
+def test_a_folder_named_outright_must_open(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such folder"):
+        Library([tmp_path / "none"])
+    with pytest.raises(ArtefactError, match="nothing of Hoofbeat's"):
+        Library([tmp_path])
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(ArtefactError, match="can't be read"):
+        Library([tmp_path])
+
+
+def test_what_was_opened_is_kept_until_the_folder_changes(tmp_path: Path) -> None:
+    a_corpus(tmp_path / "one", [DOCUMENT])
+    library = Library([tmp_path / "one"])
+    folder = library.folders()[0]
+    loaded: list[str] = []
+
+    def load(each: Folder) -> int:
+        loaded.append(each.slug)
+        return len(loaded)
+
+    assert [library.opened(folder, "count", load) for _ in range(3)] == [1, 1, 1]
+    manifest = folder.path / "manifest.json"
+    os.utime(manifest, ns=(0, 0))
+    assert library.opened(folder, "count", load) == 2
+    shutil.rmtree(folder.path)
+    with pytest.raises(ArtefactError, match="can't be read any more"):
+        library.opened(folder, "count", load)
+
+
+def test_a_slow_load_keeps_nobody_else_waiting_and_is_done_once(tmp_path: Path) -> None:
+    a_corpus(tmp_path / "one", [DOCUMENT])
+    library = Library([tmp_path / "one"])
+    folder = library.folders()[0]
+    begun, go_on = threading.Event(), threading.Event()
+    calls: list[int] = []
+
+    def slow(_: Folder) -> str:
+        calls.append(1)
+        begun.set()
+        assert go_on.wait(20)
+        return "slow"
+
+    results: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(library.opened(folder, "slow", slow)), daemon=True)
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    assert begun.wait(20)
+    assert library.opened(folder, "quick", lambda _: "quick") == "quick"
+    assert library.folders() == [folder]
+    go_on.set()
+    for thread in threads:
+        thread.join(20)
+    assert results == ["slow"] * 4
+    assert calls == [1]
+
+
+def test_a_load_may_open_something_else_of_the_library(tmp_path: Path) -> None:
+    a_corpus(tmp_path / "one", [DOCUMENT])
+    library = Library([tmp_path / "one"])
+    folder = library.folders()[0]
+    inner = library.opened(folder, "outer", lambda each: library.opened(each, "inner", lambda _: 7))
+    assert inner == 7

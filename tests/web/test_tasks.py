@@ -1,0 +1,305 @@
+"""The review pages without a browser: whose items are shown, what a plain form does, and what the API keeps."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from hoofbeat.web import create_app
+from hoofbeat.web.review.desk import Desk
+from hoofbeat.web.review.records import Assignment, Item, Shown, Study
+from hoofbeat.web.review.showing import exchanged, next_undone, progress_of_person
+from tests.web.desks import desk_site, desk_urls
+from tests.web.review_studies import ANSWERS, assigned, study_of
+from tests.web.support import serving
+
+__all__ = ["desk_urls"]
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
+
+
+class Visitor:
+    """A person's browser without a screen: cookies, and the token of the last page."""
+
+    def __init__(self, address: str, token: str) -> None:
+        self.client = httpx.Client(base_url=address, follow_redirects=False)
+        self.csrf = ""
+        self.get(f"/join/{token}")
+        assert self.post(f"/join/{token}", {}).status_code == 303
+        self.get("/review")
+
+    def get(self, path: str) -> httpx.Response:
+        answer = self.client.get(path)
+        found = re.search(r'name="csrf" (?:value|content)="([^"]+)"', answer.text)
+        self.csrf = found[1] if found else self.csrf
+        return answer
+
+    def post(self, path: str, data: dict[str, Any]) -> httpx.Response:
+        return self.client.post(path, data={"csrf": self.csrf, **data})
+
+    def api(self, path: str, body: dict[str, Any]) -> httpx.Response:
+        return self.client.post(f"/api{path}", json=body, headers={"X-CSRF-Token": self.csrf})
+
+
+def body(values: dict[str, Any], *, base: int = 0, state: str = "done", **more: Any) -> dict[str, Any]:
+    return {"values": values, "state": state, "base": base, "request": uuid.uuid4().hex, **more}
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    with Desk.open(str(tmp_path / "review.db")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def address(desk: Desk, folders: Path) -> Iterator[str]:
+    with serving(create_app(desk_site(desk, [folders]))) as url:
+        yield url
+
+
+def form_fields(form: str) -> dict[str, Any]:
+    return {f"v:{name}": value for name, value in ANSWERS[form].items()}
+
+
+def test_a_person_sees_their_own_list_only(desk: Desk, address: str, folders: Path) -> None:
+    study, items = study_of(folders, "likert")
+    ((_, first),) = assigned(desk, study, items)
+    other, second = desk.invite("Somebody else", "admin", by="test")
+    desk.assign(study.id, [Assignment(study=study.id, item=items[0].id, person=other.id, place=0)], by="test")
+    page = f"/review/{study.id}/items/{items[1].id}"
+    assert httpx.get(f"{address}{page}").status_code == 401
+    assert httpx.get(f"{address}/api{page}").status_code == 401
+    stranger = Visitor(address, second)
+    for path in (page, f"/api{page}", f"/review/{study.id}/items/x", "/review/x", f"{page}/images/1"):
+        assert stranger.get(path).status_code == 404, path
+    assert stranger.api(page, body(ANSWERS["likert"])).status_code == 404
+    assert desk.labels(study.id) == []
+    mine = Visitor(address, first)
+    assert mine.get(page).status_code == 200
+    assert f"0 of {len(items)} done" in mine.get("/review").text
+    assert "0 of 1 done" in stranger.get("/review").text
+
+
+def test_nobody_gets_what_others_said(desk: Desk, address: str, folders: Path) -> None:
+    study, items = study_of(folders, "likert", sample=2)
+    (one, first), (_, second) = assigned(desk, study, items, people=2)
+    item = items[0].id
+    desk.save(
+        study.id, item, one.id, values={**ANSWERS["likert"], "note": "the secret of reviewer one"}, state="done",
+        seconds=1, base=0, request="r",
+    )  # fmt: skip
+    visitor = Visitor(address, second)
+    for path in (
+        "/review",
+        f"/review/{study.id}",
+        f"/review/{study.id}/items/{item}",
+        f"/api/review/{study.id}/items/{item}",
+    ):
+        answer = visitor.get(path)
+        assert answer.status_code == 200
+        assert "secret" not in answer.text
+        assert "checked" not in answer.text.split("<dialog")[0]
+        assert one.id not in answer.text
+        assert items[0].stratum not in answer.text or items[0].stratum in items[0].shown[0].text
+    assert "the secret of reviewer one" in Visitor(address, first).get(f"/review/{study.id}/items/{item}").text
+
+
+def test_keys_and_strata_of_items_stay_on_the_server(desk: Desk, address: str, folders: Path) -> None:
+    study, items = study_of(folders, "pair", sample=5)
+    ((_, token),) = assigned(desk, study, items)
+    visitor = Visitor(address, token)
+    for item in items:
+        page = visitor.get(f"/review/{study.id}/items/{item.id}").text
+        for secret in (item.key["question"], item.key["a"], item.key["b"], study.source_sha256):
+            assert secret not in page
+
+
+def test_sides_stand_as_the_seed_says(desk: Desk, address: str, folders: Path) -> None:
+    study, items = study_of(folders, "pair", sample=8)
+    (one, first), (two, second) = assigned(desk, study, items, people=2)
+    item = next(each for each in items if exchanged(study, each, one.id) != exchanged(study, each, two.id))
+    pages = [Visitor(address, token).get(f"/review/{study.id}/items/{item.id}").text for token in (first, second)]
+    texts = [re.findall(r'part-answer.*?<div class="text">(.*?)</div>', page, re.S) for page in pages]
+    assert texts[0] == texts[1][::-1]
+    assert len(texts[0]) == 2
+
+
+def test_the_plain_form_saves_and_goes_on(desk: Desk, address: str, folders: Path) -> None:
+    study, items = study_of(folders, "two-level-1", sample=3)
+    ((person, token),) = assigned(desk, study, items)
+    visitor = Visitor(address, token)
+    first = visitor.get(f"/review/{study.id}/next").headers["location"]
+    assert first == f"/review/{study.id}/items/{items[0].id}"
+    page = visitor.get(first).text
+    assert '<details class="told" open' in page
+    answer = visitor.post(first, {"do": "save", "base": "0", "v:missing information": "pass", "v:add to stem": "kept"})
+    assert answer.status_code == 400
+    assert "still to be filled in: Is one option alone right?" in answer.text
+    assert re.search(r'value="pass" checked', answer.text)
+    assert desk.labels(study.id) == []
+    sent = {"do": "save", "base": "0", "request": "once", **form_fields("two-level-1")}
+    for _ in range(2):  # a second click sends the same
+        answer = visitor.post(first, sent)
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/review/{study.id}/items/{items[1].id}")
+    label = desk.label(study.id, items[0].id, person.id)
+    assert label is not None
+    assert (label.values, label.state, label.version) == (ANSWERS["two-level-1"], "done", 1)
+    second = f"/review/{study.id}/items/{items[1].id}"
+    assert '<details class="told">' in visitor.get(second).text
+    assert visitor.post(second, {"do": "skip", "base": "0"}).status_code == 400
+    assert visitor.post(second, {"do": "skip", "base": "0", "reason": "something else"}).status_code == 400
+    answer = visitor.post(second, {"do": "skip", "base": "0", "reason": "not my field", "more": "paediatrics"})
+    third = answer.headers["location"]
+    skipped = desk.label(study.id, items[1].id, person.id)
+    assert skipped is not None
+    assert (skipped.state, skipped.reason) == ("skipped", "not my field: paediatrics")
+    assert visitor.post(third, {"do": "draft", "base": "0"}).headers["location"] == third
+    answer = visitor.post(third, {"do": "save", "base": "1", **form_fields("two-level-1")})
+    assert answer.headers["location"] == f"/review/{study.id}"
+    done = visitor.get(f"/review/{study.id}").text
+    assert "Thank you" in done
+    assert "1 you skipped with a reason" in done
+    assert "not my field: paediatrics" in done
+    assert visitor.post(first, {"do": "undo"}).headers["location"] == first
+    assert "Nothing" in visitor.get(first).text or "Draft" in visitor.get(first).text
+    assert "2 of 3" not in visitor.get(f"/review/{study.id}").text
+
+
+def test_the_plain_form_shows_both_versions(desk: Desk, address: str, folders: Path) -> None:
+    study, items = study_of(folders, "equivalence", sample=1)
+    ((person, token),) = assigned(desk, study, items)
+    visitor = Visitor(address, token)
+    page = f"/review/{study.id}/items/{items[0].id}"
+    visitor.get(page)
+    desk.save(
+        study.id, items[0].id, person.id, values={"label": "equivalent"}, state="done", seconds=0, base=0, request="a"
+    )
+    answer = visitor.post(page, {"do": "save", "base": "0", "v:label": "mismatch"})
+    assert answer.status_code == 409
+    assert re.search(r"<th scope=\"row\">The answer is</th><td>Mismatch</td><td>Equivalent</td>", answer.text)
+    assert 'name="base" value="1"' in answer.text
+    assert visitor.post(page, {"do": "save", "base": "1", "v:label": "mismatch"}).status_code == 303
+    kept = desk.label(study.id, items[0].id, person.id)
+    assert kept is not None
+    assert (kept.values, kept.version) == ({"label": "mismatch"}, 2)
+
+
+def test_the_api_on_both_databases(desk_urls: str, folders: Path) -> None:
+    study, items = study_of(folders, "pair", sample=2)
+    with Desk.open(desk_urls) as desk, serving(create_app(desk_site(desk))) as address:
+        ((person, token),) = assigned(desk, study, items)
+        visitor = Visitor(address, token)
+        path = f"/review/{study.id}/items/{items[0].id}"
+        visitor.get(path)
+        empty = visitor.get(f"/api{path}").json()
+        assert (empty["label"]["version"], empty["conflict"]) == (0, False)
+        draft = body({"label": "Divergent"}, state="draft", seconds=2.5)
+        first = visitor.api(path, draft).json()
+        again = visitor.api(path, draft).json()  # the answer was lost, and the page sent it again
+        assert first["label"] == again["label"]
+        assert first["label"]["version"] == 1
+        assert visitor.api(path, body({"label": "Divergent"}, base=1)).status_code == 400  # significance is missing
+        done = visitor.api(path, body(ANSWERS["pair"], base=1, seconds=4)).json()
+        assert done["label"]["state"] == "done"
+        assert done["progress"]["words"] == "1 of 2 done, 0 skipped, 1 left"
+        assert done["next"] == f"/review/{study.id}/items/{items[1].id}"
+        stale = visitor.api(path, body({"label": "Absent"}, base=1))
+        assert (stale.status_code, stale.json()["conflict"]) == (409, True)
+        assert stale.json()["label"]["values"] == ANSWERS["pair"]
+        undone = visitor.api(f"{path}/undo", {"request": uuid.uuid4().hex}).json()
+        assert (undone["label"]["values"], undone["label"]["state"]) == ({"label": "Divergent"}, "draft")
+        skipped = visitor.api(path, body({}, base=3, state="skipped"))
+        assert skipped.status_code == 400
+        what = [event.what for event in desk.trail(study=study.id, item=items[0].id, person=person.id)]
+        assert what == ["saved", "saved", "undone"]
+        desk.close_study(study.id, "test")
+        closed = visitor.api(path, body(ANSWERS["pair"], base=3))
+        assert (closed.status_code, "closed" in closed.json()["error"]) == (409, True)
+
+
+WRONG: tuple[Any, ...] = (
+    {"values": {"label": "x"}, "state": "done", "base": 0, "request": "a"},
+    {"values": {"label": ["mismatch"]}, "state": "done", "base": 0, "request": "a"},
+    {"values": {"other": "x"}, "state": "draft", "base": 0, "request": "a"},
+    {"values": {}, "state": "gone", "base": 0, "request": "a"},
+    {"values": {}, "state": "draft", "base": -1, "request": "a"},
+    {"values": {}, "state": "draft", "base": 0, "request": "a b"},
+    {"values": {}, "state": "draft", "base": 0, "request": "a", "seconds": -1},
+    {"values": {}, "state": "draft", "base": 0, "request": "a", "person": "somebody"},
+    {"values": {}, "state": "skipped", "base": 0, "request": "a", "reason": " "},
+    {"values": [], "state": "draft", "base": 0, "request": "a"},
+    [],
+    None,
+)
+
+
+def test_what_the_api_does_not_take(desk: Desk, address: str, folders: Path) -> None:
+    study, items = study_of(folders, "equivalence", sample=1)
+    ((_, token),) = assigned(desk, study, items)
+    visitor = Visitor(address, token)
+    for sent in WRONG:
+        answer = visitor.api(f"/review/{study.id}/items/{items[0].id}", sent)
+        assert answer.status_code in (400, 422), sent
+    assert desk.labels(study.id) == []
+
+
+def test_hostile_text_is_shown_not_run(desk: Desk, address: str) -> None:
+    study = Study(id="hostile", title=HOSTILE, form="equivalence", source="x", source_sha256="0")
+    shown = tuple(
+        Shown(title=HOSTILE, text=HOSTILE * 40, kind=kind, lines=(HOSTILE,), marks=((3, 9),))
+        for kind in ("case", "question", "answer", "gold", "options", "quote", "source", "note", "image", "strange")
+    )
+    item = Item(id="i", study="hostile", place=0, shown=shown, key={"images": ["../../etc/passwd"]})
+    ((_, token),) = assigned(desk, study, [item])
+    visitor = Visitor(address, token)
+    visitor.get("/review/hostile/items/i")
+    sent = visitor.post("/review/hostile/items/i", {"do": "save", "base": "0", "v:label": HOSTILE, "v:note": HOSTILE})
+    assert sent.status_code == 400
+    for page in (sent.text, visitor.get("/review/hostile/items/i").text, visitor.get("/review").text):
+        assert "<script>alert" not in page
+        assert "<img src=x" not in page
+        assert "\u202e" not in page
+    assert visitor.get("/review/hostile/items/i/images/1").status_code == 404
+
+
+def test_images_come_from_the_folder_the_study_is_about(desk: Desk, address: str, folders: Path) -> None:
+    study, items = study_of(folders, "two-level-1")
+    ((_, token),) = assigned(desk, study, items)
+    item = next(each for each in items if each.key["images"])
+    visitor = Visitor(address, token)
+    page = f"/review/{study.id}/items/{item.id}"
+    assert f'src="{page}/images/1"' in visitor.get(page).text
+    image = visitor.get(f"{page}/images/1")
+    assert image.status_code == 200
+    assert image.headers["content-type"].startswith("image/")
+    assert image.content == (folders / "bench" / item.key["images"][0]).read_bytes()
+    assert visitor.get(f"{page}/images/99").status_code == 404
+    assert visitor.get(f"{page}/images/0").status_code == 404
+
+
+def test_a_closed_study_can_be_looked_at(desk: Desk, address: str, folders: Path) -> None:
+    study, items = study_of(folders, "likert", sample=2)
+    ((_, token),) = assigned(desk, study, items)
+    desk.close_study(study.id, "test")
+    visitor = Visitor(address, token)
+    assert "This study is closed" in visitor.get("/review").text
+    page = f"/review/{study.id}/items/{items[0].id}"
+    assert "nothing is kept any more" in visitor.get(page).text
+    answer = visitor.post(page, {"do": "save", "base": "0", **form_fields("likert")})
+    assert answer.status_code == 409
+    assert desk.labels(study.id) == []
+
+
+def test_the_next_item_is_the_first_open_one_behind() -> None:
+    rows = [Assignment(study="s", item=name, person="p", place=place) for place, name in enumerate("abcd")]
+    assert next_undone(rows, []) == "a"
+    assert next_undone(rows, [], "b") == "c"
+    assert next_undone(rows, [], "d") == "a"
+    assert next_undone(rows[:1], [], "a") is None
+    assert progress_of_person(rows, []).words == "0 of 4 done, 0 skipped, 4 left"

@@ -1,0 +1,161 @@
+"""What happens on the review page when something goes wrong: no connection, a reload, two tabs, a lost session."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from playwright.sync_api import Browser, Route, expect
+
+from hoofbeat.web.review.desk import Desk
+from tests.web.desks import join, signed_in_tab
+from tests.web.review_studies import ANSWERS
+from tests.web.review_work import BadLine, Work, address, browser, by_hand, chosen, desk
+from tests.web.support import needs_browser, tab
+
+__all__ = ["address", "browser", "desk"]
+
+pytestmark = needs_browser
+
+
+def test_a_draft_saves_itself_and_time_is_counted(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
+    work = Work(desk, folders, "likert", seed=1)
+    with signed_in_tab(browser, address, work.token) as page:
+        page.goto(work.link(address))
+        page.get_by_label("Note").fill("half a thou")
+        expect(page.locator("#saved")).to_contain_text("Draft saved")
+        assert work.values() == {"note": "half a thou"}
+        page.wait_for_timeout(1200)
+        page.locator("details.told summary").click()
+        page.keyboard.press("k")
+        page.keyboard.press("1")
+        expect(page.locator("#saved")).to_contain_text("Not saved yet")
+        expect(page.locator("#saved")).to_contain_text("Draft saved")
+        label = desk.label(work.study.id, work.items[0].id, work.person.id)
+        assert label is not None
+        assert 1 <= label.seconds < 30
+
+
+def test_hidden_and_idle_time_is_not_counted(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
+    work = Work(desk, folders, "likert", seed=2)
+    with signed_in_tab(browser, address, work.token) as page:
+        page.clock.install()
+        page.goto(work.link(address))
+        page.mouse.move(5, 5)
+        page.clock.run_for(300_000)  # five minutes in which nobody moves: one of them counts
+        page.get_by_label("Note").fill("back")
+        page.clock.run_for(2_000)
+        expect(page.locator("#saved")).to_contain_text("Draft saved")
+        label = desk.label(work.study.id, work.items[0].id, work.person.id)
+        assert label is not None
+        assert 55 <= label.seconds <= 66
+        page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+        page.keyboard.press("Shift")
+        page.clock.run_for(30_000)
+        page.evaluate("Object.defineProperty(document, 'hidden', {value: false, configurable: true})")
+        page.get_by_label("Note").fill("back again")
+        page.clock.run_for(2_000)
+        expect(page.locator("#saved")).to_contain_text("Draft saved")
+        later = desk.label(work.study.id, work.items[0].id, work.person.id)
+        assert later is not None
+        assert later.seconds - label.seconds < 10
+
+
+def test_nothing_is_lost_without_a_connection(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
+    work = Work(desk, folders, "likert", seed=3)
+    with signed_in_tab(browser, address, work.token) as page:
+        page.goto(work.link(address))
+        page.context.set_offline(True)
+        by_hand(page, work.fields(), ANSWERS["likert"], touch=False)
+        page.get_by_role("button", name="Save and next").click()
+        expect(page.locator("#saved")).to_contain_text("Trying again")
+        page.get_by_label("Note").fill("written without a connection")
+        assert work.saves() == []
+        page.context.set_offline(False)
+        expect(page.locator("#saved")).to_contain_text("Draft saved")
+        assert work.values() == {**ANSWERS["likert"], "note": "written without a connection"}
+        assert page.url == work.link(address), "who goes on writing is not taken away"
+        page.keyboard.press("Control+Enter")
+        page.wait_for_url(work.link("**", 1))
+        assert work.saves()[-1] == "done"
+
+
+def test_backoff_tries_again_by_itself(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
+    work = Work(desk, folders, "equivalence", seed=4)
+    with signed_in_tab(browser, address, work.token) as page:
+        page.goto(work.link(address))
+        tries: list[str] = []
+
+        def handle(route: Route) -> None:
+            tries.append(json.loads(route.request.post_data or "")["request"])
+            if len(tries) == 2:
+                route.fulfill(status=503, json={"error": "the database is busy"})
+            elif len(tries) == 1:
+                route.abort()
+            else:
+                route.continue_()
+
+        page.route("**/api/review/**", handle)
+        page.keyboard.press("e")
+        page.keyboard.press("Control+Enter")
+        page.wait_for_url(work.link("**", 1))
+        assert len(tries) >= 3
+        assert len(set(tries[:3])) == 1, "the same save keeps its id"
+        assert work.values() == {"label": "equivalent"}
+
+
+def test_a_reload_in_the_middle_of_a_save_doubles_nothing(
+    browser: Browser, desk: Desk, address: str, folders: Path
+) -> None:
+    work = Work(desk, folders, "equivalence", seed=5)
+    with signed_in_tab(browser, address, work.token) as page:
+        page.goto(work.link(address))
+        line = BadLine(page, "draft")
+        page.keyboard.press("m")
+        expect(page.locator("#saved")).to_contain_text("Not saved: no connection")
+        line.broken = False
+        page.reload()
+        expect(page.locator("#saved")).to_contain_text("Draft saved")
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("sessionStorage.length") == 0
+        assert chosen(page) == {"label": "mismatch"}
+        assert len(set(line.lost)) == 1
+        assert work.saves() == ["draft"]
+
+
+def test_two_versions_are_shown_and_one_is_chosen(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
+    work = Work(desk, folders, "pair", seed=6)
+    with signed_in_tab(browser, address, work.token) as page, page.context.new_page() as other:
+        for place, keep in enumerate(("Keep what is here", "Take the other version")):
+            page.goto(work.link(address, place))
+            other.goto(work.link(address, place))
+            other.keyboard.press("2")
+            expect(other.locator("#saved")).to_contain_text("Draft saved")
+            page.keyboard.press("5")
+            expect(page.locator("#conflict")).to_be_visible()
+            row = page.locator("#conflict-rows tr").first
+            expect(row).to_have_text("RelationContradictoryConsistent")
+            page.get_by_text(keep, exact=True).click()
+            expect(page.locator("#conflict")).to_be_hidden()
+            expect(page.locator("#saved")).to_contain_text("Draft saved")
+            wanted = "Consistent" if place else "Contradictory"
+            assert chosen(page) == {"label": wanted}
+            assert work.values(place) == {"label": wanted}
+
+
+def test_somebody_signed_out_is_told_and_keeps_what_was_written(
+    browser: Browser, desk: Desk, address: str, folders: Path
+) -> None:
+    work = Work(desk, folders, "likert", seed=11)
+    with tab(browser) as page:
+        join(page, address, work.token)
+        page.goto(work.link(address))
+        cookies = page.context.cookies()
+        page.context.clear_cookies()
+        page.get_by_label("Note").fill("still here")
+        expect(page.locator("#saved")).to_contain_text("Open your invitation link again")
+        page.context.add_cookies([{key: each[key] for key in ("name", "value", "domain", "path")} for each in cookies])  # type: ignore[misc]
+        page.reload()
+        expect(page.get_by_label("Note")).to_have_value("still here")
+        expect(page.locator("#saved")).to_contain_text("Draft saved")
+    assert work.values() == {"note": "still here"}
