@@ -12,13 +12,16 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, expect
 
+from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.models import Model, load_model
 from hoofbeat.store import Ledger
 from hoofbeat.web import Library, Site, SiteSettings, create_app
-from hoofbeat.web.ask.jobs import Asks, Busy, Job
+from hoofbeat.web.ask.flow import run_ask
+from hoofbeat.web.ask.jobs import Asks, Busy, Job, Stopped, stoppable
 from hoofbeat.web.ask.pages import asks_of
-from hoofbeat.web.ask.records import Ask
+from hoofbeat.web.ask.records import Ask, Found
+from hoofbeat.web.ask.shelves import Shelf
 from tests.answering.support import Says, ScriptedServer
 from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, serving, tab
 from tests.web.test_ask import CASE, FEVER, script
@@ -205,8 +208,23 @@ def test_so_many_work_at_a_time_others_wait_and_more_are_refused() -> None:
     assert (first.state, second.state) == ("done", "done")
 
 
-def test_a_stopped_ask_makes_no_further_call(site: Site, server: ScriptedServer, address: str) -> None:
-    asked = len(server.seen)
+def test_no_call_is_begun_after_a_stop(folders: Path, tmp_path: Path) -> None:
+    job = Job(Ask(text=FEVER), ["handbooks"])
+
+    def told(found: Found) -> None:
+        if found.cited is not None:
+            job.stopping.set()
+
+    ask = Ask(text=FEVER, line="bm25", model="stub", by="institution", k=1)
+    shelf = Shelf("handbooks", Corpus.open(folders / "handbooks"))
+    with ScriptedServer(*script()) as server, Ledger(tmp_path / "ledger.sqlite") as ledger:
+        model = stoppable(load_model(server.spec("stub"), ledger=ledger), job.check)
+        with pytest.raises(Stopped):
+            run_ask(ask, [shelf], model=model, told=told)
+        assert len(server.seen) == 1, "the answer was asked for, no source was"
+
+
+def test_an_ask_is_stopped_from_its_page(site: Site, address: str) -> None:
     asks = asks_of(site)
     reached, gate = threading.Event(), threading.Event()
 
@@ -226,7 +244,6 @@ def test_a_stopped_ask_makes_no_further_call(site: Site, server: ScriptedServer,
         finished(job)
         assert "This was stopped." in client.get(f"/ask/{job.id}").text
     assert job.state == "stopped"
-    assert len(server.seen) == asked
 
 
 def test_an_error_nobody_foresaw_is_told_by_its_kind_only() -> None:

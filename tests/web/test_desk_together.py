@@ -184,8 +184,12 @@ def test_two_processes_on_one_database(desk_urls: str) -> None:
         for each in running:
             assert each.stdout is not None
             assert each.stdout.readline() == "ready\n"
+        for each in running:  # both at once
+            assert each.stdin is not None
+            each.stdin.write("go\n")
+            each.stdin.flush()
         for each in running:
-            each.communicate("go\n", timeout=120)
+            each.communicate(timeout=120)
         assert [each.returncode for each in running] == [0, 0]
         counts = {label.item: (label.values["count"], label.version) for label in desk.labels("study")}
         assert counts == {"item-0": (30, 30), "item-1": (15, 15), "item-2": (15, 15)}

@@ -322,6 +322,7 @@ def test_a_server_for_others_opens_with_its_secret_only(tmp_path: Path) -> None:
             visitor = Visitor(address)
             assert visitor.get("/").status == 401
             assert visitor.get("/openapi.json").status == 401
+            assert 'href="//' not in visitor.get("//evil.example/review").text  # "open this page again"
             assert visitor.get("/", Host="192.0.2.7:8350").status == 401  # any address of the machine is a name
             assert visitor.get("/", Host="evil.example").status == 421
             assert visitor.get("/enter/wrong").status == 404
