@@ -24,7 +24,7 @@ class Says(NamedTuple):
 
     asks: str
     words: str
-    reply: str | dict[str, str]
+    reply: str | dict[str, Any]
     finish: str = "stop"
 
 

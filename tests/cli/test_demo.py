@@ -21,7 +21,8 @@ def test_the_demo_goes_from_documents_to_a_report_and_repeats_without_a_call(tmp
         asked = server.asked.total()
         page = Path(tmp_path / json_of(done)["page"])
         first = page.read_bytes()
-        hoofbeat(*words, folder=tmp_path)
+        again = hoofbeat(*words[:-1], folder=tmp_path)
+        assert "or look at all of it in the browser: hoofbeat serve demo\n" in again.stderr
         assert server.asked.total() == asked
         assert page.read_bytes() == first
     text = first.decode("utf-8")

@@ -162,6 +162,7 @@ def test_wrong_output_is_repaired_once(server: FaultServer, ledger: Ledger) -> N
         assert server.asked[text] == 2
         said = [message["role"] for message in server.seen[-1].body["messages"]]
         assert said == ["user", "assistant", "user"]
+        assert ("cut off" in server.seen[-1].body["messages"][-1]["content"]) == (fault == "truncated")
 
 
 @pytest.mark.parametrize(("fault", "kind"), [("wrong", "schema"), ("prose", "unreadable"), ("truncated", "truncated")])

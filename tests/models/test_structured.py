@@ -84,6 +84,32 @@ def test_the_repair_shows_what_was_said_and_what_is_wanted() -> None:
     assert repair_request(request, Reply(text=""), Unreadable("unreadable", "x")).messages[1].content == "(nothing)"
 
 
+def test_an_output_that_was_cut_off_is_asked_for_in_short_and_not_shown_again() -> None:
+    request = ask("judge", schema=SCHEMA, max_tokens=7)
+    runaway = Reply(text='{"label": "' + "and so on " * 400, finish="length")
+    problem = read_object(runaway, SCHEMA)
+    assert isinstance(problem, Unreadable)
+    repair = repair_request(request, runaway, problem)
+    assert repair.messages[0] == request.messages[0]
+    assert repair.messages[1].content == runaway.text[:160] + " …"
+    assert "cut off" in repair.messages[2].content
+    assert "short" in repair.messages[2].content
+    assert "enum" not in repair.messages[2].content
+    assert (repair.schema, repair.max_tokens, repair.sample) == (SCHEMA, 7, request.sample)
+    silent = repair_request(request, Reply(text="", finish="length"), problem)
+    assert silent.messages[1].content == "(nothing)"
+
+
+def test_a_wrong_object_before_words_that_were_cut_off_is_told_what_is_wrong_without_the_words() -> None:
+    rambling = Reply(text='{"label": "wrong"}' + " and so on" * 400, finish="length")
+    problem = read_object(rambling, SCHEMA)
+    assert isinstance(problem, Unreadable)
+    assert problem.kind == "schema"
+    repair = repair_request(ask("judge", schema=SCHEMA), rambling, problem)
+    assert len(repair.messages[1].content) < 200
+    assert problem.message in repair.messages[2].content
+
+
 @pytest.mark.parametrize(
     "text",
     [

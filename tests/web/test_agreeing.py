@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
+from hoofbeat.findings.agreement import agreement_with_intervals
 from hoofbeat.findings.alpha import krippendorff_alpha
 from hoofbeat.web.review.agreeing import Agreements, agreement_of, in_words, pseudonyms
 from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Item, Label, Study
+from hoofbeat.web.review.exporting import export_labels
+from hoofbeat.web.review.forms import agreement_fields, form_for
+from hoofbeat.web.review.plans import Plan
+from hoofbeat.web.review.progress import study_progress
+from hoofbeat.web.review.records import Item, Label, LabelState, Role, Study
 from tests.web.labelled import rated, team_of
 
 STUDY = Study(id="s", title="t", form="leak", source="b", source_sha256="0")
@@ -133,3 +140,93 @@ def test_it_is_computed_again_only_when_something_happened(tmp_path: Path, folde
         other = team_of(desk, folders, "leak", roles=("reviewer",))
         assert other.study.id != team.study.id
         assert kept.of(desk, team.study) is second, "what happens in other studies does not matter"
+
+
+def coincidences(rows: list[list[str]]) -> float:
+    """Nominal α by the table of coincidences, as it is taught: 1 - observed over expected disagreement."""
+    weight: dict[tuple[str, str], float] = defaultdict(float)
+    for row in rows:
+        for a, b in permutations(range(len(row)), 2):
+            weight[row[a], row[b]] += 1 / (len(row) - 1)
+    totals: dict[str, float] = defaultdict(float)
+    for (name, _), each in weight.items():
+        totals[name] += each
+    n = sum(totals.values())
+    observed = sum(each for (one, other), each in weight.items() if one != other) / n
+    expected = sum(totals[one] * totals[other] for one, other in permutations(totals, 2)) / (n * (n - 1))
+    return 1 - observed / expected
+
+
+@pytest.mark.parametrize("form", ["leak", "likert", "equivalence"])
+def test_live_agreement_is_that_of_the_exported_labels(tmp_path: Path, folders: Path, form: str) -> None:
+    """With an overlap, a skip, a draft and somebody who has not begun: many items lack somebody's label."""
+    roles: tuple[Role, ...] = ("reviewer",) * 4
+    with Desk.open(str(tmp_path / "review.db")) as desk:
+        team = team_of(desk, folders, form, roles=roles, plan=Plan(per_item=2, overlap=0.5, overlap_by=3, seed=3))
+        known = {item.id: item for item in team.items}
+        rng = random.Random(form)
+        for person in team.people[:3]:
+            for place, given in enumerate(desk.assignments(team.study.id, person.id)):
+                item = known[given.item]
+                values = {
+                    field.name: rng.choices(field.labels, weights=range(len(field.labels), 0, -1))[0]
+                    for field in agreement_fields(form_for(team.study, item))
+                }
+                states: tuple[LabelState, ...] = ("skipped", "draft") if person == team.people[1] else ()
+                state = states[place] if place < len(states) else "done"
+                request = f"{person.id}-{place}"
+                desk.save(
+                    team.study.id, item.id, person.id, values=values, state=state, seconds=1, base=0, request=request
+                )
+        live = Agreements().of(desk, team.study)
+        rows = export_labels(desk, team.study, each=True, blind=True).rows
+        names = {one.name for one in study_progress(desk, team.study, names=False).people}
+    for field in live.fields:
+        ratings: dict[str, dict[str, str]] = defaultdict(dict)
+        for row in rows:
+            if row.get("criterion", "label") == field.field:
+                ratings[row.get("reviewer") or row["annotator"]][row["item"]] = row.get("value") or row["label"]
+        assert ratings.keys() <= names, "a reviewer has one number on every page and in the export"
+        again = agreement_with_intervals(ratings, field.labels, ordered=field.ordered)
+        alpha = again.ordinal if again.ordinal is not None else again.nominal
+        assert field.alpha.value == pytest.approx(alpha.value)
+        assert (field.alpha.items, field.alpha.values) == (alpha.items, alpha.values)
+        assert field.alpha.left_out > 0, "some items have one label only"
+        by_item: dict[str, list[str]] = defaultdict(list)
+        for said_by in ratings.values():
+            for item_id, value in said_by.items():
+                by_item[item_id].append(value)
+        several = [values for values in by_item.values() if len(values) > 1]
+        assert again.nominal.value == pytest.approx(coincidences(several))
+        if form == "equivalence":  # items go by the same codes, so that even the resampling is the same
+            assert field.alpha.interval == alpha.interval
+        expected = {(pair.a, pair.b): pair for pair in again.pairs if pair.n}
+        assert {(pair.a, pair.b) for pair in field.pairs} == expected.keys()
+        for pair in field.pairs:
+            other = expected[pair.a, pair.b]
+            assert (pair.n, pair.agree, pair.share_interval) == (other.n, other.agree, other.agreement_interval)
+            assert pair.kappa == (other.linear if field.ordered else other.kappa)
+
+
+def test_a_reviewer_keeps_their_number_as_labels_come_in(tmp_path: Path, folders: Path) -> None:
+    with Desk.open(str(tmp_path / "review.db")) as desk:
+        team = team_of(desk, folders, "leak", roles=("reviewer",) * 5)
+        seen = {row.name for row in study_progress(desk, team.study, names=False).people}
+        assert len(seen) == 5
+        numbers: dict[str, str] = {}
+        for person in team.people:
+            team.say(person, team.items[0], {**dict.fromkeys(YES_NO, "yes"), "note": person.id})
+            now = {row["note"]: row["reviewer"] for row in export_labels(desk, team.study, blind=True).rows}
+            assert now == numbers | {person.id: now[person.id]}, "who was there is called as before"
+            numbers = now
+            pairs = Agreements().of(desk, team.study).fields[0].pairs
+            assert {name for pair in pairs for name in (pair.a, pair.b)} in (set(now.values()), set())
+        assert set(numbers.values()) == seen
+
+
+def test_strata_of_a_blinded_study_are_for_admins(tmp_path: Path, folders: Path) -> None:
+    with Desk.open(str(tmp_path / "review.db")) as desk:
+        blinded, plain = team_of(desk, folders, "pair", sample=5), team_of(desk, folders, "likert", roles=())
+        assert study_progress(desk, blinded.study, names=False).strata == ()
+        assert len(study_progress(desk, blinded.study, names=True).strata) > 1
+        assert study_progress(desk, plain.study, names=False).strata

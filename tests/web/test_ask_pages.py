@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -22,16 +23,17 @@ from hoofbeat.web.ask.jobs import Asks, Busy, Job, Stopped, stoppable
 from hoofbeat.web.ask.pages import asks_of
 from hoofbeat.web.ask.records import Ask, Found
 from hoofbeat.web.ask.shelves import Shelf
-from tests.answering.support import Says, ScriptedServer
+from tests.answering.support import ScriptedServer
 from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, serving, tab
-from tests.web.test_ask import CASE, FEVER, script
+from tests.web.test_ask import CASE, FEVER, script, states
 
 HOSTILE = '<img src=x onerror="alert(1)"> "><script>alert(2)</script> plasma exchange'
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ScriptedServer]:
-    lines = [Says("", "plasma products", "Give caplacizumab [1], as <b>nobody</b> says [99]."), *script()]
+    reply = states("Give caplacizumab [1], as <b>nobody</b> says [99].")
+    lines = [reply._replace(words="plasma products"), *script()]
     with ScriptedServer(*lines) as opened:
         yield opened
 
@@ -215,12 +217,15 @@ def test_no_call_is_begun_after_a_stop(folders: Path, tmp_path: Path) -> None:
         if found.cited is not None:
             job.stopping.set()
 
-    ask = Ask(text=FEVER, line="bm25", model="stub", by="institution", k=1)
-    shelf = Shelf("handbooks", Corpus.open(folders / "handbooks"))
-    with ScriptedServer(*script()) as server, Ledger(tmp_path / "ledger.sqlite") as ledger:
-        model = stoppable(load_model(server.spec("stub"), ledger=ledger), job.check)
+    def run(spec: str) -> None:
+        ask = Ask(text=FEVER, line="bm25", model="stub", by="institution", k=1)
+        shelf = Shelf("handbooks", Corpus.open(folders / "handbooks"))
+        with Ledger(tmp_path / "ledger.sqlite") as ledger:
+            run_ask(ask, [shelf], model=stoppable(load_model(spec, ledger=ledger), job.check), told=told)
+
+    with ScriptedServer(*script()) as server, ThreadPoolExecutor(1) as pool:  # the browser has a loop in this thread
         with pytest.raises(Stopped):
-            run_ask(ask, [shelf], model=model, told=told)
+            pool.submit(run, server.spec("stub")).result()
         assert len(server.seen) == 1, "the answer was asked for, no source was"
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hoofbeat.corpus import Corpus
+from hoofbeat.recipes import build_teaching
 from hoofbeat.records import Document, Question, Span
 from hoofbeat.store import open_artefact
 from hoofbeat.web.review.desk import Desk
@@ -142,6 +144,22 @@ def test_rejected_and_failed_candidates_are_shown_with_why(visitor: Visitor) -> 
     assert "2 calls were made for it" in lost
     assert visitor.get("/benchmarks/bench/rejected/5").status_code == 404
     assert visitor.get("/benchmarks/bench/items").status_code == 404
+
+
+def test_what_was_counted_and_not_listed_is_no_link(tmp_path: Path, folders: Path) -> None:
+    build_teaching(Corpus.open(folders / "cases"), tmp_path / "bench", command=())
+    page = Visitor(a_site(tmp_path)).get("/benchmarks/bench").text
+    assert "<dt>Candidates rejected</dt>" in page
+    assert "/benchmarks/bench/rejected" not in page
+
+
+def test_a_benchmark_without_steps_still_says_what_became_of_its_candidates(tmp_path: Path, folders: Path) -> None:
+    made = build_teaching(Corpus.open(folders / "cases"), tmp_path / "bench", command=())
+    page = Visitor(a_site(tmp_path)).get("/benchmarks/bench").text
+    assert made.manifest.counts.reasons
+    for reason, count in made.manifest.counts.reasons.items():
+        assert re.search(rf">{reason}</td>\n<td[^>]*>{count}</td>", page), reason
+    assert '<a href="#benchmark-fates">From candidates to questions</a>' in page
 
 
 def test_a_question_of_several_sources_shows_one_at_a_time(tmp_path: Path) -> None:

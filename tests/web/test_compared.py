@@ -108,6 +108,7 @@ def test_what_cant_be_compared_is_refused_in_words(two: Path, tmp_path: Path) ->
     refused = visitor.get("/side-by-side?a=before&b=free")
     assert refused.status_code == 400
     assert "free text that nobody has judged" in refused.text
+    assert '<option value="free" selected>' in refused.text
     assert "not the same in these folders" in visitor.get("/side-by-side?a=before&b=other").text
 
 

@@ -117,8 +117,28 @@ def test_from_a_benchmark_by_filter_and_words_to_a_question_beside_its_source(
             "href", "/runs/judged/questions/3"
         )
         page.goto(f"{address}/benchmarks/bench/questions/3")
-        page.get_by_role("link", name="Later question").click()
+        page.get_by_role("link", name="Next question").click()
         expect(page.get_by_text("gold answer")).to_be_visible()
+
+
+def test_what_stands_before_a_text_is_folded_where_space_is_short(browser: Browser, address: str) -> None:
+    for size, is_open in ((TABLET, 0), (DESKTOP, 2)):
+        with tab(browser, size) as page:
+            page.goto(f"{address}/corpora/cases/documents/1")
+            expect(page.get_by_text("Where it is used")).to_be_visible()
+            expect(page.locator(".contents-box[open]")).to_have_count(is_open)
+
+
+def test_the_page_on_any_folder_fits_and_leads_on(browser: Browser, address: str) -> None:
+    with tab(browser, TABLET, dark=True) as page:
+        page.goto(address)
+        page.get_by_role("link", name="How run was made").click()
+        expect(page.get_by_role("heading", name="How it was made")).to_be_visible()
+        assert fits(page)
+        page.get_by_text("Files in the folder").click()
+        expect(page.get_by_text("answers.jsonl")).to_be_visible()
+        page.get_by_role("link", name="judged", exact=True).click()
+        assert page.url.endswith("/runs/judged")
 
 
 def test_pages_work_without_script_and_by_keyboard(browser: Browser, address: str) -> None:

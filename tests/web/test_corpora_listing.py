@@ -37,7 +37,15 @@ def test_rows_are_found_by_number_and_id_and_read_from_disk(tmp_path: Path) -> N
     assert listing.number("none") is None
     assert listing.listed(3).title == "d3"
     assert listing.record(17, Document).text == "words " * 17
-    assert listing.totals["characters"] == sum(6 * number + 2 for number in range(1, 41))
+    assert listing.totals["characters"] == sum(6 * number for number in range(1, 41))
+
+
+def test_characters_are_counted_in_any_script(tmp_path: Path) -> None:
+    texts = ("Σύνδρομο", "肝移植\n後", 'so-called "rare"', "")
+    rows = [Document(id=f"d{number}", title="", text=text) for number, text in enumerate(texts)]
+    write_jsonl(tmp_path / "documents.jsonl", rows)
+    listing = read_listing(tmp_path / "documents.jsonl", DocumentLine)
+    assert listing.totals["characters"] == sum(map(len, texts))
 
 
 def test_rows_are_chosen_by_facets_together(tmp_path: Path) -> None:

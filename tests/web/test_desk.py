@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
-import stat
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import text
 
-from hoofbeat.errors import HoofbeatError, InputError, UsageError
+from hoofbeat.errors import UsageError
 from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Assignment, Item, Label, Saved, Shown, Study
+from hoofbeat.web.review.records import Assignment, Item, Saved, Shown, Study
 from hoofbeat.web.review.refusals import DatabaseError, Refused
-from tests.web.desks import make_study, new_postgres_url, postgres_folder
+from tests.web.desks import make_study
 
 
 @pytest.fixture
@@ -36,11 +33,6 @@ def missing(desk: Desk, item: str) -> bool:
         return desk.item("study", item) is None
     except Refused as err:
         return err.status == 404
-
-
-def fill(desk: Desk, person: str) -> None:
-    for n in range(50):
-        save(desk, person, 1 + n, f"s{n}", values={"note": "x" * 20_000})
 
 
 def test_a_study_comes_back_as_it_was_given(desk: Desk) -> None:
@@ -345,146 +337,3 @@ def test_a_failed_write_leaves_nothing(desk: Desk) -> None:
         fail()
     assert desk.trail_size() == before
     assert [study.title for study in desk.studies()] == ["Invented cases"]
-
-
-def test_everything_is_there_after_closing_and_opening(desk_urls: str) -> None:
-    with Desk.open(desk_urls) as desk:
-        _, (ada, _), (token, _) = make_study(desk)
-        signed = desk.sign_in(token)
-        assert signed is not None
-        saved = save(desk, ada.id, 0, "r1")
-        trail = desk.trail()
-    with Desk.open(desk_urls) as desk:
-        assert desk.label("study", "item-0", ada.id) == saved.label
-        assert desk.trail() == trail
-        assert desk.session(signed[1]) == ada
-        assert save(desk, ada.id, 0, "r1") == saved
-
-
-def test_a_newer_layout_is_refused(desk_urls: str) -> None:
-    with Desk.open(desk_urls) as desk, desk._database.write() as connection:
-        connection.execute(text("UPDATE review_schema SET version=99"))
-    with pytest.raises(InputError, match="newer Hoofbeat"):
-        Desk.open(desk_urls)
-
-
-def test_only_hashes_of_secrets_are_in_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "review.db"
-    with Desk.open(str(path)) as desk:
-        _, token = desk.invite("Ada Example", "admin", by="x")
-        signed = desk.sign_in(token)
-        assert signed is not None
-    written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    assert b"Ada Example" in written
-    assert token.encode() not in written
-    assert signed[1].encode() not in written
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_commits_of_a_file_reach_the_disk_before_they_return(tmp_path: Path) -> None:
-    with Desk.open(str(tmp_path / "review.db")) as desk, desk._database.read() as connection:
-        assert connection.execute(text("PRAGMA synchronous")).scalar_one() == 2
-        assert connection.execute(text("PRAGMA journal_mode")).scalar_one() == "wal"
-
-
-def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
-    words, other = tmp_path / "words.db", tmp_path / "other.db"
-    words.write_text("no database, just some words that are long enough to be looked at\n" * 100)
-    with sqlite3.connect(other) as connection:
-        connection.execute("CREATE TABLE calls (x)")
-    connection.close()
-    with pytest.raises(DatabaseError, match="no database of reviews"):
-        Desk.open(str(words))
-    with pytest.raises(InputError, match="something else"):
-        Desk.open(str(other))
-    with pytest.raises(DatabaseError, match="can't be written"):
-        Desk.open(str(tmp_path))
-    with pytest.raises(DatabaseError, match="can't be written"):
-        Desk.open(str(words / "below.db"))
-
-
-@pytest.mark.parametrize(
-    "address", ["mysql://a:hush@b/c", "sqlite://", "postgresql://u:hush@h/d?secret=hush", "://hush"]
-)
-def test_addresses_of_other_kinds_are_refused(address: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        Desk.open(address)
-    assert "hush" not in str(caught.value) + repr(caught.value)
-
-
-def test_a_server_that_refuses_is_told_without_the_password(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    url = new_postgres_url()
-    with Desk.open(url) as desk, desk._database.write() as connection:
-        connection.execute(text("CREATE ROLE locked LOGIN PASSWORD 'right'"))
-        assert "hush" not in repr(desk)
-    base, _, socket = url.partition("?")
-    name = base.rpartition("/")[2]
-    cases = {
-        f"postgresql://postgres:hush-hush@/no_such_database?{socket}": "no such database",
-        f"postgresql://nobody:hush-hush@/{name}?{socket}": "refuses",
-        f"postgresql://locked:hush-hush@/{name}?{socket}": "may not do this",
-        "postgresql://postgres:hush-hush@127.0.0.1:9/postgres": "out of reach",
-        "postgresql://postgres:hush-hush@/postgres?host=/no/such/folder": "out of reach",
-    }
-    for address, words in cases.items():
-        with pytest.raises(HoofbeatError, match=words) as caught:
-            Desk.open(address)
-        err = caught.value
-        assert err.fix
-        assert "hush-hush" not in f"{err}{err!r}{err.__cause__!r}{err.details}"
-    monkeypatch.setenv("PGPASSWORD", "hush-hush")
-    with Desk.open(url) as desk:
-        assert "hush" not in desk.where + repr(desk) + repr(desk._database)
-    told = capfd.readouterr()
-    assert "hush-hush" not in told.out + told.err
-
-
-def test_a_server_that_hung_up_is_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    hang_up = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
-    hang_up += " AND pid <> pg_backend_pid()"
-    with Desk.open(new_postgres_url()) as desk, Desk.open(desk_address(desk)) as other:
-        _, (ada, _), _ = make_study(desk)
-        save(desk, ada.id, 0, "r1")
-
-        def cut() -> None:
-            with other._database.read() as connection:
-                connection.execute(text(hang_up))
-
-        cut()  # a line in use: the call that meets it is told, the same call again goes through
-        seen = [missing(desk, "item-0") for _ in range(2) if not broken(desk)]
-        assert seen[-1:] == [False]
-        assert not broken(desk)
-        monkeypatch.setattr("hoofbeat.web.review.database._IDLE_SECONDS", 0.0)
-        cut()  # an idle line: nobody notices
-        assert desk.item("study", "item-0") is not None
-        assert save(desk, ada.id, 1, "r2").label.version == 2
-
-
-def desk_address(desk: Desk) -> str:
-    return str(desk._database._writer.url.render_as_string(hide_password=False)) + "?host=" + postgres_folder()
-
-
-def broken(desk: Desk) -> bool:
-    try:
-        desk.studies()
-        return False
-    except DatabaseError as err:
-        return "out of reach" in err.what
-
-
-def test_a_full_disk_is_told_and_leaves_the_label_as_it_was(tmp_path: Path) -> None:
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        _, (ada, _), _ = make_study(desk)
-        first = save(desk, ada.id, 0, "r1")
-        with desk._database.read() as connection:
-            pages = connection.execute(text("PRAGMA page_count")).scalar_one()
-        with desk._database._writer.connect() as connection:
-            connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
-        with pytest.raises(DatabaseError, match="full"):
-            fill(desk, ada.id)
-        label: Label | None = desk.label("study", "item-0", ada.id)
-        assert label is not None
-        assert label.version == len(desk.trail(what="saved"))
-        assert label.version >= first.label.version

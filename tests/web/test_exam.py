@@ -20,12 +20,12 @@ from hoofbeat.store import Counts
 from hoofbeat.web.exam.acting import begin, end_exam, give, mark, open_question
 from hoofbeat.web.exam.assigning import INSIDE, OUTSIDE, assign_exam, exam_assignments
 from hoofbeat.web.exam.items import exam_study, question_of
-from hoofbeat.web.exam.pictures import picture
 from hoofbeat.web.exam.results import ExamRow, exam_answers, exam_rows, write_exam_run
 from hoofbeat.web.exam.rules import Rules, rules_of
 from hoofbeat.web.exam.scores import model_lines, result_of
 from hoofbeat.web.exam.sitting import Sitting, case_shown, load_sitting
 from hoofbeat.web.review.desk import Desk
+from hoofbeat.web.review.pictures import picture
 from hoofbeat.web.review.records import Item, Person, Study
 from hoofbeat.web.review.refusals import Refused
 from tests.answering.support import ScriptedServer
@@ -378,14 +378,14 @@ def test_the_result_counts_inside_and_outside_and_shows_models(desk: Desk, folde
 def test_only_images_that_the_benchmark_lists_are_shown(folders: Path) -> None:
     artefact = Benchmark.open(folders / "bench").artefact
     question = next(q for q in Benchmark.open(folders / "bench").questions if q.images)
-    found = picture(artefact, question, 1)
+    found = picture(artefact, question.images, 1)
     assert found is not None
     assert found[0] == (artefact.path / question.images[0]).read_bytes()
     assert found[1] == "image/png"
     for name in ("../run/manifest.json", "/etc/passwd", "manifest.json", "questions.jsonl"):
-        assert picture(artefact, Question(id="q", text="", images=(name,)), 1) is None
-    assert picture(artefact, question, 0) is None
-    assert picture(artefact, question, 2) is None
+        assert picture(artefact, [name], 1) is None
+    assert picture(artefact, question.images, 0) is None
+    assert picture(artefact, question.images, 2) is None
 
 
 def test_rules_are_kept_with_the_study(folders: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from hoofbeat.errors import UsageError
 from hoofbeat.judging import Audit
+from hoofbeat.judging.designs import design_of
 from hoofbeat.judging.folder import AnswerFolder
 from hoofbeat.judging.humans import human_judgments
 from hoofbeat.judging.humans import read_labels as read_sheet
@@ -76,9 +77,14 @@ def test_the_judge_reads_its_labels(desk: Desk, folders: Path, tmp_path: Path, f
     team = team_of(desk, folders, form, sample=10)
     fill(team, form)
     path = tmp_path / f"labels{suffix}"
-    write_export(export_labels(desk, team.study), path)
+    written = write_export(export_labels(desk, team.study), path)
     labels, empty = read_sheet(path)
     assert empty == 0
+    found = design_of(path, (label.item for label in labels))
+    assert found is not None
+    assert found[0] == tmp_path / "labels.design.json"
+    assert found[0] in written
+    assert (found[1].seed, found[1].drawn, found[1].sheet) == (0, len(team.items), path.name)
     source = folders / {"equivalence": "run"}.get(form, "judged-2")
     judgments = human_judgments(AnswerFolder.open(source), {path: labels}, form)
     assert len(judgments) == 2 * len(team.items)

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import hoofbeat
 from hoofbeat.records import Document
 from hoofbeat.store import Manifest, create
 from hoofbeat.store.files import write_bytes
+from hoofbeat.web.browse.kinds import KINDS
 from hoofbeat.web.library import Library
 from hoofbeat.web.site import Site
 from tests.web.browse_support import HOSTILE, Visitor, a_corpus, a_site
@@ -48,12 +51,63 @@ def test_without_folders_the_page_says_what_to_do() -> None:
     assert "hoofbeat serve FOLDER" in page.text
 
 
-def test_a_kind_without_a_page_is_listed_without_a_link(tmp_path: Path) -> None:
-    with create(tmp_path / "rank") as draft:
-        write_bytes(draft.path / "hits.jsonl", b"")
-        draft.finish(Manifest(kind="rankings", title=HOSTILE))
-    page = Visitor(a_site(tmp_path)).get("/").text
-    assert "Other folders" in page
-    assert "rankings" in page
-    assert "<script>window" not in page
-    assert "\u202e" not in page
+def a_folder(target: Path, kind: str, **parts: object) -> None:
+    """A folder of any kind with hardly anything in it."""
+    with create(target) as draft:
+        write_bytes(draft.path / "notes.txt", b"words")
+        draft.finish(Manifest(kind=kind, **parts))  # type: ignore[arg-type]
+
+
+def test_no_kind_of_folder_is_a_dead_end(tmp_path: Path) -> None:
+    made = [kind for kind in KINDS if not KINDS[kind].pages]
+    for kind in (*made, "something-new"):
+        a_folder(tmp_path / kind, kind, title=HOSTILE)
+    visitor = Visitor(a_site(tmp_path))
+    home = visitor.get("/").text
+    assert "<script>window" not in home
+    assert "\u202e" not in home
+    for kind in (*made, "something-new"):
+        assert f'href="/folders/{kind}"' in home, kind
+        page = visitor.get(f"/folders/{kind}")
+        assert page.status_code == 200, kind
+        assert "How it was made" in page.text
+        assert "notes.txt" in page.text
+        assert "<script>window" not in page.text
+
+
+def test_every_kind_that_the_code_makes_has_words() -> None:
+    source = Path(hoofbeat.__file__).parent
+    named = re.compile(r'^(?:KIND|INDEX_KIND|VALIDATION|ABLATION) = "([a-z-]+)"$', re.MULTILINE)
+    kinds = {kind for path in source.rglob("*.py") for kind in named.findall(path.read_text())}
+    assert len(kinds) > 15
+    assert kinds <= set(KINDS)
+
+
+def test_a_damaged_folder_is_named_and_takes_nothing_with_it(tmp_path: Path) -> None:
+    a_corpus(tmp_path / "whole", [Document(id="d", title="t", text="words")])
+    a_folder(tmp_path / "other", "rankings")
+    visitor = Visitor(a_site(tmp_path))
+    assert "can't be shown" not in visitor.get("/").text
+    (tmp_path / "other" / "manifest.json").write_text("{")
+    home = visitor.get("/")
+    assert home.status_code == 200
+    assert "/corpora/whole" in home.text
+    assert "Folders that can't be shown" in home.text
+    assert "<code>other</code>: the manifest can&#39;t be read" in home.text
+    assert visitor.get("/folders/other").status_code == 404
+
+
+def test_folders_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for name in ("first/cases", "second/cases", "other"):
+        a_corpus(tmp_path / name, [Document(id="d", title="t", text="words")], title="Cases")
+    home = Visitor(a_site(tmp_path)).get("/").text
+    assert "<code>cases</code> · in <code>first/cases</code>" in home
+    assert "<code>cases-2</code> · in <code>second/cases</code>" in home
+    assert "<code>other</code></p>" in home
+    assert str(tmp_path) not in home
+
+
+def test_what_is_not_here_is_told_in_a_sentence(folders: Path) -> None:
+    page = Visitor(a_site(folders)).get("/corpora/none")
+    assert page.status_code == 404
+    assert "There is no such corpus here.</p>" in page.text

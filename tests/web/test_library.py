@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import ArtefactError, InputError
-from hoofbeat.records import Document
+from hoofbeat.records import Document, Question
 from hoofbeat.web.library import Folder, Library
-from tests.web.browse_support import a_corpus
+from tests.web.browse_support import a_benchmark, a_corpus
 
 DOCUMENT = Document(id="d", title="A title", text="Some words.")
 
@@ -111,3 +111,38 @@ def test_a_load_may_open_something_else_of_the_library(tmp_path: Path) -> None:
     folder = library.folders()[0]
     inner = library.opened(folder, "outer", lambda each: library.opened(each, "inner", lambda _: 7))
     assert inner == 7
+
+
+def test_a_folder_is_shown_as_it_is_on_disk_now(tmp_path: Path) -> None:
+    a_corpus(tmp_path / "one", [DOCUMENT])
+    a_corpus(tmp_path / "two", [DOCUMENT])
+    library = Library([tmp_path])
+    shutil.rmtree(tmp_path / "one")
+    assert [folder.slug for folder in library.folders()] == ["two"]
+    assert library.folder("one") is None
+    a_benchmark(tmp_path / "one", [Question(id="q", text="Which?")])
+    assert library.folder("one", "corpus") is None
+    found = library.folder("one", "benchmark")
+    assert found is not None
+    assert found.artefact().manifest.kind == "benchmark"
+
+
+def test_what_can_not_be_read_is_told_until_it_is_whole_again(tmp_path: Path) -> None:
+    a_corpus(tmp_path / "one", [DOCUMENT])
+    a_corpus(tmp_path / "two", [DOCUMENT])
+    library = Library([tmp_path])
+    manifest = tmp_path / "one" / "manifest.json"
+    whole, stat = manifest.read_bytes(), manifest.stat()
+    manifest.write_text("{")
+    assert [folder.slug for folder in library.folders()] == ["two"]
+    assert [(each.name, each.why[:24]) for each in library.unreadable()] == [("one", "the manifest can't be re")]
+    manifest.write_bytes(whole)
+    os.utime(manifest, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    library.look_again()
+    assert [folder.slug for folder in library.folders()] == ["one", "two"]
+    assert library.unreadable() == []
+    manifest.write_text("{")
+    library.look_again()
+    shutil.rmtree(tmp_path / "one")
+    library.look_again()
+    assert library.unreadable() == []

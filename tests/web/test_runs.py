@@ -190,7 +190,8 @@ def test_answers_that_nobody_judged_are_answered_or_failed(tmp_path: Path) -> No
     words = plain(visitor.get("/runs/run").text)
     assert "answered 2" in words
     assert "– unscored 1" in words
-    assert "Nobody has judged these answers" in words
+    assert "There is no judgment in this folder" in words
+    assert "Nobody has judged" not in words
     assert "These answers were judged: by-people" in words
     assert "Labelled by people alone: 2 of 3 planned answers" in plain(visitor.get("/runs/by-people").text)
     found = visitor.get("/api/runs/by-people/answers").json()["answers"]

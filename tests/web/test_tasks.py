@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from hoofbeat.web import create_app
@@ -18,33 +17,11 @@ from hoofbeat.web.review.showing import exchanged, next_undone, progress_of_pers
 from tests.web.desks import desk_site, desk_urls
 from tests.web.review_studies import ANSWERS, assigned, study_of
 from tests.web.support import serving
+from tests.web.visitors import Visitor
 
 __all__ = ["desk_urls"]
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
-
-
-class Visitor:
-    """A person's browser without a screen: cookies, and the token of the last page."""
-
-    def __init__(self, address: str, token: str) -> None:
-        self.client = httpx.Client(base_url=address, follow_redirects=False)
-        self.csrf = ""
-        self.get(f"/join/{token}")
-        assert self.post(f"/join/{token}", {}).status_code == 303
-        self.get("/review")
-
-    def get(self, path: str) -> httpx.Response:
-        answer = self.client.get(path)
-        found = re.search(r'name="csrf" (?:value|content)="([^"]+)"', answer.text)
-        self.csrf = found[1] if found else self.csrf
-        return answer
-
-    def post(self, path: str, data: dict[str, Any]) -> httpx.Response:
-        return self.client.post(path, data={"csrf": self.csrf, **data})
-
-    def api(self, path: str, body: dict[str, Any]) -> httpx.Response:
-        return self.client.post(f"/api{path}", json=body, headers={"X-CSRF-Token": self.csrf})
 
 
 def body(values: dict[str, Any], *, base: int = 0, state: str = "done", **more: Any) -> dict[str, Any]:
@@ -73,15 +50,15 @@ def test_a_person_sees_their_own_list_only(desk: Desk, address: str, folders: Pa
     other, second = desk.invite("Somebody else", "admin", by="test")
     desk.assign(study.id, [Assignment(study=study.id, item=items[0].id, person=other.id, place=0)], by="test")
     page = f"/review/{study.id}/items/{items[1].id}"
-    assert httpx.get(f"{address}{page}").status_code == 401
-    assert httpx.get(f"{address}/api{page}").status_code == 401
+    assert Visitor(address).get(page).status == 401
+    assert Visitor(address).get(f"/api{page}").status == 401
     stranger = Visitor(address, second)
     for path in (page, f"/api{page}", f"/review/{study.id}/items/x", "/review/x", f"{page}/images/1"):
-        assert stranger.get(path).status_code == 404, path
-    assert stranger.api(page, body(ANSWERS["likert"])).status_code == 404
+        assert stranger.get(path).status == 404, path
+    assert stranger.post_json(f"/api{page}", body(ANSWERS["likert"])).status == 404
     assert desk.labels(study.id) == []
     mine = Visitor(address, first)
-    assert mine.get(page).status_code == 200
+    assert mine.get(page).status == 200
     assert f"0 of {len(items)} done" in mine.get("/review").text
     assert "0 of 1 done" in stranger.get("/review").text
 
@@ -102,7 +79,7 @@ def test_nobody_gets_what_others_said(desk: Desk, address: str, folders: Path) -
         f"/api/review/{study.id}/items/{item}",
     ):
         answer = visitor.get(path)
-        assert answer.status_code == 200
+        assert answer.status == 200
         assert "secret" not in answer.text
         assert "checked" not in answer.text.split("<dialog")[0]
         assert one.id not in answer.text
@@ -139,21 +116,21 @@ def test_the_plain_form_saves_and_goes_on(desk: Desk, address: str, folders: Pat
     page = visitor.get(first).text
     assert '<details class="told" open' in page
     answer = visitor.post(first, {"do": "save", "base": "0", "v:missing information": "pass", "v:add to stem": "kept"})
-    assert answer.status_code == 400
+    assert answer.status == 400
     assert "still to be filled in: Is one option alone right?" in answer.text
     assert re.search(r'value="pass" checked', answer.text)
     assert desk.labels(study.id) == []
     sent = {"do": "save", "base": "0", "request": "once", **form_fields("two-level-1")}
     for _ in range(2):  # a second click sends the same
         answer = visitor.post(first, sent)
-        assert (answer.status_code, answer.headers["location"]) == (303, f"/review/{study.id}/items/{items[1].id}")
+        assert (answer.status, answer.headers["location"]) == (303, f"/review/{study.id}/items/{items[1].id}")
     label = desk.label(study.id, items[0].id, person.id)
     assert label is not None
     assert (label.values, label.state, label.version) == (ANSWERS["two-level-1"], "done", 1)
     second = f"/review/{study.id}/items/{items[1].id}"
     assert '<details class="told">' in visitor.get(second).text
-    assert visitor.post(second, {"do": "skip", "base": "0"}).status_code == 400
-    assert visitor.post(second, {"do": "skip", "base": "0", "reason": "something else"}).status_code == 400
+    assert visitor.post(second, {"do": "skip", "base": "0"}).status == 400
+    assert visitor.post(second, {"do": "skip", "base": "0", "reason": "something else"}).status == 400
     answer = visitor.post(second, {"do": "skip", "base": "0", "reason": "not my field", "more": "paediatrics"})
     third = answer.headers["location"]
     skipped = desk.label(study.id, items[1].id, person.id)
@@ -166,7 +143,7 @@ def test_the_plain_form_saves_and_goes_on(desk: Desk, address: str, folders: Pat
     assert "Thank you" in done
     assert "1 you skipped with a reason" in done
     assert "not my field: paediatrics" in done
-    assert visitor.post(first, {"do": "undo"}).headers["location"] == first
+    assert visitor.post(first, {"do": "undo", "base": "1"}).headers["location"] == first
     assert "Nothing" in visitor.get(first).text or "Draft" in visitor.get(first).text
     assert "2 of 3" not in visitor.get(f"/review/{study.id}").text
 
@@ -181,10 +158,13 @@ def test_the_plain_form_shows_both_versions(desk: Desk, address: str, folders: P
         study.id, items[0].id, person.id, values={"label": "equivalent"}, state="done", seconds=0, base=0, request="a"
     )
     answer = visitor.post(page, {"do": "save", "base": "0", "v:label": "mismatch"})
-    assert answer.status_code == 409
+    assert answer.status == 409
     assert re.search(r"<th scope=\"row\">The answer is</th><td>Mismatch</td><td>Equivalent</td>", answer.text)
     assert 'name="base" value="1"' in answer.text
-    assert visitor.post(page, {"do": "save", "base": "1", "v:label": "mismatch"}).status_code == 303
+    undo = visitor.post(page, {"do": "undo", "base": "0", "v:label": "mismatch"})
+    assert undo.status == 409, "what another tab saved is not undone unseen"
+    assert "<td>Mismatch</td><td>Equivalent</td>" in undo.text
+    assert visitor.post(page, {"do": "save", "base": "1", "v:label": "mismatch"}).status == 303
     kept = desk.label(study.id, items[0].id, person.id)
     assert kept is not None
     assert (kept.values, kept.version) == ({"label": "mismatch"}, 2)
@@ -200,27 +180,31 @@ def test_the_api_on_both_databases(desk_urls: str, folders: Path) -> None:
         empty = visitor.get(f"/api{path}").json()
         assert (empty["label"]["version"], empty["conflict"]) == (0, False)
         draft = body({"label": "Divergent"}, state="draft", seconds=2.5)
-        first = visitor.api(path, draft).json()
-        again = visitor.api(path, draft).json()  # the answer was lost, and the page sent it again
+        first = visitor.post_json(f"/api{path}", draft).json()
+        again = visitor.post_json(f"/api{path}", draft).json()  # the answer was lost, and the page sent it again
         assert first["label"] == again["label"]
         assert first["label"]["version"] == 1
-        assert visitor.api(path, body({"label": "Divergent"}, base=1)).status_code == 400  # significance is missing
-        done = visitor.api(path, body(ANSWERS["pair"], base=1, seconds=4)).json()
+        assert (
+            visitor.post_json(f"/api{path}", body({"label": "Divergent"}, base=1)).status == 400
+        )  # significance is missing
+        done = visitor.post_json(f"/api{path}", body(ANSWERS["pair"], base=1, seconds=4)).json()
         assert done["label"]["state"] == "done"
         assert done["progress"]["words"] == "1 of 2 done, 0 skipped, 1 left"
         assert done["next"] == f"/review/{study.id}/items/{items[1].id}"
-        stale = visitor.api(path, body({"label": "Absent"}, base=1))
-        assert (stale.status_code, stale.json()["conflict"]) == (409, True)
+        stale = visitor.post_json(f"/api{path}", body({"label": "Absent"}, base=1))
+        assert (stale.status, stale.json()["conflict"]) == (409, True)
         assert stale.json()["label"]["values"] == ANSWERS["pair"]
-        undone = visitor.api(f"{path}/undo", {"request": uuid.uuid4().hex}).json()
+        unseen = visitor.post_json(f"/api{path}/undo", {"request": uuid.uuid4().hex, "base": 1})
+        assert (unseen.status, unseen.json()["conflict"], unseen.json()["label"]["version"]) == (409, True, 2)
+        undone = visitor.post_json(f"/api{path}/undo", {"request": uuid.uuid4().hex, "base": 2}).json()
         assert (undone["label"]["values"], undone["label"]["state"]) == ({"label": "Divergent"}, "draft")
-        skipped = visitor.api(path, body({}, base=3, state="skipped"))
-        assert skipped.status_code == 400
+        skipped = visitor.post_json(f"/api{path}", body({}, base=3, state="skipped"))
+        assert skipped.status == 400
         what = [event.what for event in desk.trail(study=study.id, item=items[0].id, person=person.id)]
         assert what == ["saved", "saved", "undone"]
         desk.close_study(study.id, "test")
-        closed = visitor.api(path, body(ANSWERS["pair"], base=3))
-        assert (closed.status_code, "closed" in closed.json()["error"]) == (409, True)
+        closed = visitor.post_json(f"/api{path}", body(ANSWERS["pair"], base=3))
+        assert (closed.status, "closed" in closed.json()["error"]) == (409, True)
 
 
 WRONG: tuple[Any, ...] = (
@@ -244,8 +228,8 @@ def test_what_the_api_does_not_take(desk: Desk, address: str, folders: Path) -> 
     ((_, token),) = assigned(desk, study, items)
     visitor = Visitor(address, token)
     for sent in WRONG:
-        answer = visitor.api(f"/review/{study.id}/items/{items[0].id}", sent)
-        assert answer.status_code in (400, 422), sent
+        answer = visitor.post_json(f"/api/review/{study.id}/items/{items[0].id}", sent)
+        assert answer.status in (400, 422), sent
     assert desk.labels(study.id) == []
 
 
@@ -260,12 +244,12 @@ def test_hostile_text_is_shown_not_run(desk: Desk, address: str) -> None:
     visitor = Visitor(address, token)
     visitor.get("/review/hostile/items/i")
     sent = visitor.post("/review/hostile/items/i", {"do": "save", "base": "0", "v:label": HOSTILE, "v:note": HOSTILE})
-    assert sent.status_code == 400
+    assert sent.status == 400
     for page in (sent.text, visitor.get("/review/hostile/items/i").text, visitor.get("/review").text):
         assert "<script>alert" not in page
         assert "<img src=x" not in page
         assert "\u202e" not in page
-    assert visitor.get("/review/hostile/items/i/images/1").status_code == 404
+    assert visitor.get("/review/hostile/items/i/images/1").status == 404
 
 
 def test_images_come_from_the_folder_the_study_is_about(desk: Desk, address: str, folders: Path) -> None:
@@ -276,11 +260,11 @@ def test_images_come_from_the_folder_the_study_is_about(desk: Desk, address: str
     page = f"/review/{study.id}/items/{item.id}"
     assert f'src="{page}/images/1"' in visitor.get(page).text
     image = visitor.get(f"{page}/images/1")
-    assert image.status_code == 200
+    assert image.status == 200
     assert image.headers["content-type"].startswith("image/")
     assert image.content == (folders / "bench" / item.key["images"][0]).read_bytes()
-    assert visitor.get(f"{page}/images/99").status_code == 404
-    assert visitor.get(f"{page}/images/0").status_code == 404
+    assert visitor.get(f"{page}/images/99").status == 404
+    assert visitor.get(f"{page}/images/0").status == 404
 
 
 def test_a_closed_study_can_be_looked_at(desk: Desk, address: str, folders: Path) -> None:
@@ -292,7 +276,7 @@ def test_a_closed_study_can_be_looked_at(desk: Desk, address: str, folders: Path
     page = f"/review/{study.id}/items/{items[0].id}"
     assert "nothing is kept any more" in visitor.get(page).text
     answer = visitor.post(page, {"do": "save", "base": "0", **form_fields("likert")})
-    assert answer.status_code == 409
+    assert answer.status == 409
     assert desk.labels(study.id) == []
 
 

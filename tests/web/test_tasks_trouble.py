@@ -159,3 +159,20 @@ def test_somebody_signed_out_is_told_and_keeps_what_was_written(
         expect(page.get_by_label("Note")).to_have_value("still here")
         expect(page.locator("#saved")).to_contain_text("Draft saved")
     assert work.values() == {"note": "still here"}
+
+
+def test_what_another_tab_saved_is_not_undone_unseen(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
+    work = Work(desk, folders, "equivalence", seed=11)
+    with signed_in_tab(browser, address, work.token) as page:
+        page.goto(work.link(address))
+        page.keyboard.press("e")
+        expect(page.locator("#saved")).to_contain_text("Draft saved")
+        elsewhere = {"values": {"label": "mismatch"}, "state": "done", "seconds": 1, "base": 1, "request": "elsewhere"}
+        desk.save(work.study.id, work.items[0].id, work.person.id, **elsewhere)  # type: ignore[arg-type]
+        page.keyboard.press("u")
+        expect(page.get_by_role("heading", name="Saved elsewhere meanwhile")).to_be_visible()
+        assert work.values() == {"label": "mismatch"}
+        page.get_by_role("link", name="Take the other version").click()
+        page.keyboard.press("u")
+        expect(page.locator("#saved")).to_contain_text("Draft saved")
+        assert work.values() == {"label": "equivalent"}

@@ -6,6 +6,7 @@ import http.client
 import json
 import re
 import socket
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -22,7 +23,12 @@ class Seen(Struct, frozen=True):
     status: int
     headers: dict[str, str]
     cookies: tuple[str, ...]
-    text: str
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        """The answer as text."""
+        return self.content.decode("utf-8", "replace")
 
     def json(self) -> Any:
         """The answer's JSON."""
@@ -30,13 +36,15 @@ class Seen(Struct, frozen=True):
 
 
 class Visitor:
-    """Somebody at a server."""
+    """Somebody at a server, who has come in where a token is given."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, token: str = "") -> None:
         parts = urlsplit(address)
         self.host, self.port = str(parts.hostname), int(parts.port or 80)
         self.cookies: dict[str, str] = {}
         self.csrf = ""
+        if token:
+            assert self.join(token).status == 303
 
     def send(self, method: str, path: str, body: bytes | str = b"", **headers: str) -> Seen:
         """Send a request as it is given; header names have underscores for hyphens, an empty one is left out."""
@@ -53,9 +61,9 @@ class Visitor:
                     connection.putheader(name, value)
             connection.endheaders(data or None)
             answer = connection.getresponse()
-            text = answer.read().decode("utf-8", "replace")
+            content = answer.read()
             cookies = tuple(value for name, value in answer.getheaders() if name.lower() == "set-cookie")
-            seen = Seen(answer.status, {name.lower(): value for name, value in answer.getheaders()}, cookies, text)
+            seen = Seen(answer.status, {name.lower(): value for name, value in answer.getheaders()}, cookies, content)
         finally:
             connection.close()
         self._remember(seen)
@@ -65,9 +73,9 @@ class Visitor:
         """Open a page."""
         return self.send("GET", path, **headers)
 
-    def post(self, path: str, fields: dict[str, str] | None = None, **headers: str) -> Seen:
+    def post(self, path: str, fields: Mapping[str, object] | None = None, **headers: str) -> Seen:
         """Send a form, with the token of the last page unless `csrf` is among the fields."""
-        body = urlencode({"csrf": self.csrf, **(fields or {})})
+        body = urlencode({"csrf": self.csrf, **(fields or {})}, doseq=True)
         return self.send("POST", path, body, **{"Content_Type": "application/x-www-form-urlencoded", **headers})
 
     def post_json(self, path: str, value: object, **headers: str) -> Seen:

@@ -16,6 +16,7 @@ from hoofbeat.cli.audit_options import refuse_idle_options
 from hoofbeat.cli.audit_words import say_outcome
 from hoofbeat.cli.ranking import Models, index_corpus
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
+from hoofbeat.cli.trying import say_untried, trial_of
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.judging import Audit, AuditPlan, audit_sources
@@ -123,6 +124,8 @@ def _too_few() -> UsageError:
 @click.option("--economy", is_flag=True, help="Judge between groups of answers that make the same claims.")
 @click.option("--economy-check", type=click.IntRange(0), default=200, show_default=True, metavar="N",
               help="With --economy: judge so many of the spread labels for real.")  # fmt: skip
+@click.option("--trial", "trial_path", type=click.Path(path_type=Path), metavar="FOLDER",
+              help="Trial of this judge (`audit trial`), for the report's word on trust.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="For what is drawn at random.")
 @output_option("audit")
 @calling_options
@@ -144,6 +147,7 @@ def command(
     probe_order: int,
     economy: bool,
     economy_check: int,
+    trial_path: Path | None,
     seed: int,
     output: Path,
     calling: Calling,
@@ -186,17 +190,21 @@ def command(
             seed=seed,
             economy=_economy(economy_check) if economy else None,
         )
+        tried = trial_of(trial_path, judge, plan.pack) if trial_path is not None else None
         if calling.only_estimate:
             screen.estimate(plan.estimate(model, judge))
             return
+        if tried is None:
+            say_untried(screen, judge, plan.pack, pack, output)
         made = audit_sources(
             plan,
             model,
             judge,
             output,
-            inputs=inputs,
+            inputs=[*inputs, tried[1]] if tried else inputs,
             command=command_words(),
             line_cost=lambda: in_lines.cost,
+            trial=tried[0] if tried else None,
             progress=screen,
         )
         screen.calls(model, judge)

@@ -7,6 +7,7 @@ from hoofbeat.cli.groups import Under, VerbWithOthers
 __all__ = ["SUBCOMMANDS", "AuditCommand", "epilog"]
 
 SUBCOMMANDS = {
+    "trial": "put pairs whose relation is known to a judge, before it is trusted",
     "compare": "set two audits of the same questions against each other",
     "validate": "have people label a sample of the pairs, and measure the judge by them",
     "ablate": "judge a sample again with the label alone, and compare",

@@ -6,6 +6,7 @@ which command does it, so that the demo doubles as a tour.
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 
@@ -76,6 +77,7 @@ def command(spec: str, questions: int, config_path: Path | None, output: Path, a
         page=str(page),
         next_step=("open", page),
     )
+    screen.say(f"or look at all of it in the browser: {shlex.join(['hoofbeat', 'serve', str(output)])}")
 
 
 class _Tour:

@@ -54,7 +54,8 @@ class _Told:
         if study.form != EXAM:
             items, labels = desk.items(study.id), desk.labels(study.id)
             self.waiting = sum(each.open for each in queue_of(desk, study))
-            self.agreement = agreement_of(study, items, labels)
+            people = {row.person for row in desk.assignments(study.id)}
+            self.agreement = agreement_of(study, items, labels, people=people)
             if study.form in INSPECTIONS:
                 self.rounds = rounds_of(study, items, labels, desk.decisions(study.id))
 

@@ -24,6 +24,7 @@ __all__ = [
     "Calling",
     "Session",
     "calling_options",
+    "calling_options_of_judge",
     "calling_options_of_several",
     "check_file",
     "command_words",
@@ -91,6 +92,12 @@ def calling_options_of_several(function: Callable[..., None]) -> Callable[..., N
         "--model", "model_specs", multiple=True, default=("embedded",), show_default=True,
         help=f"Model: {SPEC_HELP}. Several may be given.",
     )  # fmt: skip
+    return _with_calling(function, option)
+
+
+def calling_options_of_judge(function: Callable[..., None]) -> Callable[..., None]:
+    """The same where the one model is a judge that must be named: `--judge`."""
+    option = click.option("--judge", "model_spec", required=True, help=f"Model that judges: {SPEC_HELP}.")
     return _with_calling(function, option)
 
 

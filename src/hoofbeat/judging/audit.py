@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from hoofbeat.judging.audit_answers import answer_all_sources
@@ -33,11 +33,13 @@ def audit_sources(
     inputs: Sequence[InputRef],
     command: Sequence[str] = (),
     line_cost: Callable[[], Cost] = Cost,
+    trial: Mapping[str, object] | None = None,
     progress: Progress = SILENT,
 ) -> Artefact:
     """Run the audit, or a shard of it, and write its folder.
 
-    `line_cost` says, when all is done, what models cost that the retriever line asked.
+    `line_cost` says, when all is done, what models cost that the retriever line asked. `trial` are the figures of a
+    trial of the judge, which the manifest keeps.
     """
     questions = plan.own_questions
     pair_judge = PairJudge(judge, plan.pack)
@@ -73,6 +75,8 @@ def audit_sources(
                 "agree": check.agree,
                 "unscored": check.unscored,
             }
+        if trial is not None:
+            metrics["trial"] = dict(trial)
         cost = line_cost() + (model.cost if model is judge else model.cost + judge.cost)
         draft.finish(_manifest(plan, model, judge, inputs, command, compared, metrics, cost))
     return open_artefact(target, KIND)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["merge_audits"]
 
 _PART = 500_000
+_TRIAL = "trial"
 
 
 class _Key(Struct, frozen=True):
@@ -186,7 +187,7 @@ def _checked(probes: Sequence[EconomyProbe]) -> dict[str, int]:
 
 
 def _sum_metrics(shards: Sequence[Audit]) -> dict[str, object]:
-    """Counts of all shards, added up."""
+    """Counts of all shards, added up; what the trial of the judge found is the same for all and is kept as it is."""
 
     def added(one: object, two: object) -> object:
         if isinstance(one, dict) and isinstance(two, dict):
@@ -198,8 +199,10 @@ def _sum_metrics(shards: Sequence[Audit]) -> dict[str, object]:
 
     total: object = {}
     for shard in shards:
-        total = added(total, shard.artefact.manifest.metrics)
-    return cast("dict[str, object]", total)
+        counts = shard.artefact.manifest.metrics
+        total = added(total, {name: value for name, value in counts.items() if name != _TRIAL})
+    tried = [shard.artefact.manifest.metrics[_TRIAL] for shard in shards if _TRIAL in shard.artefact.manifest.metrics]
+    return {**cast("dict[str, object]", total), **({_TRIAL: tried[0]} if tried else {})}
 
 
 def _manifest(

@@ -16,7 +16,6 @@ import msgspec
 from hoofbeat.judging.audit_table import Kinds, each_row
 from hoofbeat.judging.pairs import PairPlan, Verdict, claims_by_question, pair_frame, plan_pairs
 from hoofbeat.models import ChatRequest, Message, Model
-from hoofbeat.models.requests import Reply
 from hoofbeat.models.structured import Unreadable, read_object, repair_request
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
@@ -32,7 +31,6 @@ __all__ = [
     "laid_out",
     "pairs_of",
     "scan_label",
-    "second_request",
 ]
 
 Pair = tuple[Question, Answer, Answer]
@@ -50,8 +48,6 @@ _FILLERS = frozenset(
      "they", "this", "thus", "two", "verdict", "would")
 )  # fmt: skip
 _OTHERS = 8
-_BEGINNING = 160  # characters of an output that was cut off
-_CUT_OFF = "That ran on and was cut off. Write the whole JSON object again, its reasoning in one short sentence."
 
 
 def pairs_of(questions: Sequence[Question], answers: Sequence[Answer]) -> list[Pair]:
@@ -123,7 +119,7 @@ class PairJudge:
         value = read_object(first.reply, request.schema)
         if not isinstance(value, Unreadable):
             return self._verdict(value, first.calls, usage.tokens_in, usage.tokens_out)
-        second = await self.model.chat(second_request(request, first.reply, value))
+        second = await self.model.chat(repair_request(request, first.reply, value))
         if isinstance(second, Failure):
             return Verdict(failure=msgspec.structs.replace(second, attempts=second.attempts + 1))
         calls = first.calls + second.calls
@@ -149,21 +145,6 @@ class PairJudge:
             tokens_in=tokens_in,
             tokens_out=tokens_out,
         )
-
-
-def second_request(request: ChatRequest, reply: Reply, problem: Unreadable) -> ChatRequest:
-    """The one repair. An output that ran on until it was cut off is asked for once more in short.
-
-    Shown all of it, a model would go on with it: endpoints do not hold outputs to the lengths of their contract.
-    """
-    if problem.kind != "truncated":
-        return repair_request(request, reply, problem)
-    messages = (
-        *request.messages,
-        Message(role="assistant", content=f"{reply.text[:_BEGINNING]} …"),
-        Message(role="user", content=_CUT_OFF),
-    )
-    return msgspec.structs.replace(request, messages=messages)
 
 
 def laid_out(text: str) -> str:

@@ -16,6 +16,9 @@ from hoofbeat.store.tables import canonical_json
 
 __all__ = ["Unreadable", "read_object", "repair_request", "without_limits"]
 
+_BEGINNING = 160  # characters that are shown again of an output that was cut off
+_CUT_OFF = "That ran on and was cut off. Write the whole JSON object again, and keep every text in it short."
+
 _FENCE = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL)
 
 
@@ -87,15 +90,22 @@ def _find_object(text: str) -> dict[str, Any] | None:
 
 
 def repair_request(request: ChatRequest, reply: Reply, problem: Unreadable) -> ChatRequest:
-    """The one repair: the conversation so far, what was wrong, and the contract again."""
-    schema = canonical_json(request.schema).decode()
-    ask = (
-        f"That output can't be used: {problem.message}. Write the same answer again as one JSON object that fits this "
-        f"schema, and nothing else: {schema}"
-    )
+    """The one repair: the conversation so far, what was wrong, and the contract again.
+
+    An output that ran on until it was cut off is asked for once more in short, and only its beginning is shown: shown
+    all of it, a model would go on with it. Endpoints that take no string lengths do not hold outputs to them.
+    """
+    said = f"{reply.text[:_BEGINNING]} …" if reply.text and reply.finish == "length" else reply.text[:4000]
+    ask = _CUT_OFF
+    if problem.kind != "truncated":
+        schema = canonical_json(request.schema).decode()
+        ask = (
+            f"That output can't be used: {problem.message}. Write the same answer again as one JSON object that fits "
+            f"this schema, and nothing else: {schema}"
+        )
     messages = (
         *request.messages,
-        Message(role="assistant", content=reply.text[:4000] or "(nothing)"),
+        Message(role="assistant", content=said or "(nothing)"),
         Message(role="user", content=ask),
     )
     return msgspec.structs.replace(request, messages=messages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -12,6 +13,8 @@ from msgspec import Struct
 
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Counts, InputRef, Manifest
+from hoofbeat.web.browse import folders as folder_pages
+from hoofbeat.web.browse.kinds import KINDS, about_folder, kind_words, page_of_folder
 from hoofbeat.web.library import Folder, Library
 from hoofbeat.web.pages import render
 from hoofbeat.web.site import site_of
@@ -19,22 +22,15 @@ from hoofbeat.web.site import site_of
 __all__ = ["ApiFolder", "ApiInput", "ApiLibrary", "Card", "Shelved", "cards", "page_of_folder", "router"]
 
 router = APIRouter()
+router.include_router(folder_pages.router)
 
-_PAGES = {
-    "corpus": "/corpora/",
-    "benchmark": "/benchmarks/",
-    "run": "/runs/",
-    "judgments": "/runs/",
-    "audit": "/audits/",
-    "report": "/reports/",
-}
-_KINDS = {
-    "corpus": ("Corpora", "Documents to search and read."),
-    "benchmark": ("Benchmarks", "Questions beside the sources they were made from."),
-    "judgments": ("Judged answers", "Leaderboards, and every answer with its judgment."),
-    "run": ("Answers", "What models answered."),
-    "audit": ("Audits", "Where sources agree, differ and are silent."),
-    "report": ("Reports", "Pages to give away."),
+_SHELVES = {
+    "corpus": "Corpora",
+    "benchmark": "Benchmarks",
+    "judgments": "Judged answers",
+    "run": "Answers",
+    "audit": "Audits",
+    "report": "Reports",
 }
 _SHOWN_INPUTS = 4
 
@@ -52,12 +48,14 @@ class _Summary(Struct, frozen=True):
 
 
 class Card(Struct, frozen=True, kw_only=True):
-    """One folder on the start page."""
+    """One folder on the start page. `kind` is told where its shelf does not tell it, `how` leads to how it was made."""
 
     slug: str
     kind: str
     title: str
     href: str
+    how: str
+    place: str
     facts: tuple[str, ...]
     made: str
     sources: tuple[tuple[str, str], ...]
@@ -73,31 +71,39 @@ class Shelved(Struct, frozen=True):
     cards: tuple[Card, ...]
 
 
-def page_of_folder(folder: Folder) -> str:
-    """Where a folder is shown; empty where there is no page for its kind."""
-    return f"{_PAGES[folder.kind]}{folder.slug}" if folder.kind in _PAGES else ""
-
-
 @router.get("/", response_class=HTMLResponse, include_in_schema=False)
 def start(request: Request) -> HTMLResponse:
     """The start page."""
     site = site_of(request)
     site.library.look_again()
-    return render(request, "home.html", title="Hoofbeat", shelves=cards(site.library))
+    return render(
+        request,
+        "home.html",
+        title="Hoofbeat",
+        shelves=cards(site.library),
+        unreadable=site.library.unreadable(),
+        beside=len(site.library.folders("run", "judgments")) > 1,
+    )
 
 
 def cards(library: Library) -> list[Shelved]:
-    """Every folder, by kind in the order of the flow; kinds without a page of their own come last."""
+    """Every folder, by kind in the order of the flow; kinds without pages of their own come last."""
     folders = library.folders()
     summaries = {folder.slug: library.opened(folder, "summary", _summary) for folder in folders}
     by_content = {(folder.kind, summaries[folder.slug].sha256): folder for folder in folders}
+    names = Counter(folder.path.name for folder in folders)
     made: dict[str, list[Card]] = {}
     for folder in folders:
-        made.setdefault(folder.kind, []).append(_card(folder, summaries[folder.slug], by_content))
-    known = [Shelved(kind, *_KINDS[kind], tuple(made[kind])) for kind in _KINDS if kind in made]
-    others = tuple(card for kind, listed in made.items() if kind not in _KINDS for card in listed)
+        made.setdefault(folder.kind, []).append(
+            _card(folder, summaries[folder.slug], by_content, alike=names[folder.path.name] > 1)
+        )
+    known = [
+        Shelved(kind, name, KINDS[kind].about, tuple(made[kind])) for kind, name in _SHELVES.items() if kind in made
+    ]
+    order = [*(kind for kind in KINDS if kind in made), *(kind for kind in made if kind not in KINDS)]
+    others = tuple(card for kind in order if kind not in _SHELVES for card in made[kind])
     if others:
-        known.append(Shelved("other", "Other folders", "Shown in a report: hoofbeat report FOLDER…", others))
+        known.append(Shelved("other", "Further results", "Rankings, checks, comparisons and exports.", others))
     return known
 
 
@@ -124,17 +130,23 @@ def _artefacts_among(manifest: Manifest) -> tuple[InputRef, ...]:
     return tuple(ref for ref in manifest.inputs if ref.kind not in ("", "file", "list of files"))
 
 
-def _card(folder: Folder, summary: _Summary, by_content: Mapping[tuple[str, str], Folder]) -> Card:
+def _card(
+    folder: Folder, summary: _Summary, by_content: Mapping[tuple[str, str], Folder], *, alike: bool = False
+) -> Card:
+    """The card of a folder; where another is called the same, it tells what folder it is in."""
     sources = []
     for ref in summary.inputs[:_SHOWN_INPUTS]:
         here = by_content.get((ref.kind, ref.sha256))
         sources.append((ref.name, page_of_folder(here) if here else ""))
+    kind = "" if folder.kind in _SHELVES else kind_words(folder.kind).name
     title = summary.title if summary.title not in ("", folder.kind) else folder.slug
     return Card(
         slug=folder.slug,
-        kind=folder.kind,
+        kind=kind,
         title=title,
         href=page_of_folder(folder),
+        how=about_folder(folder),
+        place=f"{folder.path.parent.name}/{folder.path.name}" if alike else "",
         facts=_facts(folder.kind, summary),
         made=datetime.fromtimestamp(summary.made, UTC).strftime("%Y-%m-%d %H:%M UTC"),
         sources=tuple(sources),
@@ -160,7 +172,7 @@ def _facts(kind: str, summary: _Summary) -> tuple[str, ...]:
             return (count_of(counts.kept + counts.failed, "pair"), *lost)
         case "report":
             return (f"on {count_of(summary.files, 'folder')}",)
-    return (count_of(counts.kept, "item"), *lost)
+    return (count_of(counts.kept, kind_words(kind).unit), *lost)
 
 
 class ApiInput(pydantic.BaseModel):
@@ -178,7 +190,7 @@ class ApiFolder(pydantic.BaseModel):
     slug: str
     kind: str
     title: str
-    page: str | None
+    page: str
     made: datetime
     kept: int
     rejected: int
@@ -212,7 +224,7 @@ def library(request: Request) -> ApiLibrary:
                 slug=folder.slug,
                 kind=folder.kind,
                 title=summary.title,
-                page=page_of_folder(folder) or None,
+                page=page_of_folder(folder),
                 made=datetime.fromtimestamp(summary.made, UTC),
                 kept=summary.counts.kept,
                 rejected=summary.counts.rejected,

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hoofbeat.errors import ArtefactError, HoofbeatError, InputError
 from hoofbeat.reports.words import slug
 from hoofbeat.store import Artefact, open_artefact
 
-__all__ = ["Folder", "Library"]
+__all__ = ["Folder", "Library", "Unreadable"]
 
 T = TypeVar("T")
 
@@ -33,13 +34,25 @@ class Folder(Struct, frozen=True, kw_only=True):
         return open_artefact(self.path, self.kind)
 
 
+class Unreadable(Struct, frozen=True):
+    """A folder that has a manifest and can't be shown: its name, and why."""
+
+    name: str
+    why: str
+
+
 class Library:
-    """The artefacts of some folders: each folder itself, or what lies in it, two levels down at most."""
+    """The artefacts of some folders: each folder itself, or what lies in it, two levels down at most.
+
+    Folders change while a server runs. One whose manifest is gone or damaged is not shown until it is whole again, and
+    one that became another kind is shown as that: what became of one folder never stands in the way of the others.
+    """
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._roots = tuple(dict.fromkeys(path.resolve() for path in paths))
         self._folders: dict[str, Folder] = {}
-        self._unreadable: dict[Path, tuple[int, int]] = {}
+        self._stamps: dict[str, tuple[int, int]] = {}
+        self._unreadable: dict[Path, tuple[tuple[int, int], str]] = {}
         self._opened: dict[tuple[str, str], tuple[tuple[int, int], object]] = {}
         self._lock = threading.Lock()
         self._turns: dict[tuple[str, str], threading.RLock] = {}
@@ -64,24 +77,58 @@ class Library:
             known = {folder.path: name for name, folder in self._folders.items()}
             for path in known.keys() - set(places):
                 del self._folders[known[path]]
+            for path in self._unreadable.keys() - set(places):
+                del self._unreadable[path]
             for path in places:
-                if path not in known and (kind := self._kind_of(path)):
+                if path in known:
+                    self._current(known[path])
+                elif read := self._read(path):
+                    kind, stamp = read
                     name = self._free_slug(slug(path.name) or kind)
-                    self._folders[name] = Folder(slug=name, path=path, kind=kind)
+                    self._folders[name], self._stamps[name] = Folder(slug=name, path=path, kind=kind), stamp
                     known[path] = name
 
-    def _kind_of(self, path: Path) -> str:
-        """What kind of artefact a folder is; empty where it can't be read: not tried again before it changes."""
+    def _read(self, path: Path) -> tuple[str, tuple[int, int]] | None:
+        """What kind of artefact a folder is; None where it can't be read: not tried again before it changes."""
         try:
             stamp = _stamp(path)
-            if self._unreadable.get(path) == stamp:
-                return ""
-            return open_artefact(path).manifest.kind
-        except HoofbeatError:
-            self._unreadable[path] = stamp
-            return ""
         except OSError:
-            return ""
+            return None
+        if path in self._unreadable and self._unreadable[path][0] == stamp:
+            return None
+        try:
+            kind = open_artefact(path).manifest.kind
+        except HoofbeatError as err:
+            self._unreadable[path] = stamp, err.what
+            return None
+        except OSError as err:
+            self._unreadable[path] = stamp, err.strerror or "it can't be opened"
+            return None
+        self._unreadable.pop(path, None)
+        return kind, stamp
+
+    def _current(self, name: str) -> Folder | None:
+        """A folder as it is on disk now; None while it is gone or can't be read."""
+        folder = self._folders.get(name)
+        if folder is None:
+            return None
+        try:
+            if _stamp(folder.path) == self._stamps[name]:
+                self._unreadable.pop(folder.path, None)
+                return folder
+        except OSError:
+            return None
+        read = self._read(folder.path)
+        if read is None:
+            return None
+        kind, self._stamps[name] = read
+        self._folders[name] = folder if kind == folder.kind else replace(folder, kind=kind)
+        return self._folders[name]
+
+    def unreadable(self) -> list[Unreadable]:
+        """The folders that have a manifest and can't be shown, as they were when they were last looked at."""
+        with self._lock:
+            return [Unreadable(path.name, why) for path, (_, why) in sorted(self._unreadable.items())]
 
     def _free_slug(self, wanted: str) -> str:
         name, number = wanted, 2
@@ -92,12 +139,14 @@ class Library:
     def folders(self, *kinds: str) -> list[Folder]:
         """The folders of these kinds, or all, in the order of their names."""
         with self._lock:
-            found = [folder for folder in self._folders.values() if not kinds or folder.kind in kinds]
+            here = [self._current(name) for name in self._folders]
+        found = [folder for folder in here if folder is not None and (not kinds or folder.kind in kinds)]
         return sorted(found, key=lambda folder: folder.slug)
 
     def folder(self, name: str, *kinds: str) -> Folder | None:
         """The folder of this slug, where there is one and it is of one of these kinds."""
-        folder = self._folders.get(name)
+        with self._lock:
+            folder = self._current(name)
         return folder if folder is not None and (not kinds or folder.kind in kinds) else None
 
     def opened(self, folder: Folder, purpose: str, load: Callable[[Folder], T]) -> T:

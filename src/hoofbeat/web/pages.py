@@ -49,6 +49,7 @@ def render(request: Request, template: str, *, title: str, status: int = 200, **
             title=title,
             person=getattr(request.state, "person", None),
             csrf=getattr(request.state, "csrf", ""),
+            browses=getattr(request.state, "browses", False),
             path=request.url.path,
             **context,
         )

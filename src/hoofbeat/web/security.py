@@ -139,7 +139,9 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        scope.setdefault("state", {}).update({"person": None, "csrf": "", "looking": False, "session": ""})
+        scope.setdefault("state", {}).update(
+            {"person": None, "csrf": "", "looking": False, "session": "", "browses": False}
+        )
         answering = _Answering(send, self.site.settings)
         request = Request(scope, receive)
         try:
@@ -177,6 +179,7 @@ class Guard:
         if path.startswith("/static/"):
             return None, receive
         await self._recognise(request, scope, answering)
+        scope["state"]["browses"] = may_browse(request)
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             refused, receive = await _check_change(request)
             if refused is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fastapi import Request
+from fastapi import HTTPException, Request
 from msgspec import Struct, field
 
 from hoofbeat.models import Model
@@ -14,7 +14,7 @@ from hoofbeat.web.library import Library
 if TYPE_CHECKING:
     from hoofbeat.web.review.desk import Desk
 
-__all__ = ["Site", "SiteSettings", "site_of"]
+__all__ = ["Site", "SiteSettings", "desk_of", "site_of"]
 
 
 class SiteSettings(Struct, frozen=True, kw_only=True):
@@ -55,3 +55,11 @@ def site_of(request: Request) -> Site:
     """The server a request came to."""
     site: Site = request.app.state.site
     return site
+
+
+def desk_of(request: Request) -> Desk:
+    """The desk of a server that has one."""
+    desk = site_of(request).desk
+    if desk is None:
+        raise HTTPException(404, "there are no reviews on this server")
+    return desk

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
-from hoofbeat.answering import Planned, answer_all
 from hoofbeat.answering.answer import fit, nothing_fits
 from hoofbeat.answering.source_checks import NO_SECTION, check_citations
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
-from hoofbeat.records import Failure, Question
+from hoofbeat.records import Answer, Failure, Passage, Question
 from hoofbeat.web.ask.checking import check_answer, check_parts
 from hoofbeat.web.ask.finding import ASKED
 from hoofbeat.web.ask.records import Ask, Cited, Report
 
-__all__ = ["TOO_LONG", "answer_case"]
+__all__ = ["PROMPT", "TOO_LONG", "answer_case"]
+
+PROMPT = "ask-case"
 
 TOO_LONG = "the case is too long for this model to read together with a report; shorten it and ask again"
 
@@ -31,19 +33,19 @@ def answer_case(ask: Ask, reports: Sequence[Report], model: Model, *, progress: 
     }
     question = Question(id=ASKED, text=ask.text)
     passages = list(numbered.values())
-    output = load_prompt("answer-evidence").max_tokens
-    kept, dropped = fit(passages, question.full_text, model.context, output)
-    failure = nothing_fits(passages, kept, model.context)
-    if failure is not None:
-        failure = Failure(kind="context-overflow", message=TOO_LONG, attempts=0)
-    planned = Planned(
-        question=question,
+    kept, dropped = fit(passages, question.full_text, model.context, load_prompt(PROMPT).max_tokens)
+    blank = Answer(
+        question=question.id,
+        model=model.spec,
         condition=f"{ask.line} @{len(passages)}",
-        passages=kept,
-        dropped=dropped,
-        failure=failure,
+        evidence=tuple(kept),
+        dropped=tuple(dropped),
     )
-    answer = answer_all(model, [planned], progress=progress)[0]
+    if nothing_fits(passages, kept, model.context) is not None:
+        failure = Failure(kind="context-overflow", message=TOO_LONG, attempts=0)
+        answer = replace(blank, failure=failure)
+    else:
+        answer = _answered(blank, ask.text, kept, model, progress)
     shown = dict(list(numbered.items())[: len(kept)])
     if answer.failure is not None:
         return Cited(answer=answer, shown=tuple(shown))
@@ -55,3 +57,32 @@ def answer_case(ask: Ask, reports: Sequence[Report], model: Model, *, progress: 
         checks=check_citations(NO_SECTION, "", answer.text, kept).steps,
         doubts=check_answer(answer.text, parts, kept),
     )
+
+
+def _answered(blank: Answer, case: str, passages: Sequence[Passage], model: Model, progress: Progress) -> Answer:
+    """The model's statements as one text, each with the numbers of its passages behind it."""
+    request = load_prompt(PROMPT).request({"case": case, "passages": passages})
+
+    async def work(_: None) -> Answer:
+        outcome = await model.chat_json(request)
+        if isinstance(outcome, Failure):
+            return replace(blank, failure=outcome)
+        text = " ".join(filter(None, map(_statement, outcome.value["statements"])))
+        used = outcome.reply.usage
+        if not text:
+            return replace(blank, failure=Failure(kind="unreadable", message="the model stated nothing", attempts=1))
+        return replace(blank, text=text, calls=outcome.calls, usage=used)
+
+    return model.run([None], work, title="answering", progress=progress)[0]
+
+
+def _statement(said: Mapping[str, Any]) -> str:
+    """One statement with its numbers before its full stop, but for those that its own words have already."""
+    text = str(said["text"]).strip()
+    there = {part.cites for part in check_parts(text, {})}
+    numbers = [number for number in dict.fromkeys(said["passages"]) if number > 0 and number not in there]
+    cited = "".join(f"[{number}]" for number in numbers)
+    if not text or not cited:
+        return text
+    stop = text[-1] if text[-1] in ".!?" else "."
+    return f"{text.removesuffix(stop)} {cited}{stop}"

@@ -61,11 +61,11 @@ def _each(listed: str) -> list[int]:
 
 
 def _sentence(text: str, sentences: Sequence[tuple[int, int]], at: int) -> str:
-    """The sentence a citation belongs to: the one it stands in, or that ends before it."""
+    """What a citation belongs to: the sentence it stands in; where it begins one, the sentence before it as well."""
     before = [span for span in sentences if span[0] <= at]
     words = text[slice(*before[-1])] if before else text
-    if not ENGLISH.terms(_CITING.sub(" ", words)) and len(before) > 1:
-        words = text[slice(*before[-2])]
+    if len(before) > 1 and not ENGLISH.terms(_CITING.sub(" ", text[before[-1][0] : at])):
+        words = f"{text[slice(*before[-2])]} {words}"
     return _CITING.sub(" ", words)
 
 

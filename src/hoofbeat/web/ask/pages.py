@@ -15,10 +15,10 @@ from hoofbeat.web.ask.jobs import Asks, Busy, Job, JobState, stoppable
 from hoofbeat.web.ask.records import BY_DOCUMENT, MOST_CHARACTERS, NOTICE, Ask
 from hoofbeat.web.ask.shelves import shelves_of, source_facets
 from hoofbeat.web.ask.views import agreement_view, passage_pieces
-from hoofbeat.web.browse.api_parts import Oops
 from hoofbeat.web.browse.searching import checked_line
 from hoofbeat.web.library import Folder
 from hoofbeat.web.pages import not_found, render
+from hoofbeat.web.refusing import Refusal
 from hoofbeat.web.site import Site, site_of
 
 __all__ = ["asks_of", "router"]
@@ -120,7 +120,7 @@ def stop(request: Request, name: str) -> Response:
     return not_found(request, _GONE) if job is None else RedirectResponse(f"/ask/{job.id}", status_code=303)
 
 
-@router.get("/api/ask/{name}", responses={404: {"model": Oops, "description": "No such ask is kept."}})
+@router.get("/api/ask/{name}", responses={404: {"model": Refusal, "description": "No such ask is kept."}})
 def state(request: Request, name: str) -> AskState:
     """How far an ask is."""
     job = asks_of(site_of(request)).get(name)

@@ -13,6 +13,7 @@ from hoofbeat.records import Document, Question, Span
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.web.browse.documents import DocumentView, document_view, evidence_marks
+from hoofbeat.web.browse.kinds import page_of_folder
 from hoofbeat.web.browse.opening import Opened, artefact_of, corpus_holding, open_table
 from hoofbeat.web.library import Folder
 from hoofbeat.web.review.records import LabelState
@@ -65,10 +66,15 @@ def _lines(opened: Opened) -> Iterator[bytes]:
 
 
 class Answered(Struct, frozen=True):
-    """A run or folder of judgments in which a question was answered, and its number there."""
+    """A run, folder of judgments or audit in which a question was answered, and its number there."""
 
     folder: Folder
     number: int
+
+    @property
+    def href(self) -> str:
+        """Where its answers are."""
+        return f"{page_of_folder(self.folder)}/questions/{self.number}"
 
 
 class _Asked(Struct):
@@ -79,7 +85,7 @@ class _Asked(Struct):
 def answered_in(site: Site, question: Question) -> list[Answered]:
     """Where a question was answered; one of the same name with another text is another question."""
     found = []
-    for folder in site.library.folders("run", "judgments"):
+    for folder in site.library.folders("run", "judgments", "audit"):
         try:
             known = site.library.opened(folder, "numbers of questions", _numbers)
         except HoofbeatError:  # a folder that can't be read is told on its own page

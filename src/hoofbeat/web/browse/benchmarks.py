@@ -14,10 +14,10 @@ from hoofbeat.benchmarks.benchmark import edition_file
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.recipes.items import Failed, Rejected
 from hoofbeat.records import Question
-from hoofbeat.reports.model import Block
+from hoofbeat.reports.model import Block, Cell, Column, Heading, Table
 from hoofbeat.reports.sections.recipes import build_blocks, build_cards
 from hoofbeat.reports.words import cut, short_hash
-from hoofbeat.store import Artefact
+from hoofbeat.store import Artefact, Counts
 from hoofbeat.web.browse.asked import answered_in, questions_with, reviews_of, sources_of
 from hoofbeat.web.browse.corpora import PROBLEMS, FacetQuery, Page, facet_choices, split_facets
 from hoofbeat.web.browse.files import image_file
@@ -73,6 +73,7 @@ def _benchmark_page(
     among = found.numbers if found else None
     paged = page_of(listing.matching(chosen, among), page_number(request))
     kept = {"edition": edition, "search": search, **{FACET + name: value for name, value in chosen.items()}}
+    blocks = site.library.opened(folder, "built", lambda _: _built(artefact))
     return render(
         request,
         "browse/benchmark.html",
@@ -96,7 +97,8 @@ def _benchmark_page(
         address=address,
         corpus=corpus_holding(site, artefact),
         cards=build_cards(artefact),
-        blocks=site.library.opened(folder, "built", lambda _: _built(artefact)),
+        blocks=blocks,
+        headings=[block for block in blocks if isinstance(block, Heading) and block.listed],
         reviews=reviews_of(site, folder),
         lineage=_lineage(artefact),
     )
@@ -124,7 +126,35 @@ def _title(artefact: Artefact) -> str:
 
 def _built(artefact: Artefact) -> list[Block]:
     """How it was built, without the lists of what was turned away, which have pages of their own."""
-    return [block for block in build_blocks(artefact, "benchmark") if block.kind not in ("details", "text")]
+    built = [block for block in build_blocks(artefact, "benchmark") if block.kind not in ("details", "text")]
+    return built or _fates(artefact.manifest.counts)
+
+
+def _fates(counts: Counts) -> list[Block]:
+    """What became of the candidates of a benchmark that no recipe made step by step."""
+    candidates = counts.kept + counts.rejected + counts.failed
+    if candidates == counts.kept:
+        return []
+    rows: list[tuple[Cell, ...]] = [("kept", "", counts.kept, counts.kept / candidates)]
+    for fate, reasons, total in (
+        ("rejected", counts.reasons, counts.rejected),
+        ("failed", counts.failures, counts.failed),
+    ):
+        told = dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0])))
+        rest = total - sum(told.values())
+        rows += [(fate, why, n, n / candidates) for why, n in told.items()]
+        rows += [(fate, "no reason noted", rest, rest / candidates)] if rest > 0 else []
+    return [
+        Heading("From candidates to questions", "benchmark-fates"),
+        Table(
+            name="benchmark-fates",
+            caption="What became of each candidate",
+            n=candidates,
+            unit="candidates",
+            columns=(Column("fate"), Column("reason"), Column("count", "count"), Column("share", "share")),
+            rows=tuple(rows),
+        ),
+    ]
 
 
 def _editions(artefact: Artefact) -> dict[str, str]:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 from msgspec import Struct
 
+from hoofbeat.errors import HoofbeatError
 from hoofbeat.findings import SystemDifference
 from hoofbeat.reports.flips import CHANGES
 from hoofbeat.reports.model import Card
@@ -127,24 +128,19 @@ def _opened(request: Request) -> _Both | HTMLResponse:
     """The two folders that the address names, or the page that stands in for them."""
     site = site_of(request)
     choices = choices_of(request, ("a", "b", "pair", "change"))
-    everything = site.library.folders(*KINDS)
     if "a" not in choices or "b" not in choices or choices["a"] == choices["b"]:
-        return render(
-            request,
-            "browse/compared_choose.html",
-            title="Side by side",
-            everything=everything,
-            chosen=[choices.get("a", ""), choices.get("b", "")],
-            same="a" in choices and choices.get("a") == choices.get("b"),
-        )
+        return _choose(request, choices)
     folders = [site.library.folder(choices[name], *KINDS) for name in ("a", "b")]
     first, second = folders
     if first is None or second is None:
         return not_found(request, "There is no run or folder of judgments of this name here.")
-    for patience in (0.0, None):  # all three are begun before any is waited for
-        beside = open_beside(site, first, second, patience=patience)
-        waiting = 0.0 if beside is None else patience
-        opened = open_run(site, first, patience=waiting), open_run(site, second, patience=waiting)
+    try:
+        for patience in (0.0, None):  # all three are begun before any is waited for
+            beside = open_beside(site, first, second, patience=patience)
+            waiting = 0.0 if beside is None else patience
+            opened = open_run(site, first, patience=waiting), open_run(site, second, patience=waiting)
+    except HoofbeatError as err:
+        return _choose(request, choices, err)
     if opened[0] is None or opened[1] is None or beside is None:
         return being_prepared(request, first)
     number = choices.get("pair", "")
@@ -154,6 +150,20 @@ def _opened(request: Request) -> _Both | HTMLResponse:
     facets = [facet_key(name) for name, _ in opened[0].index.facets]
     choices = {**choices, "pair": str(chosen.number), **choices_of(request, facets)}
     return _Both((first, second), (opened[0], opened[1]), beside, chosen, choices)
+
+
+def _choose(request: Request, choices: Choices, problem: HoofbeatError | None = None) -> HTMLResponse:
+    """The form to choose two folders with; `problem` is why those that were chosen can't be compared."""
+    return render(
+        request,
+        "browse/compared_choose.html",
+        title="Side by side",
+        status=400 if problem else 200,
+        everything=site_of(request).library.folders(*KINDS),
+        chosen=[choices.get("a", ""), choices.get("b", "")],
+        same="a" in choices and choices.get("a") == choices.get("b"),
+        problem=problem,
+    )
 
 
 def _narrowed(choices: Choices) -> bool:

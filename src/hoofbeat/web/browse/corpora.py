@@ -20,6 +20,7 @@ from hoofbeat.web.ask.shelves import shelves_of
 from hoofbeat.web.browse.documents import document_view, evidence_marks
 from hoofbeat.web.browse.files import image_file
 from hoofbeat.web.browse.highlighting import Mark, pieces
+from hoofbeat.web.browse.meeting import met_in
 from hoofbeat.web.browse.opening import LONG, Opened, artefact_of, open_table, still_reading
 from hoofbeat.web.browse.queries import FACET, address, choices_of, page_number
 from hoofbeat.web.browse.searching import Search, begin_search, kept_searches
@@ -87,7 +88,6 @@ def _corpus_page(
         folder=folder,
         manifest=opened.artefact.manifest,
         listing=listing,
-        size=_in_words(listing.totals.get("characters", 0)),
         facets=listing.facets(chosen),
         chosen=chosen,
         paged=paged,
@@ -108,13 +108,6 @@ def _form(site: Site, given: Search | None, problem: HoofbeatError | None) -> di
 def _title(artefact: Artefact) -> str:
     title = artefact.manifest.title
     return title if title not in ("", "corpus") else artefact.path.name
-
-
-def _in_words(characters: int) -> str:
-    """About how many: `84 thousand`, `1.2 million`."""
-    if characters < 1_000_000:
-        return f"{characters / 1_000:,.0f} thousand"
-    return f"{characters / 1_000_000:,.1f} million"
 
 
 def _funnel(artefact: Artefact) -> list[Block]:
@@ -207,6 +200,7 @@ def document_page(
         total=len(listing),
         view=document_view(document, marks, part, missing),
         back=back,
+        met=met_in(site, folder, document.id),
         link=lambda wanted: address(f"/corpora/{slug}/documents/{number}", kept, part=wanted),
     )
 

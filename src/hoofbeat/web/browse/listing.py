@@ -88,8 +88,10 @@ class DocumentLine(Struct):
         return {**more, **self.facets}
 
     def figures(self) -> Mapping[str, int]:
-        """Figures, tables, and about how many characters its text has: as many as it takes on disk."""
-        return {"figures": len(self.pictures), "tables": len(self.tables), "characters": len(bytes(self.text))}
+        """Figures, tables, and how many characters its text has."""
+        written = bytes(self.text)
+        characters = len(msgspec.json.decode(written, type=str)) if written else 0
+        return {"figures": len(self.pictures), "tables": len(self.tables), "characters": characters}
 
 
 class QuestionLine(Struct):

@@ -65,7 +65,9 @@ def _figures(group: Scored) -> Figures:
         blocks = [block for each in shown for block in each.blocks]
         facets = facets_section(whole).blocks
     elif group.tallies:
-        blocks.append(Text("Nobody has judged these answers, so there is no score. They can be read one by one."))
+        blocks.append(
+            Text("There is no judgment in this folder, so there is no score. The answers can be read one by one.")
+        )
     else:
         blocks.append(Notice("This folder holds no answers."))
     return Figures(

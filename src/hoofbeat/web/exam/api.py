@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from hoofbeat.web.browse.api_parts import Oops
 from hoofbeat.web.exam.acting import LONGEST, mark
 from hoofbeat.web.exam.seats import seat
 from hoofbeat.web.exam.sitting import Sitting
+from hoofbeat.web.refusing import Refusal
 from hoofbeat.web.review.records import Person
 from hoofbeat.web.review.refusals import not_here
 from hoofbeat.web.security import signed_in
@@ -21,14 +21,14 @@ api = APIRouter()
 
 Me = Annotated[Person, Depends(signed_in)]
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Oops, "description": "What was sent is no answer."},
-    401: {"model": Oops, "description": "Nobody is signed in."},
+    400: {"model": Refusal, "description": "What was sent is no answer."},
+    401: {"model": Refusal, "description": "Nobody is signed in."},
     403: {
-        "model": Oops,
+        "model": Refusal,
         "description": "The request did not come from a page of this server, or the question is not yours.",
     },
-    404: {"model": Oops, "description": "There is no such exam, or no such question in yours."},
-    409: {"model": Oops, "description": "Too late: the time is up, or it was answered already."},
+    404: {"model": Refusal, "description": "There is no such exam, or no such question in yours."},
+    409: {"model": Refusal, "description": "Too late: the time is up, or it was answered already."},
 }
 
 

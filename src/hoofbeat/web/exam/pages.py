@@ -11,16 +11,16 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.web.exam.acting import LONGEST, begin, end_exam, give, open_question
 from hoofbeat.web.exam.api import api
-from hoofbeat.web.exam.pictures import benchmark_of, picture
 from hoofbeat.web.exam.rules import FORM, Rules
 from hoofbeat.web.exam.scores import model_lines, result_of
 from hoofbeat.web.exam.seats import now_of, seat, spent
 from hoofbeat.web.exam.sitting import Entry, Sitting, case_shown, exam_items, load_sitting
 from hoofbeat.web.pages import not_found, render
-from hoofbeat.web.review.records import Person, Study
+from hoofbeat.web.review.pictures import artefact_of, picture
+from hoofbeat.web.review.records import Person
 from hoofbeat.web.review.refusals import Refused
 from hoofbeat.web.security import may_browse, signed_in
-from hoofbeat.web.site import site_of
+from hoofbeat.web.site import desk_of, site_of
 
 __all__ = ["router"]
 
@@ -34,10 +34,9 @@ _NO_QUESTION = "There is no such question in your exam."
 @router.get("/exam", response_class=HTMLResponse, include_in_schema=False)
 def exams(request: Request, person: Me) -> HTMLResponse:
     """The exams that are open to the person."""
-    desk = site_of(request).desk
-    assert desk is not None, "the guard lets nobody here without a desk"
+    desk = desk_of(request)
     now = now_of(request)
-    mine = [study for study in desk.studies() if study.form == FORM and _may(person, study)]
+    mine = [study for study in desk.studies() if study.form == FORM and person.sees(study.id)]
     sittings = [load_sitting(desk, study, person, now) for study in mine]
     return render(request, "exam/list.html", title="Exams", sittings=sittings)
 
@@ -77,7 +76,7 @@ def opened(request: Request, person: Me, study: str, place: int) -> Response:
 
 @router.get("/exam/{study}/questions/{place}", response_class=HTMLResponse, include_in_schema=False)
 def question(request: Request, person: Me, study: str, place: int) -> Response:
-    """A question: with a form where it is open, as it was answered where it is not."""
+    """A question that was opened: with a form, or as it was answered. Looking at another one is opening it."""
     desk, sitting = seat(request, person, study)
     entry = sitting.entry(place)
     if entry is None or sitting.began is None:
@@ -85,7 +84,7 @@ def question(request: Request, person: Me, study: str, place: int) -> Response:
     if sitting.over:
         end_exam(desk, sitting)
         return _to(study)
-    return _question(request, sitting, entry)
+    return _question(request, sitting, entry) if entry.opened else _to(study)
 
 
 @router.post("/exam/{study}/questions/{place}", include_in_schema=False)
@@ -150,9 +149,13 @@ def image(request: Request, person: Me, study: str, place: int, number: int) -> 
     """An image of a question that the person has opened, at the stage that shows it."""
     _, sitting = seat(request, person, study)
     entry = sitting.entry(place)
-    artefact = benchmark_of(site_of(request), sitting.study)
+    artefact = artefact_of(site_of(request), sitting.study)
     shown = entry is not None and (sitting.over or (entry.opened and _with_images(sitting, entry)))
-    found = picture(artefact, entry.question, number) if artefact is not None and entry is not None and shown else None
+    found = (
+        picture(artefact, entry.question.images, number)
+        if artefact is not None and entry is not None and shown
+        else None
+    )
     if found is None:
         return not_found(request, "This image is not on this server.")
     return Response(found[0], media_type=found[1], headers={"Cache-Control": "private, max-age=3600"})
@@ -174,7 +177,7 @@ def _question(
     request: Request, sitting: Sitting, entry: Entry, *, problem: HoofbeatError | None = None, said: str = ""
 ) -> HTMLResponse:
     case, asked = case_shown(entry)
-    there = benchmark_of(site_of(request), sitting.study) is not None
+    there = artefact_of(site_of(request), sitting.study) is not None
     return render(
         request,
         "exam/question.html",
@@ -196,10 +199,6 @@ def _question(
 def _with_images(sitting: Sitting, entry: Entry) -> bool:
     """Whether images are shown: with a part of the case they could give away the rest."""
     return bool(entry.question.images) and (not sitting.rules.stages or entry.share == sitting.rules.shares[-1])
-
-
-def _may(person: Person, study: Study) -> bool:
-    return not person.studies or study.id in person.studies
 
 
 def _count(rules: Rules, items: int) -> int:

@@ -12,7 +12,7 @@ from hoofbeat.web.exam.sitting import Sitting, load_sitting
 from hoofbeat.web.review.desk import Desk
 from hoofbeat.web.review.records import Person
 from hoofbeat.web.review.refusals import not_here
-from hoofbeat.web.site import site_of
+from hoofbeat.web.site import desk_of, site_of
 
 __all__ = ["CLOCK", "now_of", "seat", "spent"]
 
@@ -28,10 +28,9 @@ def now_of(request: Request) -> float:
 
 def seat(request: Request, person: Person, study: str) -> tuple[Desk, Sitting]:
     """The desk and a person's exam; an exam that is not there, or not theirs, is refused."""
-    desk = site_of(request).desk
-    assert desk is not None, "the guard lets nobody here without a desk"
+    desk = desk_of(request)
     found = desk.study(study)
-    if found is None or found.form != FORM or (person.studies and study not in person.studies):
+    if found is None or found.form != FORM or not person.sees(study):
         raise not_here("there is no such exam on your list")
     return desk, load_sitting(desk, found, person, now_of(request))
 

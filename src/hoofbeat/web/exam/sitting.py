@@ -94,8 +94,15 @@ class Entry(Struct, frozen=True, kw_only=True):
         """The answers that count: those given and, when the exam is over, what was marked and not given."""
         if not over or self.done or not self.kept.draft or self.stage >= len(self.shares):
             return self.kept.given
-        opened = self.kept.opened
-        marked = Given(share=self.share, answer=self.kept.draft, opened=opened, at=now, how="marked")
+        spent = max(0.0, (self.label.seconds if self.label else 0.0) - sum(each.seconds for each in self.kept.given))
+        marked = Given(
+            share=self.share,
+            answer=self.kept.draft,
+            opened=self.kept.opened,
+            at=now,
+            seconds=round(spent, 1),
+            how="marked",
+        )
         return (*self.kept.given, marked)
 
 

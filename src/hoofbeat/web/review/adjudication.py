@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from msgspec.structs import replace
-from starlette.datastructures import FormData
 
 from hoofbeat.errors import HoofbeatError, InputError
-from hoofbeat.records import Question
-from hoofbeat.web.exam.pictures import benchmark_of, picture
 from hoofbeat.web.pages import not_found, page_of, render
 from hoofbeat.web.review.forms import Field, Form, asked_fields, check_values, form_for
+from hoofbeat.web.review.pictures import artefact_of, picture
+from hoofbeat.web.review.posted import Posted, given_values, version_of
 from hoofbeat.web.review.queue import Waiting, queue_of
 from hoofbeat.web.review.records import Item, Person, Study
 from hoofbeat.web.review.showing import parts_for
-from hoofbeat.web.review.team_api import Adjudicator, desk_of, outlines_of, position_of, study_of
-from hoofbeat.web.site import site_of
+from hoofbeat.web.review.team_api import Adjudicator, outlines_of, position_of, study_of
+from hoofbeat.web.site import desk_of, site_of
 
 __all__ = ["decided_fields", "router"]
 
 router = APIRouter(include_in_schema=False)
 
-_PREFIX = "v:"
 _NOTE = "note"
 _LONGEST_NOTE = 4000
 
@@ -82,7 +80,7 @@ def _page(
     if values is None:
         values = decision.values if decision else _agreed(waiting)
     fields = () if waiting.hidden else decided_fields(waiting)
-    images = benchmark_of(site_of(request), study) is not None
+    images = artefact_of(site_of(request), study) is not None
     return render(
         request,
         "team/queue_item.html",
@@ -110,11 +108,10 @@ def image(request: Request, person: Adjudicator, study: str, item: str, number: 
     """An image of an item, where this server shows the benchmark it is of."""
     found = study_of(request, person, study)
     shown = desk_of(request).item(study, item)
-    artefact = benchmark_of(site_of(request), found)
+    artefact = artefact_of(site_of(request), found)
     if shown is None or artefact is None:
         return not_found(request, "This image is not on this server.")
-    files = tuple(str(name) for name in shown.key.get("images", ()))
-    content = picture(artefact, Question(id="", text="", images=files), number)
+    content = picture(artefact, [str(name) for name in shown.key.get("images", ())], number)
     if content is None:
         return not_found(request, "This image is not on this server.")
     return Response(content[0], media_type=content[1], headers={"Cache-Control": "private, max-age=3600"})
@@ -167,15 +164,8 @@ def _agreed(waiting: Waiting) -> dict[str, str]:
     return alike
 
 
-async def posted(request: Request) -> FormData:
-    """The fields of a plain form."""
-    return await request.form()
-
-
 @router.post("/team/{study}/queue/{item}")
-def decide(
-    request: Request, person: Adjudicator, study: str, item: str, form: Annotated[FormData, Depends(posted)]
-) -> Response:
+def decide(request: Request, person: Adjudicator, study: str, item: str, form: Posted) -> Response:
     """Settle an item."""
     found = study_of(request, person, study)
     waiting = _find(request, person, found, item)
@@ -184,14 +174,8 @@ def decide(
     if waiting.hidden:
         problem = InputError("you are still to label this item yourself", fix="do that first, from your own list")
         return _page(request, person, found, waiting, problem=problem)
-    given: dict[str, Any] = {
-        field.name: [str(each) for each in form.getlist(_PREFIX + field.name)]
-        if field.kind == "options"
-        else str(form.get(_PREFIX + field.name, ""))
-        for field in decided_fields(waiting)
-    }
+    given = given_values(decided_fields(waiting), form)
     note = str(form.get(_NOTE, "")).strip()[:_LONGEST_NOTE]
-    base = str(form.get("base", "0"))
     try:
         values = check_values(waiting.form, _narrowed(waiting), given)
         desk_of(request).decide(
@@ -200,7 +184,7 @@ def decide(
             person.id,
             values=values,
             note=note,
-            base=int(base) if base.isdecimal() and len(base) < 10 else 0,
+            base=version_of(form),
             request=str(form.get("request", "")) or secrets.token_urlsafe(16),
         )
     except InputError as err:

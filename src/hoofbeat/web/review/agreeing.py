@@ -84,7 +84,10 @@ class StudyAgreement(Struct, frozen=True, kw_only=True):
 
 
 def pseudonyms(study: str, people: Iterable[str], purpose: str = "") -> dict[str, str]:
-    """Reviewer 1, 2, … for these people, in an order of chance that stays the same for a study and purpose."""
+    """Reviewer 1, 2, … for these people, in an order of chance that hangs on the study and the purpose alone.
+
+    For numbers that mean the same on every page, give everybody who has items of the study.
+    """
 
     def number(person: str) -> str:
         return hashlib.blake2b(f"{study}\x1f{purpose}\x1f{person}".encode(), digest_size=8).hexdigest()
@@ -127,10 +130,12 @@ def values_by_field(
     return found
 
 
-def agreement_of(study: Study, items: Sequence[Item], labels: Iterable[Label], *, position: int = 0) -> StudyAgreement:
-    """The agreement on every measured field of the study's forms."""
+def agreement_of(
+    study: Study, items: Sequence[Item], labels: Iterable[Label], *, people: Iterable[str] = (), position: int = 0
+) -> StudyAgreement:
+    """The agreement on every measured field of the study's forms; `people` are all who have items of it."""
     said = values_by_field(study, items, labels)
-    names = pseudonyms(study.id, (person for by_person in said.values() for person in by_person))
+    names = pseudonyms(study.id, {*people, *(person for by_person in said.values() for person in by_person)})
     form_of = form_finder(study)
     forms = {form.name: form for form in map(form_of, items)}
     fields = [
@@ -249,7 +254,13 @@ class Agreements:
             kept = self._kept.get(study.id)
             position = _end_of_trail(desk, study.id)
             if kept is None or kept.position != position:
-                kept = agreement_of(study, items or desk.items(study.id), desk.labels(study.id), position=position)
+                kept = agreement_of(
+                    study,
+                    items or desk.items(study.id),
+                    desk.labels(study.id),
+                    people={row.person for row in desk.assignments(study.id)},
+                    position=position,
+                )
                 self._kept[study.id] = kept
             return kept
 

@@ -5,7 +5,8 @@
 - `answers`: item, label, second label, annotator, note: `judge --human`
 
 Beside a file of labels lies another, `NAME.study.json`, that says which study they are of and which artefact they are
-about, so that they are not applied to another version of it. Decisions of adjudicators take the place of the reviewers'
+about, so that they are not applied to another version of it. Beside labels of answers lies `NAME.design.json`, how the
+answers were drawn, where `judge` looks for it. Decisions of adjudicators take the place of the reviewers'
 labels where the reader knows no other way (`criteria`); else they are a file of their own.
 """
 
@@ -22,13 +23,14 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.judging.designs import SheetDesign, design_path, write_design
 from hoofbeat.recipes.cases.revising import ADD, DROP
 from hoofbeat.store.files import read_bytes, write_bytes
 from hoofbeat.store.tables import plain_cell, write_csv, write_jsonl
 from hoofbeat.web.review.agreeing import pseudonyms
 from hoofbeat.web.review.forms import criterion_rows, form_for
 from hoofbeat.web.review.queue import EXPERT, base_item
-from hoofbeat.web.review.records import Decision, Item, Label, Person, Study
+from hoofbeat.web.review.records import Decision, Item, Label, Study
 from hoofbeat.web.review.showing import exchanged
 
 if TYPE_CHECKING:
@@ -98,6 +100,12 @@ class Export(Struct, frozen=True, kw_only=True):
         """The columns."""
         return HEADERS[self.origin.format]
 
+    @property
+    def design(self) -> SheetDesign | None:
+        """How the answers that people labelled were drawn, where this is about answers and of one study."""
+        kept = self.origin.settings.get("design") if self.origin.format == "answers" else None
+        return msgspec.convert(kept, SheetDesign) if kept is not None else None
+
 
 def export_labels(desk: Desk, study: Study, *, each: bool = False, blind: bool = False) -> Export:
     """The labels of a study that are done, as rows in the order of items.
@@ -109,7 +117,7 @@ def export_labels(desk: Desk, study: Study, *, each: bool = False, blind: bool =
         raise UsageError("an exam's answers are a run, not labels", fix="hoofbeat review export STUDY -o FOLDER")
     items = desk.items(study.id)
     labels = desk.labels(study.id, states=["done"])
-    names = _names(study, desk.people(), labels, blind)
+    names = _names(study, desk, blind)
     decisions = [] if each else desk.decisions(study.id)
     format = _FORMATS.get(study.form, "criteria")
     told = _Told(study, items, labels, decisions, names)
@@ -157,10 +165,11 @@ def joined(exports: Sequence[Export]) -> Export:
     )
 
 
-def _names(study: Study, people: Sequence[Person], labels: Sequence[Label], blind: bool) -> dict[str, str]:
-    """What everybody is called; two of one name are told apart."""
+def _names(study: Study, desk: Desk, blind: bool) -> dict[str, str]:
+    """What everybody is called; two of one name are told apart. Pseudonyms are those of the team's pages."""
     if blind:
-        return pseudonyms(study.id, (label.person for label in labels))
+        return pseudonyms(study.id, (row.person for row in desk.assignments(study.id)))
+    people = desk.people()
     times = Counter(person.name for person in people)
     return {person.id: person.name if times[person.name] == 1 else f"{person.name} ({person.id})" for person in people}
 
@@ -294,6 +303,9 @@ def write_export(export: Export, path: Path) -> list[Path]:
         apart = path.with_name(f"{path.stem}.{ADJUDICATED}{path.suffix}")
         _write(apart, export.header, export.adjudicated)
         written.append(apart)
+    if (design := export.design) is not None:
+        write_design(path, msgspec.structs.replace(design, sheet=path.name))
+        written.append(design_path(path))
     beside = origin_path(path)
     write_bytes(beside, msgspec.json.format(msgspec.json.encode(export.origin), indent=1) + b"\n")
     return [*written, beside]

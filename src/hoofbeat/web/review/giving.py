@@ -24,7 +24,11 @@ def give_out(desk: Desk, study: Study, people: Sequence[Person], plan: Plan, *, 
     What somebody who left has not looked at is given to others.
     """
     if study.form == EXAM:
-        new = [person for person in people if person.active and not desk.assignments(study.id, person.id)]
+        new = [
+            person
+            for person in people
+            if person.active and person.sees(study.id) and not desk.assignments(study.id, person.id)
+        ]
         return [row for person in new for row in assign_exam(desk, study, person, by=by)]
     active = {person.id for person in desk.people() if person.active}
     through = {(label.item, label.person) for label in desk.labels(study.id, states=["done", "skipped"])}

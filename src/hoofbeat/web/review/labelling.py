@@ -111,8 +111,7 @@ class Labels(Books):
             _check_may_label(stands)
             before = _content_in(stands)
             if base != (stands.version or 0):
-                now = before or {"values": {}, "state": "draft", "version": 0}
-                return Saved(label=_label_within(now, study, item, person), conflict=True)
+                return _out_of_date(before, study, item, person)
             after = {
                 "values": kept,
                 "state": state,
@@ -127,8 +126,11 @@ class Labels(Books):
 
         return self._database.together(job)
 
-    def undo(self, study: str, item: str, person: str, *, request: str) -> Saved:
-        """Back to what stood before the last change that is not undone yet; this is a new version of its own."""
+    def undo(self, study: str, item: str, person: str, *, request: str, base: int | None = None) -> Saved:
+        """Back to what stood before the last change that is not undone yet; this is a new version of its own.
+
+        With `base`, only if that version stands; else nothing is undone, and `conflict`.
+        """
 
         def job(connection: Connection) -> Saved:
             stands = _standing(connection, study, item, person, request)
@@ -136,6 +138,8 @@ class Labels(Books):
                 return Saved(label=_label_within(earlier, study, item, person))
             _check_may_label(stands)
             before = _content_in(stands)
+            if base is not None and base != (stands.version or 0):
+                return _out_of_date(before, study, item, person)
             if before is None or before["origin"] == 0:
                 raise Refused("there is nothing to undo", fix="go on with the item as it is", status=409)
             target = _before_version(connection, study, item, person, before["origin"])
@@ -293,6 +297,12 @@ def _check_may_decide(stands: Row[Any]) -> None:
     _check_open(stands)
     if stands.role not in ("adjudicator", "admin"):
         raise not_yours("only adjudicators settle items")
+
+
+def _out_of_date(stands: dict[str, Any] | None, study: str, item: str, person: str) -> Saved:
+    """Nothing was done: the label as it stands."""
+    now = stands or {"values": {}, "state": "draft", "version": 0}
+    return Saved(label=_label_within(now, study, item, person), conflict=True)
 
 
 def _content_in(row: Row[Any]) -> dict[str, Any] | None:

@@ -5,35 +5,26 @@ from __future__ import annotations
 import hmac
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.web.pages import not_found, render
 from hoofbeat.web.refusing import refuse
-from hoofbeat.web.review.desk import Desk
 from hoofbeat.web.review.records import Person, Role
 from hoofbeat.web.review.sessions import secret_hash
 from hoofbeat.web.review.trails import TrailQuery, trail_lines
 from hoofbeat.web.security import address_of, give_cookie, managing, take_cookie
-from hoofbeat.web.site import site_of
+from hoofbeat.web.site import desk_of, site_of
 from hoofbeat.web.throttle import Throttle
 
-__all__ = ["desk_of", "router"]
+__all__ = ["router"]
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 Admin = Annotated[Person, Depends(managing)]
 _NOT_VALID = "this link is not valid, or not any more"
 _ASK = "ask whoever sent it for a new one"
-
-
-def desk_of(request: Request) -> Desk:
-    """The desk of a server that has one."""
-    desk = site_of(request).desk
-    if desk is None:
-        raise HTTPException(404, "there are no reviews on this server")
-    return desk
 
 
 def _refuse_guess(request: Request) -> Response | None:

@@ -6,18 +6,18 @@ from collections.abc import Iterable
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import Depends, Request
+from fastapi import Depends
 from msgspec import Struct
 
 from hoofbeat.errors import InputError
+from hoofbeat.web.exam.rules import FORM as EXAM
 from hoofbeat.web.review.desk import Desk
 from hoofbeat.web.review.forms import Field, Form, asked_fields, form_for
 from hoofbeat.web.review.records import Assignment, Item, Label, Person, Study
 from hoofbeat.web.review.showing import next_undone
 from hoofbeat.web.security import signed_in
-from hoofbeat.web.site import site_of
 
-__all__ = ["REASONS", "Me", "Place", "address_of", "desk_of", "next_address", "place_of", "skip_reason"]
+__all__ = ["REASONS", "Me", "Place", "address_of", "next_address", "place_of", "skip_reason"]
 
 Me = Annotated[Person, Depends(signed_in)]
 """The person who asks."""
@@ -50,21 +50,16 @@ class Place(Struct, frozen=True, kw_only=True):
         return self.mine[place].item if 0 <= place < len(self.mine) else None
 
 
-def desk_of(request: Request) -> Desk:
-    """The desk of this server."""
-    desk = site_of(request).desk
-    if desk is None:
-        raise InputError("this server collects no reviews", fix="start it with: hoofbeat review")
-    return desk
-
-
 def place_of(desk: Desk, person: Person, study: str, item: str) -> Place | None:
-    """An item on a person's own list; nothing where it is not on it, whatever else it may be."""
+    """An item on a person's own list; nothing where it is not on it, whatever else it may be.
+
+    Questions of an exam are never found here: they have pages of their own, with a clock and stages.
+    """
     mine = tuple(desk.assignments(study, person.id))
     number = next((place for place, row in enumerate(mine, start=1) if row.item == item), 0)
     found = desk.study(study) if number else None
     shown = desk.item(study, item) if number else None
-    if found is None or shown is None:
+    if found is None or shown is None or found.form == EXAM:
         return None
     form = form_for(found, shown)
     return Place(study=found, item=shown, form=form, fields=asked_fields(form, shown), mine=mine, number=number)

@@ -184,7 +184,7 @@ class _Board:
 
 
 def _may(person: Person, item: Item, groups: Groups) -> bool:
-    if not person.active or (person.studies and item.study not in person.studies):
+    if not person.active or not person.sees(item.study):
         return False
     return groups == "any" or (item.group in person.groups) == (groups == "inside")
 

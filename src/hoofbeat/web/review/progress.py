@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from hoofbeat.web.review.agreeing import pseudonyms
+from hoofbeat.web.review.forms import load_form
 from hoofbeat.web.review.records import Assignment, Item, Label, Person, Study
 
 if TYPE_CHECKING:
@@ -60,7 +61,10 @@ class StudyProgress(Struct, frozen=True, kw_only=True):
 
 
 def study_progress(desk: Desk, study: Study, *, names: bool, items: Sequence[Item] | None = None) -> StudyProgress:
-    """How far a study has come; without `names` people are Reviewer 1, 2, … `items` are the study's, if at hand."""
+    """How far a study has come. `items` are the study's, if at hand.
+
+    Without `names` people are Reviewer 1, 2, …, and a blinded study has no strata: they say what the judge said.
+    """
     return progress_of(
         study,
         items or desk.items(study.id),
@@ -101,7 +105,7 @@ def progress_of(
         return label is not None and label.state != "draft"
 
     strata: dict[str, list[Item]] = {}
-    for item in items:
+    for item in () if _hides_strata(study, names) else items:
         strata.setdefault(item.stratum, []).append(item)
     return StudyProgress(
         study=study.id,
@@ -125,6 +129,10 @@ def progress_of(
         ),
         closed=study.closed,
     )
+
+
+def _hides_strata(study: Study, names: bool) -> bool:
+    return not names and load_form(study.form, study.settings).blinded
 
 
 def _person(person: Person, name: str, assigned: int, labels: Sequence[Label]) -> PersonProgress:

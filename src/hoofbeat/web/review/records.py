@@ -88,6 +88,10 @@ class Person(Struct, frozen=True, kw_only=True, omit_defaults=True):
     active: bool = True
     invited: float = 0.0
 
+    def sees(self, study: str) -> bool:
+        """Whether the person may see a study."""
+        return not self.studies or study in self.studies
+
 
 class Assignment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """That a person is to look at an item, as number `place` of theirs; `why`: plan, overlap, flagged, revision, ..."""

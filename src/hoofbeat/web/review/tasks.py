@@ -6,31 +6,29 @@ Everything works by plain forms; the script of the page adds drafts that save th
 from __future__ import annotations
 
 import secrets
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from starlette.datastructures import FormData
 
 from hoofbeat.errors import HoofbeatError, InputError
-from hoofbeat.store import Artefact
+from hoofbeat.web.exam.rules import FORM as EXAM
 from hoofbeat.web.pages import not_found, render
 from hoofbeat.web.review import tasks_api
 from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.forms import Field, check_values
-from hoofbeat.web.review.places import REASONS, Me, Place, address_of, desk_of, next_address, place_of, skip_reason
+from hoofbeat.web.review.forms import check_values
+from hoofbeat.web.review.pictures import artefact_of, picture
+from hoofbeat.web.review.places import REASONS, Me, Place, address_of, next_address, place_of, skip_reason
+from hoofbeat.web.review.posted import Posted, given_values, version_of
 from hoofbeat.web.review.records import Label, LabelState, Person, Study
 from hoofbeat.web.review.showing import Progress, differences, next_undone, parts_for, progress_of_person, when_words
-from hoofbeat.web.site import Site, site_of
+from hoofbeat.web.site import desk_of, site_of
 
 __all__ = ["router"]
 
 router = APIRouter()
 router.include_router(tasks_api.router)
-
-_PREFIX = "v:"
-_IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
 
 
 # Pages
@@ -56,7 +54,7 @@ def overview(request: Request, person: Me, study: str) -> Response:
     mine = desk.assignments(study, person.id)
     if found is None or not mine:
         return not_found(request, "There is no such study on your list.")
-    if found.form == "exam":
+    if found.form == EXAM:
         return RedirectResponse(f"/exam/{quote(study)}", status_code=303)
     labels = {label.item: label for label in desk.labels(study, person=person.id)}
     return render(
@@ -75,7 +73,8 @@ def go_on(request: Request, person: Me, study: str, after: str = "") -> Response
     desk = desk_of(request)
     mine = desk.assignments(study, person.id)
     item = next_undone(mine, desk.labels(study, person=person.id), after)
-    return RedirectResponse(address_of(study, item), status_code=303)
+    shown = item if item is not None and place_of(desk, person, study, item) else None
+    return RedirectResponse(address_of(study, shown), status_code=303)
 
 
 @router.get("/review/{study}/items/{item}", response_class=HTMLResponse, include_in_schema=False)
@@ -85,8 +84,6 @@ def show(request: Request, person: Me, study: str, item: str) -> Response:
     place = place_of(desk, person, study, item)
     if place is None:
         return not_found(request, "There is no such item on your list.")
-    if place.study.form == "exam":
-        return RedirectResponse(f"/exam/{quote(study)}", status_code=303)
     label = desk.label(study, item, person.id)
     return _item_page(request, desk, person, place, label=label, values=label.values if label else {})
 
@@ -129,13 +126,8 @@ def _item_page(
 # The plain form: what happens without the script
 
 
-async def posted(request: Request) -> FormData:
-    """The fields of a plain form."""
-    return await request.form()
-
-
 @router.post("/review/{study}/items/{item}", include_in_schema=False)
-def take(request: Request, person: Me, study: str, item: str, form: Annotated[FormData, Depends(posted)]) -> Response:
+def take(request: Request, person: Me, study: str, item: str, form: Posted) -> Response:
     """Save, skip, keep as a draft or undo, as the button says."""
     desk = desk_of(request)
     place = place_of(desk, person, study, item)
@@ -143,11 +135,13 @@ def take(request: Request, person: Me, study: str, item: str, form: Annotated[Fo
         return not_found(request, "There is no such item on your list.")
     doing = str(form.get("do", "save"))
     name = str(form.get("request", "")) or secrets.token_urlsafe(16)
-    if doing == "undo":
-        desk.undo(study, item, person.id, request=name)
-        return RedirectResponse(address_of(study, item), status_code=303)
     before = desk.label(study, item, person.id)
-    given = _given(place.fields, form)
+    given = given_values(place.fields, form)
+    if doing == "undo":
+        undone = desk.undo(study, item, person.id, request=name, base=version_of(form))
+        if undone.conflict:
+            return _item_page(request, desk, person, place, label=before, values=given, conflict=undone.label)
+        return RedirectResponse(address_of(study, item), status_code=303)
     state: LabelState = "skipped" if doing == "skip" else "draft" if doing == "draft" else "done"
     try:
         reason = skip_reason(str(form.get("reason", "")), str(form.get("more", ""))) if state == "skipped" else ""
@@ -161,7 +155,7 @@ def take(request: Request, person: Me, study: str, item: str, form: Annotated[Fo
         values=values,
         state=state,
         seconds=before.seconds if before else 0.0,
-        base=_number(form.get("base")),
+        base=version_of(form),
         request=name,
         reason=reason,
     )
@@ -171,21 +165,6 @@ def take(request: Request, person: Me, study: str, item: str, form: Annotated[Fo
     return RedirectResponse(goal, status_code=303)
 
 
-def _given(fields: tuple[Field, ...], form: FormData) -> dict[str, Any]:
-    """The values of a plain form by field; ticked boxes come as several of one name."""
-    return {
-        field.name: [str(each) for each in form.getlist(_PREFIX + field.name)]
-        if field.kind == "options"
-        else str(form.get(_PREFIX + field.name, ""))
-        for field in fields
-    }
-
-
-def _number(value: object) -> int:
-    text = str(value or "0")
-    return int(text) if text.isdecimal() and len(text) < 10 else 0
-
-
 # Images of an item
 
 
@@ -193,20 +172,9 @@ def _number(value: object) -> int:
 def image(request: Request, person: Me, study: str, item: str, number: int) -> Response:
     """An image of an item on the person's list, from the artefact where this server shows it."""
     place = place_of(desk_of(request), person, study, item)
-    files = place.item.key.get("images", []) if place else []
-    artefact = _artefact_of(site_of(request), place.study) if place and 1 <= number <= len(files) else None
-    name = str(files[number - 1]) if artefact else ""
-    kind = _IMAGES.get(name[name.rfind(".") :].lower(), "") if name else ""
-    if artefact is None or not kind or not artefact.has(name):
+    artefact = artefact_of(site_of(request), place.study) if place else None
+    files = [str(name) for name in place.item.key.get("images", [])] if place else []
+    content = picture(artefact, files, number) if artefact else None
+    if content is None:
         return not_found(request, "This image is not on this server.")
-    headers = {"Cache-Control": "private, max-age=3600"}
-    return Response(artefact.file(name).read_bytes(), media_type=kind, headers=headers)
-
-
-def _artefact_of(site: Site, study: Study) -> Artefact | None:
-    """The folder a study is about, where the server has it as it was."""
-    for folder in site.library.folders():
-        artefact = site.library.opened(folder, "review", lambda each: each.artefact())
-        if artefact.reference().sha256 == study.source_sha256:
-            return artefact
-    return None
+    return Response(content[0], media_type=content[1], headers={"Cache-Control": "private, max-age=3600"})

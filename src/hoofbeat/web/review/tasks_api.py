@@ -12,12 +12,14 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from hoofbeat.web.refusing import Refusal
 from hoofbeat.web.review.desk import Desk
 from hoofbeat.web.review.forms import check_values
-from hoofbeat.web.review.places import Me, Place, desk_of, next_address, place_of, skip_reason
+from hoofbeat.web.review.places import Me, Place, next_address, place_of, skip_reason
 from hoofbeat.web.review.records import Label, LabelState, Person
 from hoofbeat.web.review.refusals import not_here
 from hoofbeat.web.review.showing import progress_of_person
+from hoofbeat.web.site import desk_of
 
 __all__ = ["router"]
 
@@ -32,11 +34,7 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-class Refusal(BaseModel):
-    """Why a request was not served, and what to do."""
-
-    error: str
-    fix: str = ""
+Version = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**31)]
 
 
 class Save(BaseModel):
@@ -46,18 +44,19 @@ class Save(BaseModel):
 
     values: dict[str, str | list[str]] = Field(max_length=50)
     state: LabelState
-    base: Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**31)]
+    base: Version
     request: RequestId
     seconds: float = Field(default=0.0, ge=0, le=30 * 24 * 3600, allow_inf_nan=False)
     reason: str = Field(default="", max_length=500)
 
 
 class Undo(BaseModel):
-    """An undo; `request` is an id of this very undo."""
+    """An undo. `base` is the version the page showed (null: whatever stands), `request` an id of this very undo."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     request: RequestId
+    base: Version | None = None
 
 
 class Said(BaseModel):
@@ -135,13 +134,14 @@ def save(request: Request, person: Me, study: Name, item: Name, body: Save) -> R
 def undo(request: Request, person: Me, study: Name, item: Name, body: Undo) -> Response:
     """Take the person's last change of an item back."""
     desk, place = _find(request, person, study, item)
-    return _answer(desk, person, place, desk.undo(study, item, person.id, request=body.request).label)
+    undone = desk.undo(study, item, person.id, request=body.request, base=body.base)
+    return _answer(desk, person, place, undone.label, conflict=undone.conflict)
 
 
 def _find(request: Request, person: Person, study: str, item: str) -> tuple[Desk, Place]:
     desk = desk_of(request)
     place = place_of(desk, person, study, item)
-    if place is None or place.study.form == "exam":
+    if place is None:
         raise not_here("there is no such item on your list")
     return desk, place
 

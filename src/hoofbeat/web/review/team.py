@@ -25,7 +25,8 @@ from hoofbeat.web.review.progress import StudyProgress, progress_of, study_progr
 from hoofbeat.web.review.queue import EXPERT, Waiting, open_queue, queue_of
 from hoofbeat.web.review.records import Person, Study
 from hoofbeat.web.review.rounds import INSPECTIONS, go_on, next_items, rounds_of
-from hoofbeat.web.review.team_api import Adjudicator, Admin, agreement_now, desk_of, outlines_of, position_of, study_of
+from hoofbeat.web.review.team_api import Adjudicator, Admin, agreement_now, outlines_of, position_of, study_of
+from hoofbeat.web.site import desk_of
 
 __all__ = ["router"]
 
@@ -47,7 +48,7 @@ def studies(request: Request, person: Adjudicator) -> HTMLResponse:
     desk = desk_of(request)
     rows = []
     for study in desk.studies():
-        if not person.studies or study.id in person.studies:
+        if person.sees(study.id):
             items = outlines_of(request, study.id)
             progress = study_progress(desk, study, names=False, items=items)
             rows.append(_Row(study=study, progress=progress, waiting=_waiting(queue_of(desk, study, items=items))))
@@ -71,7 +72,7 @@ def _overview(
     admin = person.role == "admin"
     items, assigned = outlines_of(request, study.id), desk.assignments(study.id)
     everybody = desk.people()
-    people = [one for one in everybody if one.active and (not one.studies or study.id in one.studies)]
+    people = [one for one in everybody if one.active and one.sees(study.id)]
     plan = plan_of(study)
     goes_round = study.form in INSPECTIONS or study.form in EXPERT
     labels, decisions = desk.labels(study.id), desk.decisions(study.id)

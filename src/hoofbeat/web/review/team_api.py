@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
+from hoofbeat.web.refusing import Refusal
 from hoofbeat.web.review.agreeing import Agreements, StudyAgreement
 from hoofbeat.web.review.desk import Desk
 from hoofbeat.web.review.exporting import export_labels
@@ -17,9 +18,9 @@ from hoofbeat.web.review.progress import study_progress
 from hoofbeat.web.review.records import Item, Person, Study
 from hoofbeat.web.review.refusals import not_here
 from hoofbeat.web.security import adjudicating, managing
-from hoofbeat.web.site import site_of
+from hoofbeat.web.site import desk_of, site_of
 
-__all__ = ["Adjudicator", "Admin", "agreement_now", "desk_of", "outlines_of", "position_of", "router", "study_of"]
+__all__ = ["Adjudicator", "Admin", "agreement_now", "outlines_of", "position_of", "router", "study_of"]
 
 router = APIRouter(prefix="/api/team", tags=["team"], include_in_schema=True)
 
@@ -30,18 +31,10 @@ Admin = Annotated[Person, Depends(managing)]
 Name = Annotated[str, Path(min_length=1, max_length=200)]
 
 
-def desk_of(request: Request) -> Desk:
-    """The desk of a server that has one."""
-    desk = site_of(request).desk
-    if desk is None:
-        raise not_here("there are no reviews on this server")
-    return desk
-
-
 def study_of(request: Request, person: Person, id: str) -> Study:
     """A study that this person may see."""
     study = desk_of(request).study(id)
-    if study is None or (person.studies and id not in person.studies):
+    if study is None or not person.sees(id):
         raise not_here("there is no such study")
     return study
 
@@ -61,13 +54,6 @@ def agreement_now(request: Request, study: Study) -> StudyAgreement:
     """The agreement in a study, kept until something happens in it."""
     kept: Agreements = site_of(request).shared.setdefault("review agreements", Agreements())
     return kept.of(desk_of(request), study, outlines_of(request, study.id))
-
-
-class Refusal(BaseModel):
-    """Why a request was not served, and what to do."""
-
-    error: str
-    fix: str = ""
 
 
 class Interval(BaseModel):

@@ -12,10 +12,8 @@ for (const pane of document.querySelectorAll("[data-scroll-to-mark]")) {
   for (const image of pane.querySelectorAll("img")) image.addEventListener("load", settle, { once: true });
 }
 if (matchMedia("(max-width: 62rem)").matches) {
-  const box = document.querySelector(".contents-box[open]");
-  if (box) {
-    box.open = false;
-    const at = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
-    if (at) at.scrollIntoView();
-  }
+  const boxes = document.querySelectorAll(".contents-box[open]");
+  for (const box of boxes) box.open = false;
+  const at = boxes.length && location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+  if (at) at.scrollIntoView();
 }

@@ -240,7 +240,7 @@
       event.preventDefault();
       version = theirs.version;
       settle();
-      push(mine.body.state, mine.body.reason, mine.then);
+      push(mine.body.state ?? "draft", mine.body.reason, mine.then);
     };
     $("take-theirs").onclick = (event) => {
       event.preventDefault();
@@ -320,7 +320,7 @@
     if (closed || $("undo").disabled) return;
     clearTimeout(timer);
     const go = () => {
-      sending = { url: `${api}/undo`, body: { request: requestId() }, undo: true };
+      sending = { url: `${api}/undo`, body: { request: requestId(), base: version }, undo: true };
       send();
     };
     if (sending) sending.after = undo;

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+import msgspec
 import polars
 
+from hoofbeat.errors import InputError
 from hoofbeat.findings.audits import FlipRate, flip_rates
 from hoofbeat.findings.intervals import Interval, wilson
+from hoofbeat.findings.trial import SIDES, Trial
 from hoofbeat.judging.economy_check import SPREAD, EconomyCheck
 from hoofbeat.reports.model import Block, Card, Cell, Column, Heading, Notice, Table
 from hoofbeat.reports.sections.audits.facts import Facts, Said, state_of
@@ -85,6 +88,8 @@ def mode_card(facts: Facts) -> Card:
 def trust_blocks(facts: Facts, said: Said, prefix: str) -> list[Block]:
     """How labels came about, and the checks that were made."""
     blocks: list[Block] = [Heading("How far to trust it", f"{prefix}-trust", 3), _bases(facts, prefix)]
+    if facts.found.judged:
+        blocks += _trial(facts, prefix)
     if facts.label_only:
         blocks.append(_label_only(facts))
     if said.slim:
@@ -99,6 +104,53 @@ def trust_blocks(facts: Facts, said: Said, prefix: str) -> list[Block]:
         found = flip_rates(((probe.label, probe.swapped) for probe in probes), facts.domain)
         blocks.append(_flips(found, prefix))
     return blocks
+
+
+def _trial(facts: Facts, prefix: str) -> list[Block]:
+    """What the judge made of pairs whose relation is known, or that nobody tried it."""
+    artefact = facts.audit.artefact
+    kept = artefact.manifest.metrics.get("trial")
+    if kept is None:
+        return [
+            Notice(
+                "The judge was not tried on pairs whose relation is known (hoofbeat audit trial), so nothing here says "
+                "whether it tells pairs apart better than chance would."
+            )
+        ]
+    try:
+        found = msgspec.convert(kept, Trial)
+    except msgspec.ValidationError as err:
+        raise InputError(
+            f"what the audit keeps of its judge's trial can't be read: {err}",
+            where=str(artefact.path),
+            fix="make the audit again with --trial",
+        ) from err
+    span = found.two_way.accuracy_interval
+    flips = found.flips
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("all labels", found.n, found.right, (found.right / found.n, *found.span),
+         max(found.chance, found.commonest_share)),
+        (f"{SIDES[1]} or not", found.n, found.two_way_right, (found.two_way.accuracy, span.low, span.high),
+         max(0.5, found.two_way_share)),
+        *((f"planted as {score.label}", int(score.n), int(score.right), score.recall, None) for score in found.labels),
+    )  # fmt: skip
+    table = Table(
+        name=f"{prefix}-trial",
+        caption="The judge on pairs whose relation is known",
+        n=found.n,
+        unit="invented pairs with a planted relation",
+        columns=(
+            Column("question"),
+            Column("pairs", "count"),
+            Column("right", "count"),
+            Column("share", "share"),
+            Column("chance or commonest label", "share"),
+        ),
+        rows=rows,
+        note=f"95% intervals; {found.agreement.unscored:,} pairs got no label and count as not right. With the answers "
+        f"exchanged {flips.flips:,} of {flips.n:,} labels changed. These are not pairs of this audit.",
+    )
+    return [Notice(found.verdict), table]
 
 
 def _economy(check: EconomyCheck, prefix: str) -> Table:

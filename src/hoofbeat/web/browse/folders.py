@@ -1,0 +1,159 @@
+"""The page on any folder: its figures as a report has them, what it was made from and into, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+from markupsafe import Markup
+from msgspec import Struct
+
+from hoofbeat.errors import HoofbeatError
+from hoofbeat.reports.build import KINDS as REPORTED
+from hoofbeat.reports.build import assemble
+from hoofbeat.reports.model import Card
+from hoofbeat.reports.sections.origin import origin_blocks
+from hoofbeat.reports.words import count_of
+from hoofbeat.store import Artefact, InputRef
+from hoofbeat.web.browse.kinds import kind_words, page_of_folder
+from hoofbeat.web.browse.linked_tables import linked_html
+from hoofbeat.web.browse.links import Link, linked_folders, reference_of
+from hoofbeat.web.browse.opening import artefact_of
+from hoofbeat.web.browse.preparing import being_prepared, prepared
+from hoofbeat.web.library import Folder
+from hoofbeat.web.pages import not_found, render
+from hoofbeat.web.site import Site, site_of
+
+__all__ = ["Told", "router"]
+
+router = APIRouter()
+
+_REPORT = "report.html"
+_MOST = 60
+_LONGEST = 300
+_FEW = 8
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+class Told(Struct, frozen=True):
+    """What is said of a folder beyond its manifest: figures, warnings, charts and tables, and how it was made."""
+
+    cards: tuple[Card, ...]
+    notes: tuple[str, ...]
+    blocks: Markup
+    origin: Markup
+
+
+@router.get("/folders/{slug}", response_class=HTMLResponse, include_in_schema=False)
+def folder_page(request: Request, slug: str) -> HTMLResponse:
+    """A folder of any kind."""
+    site = site_of(request)
+    folder = site.library.folder(slug)
+    if folder is None:
+        return not_found(request, "There is no folder of this name here.")
+    told = prepared(site, folder, "told", _told)
+    if told is None:
+        return being_prepared(request, folder)
+    artefact = artefact_of(site, folder)
+    manifest = artefact.manifest
+    kind = kind_words(folder.kind)
+    named = manifest.title if manifest.title not in ("", folder.kind) else folder.slug
+    return render(
+        request,
+        "browse/folder.html",
+        title=named,
+        folder=folder,
+        kind=kind,
+        pages=page_of_folder(folder) if kind.pages else "",
+        report=f"/reports/{slug}" if artefact.has(_REPORT) and not kind.pages else "",
+        told=told,
+        counts=_counts(artefact, kind.unit),
+        reasons=sorted({**manifest.counts.reasons, **manifest.counts.failures}.items(), key=lambda each: -each[1]),
+        figures=list(_figures(manifest.metrics)) if not told.cards else [],
+        made_from=[_source(site, ref) for ref in _artefacts(manifest.inputs)],
+        files_read=len(manifest.inputs) - len(_artefacts(manifest.inputs)),
+        made_into=[(each, kind_words(each.kind).name, page_of_folder(each)) for each in linked_folders(site, folder)],
+        files=_files(artefact),
+        files_total=len(manifest.files),
+    )
+
+
+def _told(folder: Folder) -> Told:
+    """What a report says of the folder, where reports have a chapter on its kind; folders with pages say it there."""
+    artefact = folder.artefact()
+    origin = linked_html(origin_blocks([artefact])[4:])
+    if folder.kind not in REPORTED or kind_words(folder.kind).pages:
+        return Told((), (), Markup(""), origin)
+    try:
+        report = assemble([artefact], title=artefact.manifest.title)
+    except HoofbeatError as err:
+        return Told((), (f"Its figures can't be shown: {err.what}.",), Markup(""), origin)
+    last = len(report.blocks) - len(origin_blocks([artefact]))
+    return Told(report.cards, report.notes, linked_html(report.blocks[:last]), origin)
+
+
+def _counts(artefact: Artefact, unit: str) -> list[str]:
+    counts = artefact.manifest.counts
+    told = [count_of(counts.kept, unit)]
+    told += [f"{counts.rejected:,} not taken"] if counts.rejected else []
+    return told + ([f"{counts.failed:,} failed"] if counts.failed else [])
+
+
+def _figures(metrics: Mapping[str, object], before: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+    """A manifest's figures, one a line, named by the way to them."""
+    for name, value in list(metrics.items())[:_MOST]:
+        way = (*before, str(name))
+        if isinstance(value, Mapping):
+            yield from list(_figures(value, way))[:_MOST]
+        else:
+            yield " · ".join(way), _in_words(value)
+
+
+def _in_words(value: object) -> str:
+    match value:
+        case None | bool():
+            words = {None: "–", True: "yes", False: "no"}[value]
+        case int():
+            words = f"{value:,}"
+        case float():
+            words = f"{value:,.4g}"
+        case Mapping():
+            words = ", ".join(f"{name} {_in_words(each)}" for name, each in list(value.items())[:_MOST])
+        case list() | tuple():
+            more = f" and {len(value) - _FEW:,} more" if len(value) > _FEW else ""
+            words = "; ".join(_in_words(each) for each in value[:_FEW]) + more
+        case _:
+            words = str(value)
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
+
+
+def _artefacts(inputs: Sequence[InputRef]) -> list[InputRef]:
+    return [ref for ref in inputs if ref.kind not in ("", "file", "list of files")]
+
+
+def _source(site: Site, ref: InputRef) -> Link:
+    """An input, with the way to it where it is shown here, too."""
+    for folder in site.library.folders(ref.kind):
+        if reference_of(site, folder) == ref.sha256:
+            return Link(ref.name, page_of_folder(folder))
+    return Link(ref.name, "")
+
+
+def _files(artefact: Artefact) -> list[tuple[str, str]]:
+    """The files of a folder with their sizes."""
+    listed, here = [], artefact.path.resolve()
+    inside = [name for name in sorted(artefact.manifest.files) if (artefact.path / name).resolve().is_relative_to(here)]
+    for name in inside[:_MOST]:
+        try:
+            listed.append((name, _size(artefact.file(name).stat().st_size)))
+        except OSError:
+            listed.append((name, "missing"))
+    return listed
+
+
+def _size(amount: float) -> str:
+    unit = 0
+    while amount >= 1000 and unit < len(_UNITS) - 1:
+        amount, unit = amount / 1000, unit + 1
+    return f"{amount:,.0f} {_UNITS[unit]}" if unit == 0 or amount >= 100 else f"{amount:.1f} {_UNITS[unit]}"
