@@ -281,3 +281,12 @@ def test_it_is_served_and_the_admins_link_is_shown_once(bench: Path, tmp_path: P
         finally:
             process.terminate()
             process.communicate(timeout=20)
+
+
+@pytest.mark.parametrize(("words", "told"), [(["bench", "--form", "nosuch"], "nosuch"), (["cases"], "corpus")])
+def test_what_can_t_be_reviewed_leaves_no_database(folders: Path, tmp_path: Path, words: list[str], told: str) -> None:
+    database = tmp_path / "review.db"
+    done = CliRunner().invoke(cli, ["review", str(folders / words[0]), *words[1:], "--db", str(database), "--no-serve"])
+    assert isinstance(done.exception, HoofbeatError)
+    assert told in str(done.exception)
+    assert not database.exists()

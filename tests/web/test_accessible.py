@@ -19,7 +19,7 @@ PAGES = (
     "/", "/corpora/cases", "/corpora/cases/documents/1", "/benchmarks/bench", "/benchmarks/bench/questions/1",
     "/runs/judged", "/runs/judged/questions/1", "/audits/audit", "/audits/audit/questions/1",
     "/audits/audit/questions/1/pairs/1/2", "/audits/audit/themes", "/side-by-side?a=judged&b=judged-2", "/ask",
-    "/folders/judged", "/side-by-side?a=judged&b=nothing",
+    "/folders/judged",
 )  # fmt: skip
 
 

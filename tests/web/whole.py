@@ -42,7 +42,7 @@ ATTACKS = (
 """Ways to smuggle script or a way out into a page."""
 
 _TEXTS = {
-    "text", "title", "caption", "heading", "label", "answer", "context", "reasoning", "topic", "note", "why", "licence",
+    "text", "title", "caption", "heading", "label", "answer", "context", "reasoning", "topic", "note", "licence",
     "options", "facets", "citations", "quote", "message", "values", "reason", "question", "shown", "choice", "warnings",
 }  # fmt: skip
 _KEYS = {"question", "label", "choice", "quote"}

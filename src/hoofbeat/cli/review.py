@@ -26,7 +26,7 @@ from hoofbeat.web.review.items import study_from
 from hoofbeat.web.review.plans import Plan
 from hoofbeat.web.review.records import Item, Study
 from hoofbeat.web.review.rounds import INSPECTIONS, LEAST_PASSED
-from hoofbeat.web.serving import Ready, first_admin, serve, tell_ready
+from hoofbeat.web.serving import Ready, serve, tell_ready
 from hoofbeat.web.site import Site
 
 __all__ = ["command"]
@@ -122,8 +122,9 @@ def command(
     if folder is None and no_serve:
         raise UsageError("there is nothing to do", fix="name a folder to make a study of")
     library = Library([*([folder] if folder else []), *show])
+    made = _study(folder, wanted) if folder else None  # what is wrong with it is said before a database is made
     with Desk.open(database) as desk:
-        told = _make(screen, desk, folder, wanted) if folder else {}
+        told = _make(screen, desk, *made, wanted) if made else {}
         if no_serve:
             _tell(screen, told)
             return
@@ -131,15 +132,9 @@ def command(
 
 
 def _serve(screen: Screen, site: Site, study: dict[str, object], *, host: str, port: int, url: str) -> None:
-    """Serve; the admin's link is made for this, and taken back if it could not be shown."""
-    desk = site.desk
-    assert desk is not None
-    link = first_admin(desk)
-    shown = False
+    """Serve, and say where, with the first admin's link."""
 
     def ready(told: Ready) -> None:
-        nonlocal shown
-        shown = True
         if screen.as_json:
             screen.emit({**study, **msgspec.structs.asdict(told), "warning": told.warning()})
             sys.stdout.flush()
@@ -148,17 +143,11 @@ def _serve(screen: Screen, site: Site, study: dict[str, object], *, host: str, p
             _tell(screen, study)
         tell_ready(told)
 
-    try:
-        serve(site, host=host, port=port, url=url, open_link=link, ready=ready)
-    finally:
-        nobody = desk.invited(link.rpartition("/")[2]) if link and not shown else None
-        if nobody is not None:
-            desk.revoke(nobody.id, "")
+    serve(site, host=host, port=port, url=url, ready=ready)
 
 
-def _make(screen: Screen, desk: Desk, folder: Path, wanted: _Wanted) -> dict[str, object]:
-    """The study, made or found, and what is said of it."""
-    study, items = _study(folder, wanted)
+def _make(screen: Screen, desk: Desk, study: Study, items: list[Item], wanted: _Wanted) -> dict[str, object]:
+    """Put the study on the desk, unless it is there; what is said of it."""
     there = desk.study(study.id)
     if there is None:
         desk.create_study(study, items)

@@ -27,6 +27,7 @@ __all__ = ["create_app"]
 _STATIC = resources.files("hoofbeat.web") / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _FIXES = {401: "open the link you were given", 403: "ask whoever invited you"}
+_WORDS = {"Not Found": "there is no such page", "Method Not Allowed": "this can't be done here"}  # the framework's own
 _PARTS = (
     home,
     corpora,
@@ -80,7 +81,8 @@ def _add_errors(app: FastAPI) -> None:
     def told(request: Request, err: HTTPException) -> Response:
         """An error with a code."""
         fix = _FIXES.get(err.status_code, "go back to the start page")
-        return refuse(request, err.status_code, str(err.detail), fix, err.headers)
+        what = _WORDS.get(str(err.detail), str(err.detail))
+        return refuse(request, err.status_code, what, fix, err.headers)
 
     @app.exception_handler(HoofbeatError)
     def refused(request: Request, err: HoofbeatError) -> Response:

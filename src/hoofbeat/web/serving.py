@@ -67,17 +67,15 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8350,
     url: str = "",
-    open_link: str = "",
     ready: Callable[[Ready], None] | None = None,
 ) -> None:
     """Serve a site until Ctrl-C. `url` is where people reach it if not by `host` and `port` (behind a proxy).
 
-    `open_link` is the path of a link to show with the address; for reviews it is that of the first admin, who is
-    invited once the server has its port, so that no link is made that nobody sees.
+    The first admin of reviews is invited once the server has its port, so that no link is made that nobody sees.
     """
     with closing(_listener(host, port)) as listener:
         settled = _settle(site, host, listener.getsockname()[1], url)
-        path = open_link or (first_admin(site.desk) if site.desk is not None else "")
+        path = first_admin(site.desk) if site.desk is not None else ""
         told = structs.replace(settled, come_in=f"{settled.address}{path}" if path else "")
         config = uvicorn.Config(
             create_app(site),

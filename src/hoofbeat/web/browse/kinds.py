@@ -40,7 +40,6 @@ KINDS: dict[str, Kind] = {
     "packets": Kind("Packets for annotators", "Pairs of an audit, blinded, for people to label.", "pair"),
     "audit-comparison": Kind("Two audits compared", "The same questions before and after a change.", "pair"),
     "audit-export": Kind("Audit for others", "An audit's matrices and records as files.", "pair"),
-    "trial": Kind("Trial of a judge", "Pairs whose relation is known, put to a judge in both orders.", "pair"),
     "export": Kind("Export", "Files in the formats that others read."),
     "index": Kind("Search index", "What retrievers built over a corpus, kept to be quick."),
 }
