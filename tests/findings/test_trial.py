@@ -9,7 +9,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.findings.intervals import wilson
 from hoofbeat.findings.relations import FIVE_RELATIONS
 from hoofbeat.findings.trial import Trial, trial_figures
-from hoofbeat.judging.trial import Heard, TrialPair
+from hoofbeat.judging.trial_records import Heard, TrialPair
 from hoofbeat.records import Failure
 
 FAILED = Heard(failure=Failure(kind="timeout", message="no answer in time"))

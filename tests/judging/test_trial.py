@@ -13,7 +13,8 @@ from hoofbeat.findings.relations import RelationLabels
 from hoofbeat.findings.trial import Trial, trial_figures
 from hoofbeat.judging.pairs import normal_form
 from hoofbeat.judging.relation import comparison_request
-from hoofbeat.judging.trial import TrialPair, estimate_trial, put_to_judge, trial_pairs
+from hoofbeat.judging.trial import estimate_trial, put_to_judge, trial_pairs
+from hoofbeat.judging.trial_records import TrialPair
 from hoofbeat.models.requests import request_key
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Question

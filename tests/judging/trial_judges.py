@@ -9,7 +9,8 @@ from collections.abc import Callable
 from aiohttp import web
 
 from hoofbeat.judging.relation import laid_out
-from hoofbeat.judging.trial import TrialPair, trial_pairs
+from hoofbeat.judging.trial import trial_pairs
+from hoofbeat.judging.trial_records import TrialPair
 from hoofbeat.prompts import load_pack
 from tests.answering.support import asked_for, wire_text
 from tests.models.fault_server import FaultServer

@@ -12,6 +12,7 @@ import polars
 import pytest
 
 from hoofbeat import teaching
+from hoofbeat.errors import InputError
 from hoofbeat.findings.audits import Example, Theme
 from hoofbeat.judging import Audit
 from hoofbeat.judging.audit_folder import ECONOMY, ORDER, PAIRS, EconomyProbe, OrderProbe
@@ -289,6 +290,18 @@ def test_labels_read_by_scanning_are_said(audit: Artefact, tmp_path: Path) -> No
     plain = assemble([audit], title="t")
     assert "audit-1-failed" not in tables(plain)
     assert not [block for block in plain.blocks if isinstance(block, Notice) and "broke the form" in block.text]
+
+
+def test_a_judge_that_was_not_tried_is_said_unless_labels_are_planted(audit: Artefact, tmp_path: Path) -> None:
+    untried = "The judge was not tried on pairs whose relation is known"
+    assert any(untried in block.text for block in assemble([audit], title="t").blocks if isinstance(block, Notice))
+    comparisons = Audit(audit).comparisons
+    known = {(pair.question, pair.a, pair.b): pair.label for pair in comparisons if pair.label}
+    beside = assemble([audit], title="t", planted=known)
+    assert not any(untried in block.text for block in beside.blocks if isinstance(block, Notice))
+    broken = changed(audit, tmp_path / "a", metrics={"trial": {"right": "many"}})
+    with pytest.raises(InputError, match="judge's trial can't be read"):
+        assemble([broken], title="t")
 
 
 def test_themes_stand_with_their_audit_or_alone(audit: Artefact, tmp_path: Path) -> None:

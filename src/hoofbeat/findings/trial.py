@@ -13,7 +13,7 @@ from hoofbeat.findings.audits.agreeing import FlipRate, flip_rates
 from hoofbeat.findings.intervals import Interval, bootstrap_mean
 from hoofbeat.findings.relations import RelationLabels
 from hoofbeat.findings.validation_scores import LabelScore, f1_scores, label_table
-from hoofbeat.judging.trial import TrialPair
+from hoofbeat.judging.trial_records import TrialPair
 
 __all__ = ["SIDES", "Trial", "trial_figures"]
 

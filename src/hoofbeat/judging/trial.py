@@ -11,17 +11,17 @@ from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.errors import UsageError
 from hoofbeat.judging.pairs import Verdict, asked_order, normal_form
 from hoofbeat.judging.relation import PairJudge, comparison_request, judge_texts
 from hoofbeat.judging.sampling import Draw
+from hoofbeat.judging.trial_records import Heard, TrialPair
 from hoofbeat.models import Estimate, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
-from hoofbeat.records import Failure, Question
+from hoofbeat.records import Question
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.teaching import example, example_names
@@ -30,9 +30,7 @@ __all__ = [
     "KIND",
     "PAIRS",
     "PROMPT",
-    "Heard",
     "TrialFolder",
-    "TrialPair",
     "estimate_trial",
     "pack_label",
     "put_to_judge",
@@ -42,32 +40,6 @@ __all__ = [
 KIND = "trial"
 PAIRS = "pairs.jsonl"
 PROMPT = "compare"
-
-
-class Heard(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the judge said of a pair in one order, or why nothing."""
-
-    label: str = ""
-    reasoning: str = ""
-    failure: Failure | None = None
-    calls: tuple[str, ...] = ()
-
-
-class TrialPair(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A pair with its planted label, the texts in the order in which an audit would show them, and what was said.
-
-    `said` is of that order, `exchanged` of the other one; both are None until the judge was asked.
-    """
-
-    question: str
-    a: str
-    b: str
-    text: str
-    answer_a: str
-    answer_b: str
-    planted: str
-    said: Heard | None = None
-    exchanged: Heard | None = None
 
 
 class TrialFolder:

@@ -76,7 +76,7 @@ def audit_part(
         blocks += ranking_blocks(facts, prefix)
         blocks += theme_blocks(facts, themes, anchors, prefix)
     blocks += coverage_blocks(facts, said.slim, prefix)
-    blocks += trust_blocks(facts, said, prefix) if facts.found.pairs else []
+    blocks += trust_blocks(facts, said, prefix, planted=bool(known)) if facts.found.pairs else []
     blocks += agreement
     blocks += _reading(facts, kept, said, known, themes, prefix)
     lead = lead_of(facts, serious, anchors)

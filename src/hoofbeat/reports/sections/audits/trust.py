@@ -85,11 +85,11 @@ def mode_card(facts: Facts) -> Card:
     )
 
 
-def trust_blocks(facts: Facts, said: Said, prefix: str) -> list[Block]:
-    """How labels came about, and the checks that were made."""
+def trust_blocks(facts: Facts, said: Said, prefix: str, *, planted: bool = False) -> list[Block]:
+    """How labels came about, and the checks that were made; `planted`: the judge is set against planted labels."""
     blocks: list[Block] = [Heading("How far to trust it", f"{prefix}-trust", 3), _bases(facts, prefix)]
     if facts.found.judged:
-        blocks += _trial(facts, prefix)
+        blocks += _trial(facts, prefix, planted=planted)
     if facts.label_only:
         blocks.append(_label_only(facts))
     if said.slim:
@@ -106,10 +106,12 @@ def trust_blocks(facts: Facts, said: Said, prefix: str) -> list[Block]:
     return blocks
 
 
-def _trial(facts: Facts, prefix: str) -> list[Block]:
+def _trial(facts: Facts, prefix: str, *, planted: bool) -> list[Block]:
     """What the judge made of pairs whose relation is known, or that nobody tried it."""
     artefact = facts.audit.artefact
     kept = artefact.manifest.metrics.get("trial")
+    if kept is None and planted:
+        return []
     if kept is None:
         return [
             Notice(
