@@ -15,6 +15,7 @@ from hoofbeat.reports.page import page_style
 from hoofbeat.web import home
 from hoofbeat.web.ask import pages as ask
 from hoofbeat.web.browse import audits, benchmarks, compared, corpora, runs
+from hoofbeat.web.browse.preparing import NotReady, being_prepared
 from hoofbeat.web.exam import pages as exam
 from hoofbeat.web.refusing import REFUSALS, refuse, refuse_error
 from hoofbeat.web.review import people, tasks, team
@@ -88,6 +89,11 @@ def _add_errors(app: FastAPI) -> None:
     def refused(request: Request, err: HoofbeatError) -> Response:
         """An error of ours."""
         return refuse_error(request, err)
+
+    @app.exception_handler(NotReady)
+    def waiting(request: Request, err: NotReady) -> Response:
+        """A folder that is being read."""
+        return being_prepared(request, err.folder)
 
     @app.exception_handler(RequestValidationError)
     def misread(request: Request, err: RequestValidationError) -> Response:

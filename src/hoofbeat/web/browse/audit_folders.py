@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fastapi import Request
 from markupsafe import Markup
 from msgspec import Struct
 
@@ -20,7 +21,7 @@ from hoofbeat.web.browse.audit_index import AuditIndex, index_audit
 from hoofbeat.web.browse.audit_matrix import rate_matrix
 from hoofbeat.web.browse.linked_tables import linked_html
 from hoofbeat.web.browse.links import linked_folders, reference_of
-from hoofbeat.web.browse.preparing import Preparing, prepared
+from hoofbeat.web.browse.preparing import Preparing, opened_folder, prepared
 from hoofbeat.web.browse.queries import address
 from hoofbeat.web.library import Folder
 from hoofbeat.web.site import Site
@@ -31,6 +32,7 @@ __all__ = [
     "AuditFolder",
     "ThemesFound",
     "asked_too",
+    "audit_of",
     "open_audit",
     "open_shift",
     "themes_html",
@@ -71,6 +73,11 @@ class ThemesFound(Struct, frozen=True, kw_only=True):
     def topics(self, number: int) -> tuple[int, ...]:
         """The wordings of a theme by its number, from 1; none where there is no such theme."""
         return self.named[number - 1][2] if 1 <= number <= len(self.named) else ()
+
+
+def audit_of(request: Request, slug: str) -> tuple[Folder, AuditFolder]:
+    """The audit of a page; where it is not there, or is being read, another page is shown."""
+    return opened_folder(request, slug, (KIND,), "audit", open_audit)
 
 
 def open_audit(site: Site, folder: Folder, *, patience: float | None = None) -> AuditFolder | None:

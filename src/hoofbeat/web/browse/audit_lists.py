@@ -11,11 +11,10 @@ from msgspec import Struct
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.sections.common import facet_values
 from hoofbeat.reports.words import cut, written
-from hoofbeat.web.browse.audit_folders import KIND, ThemesFound, open_audit, themes_of
+from hoofbeat.web.browse.audit_folders import ThemesFound, audit_of, themes_of
 from hoofbeat.web.browse.audit_index import NO_LABEL, AuditIndex, PairRow, WantedPairs
-from hoofbeat.web.browse.preparing import being_prepared
 from hoofbeat.web.browse.queries import FACET, Choices, Picker, address, choices_of, facet_key, page_number
-from hoofbeat.web.pages import Paged, not_found, page_of, render
+from hoofbeat.web.pages import Paged, page_of, render
 from hoofbeat.web.site import site_of
 
 __all__ = [
@@ -58,12 +57,7 @@ class AskedRow(Struct, frozen=True, kw_only=True):
 def audit_questions(request: Request, slug: str) -> HTMLResponse:
     """The questions of an audit, those with most divergence first."""
     site = site_of(request)
-    folder = site.library.folder(slug, KIND)
-    if folder is None:
-        return not_found(request, "There is no audit of this name here.")
-    opened = open_audit(site, folder)
-    if opened is None:
-        return being_prepared(request, folder)
+    folder, opened = audit_of(request, slug)
     index = opened.index
     choices = audit_choices(request, index)
     order = request.query_params.get("order", "share")
@@ -96,12 +90,7 @@ def audit_questions(request: Request, slug: str) -> HTMLResponse:
 def audit_pairs(request: Request, slug: str) -> HTMLResponse:
     """The pairs of an audit, the most serious first."""
     site = site_of(request)
-    folder = site.library.folder(slug, KIND)
-    if folder is None:
-        return not_found(request, "There is no audit of this name here.")
-    opened = open_audit(site, folder)
-    if opened is None:
-        return being_prepared(request, folder)
+    folder, opened = audit_of(request, slug)
     index = opened.index
     choices = audit_choices(request, index)
     themes = themes_of(site, folder, index)

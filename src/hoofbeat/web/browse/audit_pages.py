@@ -14,12 +14,11 @@ from hoofbeat.reports.sections.answers import asked_view
 from hoofbeat.reports.sections.audits.evidence import side_view, silent_text
 from hoofbeat.reports.sections.audits.facts import state_of
 from hoofbeat.reports.sections.common import failure_text
-from hoofbeat.web.browse.audit_folders import KIND, AuditFolder, open_audit, themes_of
+from hoofbeat.web.browse.audit_folders import audit_of, themes_of
 from hoofbeat.web.browse.audit_index import NO_LABEL, SILENT, AuditIndex
 from hoofbeat.web.browse.audit_lists import audit_choices, ordered_places, pair_links, wanted_pairs
 from hoofbeat.web.browse.audit_matrix import label_key, label_matrix
 from hoofbeat.web.browse.links import document_links, question_link
-from hoofbeat.web.browse.preparing import being_prepared
 from hoofbeat.web.browse.queries import address
 from hoofbeat.web.library import Folder
 from hoofbeat.web.pages import not_found, render
@@ -46,10 +45,7 @@ _FEW = 12
 @router.get("/audits/{slug}/questions/{number}", response_class=HTMLResponse, include_in_schema=False)
 def audit_question(request: Request, slug: str, number: int) -> HTMLResponse:
     """A question: the matrix of its sources, and what each of them says."""
-    found = _opened(request, slug)
-    if isinstance(found, HTMLResponse):
-        return found
-    folder, opened = found
+    folder, opened = audit_of(request, slug)
     index = opened.index
     if not 1 <= number <= len(index.questions):
         return not_found(request, "There is no question of this number in this audit.")
@@ -95,10 +91,7 @@ def audit_question(request: Request, slug: str, number: int) -> HTMLResponse:
 @router.get("/audits/{slug}/questions/{number}/pairs/{a}/{b}", response_class=HTMLResponse, include_in_schema=False)
 def audit_pair(request: Request, slug: str, number: int, a: int, b: int) -> HTMLResponse:
     """Two sources on one question: what the judge says, both answers, and the passages behind them."""
-    found = _opened(request, slug)
-    if isinstance(found, HTMLResponse):
-        return found
-    folder, opened = found
+    folder, opened = audit_of(request, slug)
     index = opened.index
     most = len(index.sources)
     inside = 1 <= number <= len(index.questions) and 1 <= a <= most and 1 <= b <= most
@@ -129,15 +122,6 @@ def audit_pair(request: Request, slug: str, number: int, a: int, b: int) -> HTML
         before=address(pair_links(slug, index.pair_row(before)), choices) if before is not None else "",
         after=address(pair_links(slug, index.pair_row(after)), choices) if after is not None else "",
     )
-
-
-def _opened(request: Request, slug: str) -> tuple[Folder, AuditFolder] | HTMLResponse:
-    site = site_of(request)
-    folder = site.library.folder(slug, KIND)
-    if folder is None:
-        return not_found(request, "There is no audit of this name here.")
-    opened = open_audit(site, folder)
-    return being_prepared(request, folder) if opened is None else (folder, opened)
 
 
 def _listed(request: Request, folder: Folder, index: AuditIndex, place: int) -> tuple[str, str, str]:

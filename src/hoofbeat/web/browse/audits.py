@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse
 
 from hoofbeat.reports.words import cut
 from hoofbeat.web.browse import audit_lists, audit_pages, audits_api
-from hoofbeat.web.browse.audit_folders import KIND, asked_too, open_audit, open_shift, themes_html, themes_of
+from hoofbeat.web.browse.audit_folders import KIND, asked_too, audit_of, open_shift, themes_html, themes_of
 from hoofbeat.web.browse.audit_lists import tone_class
 from hoofbeat.web.browse.preparing import being_prepared
 from hoofbeat.web.browse.queries import address
@@ -21,7 +21,6 @@ router.include_router(audits_api.router)
 router.include_router(audit_lists.router)
 router.include_router(audit_pages.router)
 
-_NOT_HERE = "There is no audit of this name here."
 _TOPICS = 200
 
 
@@ -41,12 +40,9 @@ def audit_sources(request: Request, slug: str) -> HTMLResponse:
 def audit_themes(request: Request, slug: str) -> HTMLResponse:
     """What sources disagree about: themes where they were made, else the judge's wordings, counted."""
     site = site_of(request)
-    folder = site.library.folder(slug, KIND)
-    if folder is None:
-        return not_found(request, _NOT_HERE)
-    opened = open_audit(site, folder)
-    drawn = themes_html(site, folder) if opened else None
-    if opened is None or drawn is None:
+    folder, opened = audit_of(request, slug)
+    drawn = themes_html(site, folder)
+    if drawn is None:
         return being_prepared(request, folder)
     base = f"/audits/{slug}/pairs"
     named = themes_of(site, folder, opened.index).named
@@ -87,12 +83,7 @@ def audit_since(request: Request, slug: str, before: str) -> HTMLResponse:
 
 def _overview(request: Request, slug: str, template: str, title: str) -> HTMLResponse:
     site = site_of(request)
-    folder = site.library.folder(slug, KIND)
-    if folder is None:
-        return not_found(request, _NOT_HERE)
-    opened = open_audit(site, folder)
-    if opened is None:
-        return being_prepared(request, folder)
+    folder, opened = audit_of(request, slug)
     figures = opened.figures.within()
     page = render(
         request,

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import Generic, TypeVar
 
-from fastapi import Request
+from fastapi import HTTPException, Request
 from fastapi.responses import HTMLResponse
 
 from hoofbeat.web.library import Folder
 from hoofbeat.web.pages import render
-from hoofbeat.web.site import Site
+from hoofbeat.web.site import Site, site_of
 
-__all__ = ["PATIENCE", "Preparing", "being_prepared", "prepared"]
+__all__ = ["PATIENCE", "NotReady", "Preparing", "being_prepared", "opened_folder", "prepared"]
 
 T = TypeVar("T")
 
@@ -27,6 +27,14 @@ PATIENCE = 2.0
 """How many seconds a page waits for something that is not ready before it says so."""
 
 _AGAIN = "2"
+
+
+class NotReady(Exception):
+    """A folder is still being read: the page for that stands in for what was asked."""
+
+    def __init__(self, folder: Folder) -> None:
+        super().__init__(folder.slug)
+        self.folder = folder
 
 
 class Preparing(Generic[T]):
@@ -60,6 +68,20 @@ def prepared(
     """What `make` makes of a folder, once for as long as the folder stays the same; None while it is being made."""
     kept: Preparing[T] = site.library.opened(folder, purpose, lambda each: Preparing(lambda: make(each)))
     return kept.within(patience)
+
+
+def opened_folder(
+    request: Request, slug: str, kinds: tuple[str, ...], what: str, open: Callable[[Site, Folder], T | None]
+) -> tuple[Folder, T]:
+    """The folder of a page, opened; where there is none of these kinds, or it is being read, another page is shown."""
+    site = site_of(request)
+    folder = site.library.folder(slug, *kinds)
+    if folder is None:
+        raise HTTPException(404, f"there is no {what} of this name here")
+    opened = open(site, folder)
+    if opened is None:
+        raise NotReady(folder)
+    return folder, opened
 
 
 def being_prepared(request: Request, folder: Folder) -> HTMLResponse:

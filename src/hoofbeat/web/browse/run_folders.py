@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fastapi import Request
 from markupsafe import Markup
 from msgspec import Struct
 
@@ -13,11 +14,11 @@ from hoofbeat.reports.sections.scores.leaderboard import leaderboard_section
 from hoofbeat.reports.words import count_of
 from hoofbeat.web.browse.answers_index import AnswersIndex, index_answers
 from hoofbeat.web.browse.linked_tables import linked_html
-from hoofbeat.web.browse.preparing import Preparing, prepared
+from hoofbeat.web.browse.preparing import Preparing, opened_folder, prepared
 from hoofbeat.web.library import Folder
 from hoofbeat.web.site import Site
 
-__all__ = ["KINDS", "Figures", "RunFolder", "open_run"]
+__all__ = ["KINDS", "Figures", "RunFolder", "open_run", "run_of"]
 
 KINDS = ("run", "judgments")
 _PREFIX = "scores"
@@ -41,6 +42,11 @@ class RunFolder(Struct, frozen=True):
 
     index: AnswersIndex
     figures: Preparing[Figures]
+
+
+def run_of(request: Request, slug: str) -> tuple[Folder, RunFolder]:
+    """The run or judgments of a page; where they are not there, or are being read, another page is shown."""
+    return opened_folder(request, slug, KINDS, "run or folder of judgments", open_run)
 
 
 def open_run(site: Site, folder: Folder, *, patience: float | None = None) -> RunFolder | None:

@@ -19,9 +19,8 @@ from hoofbeat.reports.sections.answers import answer_view, asked_view, system_na
 from hoofbeat.web.browse import reports_pages, runs_api
 from hoofbeat.web.browse.answers_index import DOUBTS, STATES, AnswerRow, AnswersIndex, Listed, Wanted
 from hoofbeat.web.browse.links import document_links, linked_folders, question_link
-from hoofbeat.web.browse.preparing import being_prepared
 from hoofbeat.web.browse.queries import FACET, Choices, Picker, address, alike, choices_of, facet_key, page_number
-from hoofbeat.web.browse.run_folders import KINDS, open_run
+from hoofbeat.web.browse.run_folders import KINDS, run_of
 from hoofbeat.web.pages import Paged, not_found, page_of, render
 from hoofbeat.web.site import site_of
 
@@ -34,7 +33,6 @@ router.include_router(reports_pages.router)
 MARKS = {"right": "✓ right", "wrong": "✗ wrong", "unscored": "– unscored", "answered": "answered"}
 """How a state is written, so that colour never stands alone."""
 
-_NOT_HERE = "There is no run or folder of judgments of this name here."
 _COLUMNS = 4
 _SINGLE = 8
 _UNFOLDED = 4
@@ -61,12 +59,7 @@ def run_facets(request: Request, slug: str) -> HTMLResponse:
 
 def _overview(request: Request, slug: str, template: str, title: str) -> HTMLResponse:
     site = site_of(request)
-    folder = site.library.folder(slug, *KINDS)
-    if folder is None:
-        return not_found(request, _NOT_HERE)
-    opened = open_run(site, folder)
-    if opened is None:
-        return being_prepared(request, folder)
+    folder, opened = run_of(request, slug)
     figures = opened.figures.within()
     page = render(
         request,
@@ -88,13 +81,7 @@ def _overview(request: Request, slug: str, template: str, title: str) -> HTMLRes
 @router.get("/runs/{slug}/questions", response_class=HTMLResponse, include_in_schema=False)
 def run_questions(request: Request, slug: str) -> HTMLResponse:
     """The questions of a run with what became of their answers, found by system, state, facet and doubt."""
-    site = site_of(request)
-    folder = site.library.folder(slug, *KINDS)
-    if folder is None:
-        return not_found(request, _NOT_HERE)
-    opened = open_run(site, folder)
-    if opened is None:
-        return being_prepared(request, folder)
+    folder, opened = run_of(request, slug)
     index = opened.index
     choices = _choices(request, index)
     wanted = wanted_of(choices)
@@ -120,12 +107,7 @@ def run_questions(request: Request, slug: str) -> HTMLResponse:
 def run_question(request: Request, slug: str, number: int) -> HTMLResponse:
     """One question with every answer to it; before and after it stand its neighbours in the list it was found in."""
     site = site_of(request)
-    folder = site.library.folder(slug, *KINDS)
-    if folder is None:
-        return not_found(request, _NOT_HERE)
-    opened = open_run(site, folder)
-    if opened is None:
-        return being_prepared(request, folder)
+    folder, opened = run_of(request, slug)
     index = opened.index
     if not 1 <= number <= index.count:
         return not_found(request, "There is no question of this number in this folder.")
