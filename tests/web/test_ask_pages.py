@@ -84,6 +84,7 @@ def test_a_case_is_answered_with_its_reports(browser: Browser, address: str, siz
         expect(first.locator("mark").first).to_be_visible()
         first.get_by_text("Why it was found").click()
         expect(first.locator(".via li")).to_contain_text("bm25: place 1")
+        page.wait_for_load_state()
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, "nothing sticks out of the page"
         found = Axe().run(page).response["violations"]

@@ -55,6 +55,7 @@ MARK_SEEN = """() => {
 
 def fits(page: Page) -> bool:
     """Whether nothing sticks out of the page sideways."""
+    page.wait_for_load_state()  # until then there may be no style
     return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
 
 

@@ -111,6 +111,7 @@ def test_a_whole_exam_from_invitation_to_result(browser: Browser, hall: Hall, na
             expect(page.get_by_role("heading", name=f"Question {number} of 5")).to_be_visible()
             assert page.locator(".tag.gold, .right, .wrong").count() == 0, "no feedback before the end"
             page.wait_for_load_state()
+            page.wait_for_load_state()
             wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             assert wide <= 0
             if number == 5:

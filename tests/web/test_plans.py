@@ -125,7 +125,7 @@ def test_a_newcomer_is_given_most_of_what_is_added() -> None:
 
 def test_people_stay_inside_or_outside_their_groups() -> None:
     made = items_of(20)
-    who = [*people_of(2, "heart"), Person(id="skin", name="Invented", role="reviewer", groups=("skin",))]
+    who = [*people_of(2, "heart"), Person(id="skin", name="Invented", role="reviewer", groups=("Skin",))]
     group = {item.id: item.group for item in made}
     inside = assignments_for("s", made, who, Plan(groups="inside", per_item=2))
     assert all((group[row.item] == "skin") == (row.person == "skin") for row in inside)

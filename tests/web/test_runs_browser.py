@@ -46,6 +46,7 @@ def url(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
 
 def fits(page: Page) -> bool:
     """Whether nothing makes the page wider than the screen."""
+    page.wait_for_load_state()  # until then there may be no style
     wide: int = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     return wide <= 0
 

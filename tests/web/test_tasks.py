@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from hoofbeat.web import create_app
+from hoofbeat.web.exam.items import exam_study
 from hoofbeat.web.review.desk import Desk
 from hoofbeat.web.review.records import Assignment, Item, Shown, Study
 from hoofbeat.web.review.showing import exchanged, next_undone, progress_of_person
@@ -287,3 +288,17 @@ def test_the_next_item_is_the_first_open_one_behind() -> None:
     assert next_undone(rows, [], "d") == "a"
     assert next_undone(rows[:1], [], "a") is None
     assert progress_of_person(rows, []).words == "0 of 4 done, 0 skipped, 4 left"
+
+
+def test_an_exam_that_nobody_was_given_can_be_found(desk: Desk, folders: Path) -> None:
+    study, items = exam_study(folders / "bench", title="Open exam (invented)")
+    other, others = study_of(folders, "likert")
+    desk.create_study(study, items, by="test")
+    desk.create_study(other, others, by="test")
+    _, invited = desk.invite("Invented reviewer", "reviewer", by="test")
+    _, elsewhere = desk.invite("Invented other", "reviewer", by="test", studies=(other.id,))
+    with serving(create_app(desk_site(desk))) as address:
+        page = Visitor(address, invited).get("/review").text
+        assert f'href="/exam/{study.id}"' in page
+        assert "Nothing is assigned" not in page
+        assert study.title not in Visitor(address, elsewhere).get("/review").text

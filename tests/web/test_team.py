@@ -55,6 +55,7 @@ def csrf_of(page: str) -> str:
 
 
 def no_overflow(page: Page) -> None:
+    page.wait_for_load_state()  # until then there may be no style
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth + 1")
 
 

@@ -67,6 +67,8 @@ def command(names: tuple[str, ...], database: str, output: Path, each: bool, bli
 
 def _next(export: Export, written: list[Path]) -> str:
     more = f" --adjudicated {written[1]}" if export.adjudicated else ""
+    if export.origin.form == "error-analysis":
+        return "read what physicians wrote; no command takes these labels"
     words = _NEXT[export.origin.format]
     return words.format(file=written[0], source=export.origin.source, form=export.origin.form, more=more)
 

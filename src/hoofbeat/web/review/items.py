@@ -84,7 +84,7 @@ def _chosen_form(path: Path, form: str | None) -> str:
         raise UsageError(
             "several kinds of review wait here" if waiting else "nothing waits for review here",
             where=str(path),
-            fix=f"name one as the form: {told}" if waiting else "name another folder",
+            fix=f"name one with --form: {told}" if waiting else "name another folder",
         )
     if form not in form_names():
         raise UsageError(f"there is no form {form!r}", fix=f"use one of: {', '.join(form_names())}")

@@ -186,7 +186,8 @@ class _Board:
 def _may(person: Person, item: Item, groups: Groups) -> bool:
     if not person.active or not person.sees(item.study):
         return False
-    return groups == "any" or (item.group in person.groups) == (groups == "inside")
+    mine = {group.casefold() for group in person.groups}
+    return groups == "any" or (item.group.casefold() in mine) == (groups == "inside")
 
 
 def _number(*parts: object) -> int:

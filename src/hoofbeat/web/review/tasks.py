@@ -43,7 +43,13 @@ def studies(request: Request, person: Me) -> HTMLResponse:
         for study in desk.studies()
         if (mine := desk.assignments(study.id, person.id))
     ]
-    return render(request, "review/studies.html", title="Your reviews", rows=rows)
+    known = {study.id for study, _ in rows}
+    further = [
+        study
+        for study in desk.studies()
+        if study.form == EXAM and not study.closed and study.id not in known and person.sees(study.id)
+    ]
+    return render(request, "review/studies.html", title="Your reviews", rows=rows, further=further)
 
 
 @router.get("/review/{study}", response_class=HTMLResponse, include_in_schema=False)
