@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.answering import Run, answer_all, plan_answers, write_run
-from hoofbeat.judging import Judged, equivalence_request, judge_equivalence, write_judgments
+from hoofbeat.judging import AnswerFolder, Job, Judged, equivalence_request, judge_equivalence, judge_folder
 from hoofbeat.models import Model
 from hoofbeat.records import Answer, Failure, Judgment, Question
 from hoofbeat.store.ledger import Ledger
@@ -142,7 +142,8 @@ def test_a_folder_of_judgments_stands_on_its_own(ledger: Ledger, tmp_path: Path)
         run = a_run(tmp_path / "run", a_model(server.spec("answerer"), ledger))
         judge = a_model(server.spec("judge"), ledger)
         judgments = judge_equivalence(judge, run.questions, run.answers)
-        artefact = write_judgments(tmp_path / "judged", run, judgments, judge, command=["hoofbeat", "judge"])
+        job = Job(aspects=("equivalence",), judges=(judge,))
+        artefact = judge_folder(AnswerFolder(run.artefact), job, tmp_path / "judged", command=["hoofbeat", "judge"])
     assert artefact.verify() == []
     opened = Judged.open(tmp_path / "judged")
     assert (opened.questions, opened.answers, opened.judgments) == (run.questions, run.answers, judgments)

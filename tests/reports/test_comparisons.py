@@ -312,6 +312,17 @@ def test_questions_of_one_folder_only_are_counted(tmp_path: Path) -> None:
     assert any("10 questions" in each for each in warnings_of(compared))
 
 
+def test_systems_that_were_asked_nothing_in_common_are_left_out_and_counted(tmp_path: Path) -> None:
+    run_of(tmp_path / "a", [*chosen(BEFORE, "m1")[:20], *chosen(BEFORE, "m2")[20:]])
+    run_of(tmp_path / "b", chosen(AFTER, "m9")[:20])
+    compared = compare_answers([tmp_path / "a", tmp_path / "b"])
+    assert [(pair.first.model, pair.second.model) for pair in compared.pairs] == [("m1", "m9")]
+    assert compared.apart == 1
+    assert any("1 pair of systems" in each for each in warnings_of(compared))
+    with pytest.raises(UsageError, match="no question was put to both"):
+        compare_answers([tmp_path / "a", tmp_path / "b"], systems=["m2", "m9"])
+
+
 def test_systems_are_paired_and_picked(tmp_path: Path) -> None:
     both = [*chosen(BEFORE, "m1"), *chosen(AFTER, "m2")]
     run_of(tmp_path / "a", both)

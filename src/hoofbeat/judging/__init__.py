@@ -7,7 +7,7 @@ from hoofbeat.judging.audit_folder import Audit, OrderProbe, Source
 from hoofbeat.judging.bertscore import BertScore, BertScorer
 from hoofbeat.judging.catalogue import ASPECTS, MODEL_ASPECTS, choose_aspects, labels_of
 from hoofbeat.judging.designs import LabelFile, SheetDesign, design_of, design_path
-from hoofbeat.judging.equivalence import equivalence_request, judge_equivalence, write_judgments
+from hoofbeat.judging.equivalence import equivalence_request, judge_equivalence
 from hoofbeat.judging.folder import HUMAN, AnswerFolder, Judged, Probe
 from hoofbeat.judging.humans import human_judgments, read_labels, write_sheet
 from hoofbeat.judging.probes import PROBES, FlipCount, flips
@@ -54,6 +54,5 @@ __all__ = [
     "own_judges",
     "read_labels",
     "rouge_l",
-    "write_judgments",
     "write_sheet",
 ]

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from hoofbeat.answering.run import Run, count_outcomes
 from hoofbeat.judging.asking import ask_judge
 from hoofbeat.judging.aspects import Asked, Aspect, Said, answer_text, blank, unanswered
-from hoofbeat.judging.folder import KIND, Judged
 from hoofbeat.judging.voting import decide
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Answer, Judgment, Question
-from hoofbeat.store import Artefact, Manifest, create, open_artefact
-from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["EQUIVALENCE", "Judged", "equivalence_request", "judge_equivalence", "write_judgments"]
+__all__ = ["EQUIVALENCE", "equivalence_request", "judge_equivalence"]
 
 
 def equivalence_request(question: Question, answer: Answer, *, swapped: bool = False, sample: int = 0) -> ChatRequest:
@@ -50,33 +45,3 @@ def judge_equivalence(
         decide(blank(answer, EQUIVALENCE.name, model.spec), EQUIVALENCE, [vote for _, vote in cast])
         for answer, cast in zip(answers, said, strict=True)
     ]
-
-
-def write_judgments(
-    target: Path, run: Run, judgments: Sequence[Judgment], model: Model, *, command: Sequence[str] = ()
-) -> Artefact:
-    """Write a folder of judgments that stands on its own: questions and answers are in it too."""
-    with create(target, replace_kind=KIND) as draft:
-        write_jsonl(draft.path / "questions.jsonl", run.questions)
-        write_jsonl(draft.path / "answers.jsonl", run.answers)
-        write_jsonl(draft.path / "judgments.jsonl", judgments)
-        draft.finish(
-            Manifest(
-                kind=KIND,
-                title=f"judged by {model.spec}",
-                command=list(command),
-                inputs=[run.artefact.reference()],
-                settings={
-                    "aspect": "equivalence",
-                    "positive": "equivalent",
-                    "aspects": ["equivalence"],
-                    "judges": {"equivalence": [model.spec]},
-                },
-                models={**run.artefact.manifest.models, "judge": model.identity},
-                prompts={**run.artefact.manifest.prompts, "judge": load_prompt("equivalence").label},
-                counts=count_outcomes(item.failure.kind if item.failure else None for item in judgments),
-                cost=model.cost,
-                costs={model.spec: model.cost},
-            )
-        )
-    return open_artefact(target, KIND)

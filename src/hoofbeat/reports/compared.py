@@ -69,6 +69,8 @@ def warnings_of(compared: AnswersCompared) -> list[str]:
         "such a difference is not one between systems alone."
         for reason, times in settings.items()
     ]
+    if compared.apart:
+        told.append(f"Left out for want of a question in common: {count_of(compared.apart, 'pair')} of systems.")
     unpaired = max(row.unpaired for row in compared.differences)
     if unpaired:
         told.append(f"Up to {count_of(unpaired, 'question')} of a pair were planned for one system only and left out.")

@@ -132,7 +132,10 @@ def open_side(path: Path, name: str = "") -> Side:
 
 
 class AnswersCompared(Struct, frozen=True, kw_only=True):
-    """What came of it: the folders, the pairs with their differences in the same order, and each system's accuracy."""
+    """What came of it: the folders, the pairs with their differences in the same order, and each system's accuracy.
+
+    `apart` counts the pairs that are left out because no question was put to both of their systems.
+    """
 
     sides: tuple[Side, ...]
     questions: dict[str, Question]
@@ -143,6 +146,7 @@ class AnswersCompared(Struct, frozen=True, kw_only=True):
     baseline: str
     picked: tuple[str, ...]
     seed: int
+    apart: int = 0
 
     def name(self, place: Place) -> str:
         """A system in words with its folder; the model goes without saying where there is only one."""
@@ -181,7 +185,8 @@ def compare_answers(
             sides.append(open_side(path, name))
             task.advance()
     questions = _questions(sides)
-    pairs = _pairs(sides, baseline, systems)
+    wanted = _pairs(sides, baseline, systems)
+    pairs = _meeting(wanted, sides)
     used = list(dict.fromkeys(place for pair in pairs for place in (pair.first, pair.second)))
     results: dict[Place, dict[str, list[Outcome]]] = {place: {} for place in used}
     for number, side in enumerate(sides):
@@ -209,7 +214,24 @@ def compare_answers(
         baseline=baseline,
         picked=tuple(systems),
         seed=seed,
+        apart=len(wanted) - len(pairs),
     )
+
+
+def _meeting(pairs: Sequence[Pair], sides: Sequence[Side]) -> list[Pair]:
+    """The pairs of systems that were asked a question in common; without any there is nothing to compare."""
+    asked: dict[Place, set[str]] = {}
+    for number, side in enumerate(sides):
+        for row in side.outcomes:
+            asked.setdefault(Place(number, row.model, row.condition), set()).add(row.question)
+    found = [pair for pair in pairs if not asked[pair.first].isdisjoint(asked[pair.second])]
+    if not found:
+        raise UsageError(
+            "no question was put to both systems of any pair",
+            where=", ".join(side.name for side in sides),
+            fix="compare answers to one benchmark, by one protocol",
+        )
+    return found
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

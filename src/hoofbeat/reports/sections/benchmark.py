@@ -10,7 +10,7 @@ from hoofbeat.reports.sections.recipes import build_blocks, build_cards
 from hoofbeat.reports.words import count_of, cut
 from hoofbeat.store import Artefact, Counts
 
-__all__ = ["benchmark_part"]
+__all__ = ["benchmark_part", "funnel_blocks"]
 
 _EXAMPLES = 5
 
@@ -29,7 +29,7 @@ def benchmark_part(artefact: Artefact, prefix: str) -> Part:
     blocks: list[Block] = [Text(words)]
     if not questions:
         blocks.append(Notice("This benchmark holds no questions."))
-    blocks += build_blocks(artefact, prefix) or _funnel(counts, prefix)
+    blocks += build_blocks(artefact, prefix) or funnel_blocks(counts, prefix)
     blocks += facet_blocks(FacetTally(question.facets for question in questions), f"{prefix}-questions", "questions")
     if questions:
         entries = tuple(
@@ -53,7 +53,7 @@ def benchmark_part(artefact: Artefact, prefix: str) -> Part:
     return Part(title=f"Benchmark: {title}", id=prefix, blocks=tuple(blocks), cards=(card, *build_cards(artefact)))
 
 
-def _funnel(counts: Counts, prefix: str) -> list[Block]:
+def funnel_blocks(counts: Counts, prefix: str) -> list[Block]:
     """What became of every candidate. Nothing is drawn where all came through."""
     total = counts.kept + counts.rejected + counts.failed
     if not total or total == counts.kept:

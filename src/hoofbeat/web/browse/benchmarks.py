@@ -14,10 +14,11 @@ from hoofbeat.benchmarks.benchmark import edition_file
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.recipes.items import Failed, Rejected
 from hoofbeat.records import Question
-from hoofbeat.reports.model import Block, Cell, Column, Heading, Table
+from hoofbeat.reports.model import Block, Heading
+from hoofbeat.reports.sections.benchmark import funnel_blocks
 from hoofbeat.reports.sections.recipes import build_blocks, build_cards
 from hoofbeat.reports.words import cut, short_hash
-from hoofbeat.store import Artefact, Counts
+from hoofbeat.store import Artefact
 from hoofbeat.web.browse.asked import answered_in, questions_with, reviews_of, sources_of
 from hoofbeat.web.browse.corpora import PROBLEMS, FacetQuery, Page, facet_choices, split_facets
 from hoofbeat.web.browse.files import image_file
@@ -127,34 +128,10 @@ def _title(artefact: Artefact) -> str:
 def _built(artefact: Artefact) -> list[Block]:
     """How it was built, without the lists of what was turned away, which have pages of their own."""
     built = [block for block in build_blocks(artefact, "benchmark") if block.kind not in ("details", "text")]
-    return built or _fates(artefact.manifest.counts)
-
-
-def _fates(counts: Counts) -> list[Block]:
-    """What became of the candidates of a benchmark that no recipe made step by step."""
-    candidates = counts.kept + counts.rejected + counts.failed
-    if candidates == counts.kept:
-        return []
-    rows: list[tuple[Cell, ...]] = [("kept", "", counts.kept, counts.kept / candidates)]
-    for fate, reasons, total in (
-        ("rejected", counts.reasons, counts.rejected),
-        ("failed", counts.failures, counts.failed),
-    ):
-        told = dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0])))
-        rest = total - sum(told.values())
-        rows += [(fate, why, n, n / candidates) for why, n in told.items()]
-        rows += [(fate, "no reason noted", rest, rest / candidates)] if rest > 0 else []
-    return [
-        Heading("From candidates to questions", "benchmark-fates"),
-        Table(
-            name="benchmark-fates",
-            caption="What became of each candidate",
-            n=candidates,
-            unit="candidates",
-            columns=(Column("fate"), Column("reason"), Column("count", "count"), Column("share", "share")),
-            rows=tuple(rows),
-        ),
-    ]
+    if built:
+        return built
+    told = funnel_blocks(artefact.manifest.counts, "benchmark")
+    return [Heading("From candidates to questions", "benchmark-fates"), *told] if told else []
 
 
 def _editions(artefact: Artefact) -> dict[str, str]:

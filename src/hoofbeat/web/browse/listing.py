@@ -127,13 +127,12 @@ class QuestionLine(Struct):
         }
 
 
-class RejectedLine(Struct):
-    """A line of `rejected.jsonl`."""
+class _Candidate(Struct, kw_only=True):
+    """What did not become a question."""
 
     telling: ClassVar[bool] = False
     id: str
     step: str
-    reason: str
     values: dict[str, Any] = {}
 
     def titled(self) -> str:
@@ -141,40 +140,33 @@ class RejectedLine(Struct):
         title = self.values.get("title")
         return title if isinstance(title, str) and title else self.id
 
-    def labels(self) -> Facets:
-        """The step that turned it away, and why."""
-        return {"step": self.step, "reason": self.reason}
-
     def figures(self) -> Mapping[str, int]:
         """Nothing is added up."""
         return {}
+
+
+class RejectedLine(_Candidate, kw_only=True):
+    """A line of `rejected.jsonl`."""
+
+    reason: str
+
+    def labels(self) -> Facets:
+        """The step that turned it away, and why."""
+        return {"step": self.step, "reason": self.reason}
 
 
 class _Why(Struct):
     kind: str
 
 
-class FailedLine(Struct):
+class FailedLine(_Candidate, kw_only=True):
     """A line of `failed.jsonl`."""
 
-    telling: ClassVar[bool] = False
-    id: str
-    step: str
     failure: _Why
-    values: dict[str, Any] = {}
-
-    def titled(self) -> str:
-        """The candidate's title, where it has one."""
-        title = self.values.get("title")
-        return title if isinstance(title, str) and title else self.id
 
     def labels(self) -> Facets:
         """The step at which it was lost, and the kind of failure."""
         return {"step": self.step, "failure": self.failure.kind}
-
-    def figures(self) -> Mapping[str, int]:
-        """Nothing is added up."""
-        return {}
 
 
 class Listed(Struct, frozen=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import time
@@ -18,8 +17,8 @@ from hoofbeat.store.tables import write_jsonl
 from hoofbeat.web.exam.items import protocol_of, question_of
 from hoofbeat.web.exam.rules import FORM, rules_of
 from hoofbeat.web.exam.sitting import Entry, Given, Sitting, load_sitting
-from hoofbeat.web.review.agreeing import pseudonyms
 from hoofbeat.web.review.desk import Desk
+from hoofbeat.web.review.names import names_of
 from hoofbeat.web.review.records import Study
 
 __all__ = ["ExamRow", "answers_of", "exam_answers", "exam_people", "exam_questions", "exam_rows", "write_exam_run"]
@@ -48,15 +47,8 @@ class ExamRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def exam_people(desk: Desk, study: Study, *, blind: bool = False) -> dict[str, str]:
     """What everybody with questions is called in tables: `human:NAME`, or `human:Reviewer 1` where `blind`."""
-    seated = dict.fromkeys(row.person for row in desk.assignments(study.id))
-    known = {person.id: person for person in desk.people()}
-    if blind:
-        return {person: f"{HUMAN}{name}" for person, name in pseudonyms(study.id, seated).items()}
-    times = Counter(known[person].name for person in seated)
-    names = {person: known[person].name for person in seated}
-    return {
-        person: f"{HUMAN}{name}" if times[name] == 1 else f"{HUMAN}{name} ({person})" for person, name in names.items()
-    }
+    names = names_of(study, desk, blind=blind)
+    return {person: f"{HUMAN}{names[person]}" for person in dict.fromkeys(r.person for r in desk.assignments(study.id))}
 
 
 def exam_questions(desk: Desk, study: Study) -> list[Question]:

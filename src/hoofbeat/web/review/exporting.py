@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,8 +27,8 @@ from hoofbeat.judging.designs import SheetDesign, design_path, write_design
 from hoofbeat.recipes.cases.revising import ADD, DROP
 from hoofbeat.store.files import read_bytes, write_bytes
 from hoofbeat.store.tables import plain_cell, write_csv, write_jsonl
-from hoofbeat.web.review.agreeing import pseudonyms
 from hoofbeat.web.review.forms import criterion_rows, form_for
+from hoofbeat.web.review.names import names_of
 from hoofbeat.web.review.queue import EXPERT, base_item
 from hoofbeat.web.review.records import Decision, Item, Label, Study
 from hoofbeat.web.review.showing import exchanged
@@ -117,7 +117,7 @@ def export_labels(desk: Desk, study: Study, *, each: bool = False, blind: bool =
         raise UsageError("an exam's answers are a run, not labels", fix="hoofbeat review export STUDY -o FOLDER")
     items = desk.items(study.id)
     labels = desk.labels(study.id, states=["done"])
-    names = _names(study, desk, blind)
+    names = names_of(study, desk, blind=blind)
     decisions = [] if each else desk.decisions(study.id)
     format = _FORMATS.get(study.form, "criteria")
     told = _Told(study, items, labels, decisions, names)
@@ -163,15 +163,6 @@ def joined(exports: Sequence[Export]) -> Export:
         rows=[row for export in exports for row in export.rows],
         adjudicated=[row for export in exports for row in export.adjudicated],
     )
-
-
-def _names(study: Study, desk: Desk, blind: bool) -> dict[str, str]:
-    """What everybody is called; two of one name are told apart. Pseudonyms are those of the team's pages."""
-    if blind:
-        return pseudonyms(study.id, (row.person for row in desk.assignments(study.id)))
-    people = desk.people()
-    times = Counter(person.name for person in people)
-    return {person.id: person.name if times[person.name] == 1 else f"{person.name} ({person.id})" for person in people}
 
 
 class _Told:
