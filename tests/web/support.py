@@ -12,9 +12,10 @@ from contextlib import contextmanager
 import pytest
 import uvicorn
 from fastapi import FastAPI
-from playwright.sync_api import Browser, Page, sync_playwright
+from msgspec import Struct, convert
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
-__all__ = ["CHROMIUM", "DESKTOP", "TABLET", "browsing", "needs_browser", "serving", "tab"]
+__all__ = ["CHROMIUM", "DESKTOP", "TABLET", "Box", "boxes", "browsing", "fits", "needs_browser", "serving", "tab"]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = [
@@ -78,3 +79,31 @@ def tab(browser: Browser, size: tuple[int, int] = DESKTOP, *, dark: bool = False
     finally:
         context.close()
     assert not problems, problems
+
+
+def fits(page: Page) -> bool:
+    """Whether nothing makes the page wider than the screen."""
+    page.wait_for_load_state()  # until then there may be no style
+    wide: int = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return wide <= 0
+
+
+class Box(Struct, frozen=True):
+    """Where an element stands on the screen."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+def boxes(found: Locator) -> list[Box]:
+    """Where all these elements stand at one moment: between two questions the page may move."""
+    found.page.wait_for_load_state()
+    return convert(
+        found.evaluate_all(
+            """elements => elements.map((each) => each.getBoundingClientRect())
+            .map(({ left, top, right, bottom }) => ({ left, top, right, bottom }))"""
+        ),
+        list[Box],
+    )

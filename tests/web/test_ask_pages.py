@@ -24,7 +24,7 @@ from hoofbeat.web.ask.pages import asks_of
 from hoofbeat.web.ask.records import Ask, Found
 from hoofbeat.web.ask.shelves import Shelf
 from tests.answering.support import ScriptedServer
-from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, serving, tab
+from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving, tab
 from tests.web.test_ask import CASE, FEVER, script, states
 
 HOSTILE = '<img src=x onerror="alert(1)"> "><script>alert(2)</script> plasma exchange'
@@ -84,9 +84,7 @@ def test_a_case_is_answered_with_its_reports(browser: Browser, address: str, siz
         expect(first.locator("mark").first).to_be_visible()
         first.get_by_text("Why it was found").click()
         expect(first.locator(".via li")).to_contain_text("bm25: place 1")
-        page.wait_for_load_state()
-        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wide <= 0, "nothing sticks out of the page"
+        assert fits(page)
         found = Axe().run(page).response["violations"]
         assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
 

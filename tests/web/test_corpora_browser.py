@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from hoofbeat.records import Document, Question, Span
 from hoofbeat.web.app import create_app
 from tests.web.browse_support import HOSTILE, a_benchmark, a_corpus, a_site
-from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, serving, tab
+from tests.web.support import DESKTOP, TABLET, boxes, browsing, fits, needs_browser, serving, tab
 
 pytestmark = needs_browser
 PAGES = (
@@ -51,12 +51,6 @@ MARK_SEEN = """() => {
   return mark.top >= pane.top && mark.top < pane.bottom;
 }"""
 """Whether the first mark is within the part of the source that can be seen."""
-
-
-def fits(page: Page) -> bool:
-    """Whether nothing sticks out of the page sideways."""
-    page.wait_for_load_state()  # until then there may be no style
-    return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
 
 
 @SIZES
@@ -109,11 +103,8 @@ def test_from_a_benchmark_by_filter_and_words_to_a_question_beside_its_source(
         expect(page.locator(".source-pane mark").first).to_contain_text("With ethics board agreement")
         page.wait_for_function(MARK_SEEN)
         assert fits(page)
-        left = page.locator("#question").bounding_box()
-        right = page.locator("#source").bounding_box()
-        assert left
-        assert right
-        assert right["x"] > left["x"] + 300, "they stand side by side"
+        left, right = boxes(page.locator("#question, #source"))
+        assert right.left > left.left + 300, "they stand side by side"
         expect(page.get_by_role("link", name="judged", exact=True)).to_have_attribute(
             "href", "/runs/judged/questions/3"
         )

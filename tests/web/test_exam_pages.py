@@ -19,7 +19,7 @@ from hoofbeat.web.exam.sitting import load_sitting
 from hoofbeat.web.review.desk import Desk
 from hoofbeat.web.review.records import Person, Study
 from tests.web.desks import desk_site, signed_in_tab
-from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, serving
+from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving
 
 pytestmark = needs_browser
 
@@ -110,10 +110,7 @@ def test_a_whole_exam_from_invitation_to_result(browser: Browser, hall: Hall, na
         for number in range(1, 6):
             expect(page.get_by_role("heading", name=f"Question {number} of 5")).to_be_visible()
             assert page.locator(".tag.gold, .right, .wrong").count() == 0, "no feedback before the end"
-            page.wait_for_load_state()
-            page.wait_for_load_state()
-            wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            assert wide <= 0
+            assert fits(page)
             if number == 5:
                 assert serious(page) == []
             answer(page, "B")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,14 +11,14 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from msgspec.structs import replace
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from hoofbeat.judging import Judged, Source
 from hoofbeat.records import Answer, Comparison, Failure, Judgment, Passage, Question, Vote
 from hoofbeat.web import create_app
 from tests.web.answered import a_judged, an_audit
 from tests.web.browse_support import HOSTILE, a_site
-from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, serving, tab
+from tests.web.support import DESKTOP, TABLET, boxes, browsing, fits, needs_browser, serving, tab
 
 pytestmark = needs_browser
 SIZES = pytest.mark.parametrize("size", [DESKTOP, TABLET], ids=["desktop", "tablet"])
@@ -42,13 +43,6 @@ def url(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
     a_judged(more / "again", judged.questions, judged.answers, again)
     with serving(create_app(a_site(folders, more))) as address:
         yield address
-
-
-def fits(page: Page) -> bool:
-    """Whether nothing makes the page wider than the screen."""
-    page.wait_for_load_state()  # until then there may be no style
-    wide: int = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    return wide <= 0
 
 
 @SIZES
@@ -94,15 +88,16 @@ def test_two_runs_are_read_side_by_side(url: str, browser: Browser, size: tuple[
         change = page.get_by_label("Change", exact=True)
         change.select_option(label=change.locator("option").nth(1).inner_text())
         page.get_by_role("button", name="Show").click()
+        expect(page).to_have_url(re.compile("change="))
         told = page.locator("table.questions .mark").first.inner_text()
+        question = page.locator("table.questions a").first.inner_text()
         page.locator("table.questions a").first.click()
+        expect(page.locator("h1")).to_have_text(question)
         expect(page.locator(".counts")).to_contain_text(told)
         sides = page.locator(".beside section")
-        boxes = [sides.nth(number).bounding_box() for number in (0, 1)]
-        assert boxes[0]
-        assert boxes[1]
-        assert boxes[0]["y"] == boxes[1]["y"]
-        assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
+        left, right = boxes(sides)
+        assert left.top == right.top
+        assert left.right <= right.left
         expect(sides.nth(0).locator(".answer")).to_have_count(1)
         expect(sides.nth(1).locator(".answer")).to_have_count(1)
         assert fits(page)
@@ -130,10 +125,8 @@ def test_an_audit_is_followed_from_the_matrix_to_the_evidence(
         expect(cited).to_have_count(2)
         expect(cited.nth(0).locator("mark")).to_contain_text("38.0 °C")
         expect(cited.nth(1).locator("mark")).to_contain_text("37.8 °C")
-        boxes = [cited.nth(number).bounding_box() for number in (0, 1)]
-        assert boxes[0]
-        assert boxes[1]
-        assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
+        left, right = boxes(cited)
+        assert left.right <= right.left
         assert fits(page)
         page.get_by_role("link", name="tq-03").first.click()
         page.locator('.matrix a[title^="hb-brook-liver and hb-cairn-liver"]').first.click()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from hoofbeat.web.app import create_app
 from hoofbeat.web.exam.items import exam_study
@@ -20,7 +20,7 @@ from hoofbeat.web.review.rounds import rounds_of
 from hoofbeat.web.review.team_api import Agreement, Labels, Progress
 from tests.web.desks import desk_site, signed_in_tab
 from tests.web.labelled import rated, team_of
-from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, serving
+from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving
 
 EVIL = '<img src=x onerror="document.title=1">'
 YES = dict.fromkeys(("diagnosis is right", "diagnosis is not mentioned", "nothing after the diagnosis"), "yes")
@@ -52,11 +52,6 @@ def csrf_of(page: str) -> str:
     found = re.search(r'name="csrf" (?:content|value)="([0-9a-f]+)"', page)
     assert found is not None
     return found[1]
-
-
-def no_overflow(page: Page) -> None:
-    page.wait_for_load_state()  # until then there may be no style
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth + 1")
 
 
 # What the server says, on both databases
@@ -209,7 +204,7 @@ def test_an_admin_assigns_and_watches(desk: Desk, folders: Path, browser: Browse
         page.get_by_role("link", name=re.compile(r"^Does the case give")).click()
         expect(page.get_by_role("heading", level=1)).to_contain_text("Does the case give the diagnosis away?")
         expect(page.get_by_text("6 of 6 items are assigned to nobody.")).to_be_visible()
-        no_overflow(page)
+        assert fits(page)
         page.get_by_label("Reviewers per item", exact=True).fill("1")
         page.get_by_label("Overlap, in percent").fill("50")
         page.get_by_role("button", name="Assign").click()
@@ -226,7 +221,7 @@ def test_an_admin_assigns_and_watches(desk: Desk, folders: Path, browser: Browse
         team.say(invited[0], item, YES)
         expect(row.get_by_role("cell").nth(1)).to_have_text("1", timeout=15_000)
         assert page.evaluate("window.kept"), "the page was not loaded anew"
-        no_overflow(page)
+        assert fits(page)
 
 
 @needs_browser
@@ -251,7 +246,7 @@ def test_an_adjudicator_settles_what_differs(
         page.get_by_role("link", name="Settle the first").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Settle a disagreement")
         assert not any(person.name in page.content() for person in team.reviewers())
-        no_overflow(page)
+        assert fits(page)
         significance = page.get_by_role("group", name=re.compile("How much does the difference matter"))
         page.get_by_role("radio", name=re.compile("^Consistent")).check()
         expect(significance).to_be_hidden()
@@ -273,7 +268,7 @@ def test_an_adjudicator_settles_what_differs(
         page.goto(f"{address}/team/{team.study.id}/agreement")
         expect(page.get_by_text("Reviewer 1 and 2").first).to_be_visible()
         expect(page.locator(".meaning").first).to_contain_text("This rests on 12 items only")
-        no_overflow(page)
+        assert fits(page)
 
 
 @needs_browser
