@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.answering import Run, answer_all, plan_answers, write_run
+from hoofbeat.answering import Run, answer_all, draft_run, plan_answers
 from hoofbeat.answering.run import count_outcomes
 from hoofbeat.errors import ArtefactError, InputError
 from hoofbeat.records import Question
@@ -24,17 +24,17 @@ def a_run(server: FaultServer, target: Path) -> Artefact:
     with ledger_in(target.parent) as ledger:
         model = a_model(server.spec(), ledger)
         answers = answer_all(model, plan_answers(QUESTIONS, "closed", {}, window=None))
-        return write_run(
-            target,
-            questions=QUESTIONS,
-            answers=answers,
-            model=model,
-            inputs=[InputRef(name="bench", sha256="0" * 64)],
-            prompts={"answer": "answer-closed@0"},
-            settings={"samples": 1},
-            seeds={"sampling": 3},
-            command=["hoofbeat", "answer"],
-        )
+        with draft_run(target, QUESTIONS) as run:
+            run.add(answers)
+            run.finish(
+                models={model.spec: model},
+                inputs=[InputRef(name="bench", sha256="0" * 64)],
+                prompts={"answer": "answer-closed@0"},
+                settings={"samples": 1},
+                seeds={"sampling": 3},
+                command=["hoofbeat", "answer"],
+            )
+    return Run.open(target).artefact
 
 
 def test_a_run_opens_as_it_was_written(tmp_path: Path) -> None:

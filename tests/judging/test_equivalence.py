@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.answering import Run, answer_all, plan_answers, write_run
+from hoofbeat.answering import Run, answer_all, draft_run, plan_answers
 from hoofbeat.judging import AnswerFolder, Job, Judged, equivalence_request, judge_equivalence, judge_folder
 from hoofbeat.models import Model
 from hoofbeat.records import Answer, Failure, Judgment, Question
@@ -133,7 +133,9 @@ def a_run(target: Path, model: Model) -> Run:
     questions = [BATH, OPEN, Question(id="bad", text="Why? fault=400", answer="So.")]
     answers = answer_all(model, plan_answers(questions, "closed", {}, window=None))
     prompts = {"answer-closed": "answer-closed@0"}
-    write_run(target, questions=questions, answers=answers, model=model, inputs=[], prompts=prompts, settings={})
+    with draft_run(target, questions) as run:
+        run.add(answers)
+        run.finish(models={model.spec: model}, inputs=[], prompts=prompts, settings={})
     return Run.open(target)
 
 

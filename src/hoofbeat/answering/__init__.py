@@ -7,13 +7,14 @@ from hoofbeat.answering.answerers import Answerer, Sampling, parse_answerer
 from hoofbeat.answering.conditions import Condition, parse_condition
 from hoofbeat.answering.grid import Asking, Grid, System, plan_systems, plans
 from hoofbeat.answering.protocols import PROTOCOLS
-from hoofbeat.answering.run import Run, draft_run, write_run
+from hoofbeat.answering.run import Answered, Run, draft_run
 from hoofbeat.answering.showing import Library, Showing, prepare
 from hoofbeat.answering.source import answer_from_sources, plan_sources, source_request
 
 __all__ = [
     "INSTRUCTIONS",
     "PROTOCOLS",
+    "Answered",
     "Answerer",
     "Asking",
     "Condition",
@@ -36,5 +37,4 @@ __all__ = [
     "prepare",
     "request_for",
     "source_request",
-    "write_run",
 ]

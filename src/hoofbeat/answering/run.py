@@ -17,22 +17,17 @@ from hoofbeat.records import Answer, Question
 from hoofbeat.store import Artefact, Cost, Counts, Draft, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
-__all__ = ["Run", "RunDraft", "count_outcomes", "draft_run", "write_run"]
+__all__ = ["Answered", "Run", "RunDraft", "count_outcomes", "draft_run"]
 
 KIND = "run"
 _encode = msgspec.json.Encoder().encode
 
 
-class Run:
-    """An opened run; its tables are read when they are first asked for."""
+class Answered:
+    """A folder of questions and answers; its tables are read when they are first asked for."""
 
     def __init__(self, artefact: Artefact) -> None:
         self.artefact = artefact
-
-    @staticmethod
-    def open(path: Path) -> Run:
-        """Open a run folder."""
-        return Run(open_artefact(path, KIND))
 
     @cached_property
     def questions(self) -> list[Question]:
@@ -47,6 +42,15 @@ class Run:
     def each_answer(self) -> Iterator[Answer]:
         """Every planned answer, one at a time."""
         return read_jsonl(self.artefact.file("answers.jsonl"), Answer)
+
+
+class Run(Answered):
+    """An opened run."""
+
+    @staticmethod
+    def open(path: Path) -> Run:
+        """Open a run folder."""
+        return Run(open_artefact(path, KIND))
 
 
 def count_outcomes(failures: Iterable[str | None]) -> Counts:
@@ -114,29 +118,3 @@ def draft_run(target: Path, questions: Sequence[Question]) -> Iterator[RunDraft]
     """Begin a run folder; it stands in its place when the block ends, and not at all where that fails."""
     with create(target, replace_kind=KIND) as draft, (draft.path / "answers.jsonl").open("wb") as stream:
         yield RunDraft(draft, stream, questions)
-
-
-def write_run(
-    target: Path,
-    *,
-    questions: Sequence[Question],
-    answers: Iterable[Answer],
-    model: Model,
-    inputs: Iterable[InputRef],
-    prompts: dict[str, str],
-    settings: dict[str, object],
-    seeds: dict[str, int] | None = None,
-    command: Sequence[str] = (),
-) -> Artefact:
-    """Write the run folder of one model."""
-    with draft_run(target, questions) as run:
-        run.add(answers)
-        run.finish(
-            models={model.spec: model},
-            inputs=inputs,
-            prompts=prompts,
-            settings=settings,
-            seeds=seeds,
-            command=command,
-        )
-    return open_artefact(target, KIND)

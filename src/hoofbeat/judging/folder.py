@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from hoofbeat.answering import Answered
 from hoofbeat.judging.aspects import Key, answer_key
 from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.store import Artefact, open_artefact
@@ -46,11 +47,8 @@ class Probe(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return not self.failure and self.before != self.after
 
 
-class Judged:
+class Judged(Answered):
     """An opened folder of judgments, with the questions and answers that were judged."""
-
-    def __init__(self, artefact: Artefact) -> None:
-        self.artefact = artefact
 
     @staticmethod
     def open(path: Path) -> Judged:
@@ -58,23 +56,9 @@ class Judged:
         return Judged(open_artefact(path, KIND))
 
     @cached_property
-    def questions(self) -> list[Question]:
-        """The questions."""
-        return list(read_jsonl(self.artefact.file("questions.jsonl"), Question))
-
-    @cached_property
-    def answers(self) -> list[Answer]:
-        """All answers, held in memory."""
-        return list(self.each_answer())
-
-    @cached_property
     def judgments(self) -> list[Judgment]:
         """All judgments of all aspects, held in memory."""
         return list(self.each_judgment())
-
-    def each_answer(self) -> Iterator[Answer]:
-        """The answers one after the other."""
-        return read_jsonl(self.artefact.file("answers.jsonl"), Answer)
 
     def each_judgment(self) -> Iterator[Judgment]:
         """The judgments one after the other."""
