@@ -158,6 +158,9 @@ def test_a_corpus_is_searched_and_the_hits_are_explained(corpus: Path, tmp_path:
     assert json_of(some)["counts"]["kept"] == 1
     hits = (tmp_path / "some" / "hits.jsonl").read_text(encoding="utf-8").splitlines()
     assert {json.loads(hit)["document"] for hit in hits} == {"d3", "d4"}
+    few = hoofbeat("retrieve", "corpus", "--query", "transplant", "--with", "bm25", "--top", "2", folder=tmp_path)
+    assert "  2. d" in few.stderr  # shown unasked, and no measure stands in the way
+    assert "  3. d" not in few.stderr
 
 
 @pytest.mark.parametrize(
@@ -170,6 +173,7 @@ def test_a_corpus_is_searched_and_the_hits_are_explained(corpus: Path, tmp_path:
         (["retrieve", "corpus", "--query", "x", "--where", "organ=heart"], "no document has organ=heart"),
         (["retrieve", "corpus", "--query", "x", "--measure", "nGCD@10"], "unknown measure"),
         (["retrieve", "corpus", "--query", "x", "--page", "page.txt"], "must end in .html"),
+        (["retrieve", "corpus", "--query", "caf\udce9", "--with", "bm25"], "no UTF-8 text"),
     ],
 )
 def test_wrong_words_are_pointed_at(corpus: Path, tmp_path: Path, words: list[str], said: str) -> None:
@@ -257,6 +261,17 @@ def test_several_lines_replace_their_own_folders_and_no_others(beir: Path, tmp_p
         done = hoofbeat("retrieve", "invented", "--with", "bm25[b={0|1}]", "-o", place, folder=tmp_path, code=1)
         assert "choose another folder" in done.stderr
         assert sorted(path.name for path in (tmp_path / place).iterdir()) == before
+
+
+def test_a_line_that_can_t_run_costs_no_other_its_results(beir: Path, tmp_path: Path) -> None:
+    hoofbeat("retrieve", "invented", "--with", "bm25[b={0|1}]", "-o", "out", folder=tmp_path)
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    for line, code in (("dense[encoder=nowhere]", 2), ("hyde > bm25", 1)):
+        words = ("--with", "bm25[b=0.5]", "--with", line, "--model", "nobody")
+        hoofbeat("retrieve", "invented", *words, "-o", "out", folder=tmp_path, code=code)
+        hoofbeat("retrieve", "invented", *words, "-o", "new", folder=tmp_path, code=code)
+    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == before
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ SPACED = Analyzer(pattern=r"[a-z]+(?: [a-z]+)?")
         ("snake_case O'Brien’s", ["snake", "case", "o'brien"]),
         ("心不全 und Übelkeit", ["心", "不", "全", "und", "übelkeit"]),
         ("patient(s) S-100 us", ["patient", "s", "s", "100", "us"]),
+        ("किडनी के बाद बुखार।", ["किडनी", "के", "बाद", "बुखार"]),
+        ("الكُلى İzmir x\u0304", ["الكُلى", "i̇zmir", "x̄"]),
         ("the of and", []),
         ("", []),
         (" \n\t ", []),

@@ -160,6 +160,23 @@ def test_queries_stay_whole_or_are_cut_off() -> None:
     assert pieces("", Chunking.parse("tokens:2"), words) == [""]
 
 
+def letters(text: str) -> list[tuple[int, int]]:
+    """Tokens of a tokenizer that passes over all that is no letter, as encoders pass over accents."""
+    return [match.span() for match in re.finditer(r"[^\W\d_]+", text)]
+
+
+def test_what_an_encoder_passes_over_is_not_lost_between_windows() -> None:
+    text = "\ufeffcafe\u0301 \U0001f600 na\u0308he  rot\u200b! \n"
+    for way in ("tokens:1", "tokens:2/1"):
+        found = cut(Document(id="d", title="", text=text), Chunking.parse(way), letters)
+        assert all(text[each.start : each.end] == each.text for each in found)
+        covered = {place for each in found for place in range(each.start, each.end)}
+        assert all(place in covered for place, letter in enumerate(text) if not letter.isspace())
+    assert pieces(text, Chunking.parse("tokens:1"), letters) == [
+        "\ufeffcafe\u0301 \U0001f600", "na\u0308", "he", "rot\u200b!",
+    ]  # fmt: skip
+
+
 def test_tokens_need_a_tokenizer() -> None:
     with pytest.raises(UsageError, match="tokenizer"):
         pieces("a b", Chunking.parse("tokens:1"))

@@ -19,6 +19,7 @@ from hoofbeat.retrieval.indexes import IndexSet
 from hoofbeat.retrieval.line import parse
 from hoofbeat.retrieval.making import most_calls
 from hoofbeat.retrieval.retriever import Retriever
+from tests.models.cross_encoders import make_folder
 from tests.models.fault_server import FaultServer, instance_of
 from tests.models.support import a_model, ledger_in
 from tests.retrieval.support import HashedWords
@@ -37,6 +38,7 @@ LINES = [
     "dense[store=float16]",
     "dense[store=int8]",
     "dense[search=ivf]",
+    "dense[search=hnsw]",
     "dense[instruct=scifact]",
     "bm25 + dense",
     "bm25 +[k=10,depth=50] 2*dense",
@@ -52,6 +54,7 @@ LINES = [
     "search-o1",
     "search-r1 > bm25 + dense",
     "bm25 > rerank@3",
+    "bm25 + dense > rerank[with=CROSS]@1",
     "bm25 + dense > rerank[with=listwise]@4",
     "hyde > bm25 + dense > rerank@2",
 ]
@@ -101,9 +104,17 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
         yield lambda _: made
 
 
+@pytest.fixture(scope="module")
+def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_folder(tmp_path_factory.mktemp("cross") / "tiny")
+
+
 @pytest.fixture(params=LINES)
-def line(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+def line(request: pytest.FixtureRequest, cross_encoder: Path) -> str:
+    """A line; CROSS stands for the folder of a tiny cross-encoder, which knows nothing of these texts."""
+    if "hnsw" in request.param:
+        pytest.importorskip("faiss")
+    return str(request.param).replace("CROSS", str(cross_encoder))
 
 
 def documents_of(*texts: str) -> list[Document]:

@@ -141,14 +141,15 @@ def test_questions_are_encoded_as_queries_and_what_was_written_beside_them_as_do
         ask("the cat"),
         SearchQuery(id="b", text="the tub", dense=("the tub", "no tub for weeks", "showers")),
         SearchQuery(id="c", text="the tray", dense=("who empties it",)),  # all there is to search for
-        SearchQuery(id="d", text="sport", dense=("walk", "swim")),
+        SearchQuery(id="d", text="sport", dense=("sport [SEP] walk", "sport [SEP] swim")),  # the question in each
     ]
     evidence = found.evidence(queries, "book")
     as_documents, as_queries = sorted(encoder.read)
-    assert as_queries == ["Q: the cat", "Q: the tub", "Q: who empties it"]
-    assert as_documents == ["D: no tub for weeks", "D: showers", "D: walk", "D: swim"]
+    joined = ["Q: sport [SEP] walk", "Q: sport [SEP] swim"]
+    assert as_queries == ["Q: the cat", "Q: the tub", "Q: who empties it", *joined]
+    assert as_documents == ["D: no tub for weeks", "D: showers"]
     rows = [HashedWords().encode(texts) for texts in (as_queries, as_documents)]
-    by_hand = np.array([rows[0][0], rows[0][1] + rows[1][0] + rows[1][1], rows[0][2], rows[1][2] + rows[1][3]])
+    by_hand = np.array([rows[0][0], rows[0][1] + rows[1][0] + rows[1][1], rows[0][2], rows[0][3] + rows[0][4]])
     by_hand /= np.linalg.norm(by_hand, axis=1, keepdims=True)
     children = HashedWords().encode([f"D: {text}" for text in collections([BOOK])[0].texts()])
     for each, vector in zip(evidence, by_hand, strict=True):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from hoofbeat.errors import InputError, UsageError
+from hoofbeat.errors import InputError, OutputError, UsageError
 from hoofbeat.models.encoder import Instructions
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Document
@@ -51,6 +53,26 @@ def test_kept_and_built_in_memory_are_the_same(tmp_path: Path) -> None:
     expected = search(indexes(None, Counted(*TEXTS)))
     assert search(indexes(tmp_path, Counted(*TEXTS))) == expected
     assert len(expected) == 4
+
+
+def test_a_full_disk_is_said_with_what_helps_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, array: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "save", full)
+        with pytest.raises(OutputError, match="No space left") as caught:
+            search(indexes(tmp_path, Counted(*TEXTS)))
+    assert "HOOFBEAT_CACHE" in str(caught.value.fix)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file() and not path.name.endswith(".lock")] == []
+    assert search(indexes(tmp_path, Counted(*TEXTS))) == search(indexes(None, Counted(*TEXTS)))
+
+
+def test_only_what_a_line_searches_is_cut(tmp_path: Path) -> None:
+    search(indexes(tmp_path, Counted(*TEXTS)), "bm25[chunk=whole]")
+    assert [path.parent.name.rpartition("-")[0] for path in tmp_path.rglob("passages")] == ["whole"]
 
 
 def test_the_second_time_nothing_is_read_or_encoded(tmp_path: Path) -> None:

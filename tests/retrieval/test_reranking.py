@@ -58,10 +58,8 @@ def test_lines_name_rerankers() -> None:
         ("rerank[with=listwize]", "there is no reranker 'listwize'"),
         ("rerank[with=YesNo]", "there is no reranker 'YesNo'"),
         ("rerank[with=minilm]", "there is no reranker 'minilm'"),
-        ("rerank[read=title]", "rerank can't read 'title'"),
         ("rerank[window=10]", "window can't be used with yesno"),
         ("rerank[with=./here,model=x,chars=300]", "model and chars can't be used with a cross-encoder"),
-        ("rerank[with=listwise,window=2.5]", "window can't be 2.5"),
         ("rerank[with=listwise,window=5,stride=6]", "a stride of 6 over a window of 5 would leave texts unread"),
     ],
 )

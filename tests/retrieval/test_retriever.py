@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hoofbeat.errors import InputError
-from hoofbeat.records import Hit
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.models import Model
+from hoofbeat.records import Document, Hit
+from hoofbeat.retrieval.hero.expansion import load_expansions
 from hoofbeat.retrieval.indexes import IndexSet
 from hoofbeat.retrieval.line import parse
 from hoofbeat.retrieval.making import most_calls
@@ -155,3 +157,55 @@ def test_the_most_calls_count_what_serves_other_stages() -> None:
     alone = most_calls(parse("search-o1[turns=4]")).calls
     assert most_calls(parse("search-o1[turns=4] > bm25 > rerank@10")).calls == alone + 10 * (4 + 1)
     assert most_calls(parse("bm25 + dense")).calls == 0
+
+
+def test_a_stage_that_stands_in_two_parts_is_named_by_its_part() -> None:
+    """HERO has a signal `bm25` of its own, over other words: it must not pass for the ranker beside it."""
+    texts = [*TEXTS, "my scar itches", "the wound and the incision"]
+    query = [("q", "scar")]
+    found = [Document(id=f"d{number}", title="", text=text) for number, text in enumerate(texts)]
+    indexes = IndexSet(found, encoder=lambda _: HashedWords())
+    (plain,) = Retriever(indexes, "bm25").search(query, 9)
+    alone = {hit.document: (hit.rank, hit.score) for hit in plain}
+    for line in ("bm25 + hero", "hero + bm25"):
+        (hits,) = Retriever(indexes, line).search(query, 9)
+        assert {hit.document: hit.via["bm25"] for hit in hits if "bm25" in hit.via} == alone
+        assert "d7" in {hit.document for hit in hits if "bm25 in hero" in hit.via}
+
+
+def test_what_hero_uses_is_recorded() -> None:
+    indexes = IndexSet([Document(id="d", title="", text="zebra")], encoder=lambda _: HashedWords())
+    retriever = Retriever(indexes, "hero[rerank=yesno]")
+    described = retriever.describe()
+    assert described["expansions"] == load_expansions().fingerprint
+    assert list(described["rerankers"]) == ["hero[rerank=yesno]"]  # type: ignore[call-overload]
+    assert "rerank-yesno" in retriever.prompts
+    assert "notes" not in described
+    retriever.search([("q", "zebra")], 1)
+    assert retriever.describe()["notes"] == [
+        "hero[rerank=yesno]: its reranking is for evidence source by source, not used here"
+    ]
+    plain = Retriever(indexes, "hero[expand=none]").describe()
+    assert not {"expansions", "rerankers"} & set(plain)
+
+
+def test_hero_s_settings_are_checked_before_any_work() -> None:
+    with pytest.raises(UsageError, match="needs a signal"):
+        over("hero[dense=0,bm25=0,sections=0,titles=0]", *TEXTS)
+
+
+def test_what_a_line_names_is_loaded_before_any_work() -> None:
+    asked: list[str] = []
+
+    def load(spec: str) -> HashedWords:
+        asked.append(f"encoder {spec}")
+        return HashedWords()
+
+    def model(spec: str) -> Model:
+        asked.append(f"model {spec}")
+        raise UsageError("no such model")
+
+    indexes = IndexSet([Document(id="d", title="", text="zebra")], encoder=load)
+    with pytest.raises(UsageError, match="no such model"):
+        Retriever(indexes, "lamer[model=writer,with=bm25 > rerank@5] > dense[encoder=mine]", model=model).prepare()
+    assert asked == ["encoder mine", "model "]

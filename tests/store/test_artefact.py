@@ -111,7 +111,7 @@ def test_manifests_that_are_not_ours(tmp_path: Path, content: bytes, words: str)
 
 def test_the_wrong_kind_is_said(tmp_path: Path) -> None:
     make(tmp_path / "run")
-    with pytest.raises(ArtefactError, match="this is a run, and a corpus or benchmark is needed"):
+    with pytest.raises(ArtefactError, match="of the kind run; one of the kind corpus or benchmark is needed"):
         open_artefact(tmp_path / "run", ("corpus", "benchmark"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,6 +22,7 @@ from hoofbeat.store.files import file_sha256
 
 __all__ = ["Bed", "bed_of", "content_of", "holds_passages", "open_bed"]
 
+_MOST_NAMED = 8
 _PASSAGES = frozenset({beir.READER, r2med.READER})
 
 
@@ -52,11 +53,14 @@ class Bed(Struct, frozen=True, kw_only=True):
             if not sign or not name.strip():
                 raise UsageError(f"{text!r} is no facet", fix="write name=value, for example organ=kidney")
             wanted.setdefault(name.strip(), set()).add(value.strip())
-        found = [each.id for each in self.documents if _has(each, wanted)]
+        found, values = [], dict[str, set[str]]()
+        for each in self.documents:
+            for facet, has in each.facets.items():
+                values.setdefault(facet, set()).update([has] if isinstance(has, str) else has)
+            if _has(each, wanted):
+                found.append(each.id)
         if not found:
-            raise UsageError(
-                f"no document has {' '.join(where)}", fix="see the facets there are: hoofbeat corpus stats"
-            )
+            raise UsageError(f"no document has {' '.join(where)}", where=self.name, fix=_facets_there(wanted, values))
         return found
 
 
@@ -174,6 +178,23 @@ def _public(folder: Path, split: str) -> Bed:
                 name=folder.name, sha256=hashlib.sha256(repr(sorted(hashes.items())).encode()).hexdigest(), kind=layout
             )
         ],
+    )
+
+
+def _facets_there(wanted: Mapping[str, set[str]], values: Mapping[str, set[str]]) -> str:
+    """What could be asked for instead: the facets, or the values of the facets that were named."""
+    if not values:
+        return "these documents have no facets; leave --where out"
+    unknown = [name for name in wanted if name not in values]
+    if unknown:
+        return f"there is no facet {', '.join(unknown)}; there are {_some(values)}"
+    return "; ".join(f"{name} is one of {_some(values[name])}" for name in wanted) + "; or no document has all of them"
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = sorted(names)
+    return ", ".join(listed[:_MOST_NAMED]) + (
+        f" and {len(listed) - _MOST_NAMED} more" if len(listed) > _MOST_NAMED else ""
     )
 
 

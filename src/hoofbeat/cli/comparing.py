@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hoofbeat.cli.console import Screen
+from hoofbeat.cli.other_runs import ranked_inputs
 from hoofbeat.cli.ranking import KIND as RANKINGS
 from hoofbeat.cli.ranking import clusters_of
 from hoofbeat.errors import UsageError
@@ -132,7 +133,7 @@ def _systems(artefacts: Sequence[Artefact]) -> tuple[dict[str, Values], list[Que
     comes twice over one set is told apart by its folder.
     """
     beds = list(dict.fromkeys(str(artefact.manifest.settings["bed"]) for artefact in artefacts))
-    contents = {(artefact.manifest.settings["bed"], repr(artefact.manifest.inputs)) for artefact in artefacts}
+    contents = {(artefact.manifest.settings["bed"], repr(ranked_inputs(artefact))) for artefact in artefacts}
     if len(contents) > len(beds):
         raise UsageError(
             "these rankings are of different questions or documents under one name",

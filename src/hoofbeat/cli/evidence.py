@@ -10,12 +10,11 @@ from msgspec import Struct
 from hoofbeat.answering.run import count_outcomes
 from hoofbeat.cli.bed import Bed
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.ranking import Models
+from hoofbeat.cli.ranking import Models, asked_models, line_cost
 from hoofbeat.records import Failure, Passage
 from hoofbeat.retrieval import IndexSet, Retriever
 from hoofbeat.retrieval.hero.trace import HeroTrace, explain_trace
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
-from hoofbeat.store.manifest import Cost
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
 __all__ = ["KIND", "SourceEvidence", "find_evidence", "show_evidence"]
@@ -45,6 +44,7 @@ def find_evidence(
     sources: Sequence[str] | None = None,
     passages: int = 5,
     models: Models | None = None,
+    encoders: Models | None = None,
     command: Sequence[str] = (),
 ) -> Artefact:
     """Find the evidence of every source for every question and write its folder."""
@@ -77,12 +77,11 @@ def find_evidence(
                 command=list(command),
                 inputs=bed.inputs,
                 settings={**retriever.describe(), "bed": bed.name, "sources": len(names), "passages": passages},
-                models={
-                    f"line {spec}".strip(): model.identity for spec, model in (models.used if models else {}).items()
-                },
+                models=asked_models(retriever, models, encoders),
+                prompts=retriever.prompts,
                 counts=count_outcomes(outcomes),
                 metrics={"routes": dict(sorted(routes.items()))},
-                cost=models.cost if models else Cost(),
+                cost=line_cost(retriever, models, encoders),
             )
         )
     return open_artefact(target, KIND)

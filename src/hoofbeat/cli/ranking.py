@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from hoofbeat.answering.run import count_outcomes
 from hoofbeat.cli.bed import Bed, content_of, holds_passages
 from hoofbeat.cli.console import Screen
+from hoofbeat.cli.other_runs import OtherRun
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError
 from hoofbeat.findings.breakdown import by_facet
@@ -16,11 +19,12 @@ from hoofbeat.findings.ranking import Evaluation, Measure, evaluate, trec_run_li
 from hoofbeat.models import Model, load_encoder
 from hoofbeat.models.vectors import cached, vectors_folder
 from hoofbeat.progress import Progress
-from hoofbeat.records import Document, Question
+from hoofbeat.records import Document, Hit, Question
 from hoofbeat.retrieval import IndexSet, Retriever, Searched
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
 from hoofbeat.retrieval.indexes import index_folder
 from hoofbeat.retrieval.line import stages
+from hoofbeat.retrieval.stages import SearchQuery
 from hoofbeat.store import Artefact, Manifest, check_target, create, open_artefact
 from hoofbeat.store.files import atomic_write
 from hoofbeat.store.manifest import Cost
@@ -30,10 +34,14 @@ __all__ = [
     "KIND",
     "MEASURES",
     "Models",
+    "asked_models",
     "clusters_of",
     "index_bed",
     "index_corpus",
+    "line_cost",
+    "measure_run",
     "rank_bed",
+    "say_notes",
     "say_what_is_odd",
     "show_measures",
 ]
@@ -91,11 +99,60 @@ def rank_bed(
 
     `models` are those that the line asks, `encoders` the endpoints behind its encoders.
     """
-    parsed = [Measure.parse(text) for text in measures]
     check_target(target, KIND)
     asked, missing = _asked(bed, documents)
     retriever = Retriever(indexes, line, model=models)
     searched = retriever.run([(question.id, question.full_text) for question in asked], top, documents)
+    made = Manifest(
+        kind=KIND,
+        title=retriever.line,
+        command=list(command),
+        inputs=bed.inputs,
+        settings={**retriever.describe(), "top": top, **(settings or {})},
+        models=asked_models(retriever, models, encoders),
+        prompts=retriever.prompts,
+        cost=line_cost(retriever, models, encoders),
+    )
+    return _write(bed, target, asked, missing, searched, made, measures=measures, documents=documents, seed=seed)
+
+
+def measure_run(
+    bed: Bed,
+    run: OtherRun,
+    target: Path,
+    *,
+    top: int = 100,
+    measures: Sequence[str] = MEASURES,
+    seed: int = 0,
+    settings: dict[str, object] | None = None,
+    command: Sequence[str] = (),
+) -> Artefact:
+    """Measure what other software ranked, and write its folder as if a line had ranked it."""
+    check_target(target, KIND)
+    asked, missing = _asked(bed, None)
+    searched = Searched(
+        [SearchQuery(id=question.id, text=question.full_text) for question in asked],
+        [run.hits.get(question.id, []) for question in asked],
+    )
+    told = {"line": run.name, "top": top, **({"notes": list(run.notes)} if run.notes else {}), **(settings or {})}
+    made = Manifest(kind=KIND, title=run.name, command=list(command), inputs=[*bed.inputs, run.source], settings=told)
+    return _write(bed, target, asked, missing, searched, made, measures=measures, documents=None, seed=seed)
+
+
+def _write(
+    bed: Bed,
+    target: Path,
+    asked: Sequence[Question],
+    missing: Sequence[str],
+    searched: Searched,
+    made: Manifest,
+    *,
+    measures: Sequence[str],
+    documents: Collection[str] | None,
+    seed: int,
+) -> Artefact:
+    """Measure rankings and write their folder; `made` says how they came about, and is completed here."""
+    parsed = [Measure.parse(text) for text in measures]
     failed = searched.failures
     hits = [hit for row in searched.hits for hit in row]
     came = [question for question in asked if question.id not in failed]
@@ -105,38 +162,35 @@ def rank_bed(
     spaced = sorted(name for name in names if len(name.split()) != 1)
     with create(target, replace_kind=KIND) as draft:
         write_jsonl(draft.path / "questions.jsonl", asked)
-        write_jsonl(draft.path / "hits.jsonl", hits)
-        if not spaced:
-            with atomic_write(draft.path / "run.trec") as stream:
-                stream.writelines(f"{row}\n".encode() for row in trec_run_lines(hits, "hoofbeat"))
-        if any(query.steps or query.failure for query in searched.queries):
-            write_jsonl(draft.path / "traces.jsonl", searched.queries)
+        _write_hits(draft.path, searched, hits, as_trec=not spaced)
         if qrels:
             _write_measures(draft.path, came, result, list(map(str, parsed)), seed)
         draft.finish(
-            Manifest(
-                kind=KIND,
-                title=retriever.line,
-                command=list(command),
-                inputs=bed.inputs,
+            replace(
+                made,
                 settings={
-                    **retriever.describe(),
-                    "top": top,
+                    **made.settings,
                     **_limits(bed, qrels, missing, documents),
                     **({"no_trec_run": f"ids with spaces, such as {spaced[0]!r}"} if spaced else {}),
-                    **(settings or {}),
                 },
                 seeds={"bootstrap": seed},
-                models=_asked_models(retriever, models, encoders),
-                prompts=retriever.prompts,
                 counts=count_outcomes(
                     failed[question.id].kind if question.id in failed else None for question in asked
                 ),
                 metrics=_metrics(came, result, list(map(str, parsed)), seed) if qrels else {},
-                cost=_cost(retriever, models, encoders),
             )
         )
     return open_artefact(target, KIND)
+
+
+def _write_hits(folder: Path, searched: Searched, hits: Sequence[Hit], *, as_trec: bool) -> None:
+    """The hits as records and as a TREC run, and the queries' traces where stages left any."""
+    write_jsonl(folder / "hits.jsonl", hits)
+    if as_trec:
+        with atomic_write(folder / "run.trec") as stream:
+            stream.writelines(f"{row}\n".encode() for row in trec_run_lines(hits, "hoofbeat"))
+    if any(query.steps or query.failure for query in searched.queries):
+        write_jsonl(folder / "traces.jsonl", searched.queries)
 
 
 def _limits(
@@ -165,12 +219,14 @@ def _endpoints(retriever: Retriever, encoders: Models | None) -> dict[str, Model
     return {spec: model for spec, model in (encoders.used if encoders else {}).items() if spec in named}
 
 
-def _asked_models(retriever: Retriever, models: Models | None, encoders: Models | None) -> dict[str, str]:
+def asked_models(retriever: Retriever, models: Models | None, encoders: Models | None) -> dict[str, str]:
+    """The models that a line asked and those behind its encoders, by their roles."""
     asked = {f"encoder {spec}": model.identity for spec, model in _endpoints(retriever, encoders).items()}
     return asked | {f"line {spec}".strip(): model.identity for spec, model in (models.used if models else {}).items()}
 
 
-def _cost(retriever: Retriever, models: Models | None, encoders: Models | None) -> Cost:
+def line_cost(retriever: Retriever, models: Models | None, encoders: Models | None) -> Cost:
+    """What a line cost, with the endpoints behind its encoders."""
     behind = encoders.cost if encoders and _endpoints(retriever, encoders) else Cost()
     return (models.cost if models else Cost()) + behind
 
@@ -211,7 +267,12 @@ def say_what_is_odd(screen: Screen, artefact: Artefact) -> None:
             screen.say(f"{line}: {settings[name]} {words}")
     if "no_trec_run" in settings:
         screen.say(f"{line}: no run.trec was written: {settings['no_trec_run']}")
-    notes = settings.get("notes", ())
+    say_notes(screen, artefact)
+
+
+def say_notes(screen: Screen, artefact: Artefact) -> None:
+    """What the stages of a line noted."""
+    notes = artefact.manifest.settings.get("notes", ())
     for note in notes if isinstance(notes, list) else ():
         screen.say(str(note))
 
@@ -226,6 +287,7 @@ def explain(screen: Screen, searched: Searched, indexes: IndexSet, count: int) -
             screen.say(f"  failed: {query.failure.kind}: {query.failure.message}")
         for hit in hits[:count]:
             ways = "; ".join(f"{stage}: rank {rank}, {score:.4f}" for stage, (rank, score) in hit.via.items())
+            ways = ways or f"{hit.score:.4f}"
             screen.say(f"  {hit.rank}. {hit.document}  ({ways})")
             if hit.passage:
                 passage = indexes.passage(hit.passage)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,19 @@ from hoofbeat.cli.comparing import KIND as COMPARISON
 from hoofbeat.cli.comparing import compare_rankings
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.evidence import find_evidence, show_evidence
-from hoofbeat.cli.ranking import KIND, MEASURES, Models, explain, index_bed, rank_bed, say_what_is_odd, show_measures
+from hoofbeat.cli.other_runs import read_other_runs
+from hoofbeat.cli.ranking import (
+    KIND,
+    MEASURES,
+    Models,
+    explain,
+    index_bed,
+    measure_run,
+    rank_bed,
+    say_notes,
+    say_what_is_odd,
+    show_measures,
+)
 from hoofbeat.cli.session import (
     Calling,
     Session,
@@ -31,26 +43,31 @@ from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.findings.ranking import Measure
 from hoofbeat.models import Estimate, Model
 from hoofbeat.records import Hit, Question
-from hoofbeat.retrieval import IndexSet, Searched, parse
+from hoofbeat.retrieval import IndexSet, Retriever, Searched, parse
 from hoofbeat.retrieval.line import stages
 from hoofbeat.retrieval.making import most_calls
 from hoofbeat.retrieval.stages import SearchQuery
 from hoofbeat.retrieval.variants import Variant, variants
 from hoofbeat.store import Artefact, open_artefact
-from hoofbeat.store.files import output_errors
+from hoofbeat.store.files import atomic_write, output_errors
 from hoofbeat.store.tables import read_jsonl, read_tsv, write_tsv
 
 __all__ = ["command"]
 
+_LINE = "bm25 + dense"
 _EMBEDDED_AT_ONCE = 32
 _PASSAGE_TOKENS = 250
 _PASSAGE_CHARACTERS = 800
+_SHOWN = 3
 
 
 @click.command("retrieve")
 @click.argument("target", type=click.Path(path_type=Path))
-@click.option("--with", "lines", multiple=True, default=("bm25 + dense",), show_default=True,
-              help="A retriever line; several may be given, or braces: 'bm25[k1={0.9|1.2}]'.")  # fmt: skip
+@click.option("--with", "lines", multiple=True,
+              help=f"A retriever line; several may be given, or braces: 'bm25[k1={{0.9|1.2}}]'.  "
+              f"[default: {_LINE}, unless there is a --run]")  # fmt: skip
+@click.option("--run", "runs", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+              help="A TREC run of other software, measured beside the lines; several may be given.")  # fmt: skip
 @click.option("--corpus", "corpus_path", type=click.Path(path_type=Path), help="The documents to rank.")
 @click.option("--query", "queries", multiple=True, help="Search a corpus for this text; several may be given.")
 @click.option("--split", default="test", show_default=True, help="Which judgments of a BEIR folder.")
@@ -70,6 +87,7 @@ _PASSAGE_CHARACTERS = 800
 def command(
     target: Path,
     lines: tuple[str, ...],
+    runs: tuple[Path, ...],
     corpus_path: Path | None,
     queries: tuple[str, ...],
     split: str,
@@ -91,44 +109,62 @@ def command(
     """
     screen = calling.screen()
     check_file(page, ".html")
-    systems = _systems(lines)
-    names = _measures(measures, top)
-    bed = open_bed(target, corpus_path, queries, split, edition)
-    if limit is not None:
-        bed = _first(bed, limit)
+    _check_texts(queries)
+    systems = _systems(lines or (() if runs else (_LINE,)))
+    parsed = [Measure.parse(measure) for measure in measures]
+    bed = _first(open_bed(target, corpus_path, queries, split, edition), limit)
     documents = bed.chosen(where)
-    _check_page(page, bed, systems, each_source)
+    _check_page(page, bed, len(systems) + len(runs), each_source)
+    _check_runs(runs, bed, where, each_source)
+    _check_depth(parsed if bed.qrels and not each_source else (), top)
     if calling.only_estimate:
         screen.estimate(_estimate(bed, systems))
         return
+    others = read_other_runs(runs, bed, top)
     with ExitStack() as stack:
-        sessions: list[Session] = []
-
-        def load(spec: str) -> Model:
-            if not sessions:
-                sessions.append(stack.enter_context(calling.open(screen)))
-            return sessions[0].model(spec or calling.model_spec)
-
+        load = _loader(calling, screen, stack)
         encoders = Models(load)
         indexes = index_bed(bed, screen, models=encoders)
         if indexes.trouble:
             screen.say(indexes.trouble)
         if each_source:
-            _evidence(screen, bed, indexes, systems, documents, output, Models(load), explained)
+            _evidence(screen, bed, indexes, systems, documents, output, Models(load), encoders, explained)
             return
+        for variant in systems if len(systems) + len(others) > 1 else ():
+            Retriever(indexes, variant.line, model=Models(load)).prepare()
+        names = list(dict.fromkeys(map(str, parsed)))
+        rank = partial(rank_bed, bed, indexes, top=top, measures=names, documents=documents, seed=seed)
+        rank = partial(rank, encoders=encoders, command=command_words())
+        places = _places(output, [*systems, *(Variant(run.name, {}) for run in others)])
         made = []
-        for folder, variant in _places(output, systems):
-            models = Models(load)
-            rank = partial(rank_bed, bed, indexes, variant.line, folder, models=models, encoders=encoders, seed=seed)
-            settings = _settings(variant, edition)
-            made.append(rank(top=top, measures=names, documents=documents, settings=settings, command=command_words()))
+        for folder, variant in places[: len(systems)]:
+            models, settings = Models(load), _settings(variant, edition)
+            made.append(rank(variant.line, folder, models=models, settings=settings))
             screen.calls(*models.used.values())
+            say_what_is_odd(screen, made[-1])
+            if explained or not bed.qrels:
+                explain(screen, _searched(made[-1]), indexes, explained or _SHOWN)
+        measure = partial(measure_run, bed, top=top, measures=names, seed=seed, command=command_words())
+        for run, (folder, variant) in zip(others, places[len(systems) :], strict=True):
+            made.append(measure(run, folder, settings=_settings(variant, edition)))
             say_what_is_odd(screen, made[-1])
             if explained:
                 explain(screen, _searched(made[-1]), indexes, explained)
-    if documents is None:
-        _say_recall(screen, made)
-    _finish(screen, bed, made, output, page, seed, target)
+    _tidy(output, places)
+    _say_recall(screen, made if documents is None else ())
+    _finish(screen, bed, made, output, page, seed, target if systems else None)
+
+
+def _loader(calling: Calling, screen: Screen, stack: ExitStack) -> Callable[[str], Model]:
+    """What loads language models by name; the session they belong to is opened when the first is asked for."""
+    sessions: list[Session] = []
+
+    def load(spec: str) -> Model:
+        if not sessions:
+            sessions.append(stack.enter_context(calling.open(screen)))
+        return sessions[0].model(spec or calling.model_spec)
+
+    return load
 
 
 def _settings(variant: Variant, edition: str) -> dict[str, object]:
@@ -137,33 +173,53 @@ def _settings(variant: Variant, edition: str) -> dict[str, object]:
     return {name: value for name, value in said.items() if value}
 
 
-def _check_page(page: Path | None, bed: Bed, systems: Sequence[Variant], each_source: bool) -> None:
-    if page is not None and (each_source or len(systems) < 2 or not bed.qrels):
+def _check_runs(runs: Sequence[Path], bed: Bed, where: Sequence[str], each_source: bool) -> None:
+    if runs and not bed.qrels:
+        raise UsageError(
+            "a run is measured, and here is nothing to measure it by", fix="name a benchmark with judgments"
+        )
+    if runs and (where or each_source):
+        raise UsageError(
+            f"a run ranks what it ranks, so {'--each-source' if each_source else '--where'} can't change it",
+            fix="leave one of the two out",
+        )
+
+
+def _check_page(page: Path | None, bed: Bed, systems: int, each_source: bool) -> None:
+    if page is not None and (each_source or systems < 2 or not bed.qrels):
         raise UsageError(
             "a page compares lines over judged questions, so it needs two lines or more and judgments",
             fix="give --with twice, or use braces; or leave --page out",
         )
 
 
-def _measures(measures: Sequence[str], top: int) -> list[str]:
-    """The measures by their names; one that looks deeper than the rankings go would measure the limit, not the line."""
-    parsed = [Measure.parse(measure) for measure in measures]
-    deep = next((measure for measure in parsed if measure.cutoff is not None and measure.cutoff > top), None)
-    if deep is not None:
-        raise UsageError(f"{deep} looks at more than the {top} documents that are ranked", fix=f"--top {deep.cutoff}")
-    return [str(measure) for measure in parsed]
+def _check_texts(queries: Sequence[str]) -> None:
+    """Refuse what is no text: a terminal may hand over bytes that are no UTF-8."""
+    for number, text in enumerate(queries, start=1):
+        if not text.isascii() and text.encode("utf-8", "ignore").decode("utf-8") != text:
+            raise UsageError(f"query {number} holds bytes that are no UTF-8 text", fix="give --query in UTF-8")
+
+
+def _check_depth(measures: Sequence[Measure], top: int) -> None:
+    """A measure that looks deeper than the rankings go would measure the limit, not the line."""
+    deepest = max((measure for measure in measures if measure.cutoff), key=lambda each: each.cutoff or 0, default=None)
+    if deepest is not None and deepest.cutoff is not None and deepest.cutoff > top:
+        raise UsageError(
+            f"{deepest} looks at more than the {top} documents that are ranked",
+            fix=f"--top {deepest.cutoff}, or name other measures with --measure",
+        )
 
 
 def _places(output: Path, systems: Sequence[Variant]) -> list[tuple[Path, Variant]]:
     """Where each line's rankings go: the output folder itself, or for several lines folders in it.
 
-    The folder of several lines lists them in `lines.tsv`. One that is listed from before is replaced; a folder that
-    holds anything else is left alone and refused.
+    The folder of several lines lists them in `lines.tsv`. What is listed from before stays until the new rankings are
+    there (`_tidy`); a folder that holds anything else is left alone and refused.
     """
     if len(systems) == 1:
         return [(output, systems[0])]
     listing = output / "lines.tsv"
-    before = [row["folder"] for row in read_tsv(listing)] if listing.is_file() else []
+    before = {row["folder"]: row["line"] for row in read_tsv(listing)} if listing.is_file() else {}
     known = {*before, "lines.tsv", "comparison"}
     strange = sorted(path.name for path in output.iterdir() if path.name not in known) if output.is_dir() else []
     if strange or (output.exists() and not output.is_dir()):
@@ -173,15 +229,25 @@ def _places(output: Path, systems: Sequence[Variant]) -> list[tuple[Path, Varian
             fix="choose another folder with -o",
         )
     places = [(output / f"{number:02d}-{_slug(each.line)}", each) for number, each in enumerate(systems, start=1)]
-    for name in {*before, "comparison"} - {folder.name for folder, _ in places}:
+    with output_errors(output):
+        output.mkdir(parents=True, exist_ok=True)
+    listed = before | {folder.name: each.line for folder, each in places}
+    write_tsv(listing, ("folder", "line"), sorted(listed.items()))
+    return places
+
+
+def _tidy(output: Path, places: Sequence[tuple[Path, Variant]]) -> None:
+    """Remove what an earlier run of several lines left and this one did not replace."""
+    if len(places) < 2:
+        return
+    listing = output / "lines.tsv"
+    now = {folder.name: each.line for folder, each in places}
+    for name in {"comparison", *(row["folder"] for row in read_tsv(listing))} - set(now):
         folder = output / Path(name).name
         if folder.is_dir():
             open_artefact(folder, (KIND, COMPARISON))
             shutil.rmtree(folder)
-    with output_errors(output):
-        output.mkdir(parents=True, exist_ok=True)
-    write_tsv(listing, ("folder", "line"), [(folder.name, each.line) for folder, each in places])
-    return places
+    write_tsv(listing, ("folder", "line"), list(now.items()))
 
 
 def _evidence(
@@ -192,14 +258,15 @@ def _evidence(
     documents: Sequence[str] | None,
     output: Path,
     models: Models,
+    encoders: Models,
     explained: int | None,
 ) -> None:
     if len(systems) > 1:
         raise UsageError("evidence is found by one line at a time", fix="give one --with, without braces")
-    artefact = find_evidence(
-        bed, indexes, systems[0].line, output, sources=documents, models=models, command=command_words()
-    )
-    screen.calls(*models.used.values())
+    find = partial(find_evidence, sources=documents, models=models, encoders=encoders, command=command_words())
+    artefact = find(bed, indexes, systems[0].line, output)
+    screen.calls(*models.used.values(), *encoders.used.values())
+    say_notes(screen, artefact)
     if explained:
         show_evidence(screen, artefact, explained)
     screen.finish(artefact)
@@ -211,7 +278,10 @@ def _systems(lines: Sequence[str]) -> list[Variant]:
     return [Variant(line, variant.settings) for line, variant in found.items()]
 
 
-def _first(bed: Bed, limit: int) -> Bed:
+def _first(bed: Bed, limit: int | None) -> Bed:
+    """The bed with its first questions only, where there is a limit."""
+    if limit is None:
+        return bed
     kept = list(bed.questions)[:limit]
     names = {question.id for question in kept}
     return replace(bed, questions=kept, qrels={name: each for name, each in bed.qrels.items() if name in names})
@@ -259,8 +329,9 @@ def _searched(artefact: Artefact) -> Searched:
 
 
 def _finish(
-    screen: Screen, bed: Bed, made: list[Artefact], output: Path, page: Path | None, seed: int, target: Path
+    screen: Screen, bed: Bed, made: list[Artefact], output: Path, page: Path | None, seed: int, target: Path | None
 ) -> None:
+    """Show the measures, compare what can be compared; `target` is what the first line could be answered from."""
     if any(artefact.manifest.metrics for artefact in made):
         show_measures(screen, made)
     measured = [artefact for artefact in made if artefact.manifest.metrics]
@@ -273,11 +344,14 @@ def _finish(
             command=command_words(),
         )
         if page is not None:
-            page.write_bytes(compared.file("report.html").read_bytes())
+            with atomic_write(page) as stream:
+                stream.write(compared.file("report.html").read_bytes())
         screen.finish(compared, artefacts=[str(artefact.path) for artefact in made])
         return
+    for artefact in made[1:] if not screen.as_json else ():
+        screen.say(f"{artefact.manifest.title}: {artefact.path}")
     line = str(made[0].manifest.settings["line"])
-    answerable = (target / "manifest.json").is_file() and bed.qrels
+    answerable = target is not None and (target / "manifest.json").is_file() and bed.qrels
     next_step = ("hoofbeat", "answer", target, "--condition", "closed", "--condition", f"{line} @3")
     screen.finish(
         made[0], next_step=next_step if answerable else (), artefacts=[str(artefact.path) for artefact in made]

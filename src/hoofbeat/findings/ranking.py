@@ -34,6 +34,7 @@ __all__ = [
     "read_trec_run",
     "recall",
     "reciprocal_rank",
+    "trec_order",
     "trec_run_lines",
     "write_qrels",
 ]
@@ -196,7 +197,7 @@ def evaluate(hits: Iterable[Hit], qrels: Qrels, measures: Sequence[Measure | str
         scores[hit.document] = hit.score
     per_question: dict[str, dict[str, float]] = {}
     for question, judged in qrels.items():
-        grades = [judged.get(document) for document in _trec_order(run.get(question, {}))]
+        grades = [judged.get(document) for document in trec_order(run.get(question, {}))]
         per_question[question] = {str(measure): measure.value(grades, judged.values()) for measure in chosen}
     n = len(per_question)
     return Evaluation(
@@ -217,7 +218,8 @@ def _dcg(grades: Iterable[int | None], judged: Collection[int], dcg: Gains) -> f
     return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1) if gain > 0)
 
 
-def _trec_order(scores: Mapping[str, float]) -> list[str]:
+def trec_order(scores: Mapping[str, float]) -> list[str]:
+    """Documents by score as trec_eval orders them: equal ones, in single precision, by id, descending."""
     by_id = sorted(scores, key=lambda document: document.encode("utf-8", "surrogatepass"), reverse=True)
     with np.errstate(over="ignore"):
         single = np.array([scores[document] for document in by_id], np.float64).astype(np.float32)

@@ -14,20 +14,20 @@ import msgspec
 from hoofbeat.retrieval.agent_loop import AgentResult, AgentSettings, run_agent, run_agents
 from hoofbeat.retrieval.line import Option, Stage, StageSpec
 from hoofbeat.retrieval.stages import Found, SearchQuery, Tools, Writer
-from hoofbeat.retrieval.writing import hyde_fusion, whole_number
+from hoofbeat.retrieval.writing import hyde_fusion
 
 __all__ = ["SPECS", "AgentResult", "AgentSettings", "make_writer", "prompts_of", "run_agent", "run_agents"]
 
 
 def _options(turns: int, top: int, reads: int) -> tuple[Option, ...]:
     return (
-        Option("turns", float(turns), 1.0, 50.0),
-        Option("top", float(top), 1.0, 100.0),
-        Option("reads", float(reads), 50.0, 20000.0),
+        Option("turns", float(turns), 1.0, 50.0, whole=True),
+        Option("top", float(top), 1.0, 100.0, whole=True),
+        Option("reads", float(reads), 50.0, 20000.0, whole=True),
         Option("model", ""),
-        Option("tokens", 4096.0, 256.0, 262144.0),
+        Option("tokens", 4096.0, 256.0, 262144.0, whole=True),
         Option("temperature", 0.0, 0.0, 2.0),
-        Option("seed", 0.0, 0.0, 2.0**31 - 1),
+        Option("seed", 0.0, 0.0, 2.0**31 - 1, whole=True),
     )
 
 
@@ -58,12 +58,12 @@ class _AgentWriter:
         self.settings = AgentSettings(
             name=str(stage),
             condense=stage.spec.name == "search-o1",
-            turns=whole_number(stage, "turns"),
-            top=whole_number(stage, "top"),
-            reads=whole_number(stage, "reads"),
-            tokens=whole_number(stage, "tokens"),
+            turns=stage.count("turns"),
+            top=stage.count("top"),
+            reads=stage.count("reads"),
+            tokens=stage.count("tokens"),
             temperature=stage.number("temperature"),
-            seed=whole_number(stage, "seed"),
+            seed=stage.count("seed"),
         )
 
     def write(self, queries: Sequence[SearchQuery], tools: Tools) -> list[SearchQuery]:

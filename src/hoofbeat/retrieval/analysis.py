@@ -33,8 +33,17 @@ __all__ = ["CJK", "ENGLISH", "STOP_WORDS", "Analyzer", "Block", "Numberer", "Voc
 CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """Ranges of scripts written without spaces (kana and ideographs), for a character class: each character is a word."""
 
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Latin to Hebrew
+    "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed"  # Arabic
+    "\u0900-\u0963\u0971-\u0dff"  # the scripts of India, whose vowels are marks (letters among them do no harm)
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u17b4-\u17d3"  # Thai to Khmer
+)
+"""Vowel signs and accents that stand behind a letter and belong to its word; to Python they are no letters."""
+
 _LETTER = rf"[^\W_{CJK}]"
-_WORD = rf"[{CJK}]|{_LETTER}+(?:(?<=\d)[.,](?=\d){_LETTER}+|['’]{_LETTER}+)*"
+_LETTERS = rf"{_LETTER}+(?:[{_MARKS}]+{_LETTER}*)*"
+_WORD = rf"[{CJK}]|{_LETTERS}(?:(?<=\d)[.,](?=\d){_LETTERS}|['’]{_LETTERS})*"
 
 _LUCENE_ENGLISH = (
     "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "

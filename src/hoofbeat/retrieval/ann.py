@@ -50,14 +50,8 @@ def approximate(
     index: Approximate
     if match[1]:
         lists, probes = int(match[2] or 0), int(match[3] or 0)
-        if match[2] and not 1 <= probes <= lists:
-            raise UsageError(
-                f"{probes} of {lists} lists can't be searched", fix="write ivf:LISTS/PROBES, 1 or more each"
-            )
         index = Ivf(vectors, store, lists=lists, probes=probes, seed=seed, progress=progress)
     else:
-        if match[5] and not int(match[5]):
-            raise UsageError("an effort of 0 finds nothing", fix="write for example hnsw:128")
         index = Hnsw(vectors, store, effort=int(match[5] or 128), progress=progress)
     index.measure(seed=seed)
     return index
@@ -75,6 +69,12 @@ def _written(search: str) -> re.Match[str]:
         raise UsageError(
             f"there is no dense search {search!r}", fix="choose one of: exact, ivf, ivf:LISTS/PROBES, hnsw, hnsw:EFFORT"
         )
+    if match[2] and not 1 <= int(match[3]) <= int(match[2]):
+        raise UsageError(
+            f"{int(match[3])} of {int(match[2])} lists can't be searched", fix="write ivf:LISTS/PROBES, 1 or more each"
+        )
+    if match[5] and not int(match[5]):
+        raise UsageError("an effort of 0 finds nothing", fix="write for example hnsw:128")
     return match
 
 
@@ -268,8 +268,10 @@ class Hnsw(Approximate):
         most = min(k, len(self))
         if not most:
             return [Ranking.empty() for _ in queries]
-        self._index.hnsw.efSearch = max(self.effort, most)
-        _, found = self._index.search(queries, most)
+        # all that is in view is taken and scored exactly, so that in a small collection ties go by its order
+        seen = min(max(self.effort, most), len(self))
+        self._index.hnsw.efSearch = seen
+        _, found = self._index.search(queries, seen)
         owners, columns = np.nonzero(found >= 0)
         places = found[owners, columns].astype(np.int64)
         scores = self.rows.dots(places, queries.astype(np.float64), owners)

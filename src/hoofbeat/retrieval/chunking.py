@@ -119,8 +119,7 @@ def cut(document: Document, chunking: Chunking, tokens: Spans | None = None, mar
     if chunking.unit == "headings":
         found = [(heading, page, start, start) for heading, page, start, _ in _regions(document)]
     elif chunking.unit in {"tokens", "truncate"}:
-        spans = _windows(_need(tokens)(document.text), chunking.size, chunking.overlap)
-        windows = list(spans)[: 1 if chunking.unit == "truncate" else None]
+        windows = _token_windows(document.text, chunking, tokens)
         found = [(document.title, _page(document, start), start, end) for start, end in windows]
     else:
         found = [
@@ -136,8 +135,7 @@ def pieces(text: str, chunking: Chunking, tokens: Spans | None = None) -> list[s
     if chunking.unit in {"whole", "auto", "sections", "headings"}:
         return [text]
     if chunking.unit in {"tokens", "truncate"}:
-        windows = list(_windows(_need(tokens)(text), chunking.size, chunking.overlap))
-        windows = windows[: 1 if chunking.unit == "truncate" else None]
+        windows = _token_windows(text, chunking, tokens)
     else:
         windows = list(_pieces(text, 0, len(text), chunking, tokens))
     return [text[start:end] for start, end in windows] or [text]
@@ -191,6 +189,24 @@ def _pieces(text: str, start: int, end: int, chunking: Chunking, tokens: Spans |
         stretch = text[start:end]
         begin = start + len(stretch) - len(stretch.lstrip())
         yield begin, begin + len(stretch.strip())
+
+
+def _token_windows(text: str, chunking: Chunking, tokens: Spans | None) -> list[tuple[int, int]]:
+    """Windows of tokens, of which `truncate` takes the first.
+
+    Encoders pass over accents that stand by themselves and the like; what they pass over stays with the token before
+    it, so that no window ends within a letter and nothing but white space is left out.
+    """
+    spans = _need(tokens)(text)
+    if not spans:
+        return []
+    nexts = [*(start for start, _ in spans[1:]), len(text)]
+    filled = [
+        (start, max(end, start + len(text[start:following].rstrip())))
+        for (start, end), following in zip(spans, nexts, strict=True)
+    ]
+    filled[0] = (len(text) - len(text.lstrip()), filled[0][1])
+    return list(_windows(filled, chunking.size, chunking.overlap))[: 1 if chunking.unit == "truncate" else None]
 
 
 def _windows(units: Sequence[tuple[int, int]], size: int, overlap: int) -> Iterator[tuple[int, int]]:

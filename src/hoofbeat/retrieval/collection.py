@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import MsgspecError
 from numpy.typing import NDArray
 
-from hoofbeat.errors import ArtefactError, InputError, UsageError
+from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Passage
 from hoofbeat.retrieval.analysis import ENGLISH, Analyzer
@@ -59,9 +59,13 @@ def kept(
             return load(target)
         except (ArtefactError, MsgspecError, ValueError, OSError, EOFError):
             shutil.rmtree(target, ignore_errors=True)
-        with create(target, replace_kind=INDEX_KIND) as draft:
-            build(draft.path)
-            draft.finish(Manifest(kind=INDEX_KIND, title=target.name, settings=settings))
+        try:
+            with create(target, replace_kind=INDEX_KIND) as draft:
+                build(draft.path)
+                draft.finish(Manifest(kind=INDEX_KIND, title=target.name, settings=settings))
+        except OutputError as err:
+            fix = "make room, or keep indexes elsewhere: set HOOFBEAT_CACHE to another folder"
+            raise OutputError(f"an index can't be kept: {err.what}", where=err.where, fix=fix) from err
         return load(target)
 
 

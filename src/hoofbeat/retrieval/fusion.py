@@ -23,7 +23,10 @@ def rrf_shares(length: int, weight: float = 1.0, constant: int = RRF_K) -> Float
 def reciprocal_rank_fusion(
     rankings: Sequence[Ranking], k: int, *, weights: Sequence[float] | None = None, constant: int = RRF_K
 ) -> Ranking:
-    """The `k` best by the sum of weight / (constant + rank) over the rankings; ties in the collection's order."""
+    """The `k` best by the sum of weight / (constant + rank) over the rankings; ties in the collection's order.
+
+    Shares are added from the smallest up, so that the same shares give the same sum whichever rankings they come from.
+    """
     if weights is not None and len(weights) != len(rankings):
         raise UsageError(f"{len(rankings)} rankings and {len(weights)} weights", fix="give one weight for each ranking")
     if not rankings:
@@ -35,5 +38,7 @@ def reciprocal_rank_fusion(
     everything = np.concatenate([ranking.indices for ranking in rankings])
     indices, place = np.unique(everything, return_inverse=True)
     scores: Floats = np.zeros(len(indices))
-    np.add.at(scores, place, np.concatenate(shares))
+    added = np.concatenate(shares)
+    smallest_first = np.argsort(added, kind="stable")
+    np.add.at(scores, place[smallest_first], added[smallest_first])
     return top_k(indices, scores, k)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "IndexSet", "index_folder"]
 
-FORMAT = 1
+FORMAT = 2
 """Raised when kept indexes of an older form must not be read."""
 
 _TOKENIZER = "minilm"
@@ -145,6 +145,11 @@ class IndexSet:
             if place is not None:
                 return collection.passages[place]
         raise InputError(f"no passage {passage_id!r} is indexed", fix="check that the rankings are of these documents")
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are no documents; nothing is cut to know it."""
+        return not (self._ordered[0].documents if self._ordered else any(True for _ in self.source))
 
     @property
     def documents(self) -> list[str]:

@@ -44,7 +44,7 @@ _DUTIES: dict[StageKind, str] = {
     "reranker": "reorders what a ranker found, so it must follow one",
 }
 _MAX_NESTING = 30
-_NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|-?\.\d+(?:[eE][+-]?\d+)?")
 _NAME = re.compile(r"[A-Za-z][\w-]*")
 _OPTION_NAME = re.compile(r"[A-Za-z_]\w*")
 _OPTION_VALUE = re.compile(r"[^,\[\]]*")
@@ -52,12 +52,13 @@ _DEPTH = re.compile(r"\d{1,9}")
 
 
 class Option(Struct, frozen=True):
-    """An option of a stage: its default, for a number the range it may have, for a word what reads or refuses it."""
+    """An option of a stage: its default, for a number its range and whether it counts, for a word what refuses it."""
 
     name: str
     default: float | str
     low: float = -math.inf
     high: float = math.inf
+    whole: bool = False
     choices: tuple[str, ...] = ()
     check: Callable[[str], object] | None = None
 
@@ -91,6 +92,10 @@ class Stage(Struct, frozen=True):
     def number(self, option: str) -> float:
         """The value of an option that is a number."""
         return float(self._value(option))
+
+    def count(self, option: str) -> int:
+        """The value of an option that is a whole number."""
+        return int(self.number(option))
 
     def word(self, option: str) -> str:
         """The value of an option that is a word."""
@@ -185,7 +190,9 @@ def _number_text(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-_PLUS = StageSpec("+", "ranker", (Option("k", 60.0, 1.0, 1e6), Option("depth", 1000.0, 1.0, 1e6)))
+_PLUS = StageSpec(
+    "+", "ranker", (Option("k", 60.0, 1.0, 1e6, whole=True), Option("depth", 1000.0, 1.0, 1e6, whole=True))
+)
 
 
 class _Parser:
@@ -199,7 +206,7 @@ class _Parser:
 
     def whole_line(self) -> Node:
         if not self.text.strip():
-            self.fail(0, "the retriever line is empty", f"write one, for example {' + '.join(self.known)}")
+            self.fail(0, "the retriever line is empty", f"write one, for example {next(iter(self.known))}")
         node = self.line()
         if self.at < len(self.text):
             self.fail(self.at, f"{self.text[self.at]!r} is not expected here", "join stages with + or >")
@@ -231,6 +238,8 @@ class _Parser:
             self.misplaced(*steps[-1])
 
     def misplaced(self, column: int, node: Node) -> NoReturn:
+        if node.kind == "query":
+            self.fail(column, f"{node} {_DUTIES[node.kind]}", f"put it before one: {node} > bm25")
         rerankers = [spec.name for spec in self.known.values() if spec.kind == "reranker"]
         can = f"what can follow > is {', '.join(rerankers)}" if rerankers else "no stage known today can follow >"
         self.fail(column, f"{node} {_DUTIES[node.kind]}", f"{can}; to use two rankers together, fuse them with +")
@@ -238,9 +247,9 @@ class _Parser:
     def sum(self) -> tuple[int, Node]:
         start = self.skip()
         terms = [self.term()]
-        settings: dict[str, float | str] | None = None
+        settings: Stage | None = None
         while self.take("+"):
-            given = self.plus_options()
+            given = Stage(_PLUS, self.options(_PLUS))
             if settings is not None and given != settings:
                 self.fail(self.at, "the + of one fusion differ", "write the same options at each +")
             settings = given
@@ -249,20 +258,14 @@ class _Parser:
             column, part = terms[0]
             if part.weight != 1:
                 self.fail(
-                    column, "a weight means something only in a fusion", "remove it, or fuse with + another stage"
+                    column, "a weight means something only in a fusion", "remove it, or fuse another stage with +"
                 )
             return start, part.node
         for column, part in terms:
             if part.node.kind != "ranker":
                 self.fail(column, f"{part.node} can't be fused: it ranks nothing by itself", "fuse rankers only")
         assert settings is not None
-        constant, depth = (int(settings[option.name]) for option in _PLUS.options)
-        return start, Fusion(tuple(part for _, part in terms), constant, depth)
-
-    def plus_options(self) -> dict[str, float | str]:
-        names = [option.name for option in _PLUS.options]
-        values = self.options(_PLUS) if self.take("[") else tuple(option.default for option in _PLUS.options)
-        return dict(zip(names, values, strict=True))
+        return start, Fusion(tuple(part for _, part in terms), settings.count("k"), settings.count("depth"))
 
     def term(self) -> tuple[int, Part]:
         column = self.skip()
@@ -301,8 +304,7 @@ class _Parser:
             self.unknown(column, f"unknown retriever stage {match[0]!r}", name, list(self.known), "stages")
         self.at = match.end()
         spec = self.known[name]
-        values = self.options(spec) if self.take("[") else tuple(option.default for option in spec.options)
-        return Stage(spec, values, self.depth(spec))
+        return Stage(spec, self.options(spec), self.depth(spec))
 
     def depth(self, spec: StageSpec) -> int | None:
         column = self.skip()
@@ -319,6 +321,8 @@ class _Parser:
 
     def options(self, spec: StageSpec) -> tuple[float | str, ...]:
         given: dict[str, float | str] = {}
+        if not self.take("["):
+            return tuple(option.default for option in spec.options)
         while True:
             column = self.skip()
             match = _OPTION_NAME.match(self.text, self.at)
@@ -350,9 +354,11 @@ class _Parser:
             self.check_word(column, option, text)
             return text
         number = float(text) if _NUMBER.fullmatch(text) else math.nan
-        if not (option.low <= number <= option.high and math.isfinite(number)):
-            limit = f"from {option.low:g}" + (f" to {option.high:g}" if math.isfinite(option.high) else " up")
-            self.fail(column, f"{option.name} can't be {text!r}", f"give a number {limit}")
+        fits = option.low <= number <= option.high and math.isfinite(number)
+        if not fits or (option.whole and not number.is_integer()):
+            top = f"to {_number_text(float(option.high))}" if math.isfinite(option.high) else "up"
+            kind = "whole number" if option.whole else "number"
+            self.fail(column, f"{option.name} can't be {text!r}", f"give a {kind} from {option.low:g} {top}")
         return number
 
     def check_word(self, column: int, option: Option, text: str) -> None:

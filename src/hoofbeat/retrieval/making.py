@@ -11,7 +11,16 @@ from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, parse, stages
 from hoofbeat.retrieval.reranking_llm import Listwise, YesNo
 from hoofbeat.retrieval.stages import Writer
 
-__all__ = ["RERANKED", "Most", "make_reranker", "make_writer", "most_calls", "prompts_of", "rerank_stage"]
+__all__ = [
+    "RERANKED",
+    "Most",
+    "make_reranker",
+    "make_writer",
+    "models_asked",
+    "most_calls",
+    "prompts_of",
+    "rerank_stage",
+]
 
 _AGENTS = {spec.name for spec in agents.SPECS}
 _PASSAGE_TOKENS = 600
@@ -56,6 +65,17 @@ def prompts_of(stage: Stage) -> dict[str, str]:
     return found
 
 
+def models_asked(node: Node) -> set[str]:
+    """The language models that the writers and rerankers of a line ask, by name; an empty name is the command's."""
+    found: set[str] = set()
+    for stage in stages(node):
+        if stage.kind == "query" or (stage.kind == "reranker" and reranking.asks_a_model(stage)):
+            found.add(stage.word("model"))
+        if stage.spec.name == "lamer":
+            found |= models_asked(parse(stage.word("with")))
+    return found
+
+
 def most_calls(node: Node) -> Most:
     """The most that a line can spend on one query; what follows an agent serves its searches, too."""
     match node:
@@ -67,7 +87,7 @@ def most_calls(node: Node) -> Most:
             spent = [most_calls(step) for step in steps]
             for number, step in enumerate(steps):
                 if isinstance(step, Stage) and step.spec.name in _AGENTS:
-                    spent += spent[number + 1 :] * int(step.number("turns"))
+                    spent += spent[number + 1 :] * step.count("turns")
             return _sum(spent)
 
 
@@ -77,27 +97,27 @@ def _sum(parts: Sequence[Most]) -> Most:
 
 def _most(stage: Stage) -> Most:
     if stage.spec.name in _AGENTS:
-        turns = int(stage.number("turns"))
+        turns = stage.count("turns")
         calls = 2 * turns + 1
-        return Most(calls, calls * int(stage.number("top")) * _PASSAGE_TOKENS, int(stage.number("tokens")))
+        return Most(calls, calls * stage.count("top") * _PASSAGE_TOKENS, stage.count("tokens"))
     if stage.kind == "query":
-        count = int(stage.number("n"))
-        own = Most(count, 0, count * int(stage.number("tokens")))
+        count = stage.count("n")
+        own = Most(count, 0, count * stage.count("tokens"))
         if stage.spec.name != "lamer":
             return own
-        shown = Most(0, count * int(stage.number("top")) * _PASSAGE_TOKENS, 0)
+        shown = Most(0, count * stage.count("top") * _PASSAGE_TOKENS, 0)
         return _sum([own, shown, most_calls(parse(stage.word("with")))])
     if stage.kind == "reranker" and reranking.asks_a_model(stage):
         return _most_reranking(stage, stage.depth or RERANKED)
     if stage.spec.name == "hero" and stage.word("rerank") != "none":
-        return _most(rerank_stage(stage.word("rerank"), int(stage.number("depth"))))
+        return _most(rerank_stage(stage.word("rerank"), stage.count("depth")))
     return Most()
 
 
 def _most_reranking(stage: Stage, depth: int) -> Most:
-    shown = int(stage.number("chars")) // 3
+    shown = stage.count("chars") // 3
     if stage.word("with") != "listwise":
         return Most(depth, depth * shown, depth)
-    window, stride = int(stage.number("window")), int(stage.number("stride"))
+    window, stride = stage.count("window"), stage.count("stride")
     calls = 1 + max(0, -(-(depth - window) // stride))
     return Most(calls, calls * window * shown, calls * 8 * window)

@@ -19,10 +19,10 @@ def mean_vectors(
 ) -> Vectors:
     """The mean vector, of unit length, of each group: a question and the texts that are searched for.
 
-    A text that was written beside the question stands for a document and is encoded as one; a text that is all there is
-    to search for is the query, whoever wrote it.
+    A text that was written beside the question stands for a document and is encoded as one; texts that are searched for
+    in place of the question, or have it in them, are queries, whoever wrote them and however many there are.
     """
-    asked = [(text, len(texts) == 1 or text == question) for question, texts in groups for text in texts]
+    asked = [(text, text == question or question not in texts) for question, texts in groups for text in texts]
     if all(as_query for _, as_query in asked):
         rows = encode_queries([text for text, _ in asked])
     else:

@@ -28,10 +28,10 @@ SPECS: tuple[StageSpec, ...] = (
         (
             Option("with", "yesno"),
             Option("model", ""),
-            Option("read", "passage"),
-            Option("chars", 2000.0, 100),
-            Option("window", 20.0, 2, 100),
-            Option("stride", 10.0, 1, 100),
+            Option("read", "passage", choices=("passage", "document")),
+            Option("chars", 2000.0, 100, 1e9, whole=True),
+            Option("window", 20.0, 2, 100, whole=True),
+            Option("stride", 10.0, 1, 100, whole=True),
         ),
         takes_depth=True,
         summary="reads query and text together: yesno or listwise by a language model, or a cross-encoder's folder",
@@ -40,7 +40,6 @@ SPECS: tuple[StageSpec, ...] = (
 """The stages this module makes."""
 
 _METHODS = {"yesno": ("window", "stride"), "listwise": (), "": ("model", "chars", "window", "stride")}
-_READ = ("passage", "document")
 
 
 class ByCrossEncoder:
@@ -89,8 +88,6 @@ def asks_a_model(stage: Stage) -> bool:
 def make_reranker(stage: Stage) -> YesNo | Listwise | ByCrossEncoder:
     """The reranker a stage of a line names; a cross-encoder is loaded here."""
     method = stage.word("with") if asks_a_model(stage) else ""
-    if stage.word("read") not in _READ:
-        raise _wrong(stage, f"rerank can't read {stage.word('read')!r}", f"give read as one of: {', '.join(_READ)}")
     defaults = {option.name: option.default for option in stage.spec.options}
     given = dict(zip(defaults, stage.values, strict=True))
     useless = [name for name in _METHODS[method] if given[name] != defaults[name]]
@@ -98,7 +95,7 @@ def make_reranker(stage: Stage) -> YesNo | Listwise | ByCrossEncoder:
         raise _wrong(stage, f"{' and '.join(useless)} can't be used with {method or 'a cross-encoder'}", "leave it out")
     if not method:
         return ByCrossEncoder(CrossEncoder(_folder(stage)))
-    chars, window, stride = (_whole(stage, name) for name in ("chars", "window", "stride"))
+    chars, window, stride = (stage.count(name) for name in ("chars", "window", "stride"))
     if method == "yesno":
         return YesNo(model=stage.word("model"), chars=chars)
     if stride > window:
@@ -118,13 +115,6 @@ def _folder(stage: Stage) -> Path:
             stage, f"there is no reranker {name!r}", f"{guess}give yesno, listwise or a cross-encoder's folder"
         )
     return path
-
-
-def _whole(stage: Stage, option: str) -> int:
-    value = stage.number(option)
-    if not value.is_integer():
-        raise _wrong(stage, f"{option} can't be {value:g}", "give a whole number")
-    return int(value)
 
 
 def _wrong(stage: Stage, what: str, fix: str) -> UsageError:

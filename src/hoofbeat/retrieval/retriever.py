@@ -20,11 +20,12 @@ from hoofbeat.records import Failure, Hit, Passage
 from hoofbeat.retrieval.chunking import indexed_text
 from hoofbeat.retrieval.fusion import reciprocal_rank_fusion, rrf_shares
 from hoofbeat.retrieval.hero import Evidence
+from hoofbeat.retrieval.hero.expansion import load_expansions
 from hoofbeat.retrieval.indexes import IndexSet
 from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, parse, stages
-from hoofbeat.retrieval.making import RERANKED, make_reranker, make_writer, prompts_of
+from hoofbeat.retrieval.making import RERANKED, make_reranker, make_writer, models_asked, prompts_of
 from hoofbeat.retrieval.ranking import Ranked, Scope, rank_stage
-from hoofbeat.retrieval.sources import LineEvidence, make_hero
+from hoofbeat.retrieval.sources import LineEvidence, hero_reranker, make_hero
 from hoofbeat.retrieval.stages import Found, SearchQuery, Tools, Writer
 from hoofbeat.retrieval.topk import Floats, Indices, Ranking, check_k
 
@@ -60,6 +61,8 @@ class Retriever:
         # Made now, so that a stage that can't work is said before anything is asked or indexed.
         self._writers = {stage: make_writer(stage) for stage in stages(self.tree) if stage.kind == "query"}
         self._rerankers = {stage: make_reranker(stage) for stage in stages(self.tree) if stage.kind == "reranker"}
+        heroes = {stage: hero_reranker(stage) for stage in stages(self.tree) if stage.spec.name == "hero"}
+        self._in_heroes = {stage: reranker for stage, reranker in heroes.items() if reranker is not None}
 
     @classmethod
     def over(cls, passages: Sequence[Passage], line: str, *, encoder: Callable[[str], Encoder]) -> Retriever:
@@ -73,13 +76,16 @@ class Retriever:
 
     def describe(self) -> dict[str, object]:
         """The settings as a manifest records them."""
-        notes = {"notes": list(dict.fromkeys(self.notes))} if self.notes else {}
-        rerankers = {str(stage): reranker.identity for stage, reranker in self._rerankers.items()}
+        in_heroes = [f"{stage}: {note}" for stage, reranker in self._in_heroes.items() for note in reranker.notes]
+        notes = list(dict.fromkeys(self.notes + in_heroes))
+        rerankers = {str(stage): each.identity for stage, each in (self._rerankers | self._in_heroes).items()}
+        expands = any(stage.spec.name == "hero" and stage.word("expand") == "terms" for stage in stages(self.tree))
         return {
             "line": self.line,
             **self.indexes.describe(self.tree),
             **({"rerankers": rerankers} if rerankers else {}),
-            **notes,
+            **({"expansions": load_expansions().fingerprint} if expands else {}),
+            **({"notes": notes} if notes else {}),
         }
 
     @property
@@ -87,8 +93,17 @@ class Retriever:
         """The prompts its stages use, with their fingerprints."""
         found: dict[str, str] = {}
         for stage in stages(self.tree):
-            found |= self._rerankers[stage].prompts if stage in self._rerankers else prompts_of(stage)
+            reranker = self._rerankers.get(stage) or self._in_heroes.get(stage)
+            found |= prompts_of(stage) if reranker is None else reranker.prompts
         return found
+
+    def prepare(self) -> None:
+        """Load every encoder and language model that the line names: one that can't be had is said before any work."""
+        for stage in stages(self.tree):
+            if stage.spec.name in {"dense", "hero"}:
+                self.indexes.encoder(stage.word("encoder"))
+        for name in sorted(models_asked(self.tree)):
+            self.model(name)
 
     def search(
         self, queries: Sequence[tuple[str, str]], k: int, documents: Collection[str] | None = None
@@ -115,13 +130,17 @@ class Retriever:
     ) -> Searched:
         """Search, and say also what became of each query on the way."""
         check_k(k)
+        self.notes += [
+            f"{stage}: its reranking is for evidence source by source, not used here" for stage in self._in_heroes
+        ]
         scope = Scope(by_document, None if documents is None else tuple(documents))
         asked = [SearchQuery(id=name, text=text) for name, text in queries]
         searched = Searched(list(asked), [[] for _ in asked])
         places = [place for place, query in enumerate(asked) if query.text.strip()]
-        if not self.indexes.documents or (documents is not None and not documents):
+        asks = any(stage.kind != "ranker" for stage in stages(self.tree))  # then nothing is asked in vain
+        if (documents is not None and not documents) or (asks and self.indexes.empty):
             return searched
-        batch_size = _BATCH if all(stage.kind == "ranker" for stage in stages(self.tree)) else max(1, len(places))
+        batch_size = max(1, len(places)) if asks else _BATCH
         with self.indexes.progress.task(f"searching: {self.line}", len(places)) as task:
             for first in range(0, len(places), batch_size):
                 batch = places[first : first + batch_size]
@@ -150,7 +169,8 @@ class Retriever:
         last = steps[-1]
         if isinstance(last, Stage) and last.spec.name == "hero":
             scope = Scope(True, None)
-            hero = make_hero(self.indexes, last, _Tools(self, last, scope), room=room)
+            reranker = self._in_heroes.get(last)
+            hero = make_hero(self.indexes, last, _Tools(self, last, scope), reranker=reranker, room=room)
             asked = self._write(steps, [SearchQuery(id=name, text=text) for name, text in queries], scope)
             yield from hero.evidence_all(asked, [list(sources)] * len(asked))
             return
@@ -212,9 +232,7 @@ class Retriever:
                 continue
             rankings = [part.ranking for part in ranked]
             ranking = reciprocal_rank_fusion(rankings, k, weights=weights, constant=node.constant)
-            via: dict[str, Ranking] = {}
-            for part, found in zip(node.parts, ranked, strict=True):
-                via |= {**found.via, str(part.node): found.ranking}
+            via = _joined_via([str(part.node) for part in node.parts], ranked)
             speakers = _best_passages(ranking.indices, ranked, weights, node.constant)
             fused.append(Ranked(after, ranking, speakers, via))
         return fused
@@ -302,6 +320,21 @@ def _joined(query: SearchQuery, branches: Sequence[SearchQuery]) -> SearchQuery:
     steps = query.steps + tuple(step for branch in branches for step in branch.steps[len(query.steps) :])
     failure = query.failure or next((branch.failure for branch in branches if branch.failure is not None), None)
     return msgspec.structs.replace(query, steps=steps, failure=failure)
+
+
+def _joined_via(names: Sequence[str], parts: Sequence[Ranked]) -> dict[str, Ranking]:
+    """What every part of a fusion ranked, and the stages inside it.
+
+    The same stage may stand in two parts and search for different texts, as in `bm25 + (hyde > bm25)`: then it is named
+    by the part it stands in.
+    """
+    via = {name: part.ranking for name, part in zip(names, parts, strict=True)}
+    for name, part in zip(names, parts, strict=True):
+        for stage, ranking in part.via.items():
+            same = via.setdefault(stage, ranking) is ranking or stage == name
+            if not same and not np.array_equal(ranking.indices, part.ranking.indices):
+                via[f"{stage} in {name}"] = ranking
+    return via
 
 
 def _best_passages(units: Indices, parts: Sequence[Ranked], weights: Sequence[float], constant: int) -> Indices:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from hoofbeat.records import Document, Failure, Passage
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
 from hoofbeat.retrieval.hero import Hero, HeroSettings
@@ -14,10 +16,12 @@ from hoofbeat.retrieval.line import Stage
 from hoofbeat.retrieval.making import make_reranker, rerank_stage
 from hoofbeat.retrieval.pooling import by_best_passage
 from hoofbeat.retrieval.ranking import Ranked, Scope
-from hoofbeat.retrieval.stages import SearchQuery, Tools
+from hoofbeat.retrieval.reranking import ByCrossEncoder
+from hoofbeat.retrieval.reranking_llm import Listwise, YesNo
+from hoofbeat.retrieval.stages import Reranker, SearchQuery, Tools
 from hoofbeat.retrieval.topk import Ranking
 
-__all__ = ["LineEvidence", "make_hero", "rank_hero"]
+__all__ = ["LineEvidence", "hero_reranker", "make_hero", "rank_hero"]
 
 
 class LineEvidence(NamedTuple):
@@ -56,12 +60,22 @@ class _Documents(Mapping[str, Document]):
         return len(self._indexes.documents)
 
 
-def make_hero(indexes: IndexSet, stage: Stage, tools: Tools, *, room: int | None = None) -> Hero:
-    """HERO over the documents of an index set; `room` is how many characters its reader can be shown."""
+def hero_reranker(stage: Stage) -> YesNo | Listwise | ByCrossEncoder | None:
+    """The reranker that a HERO stage names, if any; settings that make no sense are a `UsageError`."""
     settings = HeroSettings.of(stage)
-    reranker = None
-    if settings.rerank != "none":
-        reranker = make_reranker(rerank_stage(settings.rerank, settings.depth))
+    return None if settings.rerank == "none" else make_reranker(rerank_stage(settings.rerank, settings.depth))
+
+
+def make_hero(
+    indexes: IndexSet, stage: Stage, tools: Tools, *, reranker: Reranker | None = None, room: int | None = None
+) -> Hero:
+    """HERO over the documents of an index set; without the reranker it names it goes without that layer.
+
+    `room` is how many characters its reader can be shown.
+    """
+    settings = HeroSettings.of(stage)
+    if reranker is None:
+        settings = replace(settings, rerank="none")
     return Hero(
         _Documents(indexes),
         indexes.collection(DEFAULT_CHUNKING),

@@ -23,7 +23,6 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.errors import UsageError
 from hoofbeat.models import Model, Outcome, Reply
 from hoofbeat.prompts import load_prompt, material
 from hoofbeat.records import Failure, Passage, TraceStep
@@ -41,7 +40,6 @@ __all__ = [
     "query2doc_fusion",
     "room_for",
     "shown",
-    "whole_number",
     "without_echo",
 ]
 
@@ -63,15 +61,15 @@ _FENCE = re.compile(r"</?material\b[^>\n]*>")
 _LEAD = re.compile(r"^\W*(?:the )?passage(?: that answers the question)?\W*:[\s*_]*", re.IGNORECASE)
 
 _MODEL = Option("model", "")
-_SAMPLING = (Option("temperature", 0.0, 0.0, 2.0), Option("seed", 0.0, 0.0, 2.0**31 - 1))
+_SAMPLING = (Option("temperature", 0.0, 0.0, 2.0), Option("seed", 0.0, 0.0, 2.0**31 - 1, whole=True))
 
 
 def _options(tokens: int, *more: Option) -> tuple[Option, ...]:
     return (
-        Option("n", 1.0, 1.0, 64.0),
+        Option("n", 1.0, 1.0, 64.0, whole=True),
         *more,
         _MODEL,
-        Option("tokens", float(tokens), 16.0, 65536.0),
+        Option("tokens", float(tokens), 16.0, 65536.0, whole=True),
         *_SAMPLING,
     )
 
@@ -86,7 +84,7 @@ SPECS: tuple[StageSpec, ...] = (
     StageSpec(
         "query2doc",
         "query",
-        _options(512, Option("repeat", 5.0, 1.0, 50.0), Option("shots", 2.0, 0.0, 4.0)),
+        _options(512, Option("repeat", 5.0, 1.0, 50.0, whole=True), Option("shots", 2.0, 0.0, 4.0, whole=True)),
         summary="adds to the question a document written after worked examples",
     ),
     StageSpec(
@@ -94,9 +92,9 @@ SPECS: tuple[StageSpec, ...] = (
         "query",
         _options(
             512,
-            Option("top", 10.0, 1.0, 100.0),
+            Option("top", 10.0, 1.0, 100.0, whole=True),
             Option("with", "bm25", check=parse),
-            Option("reads", 1200.0, 50.0, 20000.0),
+            Option("reads", 1200.0, 50.0, 20000.0, whole=True),
         ),
         summary="adds to the question a document written after a look at what a first search found",
     ),
@@ -128,13 +126,13 @@ class Drawing(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, stage: Stage) -> Drawing:
         """As the stage's options say."""
-        n, temperature = whole_number(stage, "n"), stage.number("temperature")
+        n, temperature = stage.count("n"), stage.number("temperature")
         return cls(
             model=stage.word("model"),
             n=n,
-            tokens=whole_number(stage, "tokens"),
+            tokens=stage.count("tokens"),
             temperature=temperature or (_VARIED if n > 1 else 0.0),
-            seed=whole_number(stage, "seed"),
+            seed=stage.count("seed"),
         )
 
 
@@ -225,9 +223,9 @@ class _Query2Doc(_DocumentWriter):
     """The document is written after worked examples."""
 
     def __init__(self, stage: Stage) -> None:
-        repeat = whole_number(stage, "repeat")
+        repeat = stage.count("repeat")
         super().__init__(stage, lambda question, documents: query2doc_fusion(question, documents, repeat))
-        self.shots = whole_number(stage, "shots")
+        self.shots = stage.count("shots")
 
     def drafts(self, queries: Sequence[SearchQuery], tools: Tools, model: Model) -> list[_Draft]:  # noqa: ARG002
         """The question and how many examples are shown."""
@@ -240,8 +238,8 @@ class _LameR(_DocumentWriter):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage, lamer_fusion)
         self.line = str(parse(stage.word("with")))
-        self.top = whole_number(stage, "top")
-        self.reads = whole_number(stage, "reads")
+        self.top = stage.count("top")
+        self.reads = stage.count("reads")
 
     def drafts(self, queries: Sequence[SearchQuery], tools: Tools, model: Model) -> list[_Draft]:
         """The question and the passages of a first search that fit the model's window."""
@@ -347,11 +345,3 @@ def shown(found: Sequence[Found], reads: int, room: int) -> list[Passage]:
         text = passage.text[:size]
         passages.append(msgspec.structs.replace(passage, text=text, end=min(passage.end, passage.start + len(text))))
     return passages
-
-
-def whole_number(stage: Stage, option: str) -> int:
-    """The value of an option that counts something."""
-    value = stage.number(option)
-    if not value.is_integer():
-        raise UsageError(f"{stage.spec.name} can't have {option}={value:g}", fix=f"give {option} as a whole number")
-    return int(value)

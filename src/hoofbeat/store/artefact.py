@@ -154,7 +154,7 @@ def open_artefact(path: Path, kind: str | tuple[str, ...] | None = None) -> Arte
     kinds = (kind,) if isinstance(kind, str) else kind
     if kinds and manifest.kind not in kinds:
         raise ArtefactError(
-            f"this is a {manifest.kind}, and a {' or '.join(kinds)} is needed here",
+            f"this folder is of the kind {manifest.kind}; one of the kind {' or '.join(kinds)} is needed here",
             where=str(path),
             fix="name another folder",
         )

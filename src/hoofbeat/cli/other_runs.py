@@ -1,0 +1,105 @@
+"""Rankings of other software: TREC runs, measured on the same questions as the lines beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from hoofbeat.cli.bed import Bed
+from hoofbeat.errors import InputError
+from hoofbeat.findings.ranking import read_trec_run, trec_order
+from hoofbeat.records import Hit
+from hoofbeat.store import Artefact, InputRef
+from hoofbeat.store.files import file_sha256
+
+__all__ = ["OtherRun", "ranked_inputs", "read_other_runs"]
+
+_KIND = "trec run"
+
+Scores = dict[str, dict[str, float]]
+
+
+class OtherRun(Struct, frozen=True, kw_only=True):
+    """What a run file ranks for the questions there are, best first, and what a reader of its measures must know."""
+
+    name: str
+    hits: dict[str, list[Hit]]
+    source: InputRef
+    notes: tuple[str, ...] = ()
+
+
+def read_other_runs(paths: Sequence[Path], bed: Bed, top: int) -> list[OtherRun]:
+    """Read run files; the same name twice gets a number."""
+    runs = [_read(path, bed, top) for path in paths]
+    seen: dict[str, int] = {}
+    named = []
+    for run in runs:
+        seen[run.name] = seen.get(run.name, 0) + 1
+        name = run.name if seen[run.name] == 1 else f"{run.name} {seen[run.name]}"
+        named.append(OtherRun(name=name, hits=run.hits, source=run.source, notes=run.notes))
+    return named
+
+
+def ranked_inputs(artefact: Artefact) -> list[InputRef]:
+    """The questions and documents behind a rankings folder, without the run file that it was read from."""
+    return [each for each in artefact.manifest.inputs if each.kind != _KIND]
+
+
+def _read(path: Path, bed: Bed, top: int) -> OtherRun:
+    scores = _scores(path)
+    asked = {question.id for question in bed.questions}
+    kept = {question: found for question, found in scores.items() if question in asked}
+    if not kept:
+        some = f"; the first of it is {next(iter(scores))!r}" if scores else ""
+        raise InputError(
+            f"the run ranks nothing for any of these questions{some}",
+            where=str(path),
+            fix=f"check that its question ids are those of {bed.name}",
+        )
+    ranked = {document for found in kept.values() for document in found}
+    unknown = len(ranked - bed.ids)
+    if unknown == len(ranked):
+        raise InputError(
+            f"none of the documents of the run is in {bed.name}; one of them is {min(ranked)!r}",
+            where=str(path),
+            fix="check that it ranks these documents, by their ids",
+        )
+    deepest = max(map(len, kept.values()))
+    told = (
+        (len(scores) - len(kept), "questions of the run are not asked here; they are left out"),
+        (len((asked & bed.qrels.keys()) - kept.keys()), "questions are not in the run; they count 0"),
+        (unknown, "documents of the run are not in the collection; they count as not relevant"),
+    )
+    notes = [f"{count} {words}" for count, words in told if count]
+    if deepest > top:
+        notes.append(f"the run ranks up to {deepest} documents; the first {top} count, as for the lines")
+    return OtherRun(
+        name=f"run:{path.name.removesuffix('.gz').rpartition('.')[0] or path.name}",
+        hits={question: _hits(question, found, top) for question, found in kept.items()},
+        source=InputRef(name=path.name, sha256=file_sha256(path), kind=_KIND),
+        notes=tuple(notes),
+    )
+
+
+def _scores(path: Path) -> Scores:
+    scores: Scores = {}
+    for hit in read_trec_run(path):
+        found = scores.setdefault(hit.question, {})
+        if hit.document in found:
+            raise InputError(
+                f"the run ranks {hit.document!r} twice for question {hit.question!r}",
+                where=str(path),
+                fix="keep the best of a document's passages, a line a document",
+            )
+        found[hit.document] = hit.score
+    return scores
+
+
+def _hits(question: str, found: dict[str, float], top: int) -> list[Hit]:
+    """In the order in which trec_eval reads a run: by score, not by the ranks that are written there."""
+    return [
+        Hit(question=question, document=document, rank=rank, score=found[document])
+        for rank, document in enumerate(trec_order(found)[:top], start=1)
+    ]
