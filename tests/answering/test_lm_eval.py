@@ -18,7 +18,7 @@ from hoofbeat.records import Answer, Question
 from hoofbeat.store import Counts
 from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer
-from tests.models.llama_numpy import Llama, write_f32
+from tests.models.llama_numpy import Llama, Weights, write_f32
 from tests.models.support import a_model, ledger_in
 
 QUESTIONS = [
@@ -94,7 +94,7 @@ def test_the_same_log_likelihoods_give_the_harness_s_accuracy(tmp_path: Path) ->
 def test_the_embedded_weights_are_scored_as_the_harness_scores_them_in_numpy(tmp_path: Path) -> None:
     """The harness on log-likelihoods of a forward pass in numpy, ours on those of the server, the same weights."""
     needs_weights("smollm2-135m")
-    source = weights.path_of("smollm2-135m")
+    source = Weights(weights.path_of("smollm2-135m"))
     task = harness_task(tmp_path)
     path = tmp_path / "smollm2-f32.gguf"
     write_f32(source, path)

@@ -81,6 +81,8 @@ def answers_of(server: ScriptedServer, ledger: Ledger, *planned: Planned) -> lis
         ({"group": ["heart", "liver"]}, {"organ": "liver"}, True),
         ({"group": ["heart", "general"]}, {"organ": "liver"}, True),
         ({"group": ["heart", "lung"]}, {"organ": ["kidney", "liver"]}, False),
+        ({"group": " Liver"}, {"organ": "LIVER"}, True),
+        ({"group": "General"}, {"organ": "liver"}, True),
     ],
 )
 def test_general_questions_go_to_all_and_others_to_their_group(question: Facets, source: Facets, asked: bool) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import click
 import pytest
 
+from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.cli import cli
 from hoofbeat.cli.audit_group import SUBCOMMANDS
 from hoofbeat.cli.audit_words import economy_words
 from hoofbeat.corpus import import_corpus
 from hoofbeat.judging import Audit
+from hoofbeat.records import Question
+from hoofbeat.store import Counts
 from hoofbeat.teaching import example, handbook_files
 from tests.cli.support import hoofbeat, json_of
 from tests.helpers import shared_data
@@ -88,7 +92,7 @@ def test_given_answers_of_some_sources_and_what_was_left_out(tmp_path: Path) -> 
     chosen = ["--answers", "a.jsonl", "--source", "a", "--source", "b", "-o", "audit"]
     with FaultServer() as server:
         done = hoofbeat("audit", *chosen, "--model", server.spec(), folder=tmp_path)
-    assert "left out: 1 rows (only one source answers)" in done.stderr
+    assert "left out: 1 row (only one source answers)" in done.stderr
     audit = Audit.open(tmp_path / "audit")
     assert [source.id for source in audit.sources] == ["a", "b"]
     assert [(pair.a, pair.b) for pair in audit.comparisons] == [("a", "b")]
@@ -99,12 +103,14 @@ def test_given_answers_of_some_sources_and_what_was_left_out(tmp_path: Path) -> 
     ("check", "said"),
     [
         ({"spread": 0, "checked": 0, "agree": 0}, "economy: no label was spread over a group"),
-        ({"spread": 1200, "checked": 0, "agree": 0}, "1,200 labels were spread over groups; none was judged for real"),
+        ({"spread": 1200, "checked": 0, "agree": 0}, "1,200 labels were spread over groups, 300 pairs had a call"),
+        ({"spread": 1200, "checked": 0, "agree": 0}, "(× 5.0 fewer calls, × 5.0 with the check's); none was judged"),
+        ({"spread": 600, "checked": 290, "agree": 1, "unscored": 10}, "(× 3.0 fewer calls, × 1.5 with the check's)"),
         ({"spread": 9, "checked": 4, "agree": 4}, "of 4 judged for real, 4 agree (95% interval 51.0% to 100.0%)"),
     ],
 )
 def test_nothing_checked_is_no_interval(check: dict[str, int], said: str) -> None:
-    assert said in economy_words(check)
+    assert said in economy_words(check, 300)
 
 
 def test_shards_are_merged_and_exported_by_the_command(tmp_path: Path, books: Path) -> None:
@@ -138,7 +144,7 @@ def test_shards_are_merged_and_exported_by_the_command(tmp_path: Path, books: Pa
 def test_show_tells_how_an_answer_came_about(tmp_path: Path, books: Path) -> None:
     with FaultServer() as server:
         hoofbeat(*words(books, server, "--limit", "1", "-o", "audit"), folder=tmp_path)
-    assert "1 questions: tq-01" in hoofbeat("show", "audit", folder=tmp_path).stdout
+    assert "1 question: tq-01" in hoofbeat("show", "audit", folder=tmp_path).stdout
     page = hoofbeat("show", "audit", "tq-01", folder=tmp_path).stdout
     for name in ("hb-alder-kidney", "hb-cairn-kidney and hb-dune-kidney:"):
         assert name in page
@@ -149,6 +155,46 @@ def test_show_tells_how_an_answer_came_about(tmp_path: Path, books: Path) -> Non
     shown = json_of(hoofbeat("show", "audit", "tq-01", "--json", folder=tmp_path))
     assert len(shown["answers"]) == len(shown["pairs"]) == 3
     assert "the closest are tq-01" in hoofbeat("show", "audit", "tq-1", folder=tmp_path, code=1).stderr
+    wrong = hoofbeat("show", "audit", "tq-01/hb-duna-kidney", folder=tmp_path, code=1).stderr
+    assert "no source hb-duna-kidney in this audit" in wrong
+    assert "such as hb-dune-kidney" in wrong
+
+
+def test_questions_that_no_two_sources_are_asked_are_said_or_refused(tmp_path: Path, books: Path) -> None:
+    asked = [
+        Question(id="all", text="When may I drive?"),
+        Question(id="typo", text="When may I swim?", facets={"group": "kidneys"}),
+    ]
+    write_benchmark(tmp_path / "some", asked, title="some", inputs=[], counts=Counts(kept=2))
+    write_benchmark(tmp_path / "none", asked[1:], title="none", inputs=[], counts=Counts(kept=1))
+    with FaultServer() as server:
+        line = ["--with", LINE, "--model", server.spec()]
+        done = hoofbeat("audit", str(books), "some", *line, "-o", "audit", folder=tmp_path)
+        wrong = hoofbeat("audit", str(books), "none", *line, "-o", "not", folder=tmp_path, code=2)
+    assert "1 of 2 questions can't be compared, because fewer than two sources are asked: typo" in done.stderr
+    assert "their facet group is kidneys, the facet organ of the sources is kidney)" in done.stderr
+    assert "no question is put to two sources, so there is nothing to compare" in " ".join(wrong.stderr.split())
+    assert not (tmp_path / "not").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "said", "code"),
+    [
+        (["--question", "tq-001"], "check --question; the closest are tq-01", 2),
+        (["--question", "xyz"], "check --question; the first are tq-01, tq-02, tq-03", 2),
+        (["--shard", "30/40"], "the shard 30/40 has no question: there are 24 in all", 2),
+        (["-o", "taken"], "a corpus stands there already", 1),
+    ],
+)
+def test_what_can_be_seen_to_be_wrong_is_refused_before_any_call(
+    tmp_path: Path, books: Path, more: list[str], said: str, code: int
+) -> None:
+    shutil.copytree(books, tmp_path / "taken")
+    with FaultServer() as server:
+        done = hoofbeat(*words(books, server, "-o", "audit", *more), folder=tmp_path, code=code)
+        assert server.seen == []
+    assert said in done.stderr
+    assert not (tmp_path / "audit").exists()
 
 
 @pytest.mark.slow

@@ -161,7 +161,10 @@ def test_the_folder_and_the_screen(audits: Path) -> None:
     rates = {(row["facet"], row["group"], row["rate"]): row for row in rows_of(folder / "rates.tsv")}
     assert rates["", "", "by coverage"]["change"] == "0.5"
     assert rates["part", "b", "pct_any_div"]["after"] == "1.0"
-    assert "by coverage" in (folder / "report.html").read_text(encoding="utf-8")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "by coverage" in page
+    assert "Pairs judged in both audits show no clear change: 0.0 points (95% interval 0.0 to 0.0)." in page
+    assert "changed by +50.0 points, of which 0.0 come from those pairs and +50.0 from pairs that only one" in page
     first = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     hoofbeat("audit", "compare", "before", "after", "-o", "cmp", folder=audits)
     assert first == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -178,6 +181,8 @@ def test_a_harder_judge_is_intensity_and_is_warned_of(tmp_path: Path) -> None:
     assert (split["intensity"]["before"], split["intensity"]["after"]) == pytest.approx((1 / 6, 4 / 6))
     assert (split["prevalence"]["before"], split["prevalence"]["after"]) == pytest.approx((1 / 3, 2 / 3))
     assert split["by_coverage"] == pytest.approx(0.0)
+    page = (tmp_path / "cmp" / "report.md").read_text(encoding="utf-8")
+    assert "Pairs judged in both audits show no clear change: +50.0 points (95% interval " in page
     assert told["summary"]["sources_only"] == [[], ["elm"]]
     assert told["summary"]["questions_only"] == [["gone"], ["new"]]
     assert told["summary"]["shift"]["only_after"] == 4
@@ -190,6 +195,14 @@ def test_a_harder_judge_is_intensity_and_is_warned_of(tmp_path: Path) -> None:
         ("q1", "Consistent", "Contradictory"), ("q1", "Consistent", "Divergent"), ("q3", "Complementary", "Divergent"),
     ]  # fmt: skip
     assert (changed[0]["topic_after"], changed[0]["significance_after"]) == ("time of q1", "medium")
+
+
+def test_settings_with_parts_are_told_in_words(tmp_path: Path) -> None:
+    pairs = invented_pairs({"q1": "ccm"})
+    write_audit(tmp_path / "a", pairs)
+    write_audit(tmp_path / "b", pairs, settings={"economy": {"check": 200, "sure": None}})
+    done = hoofbeat("audit", "compare", "a", "b", "-o", "cmp", folder=tmp_path)
+    assert "economy: none, then check 200, sure none" in done.stderr
 
 
 def test_the_list_of_changed_pairs_comes_in_pages(tmp_path: Path) -> None:

@@ -180,3 +180,24 @@ def test_a_source_or_question_given_twice_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=f"the {named} is there more than once"):
         a_plan(documents, questions)
+
+
+def test_a_question_without_a_text_is_refused() -> None:
+    with pytest.raises(UsageError, match="the question blank has no text"):
+        a_plan(questions=[*QUESTIONS, Question(id="blank", text=" \n")])
+
+
+def test_questions_that_fewer_than_two_sources_are_asked_are_counted(ledger: Ledger, tmp_path: Path) -> None:
+    questions = [
+        *QUESTIONS,
+        *(Question(id=organ, text="Why?", facets={"group": organ}) for organ in ("heart", "liver")),
+    ]
+    plan = a_plan(questions=questions)
+    assert [question.id for question in plan.uncompared] == ["heart", "liver"]
+    assert a_plan().uncompared == []
+    with FaultServer() as server:
+        model = a_model(server.spec(), ledger)
+        found = audit_sources(plan, model, model, tmp_path / "audit", inputs=[]).manifest
+        assert found.metrics["uncompared"] == 2
+        assert "uncompared" not in audit_sources(a_plan(), model, model, tmp_path / "b", inputs=[]).manifest.metrics
+    assert found.title == "3 sources, 5 questions"

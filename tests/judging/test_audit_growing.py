@@ -174,8 +174,8 @@ def test_every_question_is_in_one_shard() -> None:
     assert plans[0].own_questions == [QUESTIONS[0], QUESTIONS[3]]
 
 
-def run(folder: Path, plan: AuditPlan, ledger: Ledger, server: FaultServer) -> Path:
-    model = a_model(server.spec(), ledger)
+def run(folder: Path, plan: AuditPlan, ledger: Ledger, server: FaultServer, *, name: str = "stub") -> Path:
+    model = a_model(f"{server.spec().partition('#')[0]}#{name}", ledger)
     audit_sources(plan, model, model, folder, inputs=[])
     return folder
 
@@ -204,12 +204,16 @@ def test_what_does_not_fit_together_is_not_merged(ledger: Ledger, tmp_path: Path
         one, two = (run(tmp_path / f"s{n}", a_plan(SOURCES, shard=f"{n}/2"), ledger, server) for n in (1, 2))
         three = run(tmp_path / "s3", a_plan(SOURCES, shard="2/3"), ledger, server)
         other = run(tmp_path / "other", a_plan(SOURCES[:4], shard="2/2"), ledger, server)
+        probed = run(tmp_path / "probed", a_plan(SOURCES, shard="2/2", probe=3, seed=4), ledger, server)
+        judged = run(tmp_path / "judged", a_plan(SOURCES, shard="2/2"), ledger, server, name="another")
         plain = run(tmp_path / "plain", a_plan(SOURCES), ledger, server)
     wrong: list[tuple[list[Path], type[HoofbeatError], str]] = [
         ([one], InputError, "shards are missing: 2/2"),
         ([one, two, two], InputError, "the shard 2/2 is there more than once"),
-        ([one, other], InputError, "of another audit"),
-        ([one, three], InputError, "missing"),
+        ([one, other], InputError, "of another audit than s1: they differ in the questions or the sources"),
+        ([one, probed], InputError, "they differ in probe_order, seeds\n"),
+        ([one, judged], InputError, "they differ in models\n"),
+        ([one, three], InputError, "this is shard 2/3, and s1 is one of 2"),
         ([plain], UsageError, "no shard"),
         ([], UsageError, "nothing to merge"),
     ]
@@ -217,6 +221,16 @@ def test_what_does_not_fit_together_is_not_merged(ledger: Ledger, tmp_path: Path
         with pytest.raises(kind, match=words):
             merge_audits(paths, tmp_path / "merged")
     assert not (tmp_path / "merged").exists()
+    before = {path.name: path.read_bytes() for path in one.iterdir()}
+    with pytest.raises(UsageError, match="would take the place of one of its shards"):
+        merge_audits([one, two], one / ".." / one.name)
+    assert {path.name: path.read_bytes() for path in one.iterdir()} == before
+
+
+def test_a_seed_that_nothing_is_drawn_with_parts_no_shards(ledger: Ledger, tmp_path: Path) -> None:
+    with FaultServer() as server:
+        shards = [run(tmp_path / f"s{n}", a_plan(SOURCES, shard=f"{n}/2", seed=n), ledger, server) for n in (1, 2)]
+    assert len(Audit(merge_audits(shards, tmp_path / "merged")).questions) == len(QUESTIONS)
 
 
 # Probes of the order

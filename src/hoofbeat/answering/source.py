@@ -49,13 +49,16 @@ class PlannedSource(Planned, frozen=True, kw_only=True):
 
 
 def asked_of(question: Question, document: Document, pack: Pack) -> bool:
-    """Whether a source is asked a question: general questions go to all, others to the sources of their group."""
+    """Whether a source is asked a question: general questions go to all, others to the sources of their group.
+
+    Case and white space around a group's name do not count.
+    """
     groups = _values(question.facets.get("group", "general"))
     return groups <= {""} or "general" in groups or bool(groups & _values(document.facets.get(pack.group_facet, "")))
 
 
 def _values(facet: str | list[str]) -> set[str]:
-    return {facet} if isinstance(facet, str) else set(facet)
+    return {name.strip().casefold() for name in ([facet] if isinstance(facet, str) else facet)}
 
 
 def each_planned(

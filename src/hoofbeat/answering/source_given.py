@@ -95,6 +95,8 @@ def read_given(path: Path, fields: Mapping[str, Sequence[str]] | None = None, so
             raise bad(row, f"the source {source} answers this question a second time: {text[:80]}")
         answer = "\n\n".join(filter(None, (row.text(field).strip() for field in names["answer"])))
         mine[source] = GivenAnswer(question=id, source=source, text=answer, absent=_absent(row, names))
+    if not there:
+        raise InputError("the file holds no answer", where=str(path), fix="give a row for each answer of each source")
     if unknown := sorted(set(sources) - there):
         raise UsageError(f"no answer is of the source {', '.join(unknown)}", fix=f"check --source; {_listed(there)}")
     compared = {id: answers for id, answers in rows.items() if len(answers) > 1}
@@ -114,7 +116,7 @@ def read_given(path: Path, fields: Mapping[str, Sequence[str]] | None = None, so
 def _listed(names: Collection[str]) -> str:
     """Some of the names there are."""
     some = sorted(names)
-    return f"there are {', '.join(some[:8])}{', …' if len(some) > 8 else ''}" if some else "the file is empty"
+    return f"there are {', '.join(some[:8])}{', …' if len(some) > 8 else ''}"
 
 
 def _joined(row: Row, fields: Sequence[str]) -> str:

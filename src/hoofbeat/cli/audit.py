@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.answering.source_evidence import hero_line, is_hero, through_hero, through_line
@@ -13,7 +15,7 @@ from hoofbeat.answering.source_given import read_given, read_given_fields
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.audit_group import AuditCommand, epilog
 from hoofbeat.cli.audit_options import refuse_idle_options
-from hoofbeat.cli.audit_words import say_outcome
+from hoofbeat.cli.audit_words import say_outcome, say_uncompared
 from hoofbeat.cli.ranking import Models, index_corpus
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.cli.trying import say_untried, trial_of
@@ -21,6 +23,7 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.judging import Audit, AuditPlan, audit_sources
 from hoofbeat.judging.audit_economy import Economy
+from hoofbeat.judging.audit_folder import KIND
 from hoofbeat.judging.audit_plan import read_shard
 from hoofbeat.models import Model, load_encoder
 from hoofbeat.progress import Progress
@@ -28,7 +31,7 @@ from hoofbeat.prompts import load_pack
 from hoofbeat.recipes import teaching_patient_questions
 from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import Retriever, parse
-from hoofbeat.store import InputRef
+from hoofbeat.store import InputRef, check_target
 from hoofbeat.store.files import file_sha256
 from hoofbeat.teaching import example
 
@@ -101,6 +104,31 @@ def _too_few() -> UsageError:
     return UsageError("an audit compares sources, so it needs at least two", fix="name more of them with --source")
 
 
+class _Wanted(Struct, frozen=True, kw_only=True):
+    """The options, as given."""
+
+    corpus: Path | None
+    questions: str | None
+    judge_spec: str | None
+    answers_path: Path | None
+    fields: str
+    sources: tuple[str, ...]
+    pack: str
+    line: str
+    passages: int | None
+    whole_up_to: int | None
+    ids: tuple[str, ...]
+    limit: int | None
+    max_tokens: int | None
+    shard: str | None
+    probe_order: int
+    economy: bool
+    economy_check: int
+    trial_path: Path | None
+    seed: int
+    output: Path
+
+
 @click.command("audit", cls=AuditCommand, epilog=epilog())
 @click.argument("corpus", metavar="[SOURCES]", required=False, type=click.Path(path_type=Path))
 @click.argument("questions", metavar="[QUESTIONS]", required=False)
@@ -129,78 +157,35 @@ def _too_few() -> UsageError:
 @click.option("--seed", type=int, default=0, show_default=True, help="For what is drawn at random.")
 @output_option("audit")
 @calling_options
-def command(
-    corpus: Path | None,
-    questions: str | None,
-    judge_spec: str | None,
-    answers_path: Path | None,
-    fields: str,
-    sources: tuple[str, ...],
-    pack: str,
-    line: str,
-    passages: int | None,
-    whole_up_to: int | None,
-    ids: tuple[str, ...],
-    limit: int | None,
-    max_tokens: int | None,
-    shard: str | None,
-    probe_order: int,
-    economy: bool,
-    economy_check: int,
-    trial_path: Path | None,
-    seed: int,
-    output: Path,
-    calling: Calling,
-) -> None:
+def command(calling: Calling, **options: object) -> None:
     """Ask every source of the corpus SOURCES the QUESTIONS and compare the answers.
 
     QUESTIONS is a benchmark folder, `teaching`, or `teaching:PACK` for those of a domain pack's example.
     With --answers FILE, answers that other software or people gave are compared; there are no SOURCES and QUESTIONS.
     """
-    refuse_idle_options(click.get_current_context(), answers=answers_path is not None, economy=economy)
+    wanted = _Wanted(**options)  # type: ignore[arg-type]
+    refuse_idle_options(click.get_current_context(), answers=wanted.answers_path is not None, economy=wanted.economy)
+    if not calling.only_estimate:
+        check_target(wanted.output.resolve(), KIND)
     screen = calling.screen()
     with calling.open(screen) as session:
         model = session.model(calling.model_spec)
-        judge = session.model(judge_spec) if judge_spec and judge_spec != calling.model_spec else model
+        spec = wanted.judge_spec
+        judge = session.model(spec) if spec and spec != calling.model_spec else model
         in_lines = Models(lambda spec: session.model(spec or calling.model_spec))
-        if answers_path is not None:
-            if corpus is not None or questions is not None:
-                raise UsageError("answers are given, so nothing is asked", fix="leave out SOURCES and QUESTIONS")
-            inputs = [InputRef(name=answers_path.name, sha256=file_sha256(answers_path), kind="answers")]
-            plan = plan_given(answers_path, fields, pack, sources)
-        else:
-            opened, asked, inputs = _opened(corpus, questions)
-            plan = plan_audit(
-                opened,
-                asked,
-                sources=sources,
-                pack=pack,
-                line=line,
-                passages=passages,
-                whole_up_to=whole_up_to,
-                max_tokens=max_tokens,
-                model=in_lines,
-                progress=screen,
-            )
-        plan = replace(
-            plan,
-            questions=_chosen(plan.questions, ids, limit),
-            shard=read_shard(shard) if shard else None,
-            probe=probe_order,
-            seed=seed,
-            economy=_economy(economy_check) if economy else None,
-        )
-        tried = trial_of(trial_path, judge, plan.pack) if trial_path is not None else None
+        plan, inputs = _planned(wanted, in_lines, screen)
+        tried = trial_of(wanted.trial_path, judge, plan.pack) if wanted.trial_path is not None else None
+        say_uncompared(screen, plan)
         if calling.only_estimate:
             screen.estimate(plan.estimate(model, judge))
             return
         if tried is None:
-            say_untried(screen, judge, plan.pack, pack, output)
+            say_untried(screen, judge, plan.pack, wanted.pack, wanted.output)
         made = audit_sources(
             plan,
             model,
             judge,
-            output,
+            wanted.output,
             inputs=[*inputs, tried[1]] if tried else inputs,
             command=command_words(),
             line_cost=lambda: in_lines.cost,
@@ -209,7 +194,45 @@ def command(
         )
         screen.calls(model, judge)
         say_outcome(screen, Audit(made))
-        screen.finish(made, next_step=("hoofbeat", "report", output, "-o", "report"))
+        screen.finish(made, next_step=("hoofbeat", "report", wanted.output, "-o", "report"))
+
+
+def _planned(wanted: _Wanted, models: Callable[[str], Model], progress: Progress) -> tuple[AuditPlan, list[InputRef]]:
+    """The plan that the options ask for, and what it is made of."""
+    path = wanted.answers_path
+    if path is None:
+        opened, asked, inputs = _opened(wanted.corpus, wanted.questions)
+        plan = plan_audit(
+            opened,
+            asked,
+            sources=wanted.sources,
+            pack=wanted.pack,
+            line=wanted.line,
+            passages=wanted.passages,
+            whole_up_to=wanted.whole_up_to,
+            max_tokens=wanted.max_tokens,
+            model=models,
+            progress=progress,
+        )
+    elif wanted.corpus is not None or wanted.questions is not None:
+        raise UsageError("answers are given, so nothing is asked", fix="leave out SOURCES and QUESTIONS")
+    else:
+        inputs = [InputRef(name=path.name, sha256=file_sha256(path), kind="answers")]
+        plan = plan_given(path, wanted.fields, wanted.pack, wanted.sources)
+    plan = replace(
+        plan,
+        questions=_chosen(plan.questions, wanted.ids, wanted.limit),
+        shard=read_shard(wanted.shard) if wanted.shard else None,
+        probe=wanted.probe_order,
+        seed=wanted.seed,
+        economy=_economy(wanted.economy_check) if wanted.economy else None,
+    )
+    if plan.shard is not None and not plan.own_questions:
+        raise UsageError(
+            f"the shard {plan.shard} has no question: there are {len(plan.questions)} in all",
+            fix=f"make at most {len(plan.questions)} shards",
+        )
+    return plan, inputs
 
 
 def _economy(check: int) -> Economy:
@@ -237,7 +260,10 @@ def _questions(name: str) -> tuple[list[Question], list[InputRef]]:
 
 
 def _chosen(questions: Sequence[Question], ids: Sequence[str], limit: int | None) -> list[Question]:
-    unknown = set(ids) - {question.id for question in questions}
+    known = [question.id for question in questions]
+    unknown = sorted(set(ids) - set(known))
     if unknown:
-        raise UsageError(f"there is no question {', '.join(sorted(unknown))}", fix="check --question")
+        close = difflib.get_close_matches(unknown[0], known, n=3, cutoff=0.5)
+        some = f"the closest are {', '.join(close)}" if close else f"the first are {', '.join(known[:3])}"
+        raise UsageError(f"there is no question {', '.join(unknown)}", fix=f"check --question; {some}")
     return [question for question in questions if not ids or question.id in ids][:limit]

@@ -19,8 +19,9 @@ from hoofbeat.findings.relations import RelationLabels
 from hoofbeat.findings.shift import Change, PrevalenceIntensity
 from hoofbeat.judging import Audit
 from hoofbeat.prompts import Pack
+from hoofbeat.reports.sections.audits.differing import differing
 from hoofbeat.reports.sections.common import facet_names
-from hoofbeat.reports.words import model_name, written
+from hoofbeat.reports.words import written
 from hoofbeat.reports.writing import report_files
 from hoofbeat.store import Artefact, Counts, Manifest, check_target, create, open_artefact
 from hoofbeat.store.files import write_bytes
@@ -66,10 +67,10 @@ def command(
         compared, joined = compare_audits(sides[0], sides[1], domain, facets=chosen, seed=seed)
         changed = changed_pairs(joined, sides[0].table, sides[1].table)
         task.advance()
-    warnings, altered = _warnings(first, second), _altered(first, second)
+    warnings, altered = differing(first, second), _altered(first, second)
     _show(screen, compared, warnings)
     for name, values in altered.items():
-        screen.say(f"{name}: {values[0]}, then {values[1]}")
+        screen.say(f"{name}: {_plain(values[0])}, then {_plain(values[1])}")
     artefact = _write(
         output,
         (first, second),
@@ -120,34 +121,18 @@ def _side(audit: Audit) -> AuditSide:
     )
 
 
-def _warnings(first: Audit, second: Audit) -> list[str]:
-    """What else is different between the audits, so that the change may not come from retrieval alone."""
-    manifests = first.artefact.manifest, second.artefact.manifest
-    told = []
-    for role, what in (("judge", "judge"), ("answer", "answering model")):
-        names = [model_name(each.models.get(role, "")) for each in manifests]
-        if names[0] != names[1]:
-            told.append(f"The {what} differs ({names[0]}, then {names[1]}): labels may have changed because of it.")
-    if first.mode != second.mode:
-        told.append(f"Pairs were judged in {first.mode} mode before and in {second.mode} mode after.")
-    packs = [str(each.settings.get("pack", "")) for each in manifests]
-    if packs[0] != packs[1]:
-        told.append(f"The domain pack was changed in between ({packs[0]}, then {packs[1]}).")
-    prompts = sorted(
-        name
-        for name in manifests[0].prompts.keys() & manifests[1].prompts.keys()
-        if manifests[0].prompts[name] != manifests[1].prompts[name]
-    )
-    if prompts:
-        told.append(f"These prompts were changed in between: {', '.join(prompts)}.")
-    return told
-
-
 def _altered(first: Audit, second: Audit) -> dict[str, list[object]]:
     """The settings that are not the same in both audits, before and after."""
     before, after = first.artefact.manifest.settings, second.artefact.manifest.settings
     names = sorted((before.keys() | after.keys()) - _OTHERWISE)
     return {name: [before.get(name), after.get(name)] for name in names if before.get(name) != after.get(name)}
+
+
+def _plain(value: object) -> str:
+    """A setting in words: none, or the parts of one that has parts."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(part)}" for name, part in value.items())
+    return "none" if value is None else str(value)
 
 
 def _show(screen: Screen, compared: AuditsCompared, warnings: Sequence[str]) -> None:

@@ -10,7 +10,8 @@ from hoofbeat.findings.audits import AuditsCompared, CoverageChange
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.findings.shift import Change, PrevalenceIntensity
 from hoofbeat.reports.charts import Bar, interval_dots, number_matrix
-from hoofbeat.reports.model import Block, Card, Cell, Chart, Column, Heading, Notice, Report, Table, Text
+from hoofbeat.reports.model import Block, Cell, Chart, Column, Heading, Lead, Notice, Report, Table, Text
+from hoofbeat.reports.sections.audits.changing import change_cards, change_in_words
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.words import count_of, written
 
@@ -55,15 +56,8 @@ def compared_page(compared: AuditsCompared, names: tuple[str, str], warnings: Se
         notice="Research software. Not for clinical use.",
         version=hoofbeat.__version__,
         subtitle="Two audits of the same questions.",
-        cards=tuple(
-            Card(label=label, value=written(change.change, "points"), detail=_detail(change))
-            for label, change in (
-                ("Intensity, points", split.intensity),
-                ("Prevalence at fixed coverage, points", split.prevalence),
-                ("Questions with any divergence, points", split.any_div),
-                ("Pairs with a silent source, points", split.r_abs),
-            )
-        ),
+        cards=change_cards(split),
+        leads=(Lead(change_in_words(split)),),
         blocks=tuple(blocks),
     )
 
@@ -76,11 +70,6 @@ def points(value: float | None, interval: Interval | None) -> Cell:
 def shown_labels(labels: Sequence[str]) -> list[str]:
     """Labels as they are written; none is `no label`."""
     return [label or "no label" for label in labels]
-
-
-def _detail(change: Change) -> str:
-    span = written((change.interval.low, change.interval.high), "points") if change.interval else "no interval"
-    return f"{span}; {written(change.before, 'share')} before, {written(change.after, 'share')} after"
 
 
 def _split_table(split: PrevalenceIntensity) -> Table:

@@ -15,6 +15,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.judging import Audit
 from hoofbeat.judging.audit_table import each_row
 from hoofbeat.records import Answer, Comparison, Question
+from hoofbeat.reports.words import count_of
 
 __all__ = ["show_audit"]
 
@@ -48,7 +49,9 @@ def _listing(audit: Audit, screen: Screen, as_json: bool) -> None:
         screen.emit({"artefact": str(audit.artefact.path), "numbers": {"questions": len(ids)}, "first": ids[:_FIRST]})
         return
     more = ", ..." if len(ids) > _FIRST else ""
-    click.echo(harmless(f"{audit.artefact.manifest.title}\n{len(ids)} questions: {', '.join(ids[:_FIRST])}{more}"))
+    click.echo(
+        harmless(f"{audit.artefact.manifest.title}\n{count_of(len(ids), 'question')}: {', '.join(ids[:_FIRST])}{more}")
+    )
     screen.say(f"next: {shlex.join(['hoofbeat', 'show', str(audit.artefact.path), *ids[:1]])}")
 
 
@@ -61,6 +64,15 @@ def _split(audit: Audit, id: str) -> tuple[str, str]:
         name = id.removesuffix(f"/{source.id}")
         if name != id and name in questions:
             return name, source.id
+    asked = next((name for name in questions if id.startswith(f"{name}/")), None)
+    if asked is not None:
+        sources = [source.id for source in audit.sources]
+        close = difflib.get_close_matches(id.removeprefix(f"{asked}/"), sources, n=3, cutoff=0.3) or sources[:3]
+        raise InputError(
+            f"no source {id.removeprefix(f'{asked}/')} in this audit",
+            where=str(audit.artefact.path),
+            fix=f"name one of its {len(sources)} sources, such as {', '.join(close)}",
+        )
     close = difflib.get_close_matches(id.partition("/")[0], questions, n=3, cutoff=0.5)
     raise InputError(
         f"no question {id} in this audit",

@@ -75,6 +75,9 @@ def audit_sources(
                 "agree": check.agree,
                 "unscored": check.unscored,
             }
+        alone = {question.id for question in plan.uncompared} & {question.id for question in questions}
+        if alone:
+            metrics["uncompared"] = len(alone)
         if trial is not None:
             metrics["trial"] = dict(trial)
         cost = line_cost() + (model.cost if model is judge else model.cost + judge.cost)
@@ -141,4 +144,4 @@ def _manifest(
 
 def title_of(sources: int, questions: int) -> str:
     """What an audit is called: how much it holds."""
-    return f"{sources} sources, {questions} questions"
+    return f"{sources} source{'s' * (sources != 1)}, {questions} question{'s' * (questions != 1)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -33,6 +34,7 @@ __all__ = ["merge_audits"]
 
 _PART = 500_000
 _TRIAL = "trial"
+_SETTINGS = {"questions": "how many questions there are", "pack": "the domain pack", "line": "the retriever line"}
 
 
 class _Key(Struct, frozen=True):
@@ -45,6 +47,7 @@ def merge_audits(
 ) -> Artefact:
     """Put the shards of one audit together; refused unless all are of one plan and every question is there once."""
     shards = _in_order([Audit.open(path) for path in paths])
+    _refuse_own(shards, target)
     questions = _questions(shards)
     first = shards[0]
     pack = first.pack
@@ -80,6 +83,17 @@ def merge_audits(
     return open_artefact(target, KIND)
 
 
+def _refuse_own(shards: Sequence[Audit], target: Path) -> None:
+    """A shard must not be written over by what is made of it."""
+    for shard in shards:
+        if shard.artefact.path.resolve() == target.resolve():
+            raise UsageError(
+                "the merged audit would take the place of one of its shards",
+                where=str(target),
+                fix="choose another folder with -o",
+            )
+
+
 def _shard_of(audit: Audit) -> Shard:
     text = audit.artefact.manifest.settings.get("shard")
     if not isinstance(text, str):
@@ -98,20 +112,37 @@ def _in_order(audits: Sequence[Audit]) -> list[Audit]:
     for audit in ordered:
         if audit.artefact.manifest.settings.get("plan") != first.settings.get("plan"):
             raise InputError(
-                "this shard is of another audit: its questions, sources, models or settings differ",
+                f"this shard is of another audit than {ordered[0].artefact.path.name}: "
+                f"they differ in {', '.join(_differing(first, audit.artefact.manifest))}",
                 where=str(audit.artefact.path),
                 fix="make all shards with the same command but for --shard",
             )
     numbers = Counter(_shard_of(audit) for audit in ordered)
     of = _shard_of(ordered[0]).of
+    for audit in ordered:
+        if (shard := _shard_of(audit)).of != of:
+            raise InputError(
+                f"this is shard {shard}, and {ordered[0].artefact.path.name} is one of {of}",
+                where=str(audit.artefact.path),
+                fix="make all shards with the same number behind the stroke",
+            )
     twice = [str(shard) for shard, count in numbers.items() if count > 1]
     if twice:
         raise InputError(f"the shard {twice[0]} is there more than once", fix="name each folder once")
     missing = [f"{number}/{of}" for number in range(1, of + 1) if Shard(number=number, of=of) not in numbers]
-    if missing or len(numbers) != of:
-        told = ", ".join(missing) or "of another division"
-        raise InputError(f"shards are missing: {told}", fix="run them with --shard, then merge all")
+    if missing:
+        raise InputError(f"shards are missing: {', '.join(missing)}", fix="run them with --shard, then merge all")
     return ordered
+
+
+def _differing(one: Manifest, two: Manifest) -> list[str]:
+    """What differs between the plans of two shards, as far as their manifests tell."""
+    names = dict.fromkeys(name for each in (one, two) for name in each.settings if name not in ("shard", "plan"))
+    found = [_SETTINGS.get(name, name) for name in names if one.settings.get(name) != two.settings.get(name)]
+    found += [what for what in ("models", "prompts", "seeds") if getattr(one, what) != getattr(two, what)]
+    files = zip_longest(one.inputs, two.inputs)
+    found += [f"the file {(a or b).name}" for a, b in files if a is None or b is None or a.sha256 != b.sha256]
+    return found or ["the questions or the sources that were chosen"]
 
 
 def _questions(shards: Sequence[Audit]) -> list[Question]:

@@ -73,6 +73,9 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
             twice = [name for name, count in Counter(names).items() if count > 1]
             if twice:
                 raise UsageError(f"the {kind} {twice[0]} is there more than once", fix=f"give each {kind} once")
+        for question in self.questions:
+            if not question.full_text.strip():
+                raise UsageError(f"the question {question.id} has no text", fix="write it, or leave the question out")
 
     @property
     def own_questions(self) -> list[Question]:
@@ -91,16 +94,21 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
     @property
     def size(self) -> int:
         """How many answers are planned in this shard."""
-        return sum(self._sources_of().values())
+        return sum(self._sources_of(self.own_questions).values())
 
-    def _sources_of(self) -> Counter[str]:
-        """How many sources each question of this shard is put to."""
-        own = self.own_questions
+    @property
+    def uncompared(self) -> list[Question]:
+        """The questions, of all shards, that are put to fewer than two sources: nothing can be compared on them."""
+        count = self._sources_of(self.questions)
+        return [question for question in self.questions if count[question.id] < 2]
+
+    def _sources_of(self, questions: Sequence[Question]) -> Counter[str]:
+        """How many sources each of the questions is put to."""
         if self.given is not None:
-            names = {question.id for question in own}
+            names = {question.id for question in questions}
             return Counter(answer.question for answer in self.given if answer.question in names)
         return Counter(
-            {question.id: sum(asked_of(question, each, self.pack) for each in self.documents) for question in own}
+            {each.id: sum(asked_of(each, document, self.pack) for document in self.documents) for each in questions}
         )
 
     def each_planned(self, model: Model) -> Iterator[PlannedSource]:
@@ -128,7 +136,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
             "settings": self.settings,
             "max_tokens": self.max_tokens,
             "economy": self.economy.describe() if self.economy else None,
-            "probe": [self.probe, self.seed],
+            "probe": [self.probe, self.seed if self.probe or self.economy else 0],
         }
         return hashlib.sha256(canonical_json(content)).hexdigest()[:16]
 
@@ -149,8 +157,9 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
                 worst = absence_request(planned.question, f"{longest} {planned.condition}")
                 request = source_request(planned, self.pack, self.max_tokens)
                 total = total + model.estimate([request]) + model.estimate([worst])
-        count = self._sources_of()
-        for question in self.own_questions:
+        own = self.own_questions
+        count = self._sources_of(own)
+        for question in own:
             text = "x" * texts.get(question.id, len(longest))
             pairs = count[question.id] * (count[question.id] - 1) // 2
             total = total + _times(judge, comparison_request(question, text, f"{text} ", self.pack), pairs)

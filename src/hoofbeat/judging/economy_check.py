@@ -17,7 +17,7 @@ from msgspec import Struct
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Comparison
 
-__all__ = ["SPREAD", "EconomyCheck", "check_agreement", "check_sample", "draw_pairs"]
+__all__ = ["SPREAD", "EconomyCheck", "calls_saved", "check_agreement", "check_sample", "draw_pairs"]
 
 SPREAD = "group"
 """The basis of a label that was spread over its group and not judged."""
@@ -61,6 +61,12 @@ class EconomyCheck(Struct, frozen=True, kw_only=True):
         """
         pairs = self.spread + self.exact
         return (self.exact + share * self.spread) / pairs if pairs else 1.0
+
+
+def calls_saved(spread: int, judged: int, checked: int) -> str:
+    """What economy saves where labels were spread, other pairs judged, and some of the spread ones judged to check."""
+    pairs = spread + judged
+    return f"× {pairs / max(judged, 1):.1f} fewer calls, × {pairs / max(judged + checked, 1):.1f} with the check's"
 
 
 def check_sample(comparisons: Iterable[Comparison], n: int, seed: int) -> list[Comparison]:

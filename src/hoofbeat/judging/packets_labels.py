@@ -206,7 +206,7 @@ def _raise(problems: Sequence[str], path: Path) -> None:
         return
     more = f"\nand {len(problems) - _MOST_TOLD} more" if len(problems) > _MOST_TOLD else ""
     raise InputError(
-        f"{len(problems)} lines can't be used:\n" + "\n".join(problems[:_MOST_TOLD]) + more,
+        f"{len(problems)} line{'s' * (len(problems) != 1)} can't be used:\n" + "\n".join(problems[:_MOST_TOLD]) + more,
         where=str(path),
         fix="correct these lines (rows without a label may stay with --partial); nothing was written",
         details={"problems": list(problems)},

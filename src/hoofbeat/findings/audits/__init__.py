@@ -23,7 +23,7 @@ from hoofbeat.findings.audits.changes import (
     split_between,
     split_by,
 )
-from hoofbeat.findings.audits.compared import AuditsCompared, AuditSide, compare_audits
+from hoofbeat.findings.audits.compared import AuditsCompared, AuditSide, compare_audits, reworded_questions
 from hoofbeat.findings.audits.counts import counts_by, label_counts
 from hoofbeat.findings.audits.frames import Frame, Pairs, pairs_of
 from hoofbeat.findings.audits.joining import Joined, join
@@ -93,6 +93,7 @@ __all__ = [
     "pair_rates",
     "pairs_of",
     "question_matrix",
+    "reworded_questions",
     "serious_pairs",
     "severity_ranking",
     "side_by_side",

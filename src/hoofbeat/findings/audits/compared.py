@@ -24,7 +24,7 @@ from hoofbeat.findings.relations import FIVE_RELATIONS, RelationLabels, Relation
 from hoofbeat.findings.shift import PrevalenceIntensity
 from hoofbeat.records import Answer, Question
 
-__all__ = ["AuditSide", "AuditsCompared", "compare_audits"]
+__all__ = ["AuditSide", "AuditsCompared", "compare_audits", "reworded_questions"]
 
 _NAMED = 3
 
@@ -95,13 +95,18 @@ def compare_audits(
     return compared, joined
 
 
+def reworded_questions(before: Iterable[Question], after: Iterable[Question]) -> list[str]:
+    """The names under which the second audit asks something else than the first, in the order of the second."""
+    texts = {question.id: question.full_text for question in before}
+    return [question.id for question in after if texts.get(question.id, question.full_text) != question.full_text]
+
+
 def _shared(before: dict[str, Question], after: dict[str, Question]) -> list[Question]:
     """The questions that both audits asked, in the order of the second."""
     both = [question for name, question in after.items() if name in before]
     if not both:
         raise InputError("the two audits share no question", fix="give two audits of the same questions")
-    other = [question.id for question in both if question.full_text != before[question.id].full_text]
-    if other:
+    if other := reworded_questions(before.values(), both):
         more = f" and {len(other) - _NAMED:,} more" if len(other) > _NAMED else ""
         raise InputError(
             f"these are different questions under the same names: {', '.join(other[:_NAMED])}{more}",

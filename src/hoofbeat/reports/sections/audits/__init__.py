@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from hoofbeat.findings.relations import RelationLabels
 from hoofbeat.judging import Audit
-from hoofbeat.reports.model import Block, Heading, Text
+from hoofbeat.reports.model import Block, Card, Heading, Text
 from hoofbeat.reports.sections.audits.facts import Facts, Said, audit_domain, read_facts, said_by_sources
 from hoofbeat.reports.sections.audits.files import listed_pairs, matrix_files, pairs_file
-from hoofbeat.reports.sections.audits.front import cards, notes, summary
+from hoofbeat.reports.sections.audits.front import CONTESTED, DISAGREEING, SILENT, cards, notes, summary
 from hoofbeat.reports.sections.audits.pairs import KEPT, Kept, kept_pairs, pairs_viewer
 from hoofbeat.reports.sections.audits.questions import questions_shown, questions_viewer
 from hoofbeat.reports.sections.audits.rates import group_blocks, rate_blocks, rate_spans, warning_blocks
 from hoofbeat.reports.sections.audits.severity import lead_of, most_serious, ranking_blocks, serious_blocks
-from hoofbeat.reports.sections.audits.shifts import shift_parts
+from hoofbeat.reports.sections.audits.shifts import shift_parts, shifts
 from hoofbeat.reports.sections.audits.sources import coverage_blocks, matrix_blocks, odd_blocks, ordered_sources
 from hoofbeat.reports.sections.audits.strips import strip_blocks, strip_labels
 from hoofbeat.reports.sections.audits.themes import Themes, read_themes, theme_blocks, themes_part
@@ -29,15 +31,34 @@ __all__ = ["audit_domain", "audit_part", "audit_parts", "shift_parts"]
 def audit_parts(
     audits: Sequence[tuple[str, Artefact]], themes: Sequence[tuple[str, Artefact]], planted: PlantedLabels | None
 ) -> list[Part]:
-    """A chapter for each audit with its themes, for themes without their audit, and for audits that follow another."""
+    """A chapter for each audit with its themes, for themes without their audit, and for audits that follow another.
+
+    On the first screen, of several audits each is named; two of the same questions have the figures of their change.
+    """
     made = {ref.sha256: folder for _, folder in reversed(themes) for ref in folder.manifest.inputs}
     parts, used = [], set()
+    changes = shifts(audits)
+    changed = {prefix for both, part in changes if part.cards for prefix in both}
     for prefix, audit in audits:
         folder = made.get(audit.reference().sha256)
         used.add(folder.path if folder else None)
-        parts.append(audit_part(audit, prefix, planted, read_themes(folder) if folder else None))
+        part = audit_part(audit, prefix, planted, read_themes(folder) if folder else None)
+        parts.append(part if len(audits) == 1 else _named(part, audit.path.name, changed=prefix in changed))
     parts += [themes_part(folder, prefix) for prefix, folder in themes if folder.path not in used]
-    return [*parts, *shift_parts(audits)]
+    if len(changes) == 1:
+        return [*parts, changes[0][1]]
+    return [*parts, *(replace(part, cards=_titled(part.cards, part.title)) for _, part in changes)]
+
+
+def _named(part: Part, name: str, *, changed: bool) -> Part:
+    """The chapter of one audit of several: what the first screen says of it bears its name, and is short."""
+    kept = [] if changed else [card for card in part.cards if card.label in (SILENT, DISAGREEING, CONTESTED)]
+    return replace(
+        part,
+        cards=_titled(kept, name),
+        leads=tuple(replace(lead, text=f"{name}: {lead.text}") for lead in part.leads),
+        notes=tuple(f"{name}: {note}" for note in part.notes),
+    )
 
 
 def audit_part(
@@ -92,6 +113,11 @@ def audit_part(
             *([pairs_file(facts, prefix)] if listed_pairs(facts) and len(kept.pairs) < kept.total else ()),
         ),
     )
+
+
+def _titled(cards: Sequence[Card], name: str) -> tuple[Card, ...]:
+    """Cards that say what they are about, where others have the same labels."""
+    return tuple(replace(card, label=f"{name}: {card.label}") for card in cards)
 
 
 def _reading(

@@ -10,7 +10,12 @@ from hoofbeat.reports.sections.audits.rates import Span, Spans
 from hoofbeat.reports.sections.audits.trust import judged_by_answerer, mode_card
 from hoofbeat.reports.words import count_of, model_name, written
 
-__all__ = ["cards", "notes", "summary"]
+__all__ = ["CONTESTED", "DISAGREEING", "SILENT", "cards", "notes", "summary"]
+
+SILENT = "Pairs with a silent source (R_abs)"
+DISAGREEING = "Pairs that disagree where both speak (R_div)"
+CONTESTED = "Questions with any disagreement"
+"""What the three figures are called that every audit has."""
 
 
 def summary(facts: Facts, said: Said) -> str:
@@ -44,17 +49,17 @@ def cards(facts: Facts, said: Said, spans: Spans) -> tuple[Card, ...]:
             f"{count_of(found.pairs, 'pair')}",
         ),
         Card(
-            label="Pairs with a silent source (R_abs)",
+            label=SILENT,
             value=written(found.r_abs.value, "share"),
             detail=detail(spans.r_abs, f"n\u00a0=\u00a0{found.pairs:,} pairs", found.r_abs.sensitivity),
         ),
         Card(
-            label="Pairs that disagree where both speak (R_div)",
+            label=DISAGREEING,
             value=written(found.r_div.value, "share"),
             detail=detail(spans.r_div, f"n\u00a0=\u00a0{found.judged:,} judged pairs", found.r_div.sensitivity),
         ),
         Card(
-            label="Questions with any disagreement",
+            label=CONTESTED,
             value=written(found.any_div.value, "share"),
             detail=detail(
                 spans.any_div,
@@ -85,9 +90,21 @@ def _grave(facts: Facts, level: str) -> tuple[int, int]:
     return int(counted[0]), int(counted[1])
 
 
+def _uncompared(facts: Facts) -> int:
+    """How many questions have no pair at all."""
+    compared = set(facts.pairs.questions)
+    return sum(question.id not in compared for question in facts.audit.questions)
+
+
 def notes(facts: Facts) -> tuple[str, ...]:
-    """What a reader must know before the figures: the mode, and a judge that judges itself."""
+    """What a reader must know before the figures: questions without a pair, and a judge that judges itself."""
     told = []
+    alone = _uncompared(facts)
+    if alone:
+        told.append(
+            f"{count_of(alone, 'question')} of {len(facts.audit.questions):,} went to fewer than two sources: nothing "
+            "could be compared, and no disagreement found, on them. They count among the questions."
+        )
     if judged_by_answerer(facts):
         told.append(
             "The judge is the model that wrote the answers: it may find its own wordings alike and miss its own errors."

@@ -133,8 +133,9 @@ def _spearmans(found: list[tuple[str, str, SeverityRanking]], prefix: str) -> Ta
             Column("heaviest"),
         ),
         rows=tuple(row(title, ranking) for _, title, ranking in found),
-        note="With 95% intervals from resampling questions. Counts go together almost by themselves, for what has many "
-        "pairs has much of everything; rates are by judged pair. Only what diverges at all is ranked.",
+        note="With 95% intervals from resampling what is ranked (five things or more). Counts go together almost by "
+        "themselves, for what has many pairs has much of everything; rates are by judged pair. Only what diverges at "
+        "all is ranked.",
     )
 
 

@@ -6,17 +6,28 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from hoofbeat.findings.audits import Joined, Pairs, join, label_shift, pairs_of, split_between, split_by
+from hoofbeat.findings.audits import (
+    Joined,
+    Pairs,
+    join,
+    label_shift,
+    pairs_of,
+    reworded_questions,
+    split_between,
+    split_by,
+)
 from hoofbeat.findings.shift import Change, PrevalenceIntensity
 from hoofbeat.judging import Audit
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Notice, Table, Text
+from hoofbeat.reports.sections.audits.changing import change_cards, change_in_words
+from hoofbeat.reports.sections.audits.differing import differing
 from hoofbeat.reports.sections.audits.facts import audit_domain
 from hoofbeat.reports.sections.common import Part, facet_names, figure
-from hoofbeat.reports.words import count_of
+from hoofbeat.reports.words import count_of, cut
 from hoofbeat.store import Artefact
 
-__all__ = ["shift_parts"]
+__all__ = ["shift_parts", "shifts"]
 
 _NO_LABEL = "no label"
 _NOTE = (
@@ -27,10 +38,11 @@ _NOTE = (
 
 
 class _Opened(Struct, frozen=True):
-    """An audit with its pairs."""
+    """An audit with its pairs, and the prefix of its chapter."""
 
     audit: Audit
     pairs: Pairs
+    prefix: str
 
     @property
     def name(self) -> str:
@@ -40,16 +52,21 @@ class _Opened(Struct, frozen=True):
 
 def shift_parts(audits: Sequence[tuple[str, Artefact]]) -> list[Part]:
     """A chapter for every audit that follows another of the same questions, in the order given."""
-    parts: list[Part] = []
+    return [part for _, part in shifts(audits)]
+
+
+def shifts(audits: Sequence[tuple[str, Artefact]]) -> list[tuple[frozenset[str], Part]]:
+    """The same, each with the prefixes of the two audits it is about."""
+    parts: list[tuple[frozenset[str], Part]] = []
     opened: list[_Opened] = []
     for prefix, artefact in audits if len(audits) > 1 else ():
         audit = Audit(artefact)
         domain = audit_domain(str(artefact.manifest.settings.get("pack", "")))[1]
-        after = _Opened(audit, pairs_of(audit.frame(), domain))
+        after = _Opened(audit, pairs_of(audit.frame(), domain), prefix)
         asked = set(after.pairs.questions)
         before = next((each for each in reversed(opened) if not asked.isdisjoint(each.pairs.questions)), None)
         if before is not None:
-            parts.append(_part(before, after, f"{prefix}-shift"))
+            parts.append((frozenset((before.prefix, prefix)), _part(before, after, f"{prefix}-shift")))
         opened.append(after)
     return parts
 
@@ -58,6 +75,12 @@ def _part(before: _Opened, after: _Opened, prefix: str) -> Part:
     title = f"From {before.name} to {after.name}"
     if before.pairs.domain != after.pairs.domain:
         warning = "The two audits use different labels, so their rates can't be set against each other."
+        return Part(title=title, id=prefix, blocks=(Notice(warning),))
+    if reworded := reworded_questions(before.audit.questions, after.audit.questions):
+        warning = (
+            f"The two audits ask something else under the same name ({cut(', '.join(reworded), 200)}), so they can't "
+            "be set against each other."
+        )
         return Part(title=title, id=prefix, blocks=(Notice(warning),))
     joined = join(before.pairs, after.pairs, before.pairs.domain)
     found = split_between(joined)
@@ -68,11 +91,13 @@ def _part(before: _Opened, after: _Opened, prefix: str) -> Part:
             f"out), {count_of(found.pairs_in_both, 'pair')} of sources answered in both"
             + (f"; {count_of(failed, 'pair')} without a label count as not answered." if failed else ".")
         ),
+        Text(change_in_words(found)),
+        *(Notice(sentence) for sentence in differing(before.audit, after.audit)),
         _rates(found, prefix),
         *_groups(joined, after.audit, found.questions, prefix),
         *_moves(joined, prefix),
     ]
-    return Part(title=title, id=prefix, blocks=tuple(blocks))
+    return Part(title=title, id=prefix, blocks=tuple(blocks), cards=change_cards(found, f"{title}: "))
 
 
 def _points(change: Change) -> Cell:

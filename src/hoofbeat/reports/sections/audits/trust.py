@@ -12,7 +12,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.findings.audits import FlipRate, flip_rates
 from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.findings.trial import SIDES, Trial
-from hoofbeat.judging.economy_check import SPREAD, EconomyCheck
+from hoofbeat.judging.economy_check import SPREAD, EconomyCheck, calls_saved
 from hoofbeat.reports.model import Block, Card, Cell, Column, Heading, Notice, Table
 from hoofbeat.reports.sections.audits.facts import Facts, Said, state_of
 from hoofbeat.reports.sections.common import counted
@@ -98,7 +98,7 @@ def trust_blocks(facts: Facts, said: Said, prefix: str, *, planted: bool = False
         blocks.append(_citations(said.cited, prefix))
     check = economy_of(facts)
     if check is not None and check.n:
-        blocks.append(_economy(check, prefix))
+        blocks.append(_economy(facts, check, prefix))
     probes = facts.audit.order_probes
     if probes:
         found = flip_rates(((probe.label, probe.swapped) for probe in probes), facts.domain)
@@ -155,7 +155,9 @@ def _trial(facts: Facts, prefix: str, *, planted: bool) -> list[Block]:
     return [Notice(found.verdict), table]
 
 
-def _economy(check: EconomyCheck, prefix: str) -> Table:
+def _economy(facts: Facts, check: EconomyCheck, prefix: str) -> Table:
+    own = polars.col("basis").cast(polars.String) == "judged"
+    judged = int(facts.frame.filter(own).select(polars.len()).collect().item())
     span = wilson(check.agree, check.n)
     value = check.agree / check.n
     rows: tuple[tuple[Cell, ...], ...] = (
@@ -175,6 +177,8 @@ def _economy(check: EconomyCheck, prefix: str) -> Table:
         columns=(Column("of"), Column("pairs", "count"), Column("agreement", "share")),
         rows=rows,
         note=f"With 95% Wilson intervals; {check.unscored:,} sampled pairs got no label. "
+        f"{calls_saved(check.spread, judged, check.n + check.unscored)}. This is agreement with the same "
+        "judge, not with people, and on these texts only. "
         + (f"Spread → judged: {moved}." if moved else "No sampled label differs."),
     )
 
