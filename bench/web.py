@@ -116,7 +116,7 @@ class Reviewer:
     async def review(self, token: str, until: float) -> None:
         """Come in and work through the list."""
         jar = aiohttp.CookieJar(unsafe=True)
-        async with aiohttp.ClientSession(cookie_jar=jar) as session:
+        async with aiohttp.ClientSession(cookie_jar=jar, headers={"Origin": self.address}) as session:
             await self.ask(session, "come in", "GET", f"/join/{token}")
             await self.ask(session, "come in", "POST", f"/join/{token}", data={"csrf": self.guard})
             await self.ask(session, "list", "GET", "/review")

@@ -10,12 +10,14 @@ from urllib.parse import parse_qsl
 import msgspec
 import polars
 import pytest
+from statsmodels.stats.proportion import proportion_confint
 
 from hoofbeat import teaching
 from hoofbeat.errors import InputError
 from hoofbeat.findings.audits import Example, Theme
 from hoofbeat.judging import Audit
 from hoofbeat.judging.audit_folder import ECONOMY, ORDER, PAIRS, EconomyProbe, OrderProbe
+from hoofbeat.records import Question
 from hoofbeat.reports import build_report
 from hoofbeat.reports.build import assemble
 from hoofbeat.reports.model import GridView, Notice, PairView, Report, Table, Viewer, tables_in, viewers_in
@@ -92,6 +94,18 @@ def test_a_judge_that_answered_and_failures_are_said(tmp_path: Path) -> None:
     assert low < value[0] < high
     assert "12 without a label" in cards(report)["Pairs that disagree where both speak (R_div)"][1]
     assert [row[:2] for row in found["audit-1-failed"].rows] == [("timeout", 12)]
+
+
+def test_questions_without_a_pair_are_said(audit: Artefact, tmp_path: Path) -> None:
+    with create(tmp_path / "a") as draft:
+        for name in audit.manifest.files:
+            (draft.path / name).write_bytes((audit.path / name).read_bytes())
+        alone = [Question(id=f"alone-{number}", text="Why?") for number in range(2)]
+        write_jsonl(draft.path / "questions.jsonl", [*Audit(audit).questions, *alone])
+        draft.finish(msgspec.structs.replace(audit.manifest, files={}))
+    report = assemble([open_artefact(tmp_path / "a")], title="t")
+    assert report.notes[0].startswith("2 questions of 26 went to fewer than two sources")
+    assert "of 26 questions" in cards(report)["Questions with any disagreement"][1]
 
 
 def test_matrices_of_sources_and_questions_are_those_planted(audit: Artefact, tmp_path: Path) -> None:
@@ -233,8 +247,9 @@ def test_checks_and_probes_have_their_tables(audit: Artefact, tmp_path: Path) ->
     assert "1 got no label" in found["audit-1-order"].note
     assert found["audit-1-order"].rows[1][2] == 2
     agreement = msgspec.convert(found["audit-1-economy"].rows[0][2], tuple[float, float, float])
-    assert agreement[0] == 0.9
+    assert agreement == pytest.approx((0.9, *proportion_confint(9, 10, method="wilson")))
     assert "Consistent → Divergent 1" in found["audit-1-economy"].note
+    assert "agreement with the same judge, not with people" in found["audit-1-economy"].note
     value, detail = cards(report)["How pairs were judged"]
     assert value == "economy"
     assert "90.0% of a sample of 10 agree" in detail

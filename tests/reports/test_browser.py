@@ -115,10 +115,11 @@ def test_filter_and_anchors(browser: Browser, report: Artefact) -> None:
     viewer = opened.page.locator("#judgments-1-viewer")
     entries = viewer.locator(".list > details")
     assert entries.count() == 20
-    viewer.locator("input").fill("caplacizumab")
-    assert viewer.locator(".list > details:not([hidden])").count() == 1
-    assert viewer.locator("output").inner_text() == "1 of 20 shown"
+    viewer.locator("input").fill("caplacizumab")  # what is typed is looked for a moment later
+    sync_api.expect(viewer.locator("output")).to_have_text("1 of 20 shown")
+    sync_api.expect(viewer.locator(".list > details:not([hidden])")).to_have_count(1)
     viewer.locator("input").fill("")
+    sync_api.expect(viewer.locator("output")).to_have_text("20 of 20 shown")
     viewer.locator("select[data-filter=state]").select_option("right")
     viewer.locator("select[data-filter=system]").select_option("oracle")
     assert 0 < viewer.locator(".list > details:not([hidden])").count() < 20
@@ -260,7 +261,7 @@ def test_flipped_questions_are_filtered_by_pair_and_change(browser: Browser, tmp
     assert shown(opened) == "1 of 5 shown"
     entry = opened.page.locator(".list > details:not([hidden])")
     entry.locator("summary").first.click()
-    assert entry.locator(".answer").count() == 2
+    sync_api.expect(entry.locator(".answer")).to_have_count(2)
     assert [tag.inner_text() for tag in entry.locator(".answer .tag").all()] == ["chosen", "gold", "chosen", "gold"]
     assert not opened.overflows()
     assert opened.said == []

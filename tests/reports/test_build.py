@@ -254,7 +254,7 @@ def test_wrong_inputs_are_refused_readably(tmp_path: Path) -> None:
         build_report([tmp_path / "nowhere"], tmp_path / "report", title="t")
     run = examples.run(tmp_path / "run", [], [])
     _, made = build(tmp_path / "report", run)
-    with pytest.raises(ArtefactError, match="this is a report"):
+    with pytest.raises(ArtefactError, match="of the kind report"):
         build_report([made.path], tmp_path / "second", title="t")
     with pytest.raises(OutputError, match="stands there already"):
         build_report([run.path], run.path, title="t")

@@ -108,6 +108,7 @@ def test_a_validation_is_told(tmp_path: Path) -> None:
     strata = {row["judge's label"]: row for row in rows_of(tables, "validation-1-strata")}
     assert strata["Divergent"]["pairs in the audit"] == "77"
     assert "s agreement with people" in html
+    assert "n\u00a0=\u00a022 pairs; 2 more pairs without a reference (79.2–87.5% with them)" in html
     assert "<script>alert(1)" not in html
     assert "alert(1)" in html
     assert 'href="javascript' not in html

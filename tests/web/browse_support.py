@@ -34,7 +34,10 @@ class Visitor:
     """Somebody who looks at the pages of a site and fills in its forms."""
 
     def __init__(self, site: Site) -> None:
-        self._client = TestClient(create_app(site), base_url=site.settings.base_url, follow_redirects=False)
+        here = {"Origin": site.settings.base_url}
+        self._client = TestClient(
+            create_app(site), base_url=site.settings.base_url, headers=here, follow_redirects=False
+        )
 
     def get(self, path: str) -> Any:
         """A page."""

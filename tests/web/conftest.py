@@ -12,5 +12,6 @@ from tests.web.folders import web_folders
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds `cases`, `handbooks`, `bench`, `run`, `judged`, `audit`, `audit-2` and `report`."""
+    """A folder that holds `cases`, `handbooks`, `bench`, `run`, `judged`, `ranked`,
+    `ranked-2`, `audit`, `audit-2` and `report`."""
     return web_folders(tmp_path_factory.mktemp("web") / "study")

@@ -29,8 +29,9 @@ from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefa
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 from tests.web.folder_audits import JUDGE, hand_written_audit, passages_of
+from tests.web.folder_rankings import hand_written_ranking
 
-__all__ = ["JUDGE", "MODELS", "hand_written_benchmark", "web_folders"]
+__all__ = ["JUDGE", "MODELS", "hand_written_benchmark", "hand_written_ranking", "web_folders"]
 
 MODELS = ("openai:alpha-1", "openai:beta-2")
 """The invented models that answered."""
@@ -52,6 +53,8 @@ def web_folders(target: Path) -> Path:
     questions = msgspec.json.decode(b"[" + b",".join(_lines(bench, "questions.jsonl")) + b"]", type=list[Question])
     run = _run(target / "run", bench, cases, questions)
     _judged(target / "judged", run, questions)
+    for number, (name, line) in enumerate((("ranked", "bm25 + dense"), ("ranked-2", "bm25"))):
+        hand_written_ranking(target / name, bench, cases, questions, line, seed=number)
     hand_written_audit(target / "audit", handbooks, MODELS[0], noise=0.0, seed=1)
     hand_written_audit(target / "audit-2", handbooks, MODELS[1], noise=0.25, seed=2)
     build_report([target / "bench", target / "judged"], target / "report", title="Invented study", formats=("html",))

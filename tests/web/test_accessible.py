@@ -20,6 +20,8 @@ PAGES = (
     "/runs/judged", "/runs/judged/questions/1", "/audits/audit", "/audits/audit/questions/1",
     "/audits/audit/questions/1/pairs/1/2", "/audits/audit/themes", "/side-by-side?a=judged&b=judged-2", "/ask",
     "/folders/judged",
+    "/rankings/ranked", "/rankings/ranked/queries?beside=ranked-2&order=behind", "/rankings/ranked/queries/3",
+    "/rankings/ranked/queries/3?beside=ranked-2",
 )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def site(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wh
 
 def signed_in(site: Whole, token: str) -> dict[str, str]:
     """The headers of somebody who has come in."""
-    with httpx.Client(base_url=site.address) as client:
+    with httpx.Client(base_url=site.address, headers={"Origin": site.address}) as client:
         page = client.get(f"/join/{token}")
         guard = re.search(r'name="csrf" value="([^"]+)"', page.text)
         assert guard
@@ -44,7 +44,7 @@ def signed_in(site: Whole, token: str) -> dict[str, str]:
         guard = re.search(r'name="csrf" content="([^"]+)"', page.text)
         assert guard
         jar = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
-        return {"Cookie": jar, "X-CSRF-Token": guard[1]}
+        return {"Cookie": jar, "X-CSRF-Token": guard[1], "Origin": site.address}
 
 
 @pytest.mark.slow

@@ -159,7 +159,7 @@ def test_what_cannot_be_asked_is_said_beside_the_form(
     address: str, server: ScriptedServer, fields: dict[str, str], says: str
 ) -> None:
     given = {name: value.replace("MODEL", server.spec("answers")) for name, value in fields.items()}
-    with httpx.Client(base_url=address) as client:
+    with httpx.Client(base_url=address, headers={"Origin": address}) as client:
         answer = post(client, **given)
     assert answer.status_code == 400
     assert says in answer.text
@@ -167,7 +167,8 @@ def test_what_cannot_be_asked_is_said_beside_the_form(
 
 
 def test_nothing_of_the_case_is_logged(address: str, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG), httpx.Client(base_url=address, follow_redirects=True) as client:
+    here = {"Origin": address}
+    with caplog.at_level(logging.DEBUG), httpx.Client(base_url=address, headers=here, follow_redirects=True) as client:
         answer = post(client, text="zzyzxsecretword plasma exchange")
         assert answer.status_code == 200
     told = [record.getMessage() for record in caplog.records]
@@ -175,7 +176,7 @@ def test_nothing_of_the_case_is_logged(address: str, caplog: pytest.LogCaptureFi
 
 
 def test_the_state_is_told_and_unknown_asks_are_not_here(address: str) -> None:
-    with httpx.Client(base_url=address) as client:
+    with httpx.Client(base_url=address, headers={"Origin": address}) as client:
         place = post(client, text=CASE).headers["location"]
         state = client.get(f"/api{place}").json()
         assert state["state"] in ("waiting", "working", "done")
@@ -240,7 +241,7 @@ def test_an_ask_is_stopped_from_its_page(site: Site, address: str) -> None:
 
     job = asks.start(Job(Ask(text=CASE), ["cases"]), work)
     reached.wait(10)
-    with httpx.Client(base_url=address) as client:
+    with httpx.Client(base_url=address, headers={"Origin": address}) as client:
         page = client.get(f"/ask/{job.id}")
         token = page.text.partition('name="csrf" value="')[2].partition('"')[0]
         assert client.post(f"/ask/{job.id}/stop", data={"csrf": token}).status_code == 303

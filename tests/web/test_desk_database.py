@@ -91,6 +91,21 @@ def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
         Desk.open(str(words / "below.db"))
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_was_removed_takes_nothing_more(tmp_path: Path, replaced: bool) -> None:
+    path = tmp_path / "review.db"
+    with Desk.open(str(path)) as desk:
+        _, (ada, _), _ = make_study(desk)
+        path.rename(tmp_path / "elsewhere.db")
+        if replaced:
+            path.write_bytes(b"")
+        with pytest.raises(DatabaseError, match="removed or replaced while the server runs"):
+            save(desk, ada.id, 0, "r1")
+        path.unlink(missing_ok=True)
+        (tmp_path / "elsewhere.db").rename(path)
+        assert save(desk, ada.id, 0, "r1").label.version == 1
+
+
 @pytest.mark.parametrize(
     "address", ["mysql://a:hush@b/c", "sqlite://", "postgresql://u:hush@h/d?secret=hush", "://hush"]
 )

@@ -18,7 +18,7 @@ from hoofbeat.web.exam.seats import CLOCK
 from hoofbeat.web.exam.sitting import load_sitting
 from hoofbeat.web.review.desk import Desk
 from hoofbeat.web.review.records import Person, Study
-from tests.web.desks import desk_site, signed_in_tab
+from tests.web.desks import desk_site, join, signed_in_tab
 from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving
 
 pytestmark = needs_browser
@@ -288,6 +288,29 @@ def test_what_is_marked_without_a_connection_is_kept_when_it_is_back(browser: Br
     assert entry.kept.draft == entry.options[1]
 
 
+def test_whoever_is_signed_out_in_the_middle_loses_no_answer(browser: Browser, hall: Hall) -> None:
+    study, person, token = hall.exam("Signed out", per_person=0, seed=5)
+    with signed_in_tab(browser, hall.address, token) as page:
+        begin(page, hall, study)
+        written = next(
+            entry for entry in load_sitting(hall.desk, study, person, time.time()).entries if not entry.options
+        )
+        go_to(page, written.place)
+        page.context.clear_cookies()
+        page.locator("#text").fill("An answer that took a while to write.")
+        expect(page.locator("[data-kept]")).to_contain_text("Open your invitation link again in another tab")
+        page.get_by_role("button", name="Answer and go on").click()
+        expect(page.locator("#text")).to_have_value("An answer that took a while to write.")
+        other = page.context.new_page()
+        join(other, hall.address, token)
+        page.get_by_role("button", name="Answer and go on").click()
+        expect(page.get_by_role("heading", name=f"Question {written.place} of")).to_have_count(0)
+        page.go_back()
+        expect(page.get_by_text("It can't be changed any more")).to_be_visible()
+    given = {entry.place: entry.kept.answer for entry in load_sitting(hall.desk, study, person, time.time()).entries}
+    assert given[written.place] == "An answer that took a while to write."
+
+
 def test_nobody_sees_a_result_early_or_the_exam_of_somebody_else(browser: Browser, hall: Hall) -> None:
     study, _, token = hall.exam("Early", per_person=3, seed=8)
     elsewhere, other = hall.desk.invite("Dr Elsewhere", "reviewer", by="test", studies=(study.id,))
@@ -305,13 +328,15 @@ def test_nobody_sees_a_result_early_or_the_exam_of_somebody_else(browser: Browse
                 assert record["answer"] not in source
         token_there = page.locator("meta[name=csrf]").get_attribute("content") or ""
         forged = page.request.post(
-            f"{hall.address}/api/exam/{study.id}/questions/1/draft", data={"answer": "A", "stage": 0}
+            f"{hall.address}/api/exam/{study.id}/questions/1/draft",
+            data={"answer": "A", "stage": 0},
+            headers={"Origin": hall.address},
         )
         assert forged.status == 403
         kept = page.request.post(
             f"{hall.address}/api/exam/{study.id}/questions/2/draft",
             data={"answer": "A", "stage": 0},
-            headers={"X-CSRF-Token": token_there},
+            headers={"X-CSRF-Token": token_there, "Origin": hall.address},
         )
         assert kept.status == 409, "it is not open"
     hidden, _, _ = hall.exam("Hidden", per_person=2)
@@ -329,6 +354,7 @@ def test_an_exam_ended_early_and_without_script(browser: Browser, hall: Hall) ->
     page.click("button:has-text('Come in')")
     page.goto(f"{hall.address}/exam/{study.id}")
     page.click("button:has-text('Begin')")
+    expect(page.get_by_role("heading", name="Question 1 of 3")).to_be_visible()  # count() waits for nothing
     if page.locator("input[type=radio]").count():
         page.locator("input[type=radio]").first.check()
     else:

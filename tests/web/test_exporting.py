@@ -19,6 +19,10 @@ from hoofbeat.judging.humans import read_labels as read_sheet
 from hoofbeat.judging.packets_labels import human_labels
 from hoofbeat.judging.packets_text import pair_code
 from hoofbeat.recipes.reviewing import known_labels, read_labels
+from hoofbeat.reports.model import Table
+from hoofbeat.reports.sections.error_labels import PHYSICIAN, SETTLED, known_answers, read_error_labels
+from hoofbeat.reports.sections.errors import errors_part
+from hoofbeat.store import open_artefact
 from hoofbeat.web.review.desk import Desk
 from hoofbeat.web.review.exporting import ADJUDICATED, as_csv, export_labels, joined, origin_of, write_export
 from hoofbeat.web.review.forms import load_form
@@ -93,6 +97,35 @@ def test_the_judge_reads_its_labels(desk: Desk, folders: Path, tmp_path: Path, f
     assert {each.secondary for each in judgments} == {ANSWERS[form].get("second label", "")}
     answers = {(item.key["question"], item.key["model"], item.key["condition"]) for item in team.items}
     assert {(each.question, each.model, each.condition) for each in judgments} == answers
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_the_report_reads_what_physicians_say_of_errors(desk: Desk, folders: Path, tmp_path: Path, suffix: str) -> None:
+    team = team_of(desk, folders, "error-analysis", sample=6)
+    why = "=1+1 drew the eye,\nand the rest was overlooked."  # a spreadsheet would run it
+
+    def said(person: Person, item: Item, _rng: random.Random) -> dict[str, str]:
+        first = person == team.reviewers()[0]
+        return {"why": why, PHYSICIAN: "yes" if first else "no", "error": "omission"}
+
+    rated(team, said)
+    adjudicator = next(person for person in team.people if person.role == "adjudicator")
+    values = {"why": "Both.", PHYSICIAN: "yes"}
+    desk.decide(team.study.id, team.items[0].id, adjudicator.id, values=values, note="Read again.", request="d1")
+    path = tmp_path / f"errors{suffix}"
+    written = write_export(export_labels(desk, team.study), path)
+    named = [f"errors{suffix}", f"errors.adjudicated{suffix}", "errors.design.json", "errors.study.json"]
+    assert [each.name for each in written] == named
+    judged = open_artefact(folders / "judged")
+    labels = read_error_labels(written[:2], known_answers([judged]))
+    assert {label.why for label in labels} == {why, "Both."}
+    assert {label.annotator for label in labels} == {*(each.name for each in team.reviewers()), SETTLED}
+    assert {(*label.answer,) for label in labels} == {tuple(item.key.values()) for item in team.items}
+    part = errors_part(written[:2], [judged])
+    assert part is not None
+    (physicians,) = (block for block in part.blocks if getattr(block, "name", "") == "errors-physicians")
+    assert isinstance(physicians, Table)
+    assert (sum(row[3] for row in physicians.rows), sum(row[4] for row in physicians.rows)) == (5, 1)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])

@@ -56,7 +56,7 @@ def test_figures_failures_and_what_is_not_here_are_told(tmp_path: Path) -> None:
 
 def test_a_ranking_has_its_figures_as_in_a_report(tmp_path: Path) -> None:
     made = rankings(tmp_path / "rank", "bm25", 0.7)
-    page = Visitor(a_site(tmp_path)).get("/folders/rank").text
+    page = Visitor(a_site(tmp_path)).get("/rankings/rank").text
     card = assemble([made], title="r").cards[0]
     assert card.label.startswith("nDCG@10")
     assert f'<dd class="value">{card.value}</dd>' in page
@@ -67,10 +67,13 @@ def test_figures_that_cant_be_read_leave_the_rest(tmp_path: Path) -> None:
     with create(tmp_path / "rank") as draft:
         write_bytes(draft.path / "hits.jsonl", b"{")
         draft.finish(Manifest(kind="rankings", title="bm25", command=["hoofbeat", "retrieve"]))
-    page = Visitor(a_site(tmp_path)).get("/folders/rank")
+    visitor = Visitor(a_site(tmp_path))
+    page = visitor.get("/rankings/rank")
     assert page.status_code == 200
     assert "Its figures can&#39;t be shown" in page.text
-    assert "hoofbeat retrieve" in page.text
+    assert "Its queries can't be shown" in page.text
+    assert visitor.get("/rankings/rank/queries").status_code == 400
+    assert "hoofbeat retrieve" in visitor.get("/folders/rank").text
 
 
 def test_sizes_are_in_words() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from hoofbeat.web import create_app
 from hoofbeat.web.review.desk import Desk
@@ -52,9 +53,12 @@ def test_an_admin_invites_renews_and_revokes(browser: Browser, desk: Desk, size:
         person = next(one for one in desk.people() if one.name == HOSTILE)
         assert (person.groups, person.studies) == (("cardiology", "neurology"), ("study",))
         page.get_by_role("link", name="Back to the people").click()
+        expect(page.get_by_role("row", name=person.id)).to_be_visible()
+        page.wait_for_load_state()
         assert first.rpartition("/")[2] not in page.content()  # shown once
         row = page.get_by_role("row", name=person.id)
-        row.get_by_role("button", name="New link").click()
+        row.get_by_text("New link…").click()
+        row.get_by_role("button", name="Make a new link").click()
         second = link_on(page)
         assert second != first
         page.goto(f"{address}/team/people")
@@ -63,11 +67,37 @@ def test_an_admin_invites_renews_and_revokes(browser: Browser, desk: Desk, size:
             expect(other.get_by_role("heading", level=1)).to_have_text("Not here")
             join(other, address, second.rpartition("/")[2])
             expect(other).to_have_url(f"{address}/review")
-            page.get_by_role("row", name=person.id).get_by_role("button", name="Revoke").click()
+            row = page.get_by_role("row", name=person.id)
+            row.get_by_text("Revoke…").click()
+            row.get_by_role("button", name="Revoke").click()
             expect(page.get_by_role("row", name=person.id)).to_contain_text("revoked")
             other.reload()
             expect(other.get_by_role("heading", level=1)).to_have_text("Please sign in")
         expect(page.get_by_role("row", name="Invented admin").get_by_role("button", name="Revoke")).to_have_count(0)
+
+
+def slowly(route: Route) -> None:
+    """Let a request wait before it goes."""
+    time.sleep(0.3)
+    route.continue_()
+
+
+@needs_browser
+def test_a_form_that_is_sent_twice_at_once_is_sent_once(browser: Browser, desk: Desk) -> None:
+    _, admin = desk.invite("Invented admin", "admin", by="test")
+    with serving(create_app(desk_site(desk))) as address, signed_in_tab(browser, address, admin) as page:
+        page.goto(f"{address}/team/people")
+        page.get_by_label("Name").fill("Invented twin")
+        sent: list[str] = []
+        page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+        page.route(f"{address}/team/people", slowly)
+        page.evaluate(
+            "(() => { const form = document.querySelector('form.invite');"
+            " form.requestSubmit(); setTimeout(() => form.requestSubmit(), 50); })()"
+        )
+        link_on(page)
+        assert sent == [f"{address}/team/people"]
+    assert sum(person.name == "Invented twin" for person in desk.people()) == 1
 
 
 @needs_browser

@@ -17,6 +17,11 @@ __all__ = ["address", "browser", "desk"]
 
 pytestmark = needs_browser
 
+SAYINGS = """() => { window.said = []; const line = document.getElementById("saved");
+    new MutationObserver(() => window.said.push(line.textContent)).observe(line,
+    { childList: true, characterData: true, subtree: true }); }"""
+"""Keeps what the line says of saving: it says "not yet" for less than a second."""
+
 
 def test_a_draft_saves_itself_and_time_is_counted(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
     work = Work(desk, folders, "likert", seed=1)
@@ -27,9 +32,10 @@ def test_a_draft_saves_itself_and_time_is_counted(browser: Browser, desk: Desk, 
         assert work.values() == {"note": "half a thou"}
         page.wait_for_timeout(1200)
         page.locator("details.told summary").click()
+        page.evaluate(SAYINGS)
         page.keyboard.press("k")
         page.keyboard.press("1")
-        expect(page.locator("#saved")).to_contain_text("Not saved yet")
+        page.wait_for_function("window.said.some((text) => text.includes('Not saved yet'))")
         expect(page.locator("#saved")).to_contain_text("Draft saved")
         label = desk.label(work.study.id, work.items[0].id, work.person.id)
         assert label is not None
@@ -159,6 +165,53 @@ def test_somebody_signed_out_is_told_and_keeps_what_was_written(
         expect(page.get_by_label("Note")).to_have_value("still here")
         expect(page.locator("#saved")).to_contain_text("Draft saved")
     assert work.values() == {"note": "still here"}
+
+
+def test_whoever_comes_in_again_in_another_tab_goes_on_where_they_were(
+    browser: Browser, desk: Desk, address: str, folders: Path
+) -> None:
+    work = Work(desk, folders, "likert", seed=12)
+    with tab(browser) as page:
+        join(page, address, work.token)
+        page.goto(work.link(address))
+        page.context.clear_cookies()
+        page.get_by_label("Note").fill("still here")
+        expect(page.locator("#saved")).to_contain_text("Open your invitation link again in another tab")
+        other = page.context.new_page()
+        join(other, address, work.token)
+        page.bring_to_front()
+        page.get_by_label("Note").fill("still here, and on")
+        expect(page.locator("#saved")).to_contain_text("Draft saved")
+        assert work.values() == {"note": "still here, and on"}
+        stranger, token = desk.invite("Invented stranger", "reviewer", by="test")
+        join(other, address, token)  # somebody else on the same tablet
+        page.get_by_label("Note").fill("whose words are these?")
+        expect(page.locator("#saved")).to_contain_text("Not saved")
+        assert work.values() == {"note": "still here, and on"}
+        assert desk.labels(work.study.id) == [desk.label(work.study.id, work.items[0].id, work.person.id)]
+        assert desk.assignments(work.study.id, stranger.id) == []
+
+
+def test_somebody_revoked_in_the_middle_is_told_so(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
+    work = Work(desk, folders, "likert", seed=13)
+    with signed_in_tab(browser, address, work.token) as page:
+        page.goto(work.link(address))
+        desk.revoke(work.person.id, "test")
+        page.get_by_label("Note").fill("too late")
+        expect(page.locator("#saved")).to_contain_text("Not saved: you are not signed in any more")
+    assert desk.labels(work.study.id) == []
+
+
+def test_a_clock_that_is_set_back_takes_no_time_away(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
+    work = Work(desk, folders, "likert", seed=14)
+    with signed_in_tab(browser, address, work.token) as page:
+        page.goto(work.link(address))
+        page.evaluate("(() => { const now = Date.now; Date.now = () => now() - 3600_000; })()")
+        page.wait_for_timeout(1200)
+        page.get_by_label("Note").fill("an hour ago")
+        expect(page.locator("#saved")).to_contain_text("Draft saved")
+    (label,) = desk.labels(work.study.id)
+    assert 0.5 < label.seconds < 60
 
 
 def test_what_another_tab_saved_is_not_undone_unseen(browser: Browser, desk: Desk, address: str, folders: Path) -> None:

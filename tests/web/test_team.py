@@ -40,7 +40,8 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 def client_of(desk: Desk, person: Person, folders: Path) -> TestClient:
     """A client that has come in as this person."""
-    client = TestClient(create_app(desk_site(desk, [folders])), base_url="http://127.0.0.1:8350")
+    here = "http://127.0.0.1:8350"
+    client = TestClient(create_app(desk_site(desk, [folders])), base_url=here, headers={"Origin": here})
     token = desk.renew(person.id, "test")
     page = client.get(f"/join/{token}").text
     came = client.post(f"/join/{token}", data={"csrf": csrf_of(page)})

@@ -47,8 +47,12 @@ class Visitor:
             assert self.join(token).status == 303
 
     def send(self, method: str, path: str, body: bytes | str = b"", **headers: str) -> Seen:
-        """Send a request as it is given; header names have underscores for hyphens, an empty one is left out."""
-        given = {"Host": f"{self.host}:{self.port}", **self._cookie_header()}
+        """Send a request as it is given; header names have underscores for hyphens, an empty one is left out.
+
+        What changes something says by itself that it comes from the server's own pages.
+        """
+        here = f"{self.host}:{self.port}"
+        given = {"Host": here, **self._cookie_header(), **({"Origin": f"http://{here}"} if method == "POST" else {})}
         given |= {name.replace("_", "-"): value for name, value in headers.items()}
         connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
         try:
@@ -96,6 +100,7 @@ class Visitor:
         cookies = self._cookie_header().get("Cookie", "")
         head = (
             f"POST {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nCookie: {cookies}\r\n"
+            f"Origin: http://{self.host}:{self.port}\r\n"
             f"Content-Type: application/json\r\nX-CSRF-Token: {self.csrf}\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         with socket.create_connection((self.host, self.port), timeout=10) as line:

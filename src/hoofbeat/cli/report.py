@@ -23,6 +23,12 @@ __all__ = ["command"]
     help="Put a paper's published figures beside ours; may be given several times.",
 )
 @click.option(
+    "--errors",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="What people said of wrong answers (review export of an error-analysis); may be given several times.",
+)
+@click.option(
     "--format",
     "formats",
     multiple=True,
@@ -43,6 +49,7 @@ def command(
     artefacts: tuple[Path, ...],
     title: str,
     published: tuple[str, ...],
+    errors: tuple[Path, ...],
     formats: tuple[str, ...],
     draws: int,
     size: int,
@@ -59,7 +66,7 @@ def command(
         artefacts,
         output,
         title=title,
-        choices=Choices(published=published, draws=draws, size=size),
+        choices=Choices(published=published, errors=errors, draws=draws, size=size),
         formats=formats or FORMATS,
         command=command_words(),
         progress=screen,

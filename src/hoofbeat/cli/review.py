@@ -109,6 +109,7 @@ def command(
     host: str,
     port: int,
     url: str,
+    proxies: tuple[str, ...],
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -128,11 +129,11 @@ def command(
         if no_serve:
             _tell(screen, told)
             return
-        _serve(screen, Site(library=library, desk=desk), told, host=host, port=port, url=url)
+        _serve(screen, Site(library=library, desk=desk), told, host=host, port=port, url=url, proxies=proxies)
 
 
-def _serve(screen: Screen, site: Site, study: dict[str, object], *, host: str, port: int, url: str) -> None:
-    """Serve, and say where, with the first admin's link."""
+def _serve(screen: Screen, site: Site, study: dict[str, object], **where: Any) -> None:
+    """Serve, and say where, with the first admin's link; `where` is what the server is told of its address."""
 
     def ready(told: Ready) -> None:
         if screen.as_json:
@@ -143,7 +144,7 @@ def _serve(screen: Screen, site: Site, study: dict[str, object], *, host: str, p
             _tell(screen, study)
         tell_ready(told)
 
-    serve(site, host=host, port=port, url=url, ready=ready)
+    serve(site, ready=ready, **where)
 
 
 def _make(screen: Screen, desk: Desk, study: Study, items: list[Item], wanted: _Wanted) -> dict[str, object]:

@@ -24,7 +24,9 @@ _NEXT = {
     "criteria": "hoofbeat build RECIPE CORPUS --reviews {file}, or hoofbeat review apply {source} --labels {file}",
     "pairs": "hoofbeat audit validate {source} --labels {file}{more} --partial",
     "answers": "hoofbeat judge {source} --human {file} --aspect {form}",
+    "errors": "hoofbeat report {source} --errors {file}{more}",
 }
+_SETTLED = {"pairs": "--adjudicated", "errors": "--errors"}
 
 
 @click.command("export")
@@ -66,10 +68,9 @@ def command(names: tuple[str, ...], database: str, output: Path, each: bool, bli
 
 
 def _next(export: Export, written: list[Path]) -> str:
-    more = f" --adjudicated {written[1]}" if export.adjudicated else ""
-    if export.origin.form == "error-analysis":
-        return "read what physicians wrote; no command takes these labels"
-    words = _NEXT[export.origin.format]
+    format = export.origin.format
+    more = f" {_SETTLED[format]} {written[1]}" if export.adjudicated and format in _SETTLED else ""
+    words = _NEXT[format]
     return words.format(file=written[0], source=export.origin.source, form=export.origin.form, more=more)
 
 

@@ -22,8 +22,15 @@ __all__ = ["command", "listening_options", "model_opener", "ready_teller"]
 
 
 def listening_options(function: Callable[..., None]) -> Callable[..., None]:
-    """`--host`, `--port` and `--url`: where a server listens and where people reach it."""
+    """`--host`, `--port`, `--url` and `--proxy`: where a server listens and where people reach it."""
     for option in (
+        click.option(
+            "--proxy",
+            "proxies",
+            metavar="ADDRESS",
+            multiple=True,
+            help="Address of the proxy, if it says for whom it asks (X-Forwarded-For); wrong links count for that one.",
+        ),
         click.option(
             "--url", default="", help="Where people reach it, if a proxy stands before it: https://review.example.org."
         ),
@@ -78,6 +85,7 @@ def command(
     host: str,
     port: int,
     url: str,
+    proxies: tuple[str, ...],
     models: tuple[str, ...],
     line: str,
     ledger_path: Path | None,
@@ -96,4 +104,4 @@ def command(
         settings=SiteSettings(models=models, line=line),
         load_model=model_opener(models, ledger_path=ledger_path, config_path=config_path, budget=budget),
     )
-    serve(site, host=host, port=port, url=url, ready=ready_teller(Screen(as_json=as_json)))
+    serve(site, host=host, port=port, url=url, proxies=proxies, ready=ready_teller(Screen(as_json=as_json)))

@@ -15,6 +15,7 @@ from hoofbeat.reports.sections.audits import audit_parts
 from hoofbeat.reports.sections.benchmark import benchmark_part
 from hoofbeat.reports.sections.common import Part
 from hoofbeat.reports.sections.corpus import corpus_part
+from hoofbeat.reports.sections.errors import errors_part
 from hoofbeat.reports.sections.leakage import leakage_part
 from hoofbeat.reports.sections.origin import origin_blocks
 from hoofbeat.reports.sections.published import papers, published_part, ranking_figures
@@ -26,7 +27,8 @@ from hoofbeat.reports.sections.validation import validation_part
 from hoofbeat.reports.sections.validation_ablation import ablation_part
 from hoofbeat.reports.words import count_of, model_name
 from hoofbeat.reports.writing import FORMATS, write_report
-from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
+from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
+from hoofbeat.store.files import file_sha256
 
 __all__ = ["KINDS", "Choices", "assemble", "build_report"]
 
@@ -46,9 +48,10 @@ Planted = Mapping[tuple[str, str, str], str]
 
 
 class Choices(Struct, frozen=True, kw_only=True):
-    """What a report shows beside its artefacts: published papers by name, and the bootstrap of mean ± sd."""
+    """What a report shows beside its artefacts: papers by name, files of error labels, the bootstrap of mean ± sd."""
 
     published: tuple[str, ...] = ()
+    errors: tuple[Path, ...] = ()
     draws: int = DRAWS
     size: int = SIZE
 
@@ -86,7 +89,10 @@ def build_report(
                 kind=KIND,
                 title=title,
                 command=list(command),
-                inputs=[artefact.reference() for artefact in artefacts],
+                inputs=[
+                    *(artefact.reference() for artefact in artefacts),
+                    *(InputRef(name=path.name, sha256=file_sha256(path), kind="labels") for path in chosen.errors),
+                ],
                 settings={
                     "title": title,
                     "notes": list(notes),
@@ -155,6 +161,8 @@ def _parts(artefacts: Sequence[Artefact], planted: Planted | None, choices: Choi
         placed["judgments"], scored, given=runs, draws=choices.draws, size=choices.size, progress=progress
     )
     parts += scores
+    wrong = errors_part(choices.errors, [artefact for kind in ("judgments", "run") for _, artefact in placed[kind]])
+    parts += [wrong] if wrong else []
     ours += ranking_figures([artefact for _, artefact in placed["rankings"]])
     parts += [part for part in [published_part(choices.published, ours)] if part]
     parts += [leakage_part(artefact, prefix) for prefix, artefact in placed["leakage"]]

@@ -14,7 +14,7 @@ from hoofbeat.errors import HoofbeatError
 from hoofbeat.reports.page import page_style
 from hoofbeat.web import home
 from hoofbeat.web.ask import pages as ask
-from hoofbeat.web.browse import audits, benchmarks, compared, corpora, runs
+from hoofbeat.web.browse import audits, benchmarks, compared, corpora, rankings, runs
 from hoofbeat.web.browse.preparing import NotReady, being_prepared
 from hoofbeat.web.exam import pages as exam
 from hoofbeat.web.refusing import REFUSALS, refuse, refuse_error
@@ -33,6 +33,7 @@ _PARTS = (
     home,
     corpora,
     benchmarks,
+    rankings,
     runs,
     audits,
     compared,

@@ -27,6 +27,7 @@ router.include_router(folder_pages.router)
 _SHELVES = {
     "corpus": "Corpora",
     "benchmark": "Benchmarks",
+    "rankings": "Rankings",
     "judgments": "Judged answers",
     "run": "Answers",
     "audit": "Audits",
@@ -103,7 +104,7 @@ def cards(library: Library) -> list[Shelved]:
     order = [*(kind for kind in KINDS if kind in made), *(kind for kind in made if kind not in KINDS)]
     others = tuple(card for kind in order if kind not in _SHELVES for card in made[kind])
     if others:
-        known.append(Shelved("other", "Further results", "Rankings, checks, comparisons and exports.", others))
+        known.append(Shelved("other", "Further results", "Checks, comparisons and exports.", others))
     return known
 
 
@@ -164,6 +165,8 @@ def _facts(kind: str, summary: _Summary) -> tuple[str, ...]:
         case "benchmark":
             rejected = (f"{counts.rejected:,} candidates rejected",) if counts.rejected else ()
             return (count_of(summary.rows, "question"), *rejected, *lost)
+        case "rankings":
+            return (count_of(counts.kept + counts.failed, "query", "queries"), *lost)
         case "run":
             return (count_of(counts.kept + counts.failed, "answer"), *lost)
         case "judgments":

@@ -2,7 +2,8 @@
 
 - Only names this server was started for are answered, so that no foreign name can be pointed at it.
 - Whatever changes something brings a token that only our own pages know, made from the visitor's cookie, and comes from
-  our own pages by the browser's word. Such requests are read up to 1 MiB here; files are taken from nobody.
+  our own pages by the browser's word (`security_origins`). Such requests are read up to 1 MiB here; files are taken
+  from nobody.
 - Pages of reviews need a person; browse pages need one or the site's secret, unless the server is on loopback.
 - Every answer carries the headers that keep it from being framed, sniffed, cached or run with foreign script.
 - What fails unforeseen is logged by place only. Nothing of a request is ever logged.
@@ -26,6 +27,7 @@ from hoofbeat.errors import HoofbeatError
 from hoofbeat.web.refusing import log_bug, refuse, refuse_error
 from hoofbeat.web.review.records import Person
 from hoofbeat.web.review.sessions import secret_hash
+from hoofbeat.web.security_origins import client_address, from_here, own_path
 from hoofbeat.web.site import Site, SiteSettings, site_of
 
 __all__ = [
@@ -49,7 +51,7 @@ _HEADERS = {
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "X-Frame-Options": "DENY",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=(), browsing-topics=()",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -57,6 +59,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _OPEN = ("join", "enter", "leave")
+_SECRET = ("/join/", "/enter/")
 _REVIEW = ("review", "exam")
 _TEAM = ("team",)
 _FORM = "application/x-www-form-urlencoded"
@@ -97,7 +100,8 @@ def may_browse(request: Request) -> bool:
 
 def address_of(request: Request) -> str:
     """Where a request came from, for counting tries."""
-    return request.client.host if request.client else ""
+    peer = request.client.host if request.client else ""
+    return client_address(peer, request.headers, site_of(request).settings.proxies)
 
 
 def cookie_name(settings: SiteSettings, purpose: str) -> str:
@@ -140,10 +144,10 @@ class Guard:
                 await self.app(scope, receive, send)
             return
         scope.setdefault("state", {}).update(
-            {"person": None, "csrf": "", "looking": False, "session": "", "browses": False}
+            {"person": None, "csrf": "", "looking": False, "session": "", "lapsed": False, "browses": False}
         )
-        answering = _Answering(send, self.site.settings)
         request = Request(scope, receive)
+        answering = _Answering(send, self.site.settings, request)
         try:
             refused, replayed = await self._check(request, scope, answering)
             if refused is not None:
@@ -194,6 +198,7 @@ class Guard:
         if self.site.desk is not None and session:
             state["person"] = await to_thread.run_sync(self.site.desk.session, session)
         if state["person"] is None:
+            state["lapsed"] = bool(session)
             session = cookies.get(cookie_name(settings, "visit"), "")
             if not session:
                 session = secrets.token_urlsafe(24)
@@ -231,8 +236,8 @@ class Guard:
 class _Answering:
     """Sends an answer with the headers of every answer."""
 
-    def __init__(self, send: Send, settings: SiteSettings) -> None:
-        self._send, self._settings = send, settings
+    def __init__(self, send: Send, settings: SiteSettings, request: Request) -> None:
+        self._send, self._settings, self._request = send, settings, request
         self.began = False
         self.visit = ""
 
@@ -241,6 +246,12 @@ class _Answering:
             self.began = True
             message.setdefault("headers", [])
             headers = MutableHeaders(scope=message)
+            if "location" in headers:
+                headers["location"] = own_path(headers["location"], self._request.headers)
+            if self._request.scope["path"].startswith(
+                _SECRET
+            ):  # its address is a secret: of it only the origin is told
+                headers.setdefault("Referrer-Policy", "strict-origin")
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
             if self._settings.secure:
@@ -263,12 +274,14 @@ async def _check_change(request: Request) -> tuple[Response | None, Receive]:
     body = await _body(request)
     if body is None:
         return refuse(request, 413, "this is too long", "send less at a time", {"Connection": "close"}), receive
-    if not _from_here(request):
+    if not from_here(request.headers, site_of(request).settings):
         return refuse(request, 403, "this came from a page of another site", "use this server's own pages"), receive
     given = request.headers.get("x-csrf-token", "")
     if not given and kind == _FORM:
         given = _field(body, "csrf")
     if not hmac.compare_digest(given.encode(), request.state.csrf.encode()):
+        if request.state.lapsed:
+            return refuse(request, 401, "you are not signed in any more", "open the link you were given"), receive
         return refuse(request, 403, "this page is out of date", "load it again and repeat what you did"), receive
     return None, _replaying(body, receive)
 
@@ -306,25 +319,6 @@ def _field(body: bytes, name: str) -> str:
     except ValueError:
         return ""
     return found[0]
-
-
-def _from_here(request: Request) -> bool:
-    """Whether a page of ours sent this, by the browser's word; what is no browser says nothing and has the token.
-
-    Our pages send no referrer, so the browser gives the origin of their forms as `null`: then it must say in its other
-    header that they are ours.
-    """
-    site = request.headers.get("sec-fetch-site")
-    if site is not None and site not in ("same-origin", "none"):
-        return False
-    origin = request.headers.get("origin")
-    if origin is None:
-        return True
-    if origin == "null":
-        return site is not None
-    place = urlsplit(origin).netloc.lower()
-    own = urlsplit(site_of(request).settings.base_url).netloc.lower()
-    return bool(place) and place in (request.headers.get("host", "").lower(), own)
 
 
 def _known_host(headers: Headers, settings: SiteSettings) -> bool:

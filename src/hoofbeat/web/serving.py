@@ -11,7 +11,7 @@ import ipaddress
 import secrets
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from urllib.parse import urlsplit
 
@@ -22,6 +22,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.web.app import create_app
 from hoofbeat.web.review.desk import Desk
 from hoofbeat.web.review.sessions import secret_hash
+from hoofbeat.web.security_origins import known_network
 from hoofbeat.web.site import Site
 
 __all__ = ["Ready", "first_admin", "serve", "tell_ready"]
@@ -34,9 +35,11 @@ class Ready(Struct, frozen=True, kw_only=True):
 
     `browse` lets a browser look at the artefacts of a public server; `come_in` signs the first admin in. `public` says
     that other machines can reach it, `encrypted` that it stands behind HTTPS, `reviews` that people review there.
+    `listens` is where a proxy asks it, if people reach it elsewhere.
     """
 
     address: str
+    listens: str = ""
     browse: str = ""
     come_in: str = ""
     public: bool = False
@@ -67,12 +70,15 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8350,
     url: str = "",
+    proxies: Sequence[str] = (),
     ready: Callable[[Ready], None] | None = None,
 ) -> None:
-    """Serve a site until Ctrl-C. `url` is where people reach it if not by `host` and `port` (behind a proxy).
+    """Serve a site until Ctrl-C. `url` is where people reach it if not by `host` and `port` (behind a proxy);
+    `proxies` are the addresses of those that are believed when they say for whom they ask.
 
     The first admin of reviews is invited once the server has its port, so that no link is made that nobody sees.
     """
+    site.settings = structs.replace(site.settings, proxies=tuple(known_network(each) for each in proxies))
     with closing(_listener(host, port)) as listener:
         settled = _settle(site, host, listener.getsockname()[1], url)
         path = first_admin(site.desk) if site.desk is not None else ""
@@ -96,6 +102,7 @@ def serve(
 def tell_ready(told: Ready) -> None:
     """Say where the server is, for people."""
     lines = [f"Hoofbeat is at {told.address}"]
+    lines += [f"  for a proxy, it listens at {told.listens}"] if told.listens else []
     lines += [f"  to browse, open once: {told.browse}"] if told.browse else []
     lines += [f"  to come in as admin, open: {told.come_in}"] if told.come_in else []
     if told.reviews and not told.come_in:
@@ -154,7 +161,8 @@ def _settle(site: Site, host: str, port: int, url: str) -> Ready:
     """Write down in the site's settings where it is reached, and make the secret of a public one."""
     everywhere = host in ("", "0.0.0.0", "::")  # noqa: S104 - a question, not a choice
     name = socket.gethostname() if everywhere else host
-    address = url.rstrip("/") or f"http://{f'[{name}]' if ':' in name else name}:{port}"
+    own = f"http://{f'[{name}]' if ':' in name else name}:{port}"
+    address = url.rstrip("/") or own
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query:
         raise UsageError(f"{url!r} is not where a server is", fix="give --url like https://review.example.org")
@@ -171,6 +179,7 @@ def _settle(site: Site, host: str, port: int, url: str) -> Ready:
     )
     return Ready(
         address=address,
+        listens="" if address == own else own,
         browse=f"{address}/enter/{secret}" if secret else "",
         public=public,
         encrypted=site.settings.secure,

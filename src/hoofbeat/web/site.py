@@ -24,8 +24,9 @@ class SiteSettings(Struct, frozen=True, kw_only=True):
     and ask pages, empty where the server listens on loopback only and whoever is on this machine may look. `secure`
     says that the server stands behind HTTPS, so that cookies are sent over nothing else. `any_address` says that it
     listens on every address of the machine, so that people may name it by any of them. `models` are the models that the
-    ask page offers, `line` the retriever it searches with. `tries_per_minute` is how many wrong invitations one address
-    may try, ten times that is what all may. `reviewers_browse` opens the browse pages to reviewers, who else see their
+    ask page offers, `line` the retriever it searches with. `proxies` are addresses or networks of proxies whose
+    `X-Forwarded-For` is believed. `tries_per_minute` is how many wrong invitations one address may try, ten times that
+    is what all may. `reviewers_browse` opens the browse pages to reviewers, who else see their
     own lists only: those pages show answers and labels that reviews are blinded against.
     """
 
@@ -33,6 +34,7 @@ class SiteSettings(Struct, frozen=True, kw_only=True):
     access: str = ""
     secure: bool = False
     any_address: bool = False
+    proxies: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     line: str = "bm25 + dense"
     session_hours: int = 24 * 14

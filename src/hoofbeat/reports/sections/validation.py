@@ -70,11 +70,15 @@ def _cards(found: Validation) -> tuple[Card, ...]:
         return ()
     interval = (agreed.accuracy_interval.low, agreed.accuracy_interval.high)
     kappa = "κ has no value" if agreed.kappa is None else f"κ {written(agreed.kappa, 'number')}"
+    beside = ""
+    if found.judge.sensitivity:
+        split = count_of(found.pairs - agreed.n, "more pair")
+        beside = f"; {split} without a reference ({written(found.judge.sensitivity, 'share')} with them)"
     return (
         Card(
             label="Judge's agreement with people",
             value=written(agreed.accuracy, "share"),
-            detail=f"{kappa}, {spread(interval, 'share', f'{agreed.n:,} pairs')}",
+            detail=f"{kappa}, {spread(interval, 'share', f'{agreed.n:,} pairs')}{beside}",
         ),
     )
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
-import msgspec
 import polars
 from msgspec import Struct
 
@@ -22,11 +20,10 @@ from hoofbeat.reports.sections.common import FacetTally, facet_values
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.words import cut
 from hoofbeat.store import Artefact
+from hoofbeat.web.browse.lines import each_line, lines_at
 from hoofbeat.web.browse.queries import alike
 
 __all__ = ["DOUBTS", "STATES", "AnswerRow", "AnswersIndex", "Listed", "Wanted", "index_answers"]
-
-T = TypeVar("T", bound=Answer | Judgment | Question)
 
 STATES = ("right", "wrong", "unscored", "answered")
 """What became of an answer; `answered` where nobody has judged it."""
@@ -181,18 +178,23 @@ class AnswersIndex:
 
     def question(self, place: int) -> Question:
         """A question, read from its table."""
-        return self._read("questions.jsonl", [self._questions["offset"][place]], Question)[0]
+        return self.questions([place])[0]
+
+    def questions(self, places: Sequence[int]) -> list[Question]:
+        """Some questions, read from their table."""
+        offsets = self._questions["offset"][list(places)].to_list() if places else []
+        return lines_at(self._artefact.file("questions.jsonl"), offsets, Question)
 
     def answers(self, rows: Sequence[AnswerRow]) -> list[Answer]:
         """Answers, read from their table."""
-        return self._read("answers.jsonl", [row.offset for row in rows], Answer)
+        return lines_at(self._artefact.file("answers.jsonl"), [row.offset for row in rows], Answer)
 
     def judgments(self, place: int) -> list[Judgment]:
         """All judgments of the answers to a question, read from their table."""
         if not self._judgments.height:
             return []
         offsets = self._judgments.filter(polars.col("question") == place)["offset"].to_list()
-        return self._read("judgments.jsonl", offsets, Judgment)
+        return lines_at(self._artefact.file("judgments.jsonl"), offsets, Judgment)
 
     @staticmethod
     def outcome(question: str, row: AnswerRow) -> Outcome | None:
@@ -254,19 +256,6 @@ class AnswersIndex:
             chosen = chosen.filter(there)
         return chosen.select("place").collect()["place"].to_list()
 
-    def _read(self, name: str, offsets: Sequence[int], kind: type[T]) -> list[T]:
-        path = self._artefact.file(name)
-        decode = msgspec.json.Decoder(kind).decode
-        try:
-            with path.open("rb") as stream:
-                found = []
-                for offset in offsets:
-                    stream.seek(offset)
-                    found.append(decode(stream.readline()))
-                return found
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as err:
-            raise _unreadable(path, err) from err
-
 
 def index_answers(artefact: Artefact, group: Scored) -> AnswersIndex:
     """Read a folder's tables once, beside what the report's own reading made of it."""
@@ -276,7 +265,7 @@ def index_answers(artefact: Artefact, group: Scored) -> AnswersIndex:
     answers, reasons = _answers(artefact.file("answers.jsonl"), group, numbers)
     places, offsets = [], []
     if artefact.has("judgments.jsonl"):
-        for offset, line in _lines(artefact.file("judgments.jsonl"), _Judged):
+        for offset, line in each_line(artefact.file("judgments.jsonl"), _Judged):
             if line.question in numbers:
                 places.append(numbers[line.question])
                 offsets.append(offset)
@@ -292,7 +281,7 @@ def _answers(path: Path, group: Scored, numbers: Mapping[str, int]) -> tuple[pol
     codes = {state: place for place, state in enumerate(STATES)}
     reasons: dict[str, int] = {"": 0}
     columns: dict[str, list[int | bool]] = {name: [] for name in _COLUMNS}
-    for offset, line in _lines(path, _Line):
+    for offset, line in each_line(path, _Line):
         place = numbers.get(line.question)
         if place is None:
             raise InputError(
@@ -322,7 +311,7 @@ def _questions(path: Path) -> tuple[polars.DataFrame, list[tuple[str, tuple[str,
     """The questions for lists, and the facets to find them by."""
     tally = FacetTally()
     ids, titles, offsets, facets = [], [], [], []
-    for offset, line in _lines(path, _Asked):
+    for offset, line in each_line(path, _Asked):
         ids.append(line.id)
         titles.append(cut(line.text, _TITLE))
         offsets.append(offset)
@@ -337,24 +326,3 @@ def _questions(path: Path) -> tuple[polars.DataFrame, list[tuple[str, tuple[str,
         for place, (name, _) in enumerate(known)
     )
     return frame, known
-
-
-_L = TypeVar("_L", bound=Struct)
-
-
-def _lines(path: Path, kind: type[_L]) -> Iterator[tuple[int, _L]]:
-    """Where each line begins, and what is wanted of it."""
-    decode = msgspec.json.Decoder(kind).decode
-    offset = 0
-    try:
-        with path.open("rb") as stream:
-            for line in stream:
-                if not line.isspace():
-                    yield offset, decode(line)
-                offset += len(line)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as err:
-        raise _unreadable(path, err) from err
-
-
-def _unreadable(path: Path, err: Exception) -> InputError:
-    return InputError(f"can't read the table: {err}", where=str(path), fix="restore the folder, or make it again")

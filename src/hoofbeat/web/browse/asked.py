@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.records import Document, Question, Span
+from hoofbeat.reports.words import cut
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.web.browse.documents import DocumentView, document_view, evidence_marks
@@ -19,12 +20,27 @@ from hoofbeat.web.library import Folder
 from hoofbeat.web.review.records import LabelState
 from hoofbeat.web.site import Site
 
-__all__ = ["Answered", "Reviewing", "Source", "answered_in", "questions_with", "reviews_of", "sources_of"]
+__all__ = [
+    "Answered",
+    "Reviewing",
+    "Source",
+    "answered_in",
+    "case_of",
+    "questions_with",
+    "reviews_of",
+    "sources_of",
+]
 
+_CASE = 160
 _DONE: tuple[LabelState, ...] = ("done",)
 _LONGEST = 500
 _MOST_WORDS = 20
 _MOST_SOURCES = 30
+
+
+def case_of(question: Question) -> str:
+    """How the case of a question begins, to tell questions of the same words apart."""
+    return cut(question.context[: 4 * _CASE], _CASE) if question.context else ""
 
 
 class _Words(Struct):

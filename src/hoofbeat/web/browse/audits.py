@@ -9,7 +9,7 @@ from hoofbeat.reports.words import cut
 from hoofbeat.web.browse import audit_lists, audit_pages, audits_api
 from hoofbeat.web.browse.audit_folders import KIND, asked_too, audit_of, open_shift, themes_html, themes_of
 from hoofbeat.web.browse.audit_lists import tone_class
-from hoofbeat.web.browse.preparing import being_prepared
+from hoofbeat.web.browse.preparing import being_prepared, figures_page
 from hoofbeat.web.browse.queries import address
 from hoofbeat.web.pages import not_found, render
 from hoofbeat.web.site import site_of
@@ -84,21 +84,17 @@ def audit_since(request: Request, slug: str, before: str) -> HTMLResponse:
 def _overview(request: Request, slug: str, template: str, title: str) -> HTMLResponse:
     site = site_of(request)
     folder, opened = audit_of(request, slug)
-    figures = opened.figures.within()
-    page = render(
+    index = opened.index
+    return figures_page(
         request,
         template,
+        folder,
+        opened.figures.within(),
         title=title,
-        folder=folder,
-        manifest=folder.artefact().manifest,
-        index=opened.index,
-        figures=figures,
-        tone=lambda label: tone_class(opened.index, label),
+        index=index,
+        tone=lambda label: tone_class(index, label),
         others=asked_too(site, folder),
-        texts={question.id: cut(question.text, 110) for question in opened.index.questions},
-        places={question.id: number for number, question in enumerate(opened.index.questions, start=1)},
-        numbers={source.id: number for number, source in enumerate(opened.index.sources, start=1)},
+        texts={question.id: cut(question.text, 110) for question in index.questions},
+        places={question.id: number for number, question in enumerate(index.questions, start=1)},
+        numbers={source.id: number for number, source in enumerate(index.sources, start=1)},
     )
-    if figures is None:
-        page.headers["Refresh"] = "3"
-    return page

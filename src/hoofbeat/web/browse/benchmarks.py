@@ -17,9 +17,9 @@ from hoofbeat.records import Question
 from hoofbeat.reports.model import Block, Heading
 from hoofbeat.reports.sections.benchmark import funnel_blocks
 from hoofbeat.reports.sections.recipes import build_blocks, build_cards
-from hoofbeat.reports.words import cut, short_hash
+from hoofbeat.reports.words import short_hash
 from hoofbeat.store import Artefact
-from hoofbeat.web.browse.asked import answered_in, questions_with, reviews_of, sources_of
+from hoofbeat.web.browse.asked import answered_in, case_of, questions_with, reviews_of, sources_of
 from hoofbeat.web.browse.corpora import PROBLEMS, FacetQuery, Page, facet_choices, split_facets
 from hoofbeat.web.browse.files import image_file
 from hoofbeat.web.browse.opening import LONG, Opened, artefact_of, corpus_holding, open_table, still_reading
@@ -34,7 +34,6 @@ __all__ = ["ApiQuestion", "ApiQuestions", "router"]
 router = APIRouter()
 
 _NONE = "there is no such benchmark here"
-_CASE = 160
 _LONGEST_CASE = 50_000
 _LONGEST_VALUE = 4_000
 _TURNED_AWAY: dict[str, type[Rejected] | type[Failed]] = {"rejected": Rejected, "failed": Failed}
@@ -91,7 +90,7 @@ def _benchmark_page(
         found=found,
         problem=problem,
         paged=paged,
-        rows=[(listing.listed(number), _case(listing.record(number, Question))) for number in paged.rows],
+        rows=[(listing.listed(number), case_of(listing.record(number, Question))) for number in paged.rows],
         link=lambda number: address(f"/benchmarks/{folder.slug}", kept, page=number),
         opening={"edition": edition, "search": search},
         kept_facets={FACET + name: value for name, value in chosen.items()},
@@ -114,11 +113,6 @@ def _lineage(artefact: Artefact) -> list[tuple[str, str]]:
         *((f"seed: {name}", str(seed)) for name, seed in manifest.seeds.items()),
         *((f"made from: {ref.kind}", f"{ref.name} ({short_hash(ref.sha256)})") for ref in manifest.inputs),
     ]
-
-
-def _case(question: Question) -> str:
-    """How the case of a question begins, to tell questions of the same words apart."""
-    return cut(question.context[: 4 * _CASE], _CASE) if question.context else ""
 
 
 def _title(artefact: Artefact) -> str:

@@ -16,6 +16,7 @@ from hoofbeat.reports.sections.answers import asked_view
 from hoofbeat.reports.sections.common import spread
 from hoofbeat.reports.words import written
 from hoofbeat.web.browse.answers_index import AnswersIndex, Listed, Wanted
+from hoofbeat.web.browse.asked import case_of
 from hoofbeat.web.browse.compared_index import Beside, BesidePair, open_beside
 from hoofbeat.web.browse.links import question_link
 from hoofbeat.web.browse.preparing import being_prepared
@@ -62,6 +63,7 @@ def side_by_side(request: Request) -> HTMLResponse:
     paged = page_of(flips, page_number(request))
     ordered = sorted(both.beside.pairs, key=lambda each: (-abs(each.difference.paired.difference), each.number))
     plain = {name: both.choices[name] for name in ("a", "b")}
+    places = [flip.question.number - 1 for flip in paged.rows]
     return render(
         request,
         "browse/compared.html",
@@ -75,6 +77,7 @@ def side_by_side(request: Request) -> HTMLResponse:
         cards=_cards(both.chosen),
         pickers=_pickers(both),
         paged=paged,
+        cases=[case_of(question) for question in both.runs[0].index.questions(places)],
         select=lambda number: address(_PATH, plain, pair=number) + "#pair",
         link=lambda number: address(_PATH, both.choices, page=number) + "#flips",
         question=lambda number: address(f"{_PATH}/questions/{number}", both.choices),

@@ -17,12 +17,14 @@ from hoofbeat.reports.sections.funnel import funnel_blocks, funnel_of
 from hoofbeat.retrieval.catalogue import STAGES
 from hoofbeat.store import Artefact
 from hoofbeat.web.ask.shelves import shelves_of
-from hoofbeat.web.browse.documents import document_view, evidence_marks
+from hoofbeat.web.browse.documents import document_view, evidence_marks, passage_marks
 from hoofbeat.web.browse.files import image_file
 from hoofbeat.web.browse.highlighting import Mark, pieces
 from hoofbeat.web.browse.meeting import met_in
 from hoofbeat.web.browse.opening import LONG, Opened, artefact_of, open_table, still_reading
 from hoofbeat.web.browse.queries import FACET, address, choices_of, page_number
+from hoofbeat.web.browse.ranking_folders import KIND as RANKINGS
+from hoofbeat.web.browse.ranking_folders import open_ranking
 from hoofbeat.web.browse.searching import Search, begin_search, kept_searches
 from hoofbeat.web.library import Folder
 from hoofbeat.web.pages import not_found, page_of, render
@@ -174,9 +176,9 @@ def results(request: Request, slug: str, name: str) -> Response:
 @router.get("/corpora/{slug}/documents/{number}", response_class=HTMLResponse, include_in_schema=False)
 def document_page(
     request: Request, slug: str, number: int, part: int | None = None, search: str = "", hit: int = 0,
-    question: str = "", edition: str = "",
+    question: str = "", edition: str = "", ranking: str = "",
 ) -> Response:  # fmt: skip
-    """A document; a passage or evidence is marked where one comes from a search or a question."""
+    """A document; a passage or evidence is marked where one comes from a search, a ranking or a question."""
     site, folder = _corpus(request, slug)
     if folder is None:
         return not_found(request, _NO_CORPUS)
@@ -187,8 +189,11 @@ def document_page(
     if not 1 <= number <= len(listing):
         return not_found(request, "this corpus has no document of that number")
     document = listing.record(number, Document)
-    marks, missing, back = _marks(site, slug, document, (search, hit), (question, edition))
-    came = {"search": search, "hit": str(hit or ""), "question": question, "edition": edition}
+    if ranking:
+        marks, missing, back = _ranked_marks(site, document, ranking, hit)
+    else:
+        marks, missing, back = _marks(site, slug, document, (search, hit), (question, edition))
+    came = {"search": search, "hit": str(hit or ""), "question": question, "edition": edition, "ranking": ranking}
     kept = came if back else {}
     return render(
         request,
@@ -205,12 +210,30 @@ def document_page(
     )
 
 
-def _marks(
-    site: Site, slug: str, document: Document, searched: tuple[str, int], asked: tuple[str, str]
-) -> tuple[list[Mark], tuple[str, ...], tuple[str, str] | None]:
-    """What to mark in a document, quotes that are not there, and where the reader came from.
+Marks = tuple[list[Mark], tuple[str, ...], tuple[str, str] | None]
+"""What to mark in a document, quotes that are not there, and where the reader came from."""
 
-    That is a search by its id and the place of a hit, or a question as `BENCHMARK.NUMBER` with its edition.
+
+def _ranked_marks(site: Site, document: Document, ranking: str, hit: int) -> Marks:
+    """The passage for which a document was ranked; the query is given as `RANKING.NUMBER`, the hit by its rank."""
+    slug, _, place = ranking.rpartition(".")
+    folder = site.library.folder(slug, RANKINGS)
+    if folder is None or not (place.isascii() and place.isdigit() and len(place) < 10):
+        return [], (), None
+    try:
+        index = open_ranking(site, folder)
+        found = index.hits(int(place)) if index and 1 <= int(place) <= len(index) else []
+    except HoofbeatError:  # a ranking that can't be read is told on its own page
+        return [], (), None
+    mine = [each for each in found if each.rank == hit and each.document == document.id]
+    marks = passage_marks(document, mine[0].passage) if mine else []
+    return marks, (), (f"/rankings/{slug}/queries/{int(place)}#hit-{hit}", "the ranking") if mine else None
+
+
+def _marks(site: Site, slug: str, document: Document, searched: tuple[str, int], asked: tuple[str, str]) -> Marks:
+    """What a search found, by its id and the place of a hit, or the evidence of a question.
+
+    The question is given as `BENCHMARK.NUMBER` with its edition.
     """
     name, hit = searched
     found = kept_searches(site).get(name) if name else None

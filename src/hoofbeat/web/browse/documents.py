@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Span
+from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking, cut
 from hoofbeat.web.browse.highlighting import Block, Contents, Mark, Part, contents, joined, layout, part_of, parts
 
-__all__ = ["DocumentView", "FigureView", "TableView", "document_view", "evidence_marks"]
+__all__ = ["DocumentView", "FigureView", "TableView", "document_view", "evidence_marks", "passage_marks"]
 
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _MOST_ROWS = 300
@@ -51,6 +53,18 @@ class DocumentView(Struct, frozen=True, kw_only=True):
     tables: dict[int, TableView]
     loose: tuple[int, ...]
     loose_tables: tuple[int, ...]
+
+
+def passage_marks(document: Document, passage: str) -> list[Mark]:
+    """Where a passage stands in its document, by the id that a retriever gave it; nowhere where tokens were counted."""
+    way, _, number = passage.removeprefix(f"{document.id}#").rpartition("#")
+    try:
+        chunking = Chunking.parse(way) if way else DEFAULT_CHUNKING
+    except UsageError:
+        return []
+    if chunking.needs_tokens or chunking.unit == "whole" or not (number.isascii() and number.isdigit()):
+        return []
+    return [(each.start, each.end) for each in cut(document, chunking) if each.id == passage and each.start < each.end]
 
 
 def evidence_marks(document: Document, spans: Sequence[Span]) -> tuple[list[Mark], tuple[str, ...]]:

@@ -25,7 +25,7 @@ from hoofbeat.web.library import Folder
 from hoofbeat.web.pages import not_found, render
 from hoofbeat.web.site import Site, site_of
 
-__all__ = ["Told", "router"]
+__all__ = ["Told", "reported", "router"]
 
 router = APIRouter()
 
@@ -80,10 +80,17 @@ def folder_page(request: Request, slug: str) -> HTMLResponse:
 
 
 def _told(folder: Folder) -> Told:
-    """What a report says of the folder, where reports have a chapter on its kind; folders with pages say it there."""
+    """What a report says of the folder, and how it was made; folders with pages of their own say the first there."""
+    if kind_words(folder.kind).pages:
+        return Told((), (), Markup(""), linked_html(origin_blocks([folder.artefact()])[4:]))
+    return reported(folder)
+
+
+def reported(folder: Folder) -> Told:
+    """What a report says of the folder, where reports have a chapter on its kind, and how it was made."""
     artefact = folder.artefact()
     origin = linked_html(origin_blocks([artefact])[4:])
-    if folder.kind not in REPORTED or kind_words(folder.kind).pages:
+    if folder.kind not in REPORTED:
         return Told((), (), Markup(""), origin)
     try:
         report = assemble([artefact], title=artefact.manifest.title)

@@ -25,7 +25,7 @@ KINDS: dict[str, Kind] = {
     "run": Kind("Answers", "What models answered.", "answer", "/runs/"),
     "audit": Kind("Audit", "Where sources agree, differ and are silent.", "pair", "/audits/"),
     "report": Kind("Report", "Pages to give away.", "folder", "/reports/"),
-    "rankings": Kind("Ranking", "What a retriever found for each question, and how well.", "question"),
+    "rankings": Kind("Ranking", "What a retriever found for each question, and how well.", "question", "/rankings/"),
     "comparison": Kind("Comparison", "Rankings or answers to the same questions set against each other."),
     "leakage": Kind("Leakage check", "Signs that models have seen a benchmark before.", "question"),
     "stats": Kind("Figures of a corpus", "What a corpus holds, by specialty, year, venue and length.", "document"),

@@ -12,7 +12,15 @@ from hoofbeat.web.browse.opening import Opened, open_table
 from hoofbeat.web.library import Folder
 from hoofbeat.web.site import Site
 
-__all__ = ["Link", "document_links", "linked_folders", "question_link", "reference_of"]
+__all__ = [
+    "Link",
+    "document_links",
+    "document_places",
+    "inputs_of",
+    "linked_folders",
+    "question_link",
+    "reference_of",
+]
 
 _MOST = 40
 _PATIENCE = 0.5
@@ -39,14 +47,22 @@ def question_link(site: Site, question: Question) -> Link | None:
 def document_links(site: Site, documents: Iterable[str]) -> list[Link]:
     """The documents that are in a corpus shown here, each once."""
     wanted = list(dict.fromkeys(documents))[:_MOST]
+    found = document_places(site, wanted)
+    return [Link(name, found[name].href) for name in wanted if name in found]
+
+
+def document_places(site: Site, documents: Iterable[str]) -> dict[str, Link]:
+    """Documents that are in a corpus shown here, by their ids: each one's title, and where it can be read."""
+    wanted = list(dict.fromkeys(documents))
     found: dict[str, Link] = {}
     for folder in site.library.folders("corpus") if wanted else ():
         opened = _listed(site, folder, "documents")
         for name in wanted if opened else ():
             number = opened.listing.number(name) if opened else None
-            if number and name not in found:
-                found[name] = Link(name, f"/corpora/{folder.slug}/documents/{number}")
-    return [found[name] for name in wanted if name in found]
+            if opened and number and name not in found:
+                title = opened.listing.titles[number - 1]
+                found[name] = Link(title, f"/corpora/{folder.slug}/documents/{number}")
+    return found
 
 
 def _listed(site: Site, folder: Folder, table: str) -> Opened | None:
@@ -60,7 +76,12 @@ def _listed(site: Site, folder: Folder, table: str) -> Opened | None:
 def linked_folders(site: Site, folder: Folder, *kinds: str) -> list[Folder]:
     """Folders of these kinds that were made from this one."""
     mine = reference_of(site, folder)
-    return [each for each in site.library.folders(*kinds) if mine in site.library.opened(each, "inputs", _inputs)]
+    return [each for each in site.library.folders(*kinds) if mine in inputs_of(site, each)]
+
+
+def inputs_of(site: Site, folder: Folder) -> frozenset[str]:
+    """What a folder was made from, by content."""
+    return site.library.opened(folder, "inputs", _inputs)
 
 
 def reference_of(site: Site, folder: Folder) -> str:

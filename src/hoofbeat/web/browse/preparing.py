@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from fastapi import HTTPException, Request
 from fastapi.responses import HTMLResponse
@@ -19,7 +19,7 @@ from hoofbeat.web.library import Folder
 from hoofbeat.web.pages import render
 from hoofbeat.web.site import Site, site_of
 
-__all__ = ["PATIENCE", "NotReady", "Preparing", "being_prepared", "opened_folder", "prepared"]
+__all__ = ["PATIENCE", "NotReady", "Preparing", "being_prepared", "figures_page", "opened_folder", "prepared"]
 
 T = TypeVar("T")
 
@@ -27,6 +27,7 @@ PATIENCE = 2.0
 """How many seconds a page waits for something that is not ready before it says so."""
 
 _AGAIN = "2"
+_FIGURES_AGAIN = "3"
 
 
 class NotReady(Exception):
@@ -88,4 +89,15 @@ def being_prepared(request: Request, folder: Folder) -> HTMLResponse:
     """The page for a folder that is being read; it asks again by itself."""
     page = render(request, "browse/run_waiting.html", title="Being prepared", status=202, folder=folder)
     page.headers["Refresh"] = _AGAIN
+    return page
+
+
+def figures_page(
+    request: Request, template: str, folder: Folder, figures: object | None, *, title: str, **context: Any
+) -> HTMLResponse:
+    """A page on a folder; while its figures are being worked out (None), it asks again by itself."""
+    manifest = folder.artefact().manifest
+    page = render(request, template, title=title, folder=folder, manifest=manifest, figures=figures, **context)
+    if figures is None:
+        page.headers["Refresh"] = _FIGURES_AGAIN
     return page

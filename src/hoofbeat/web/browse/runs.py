@@ -18,7 +18,9 @@ from hoofbeat.reports.model import AnswerView, Block
 from hoofbeat.reports.sections.answers import answer_view, asked_view, system_name
 from hoofbeat.web.browse import reports_pages, runs_api
 from hoofbeat.web.browse.answers_index import DOUBTS, STATES, AnswerRow, AnswersIndex, Listed, Wanted
+from hoofbeat.web.browse.asked import case_of
 from hoofbeat.web.browse.links import document_links, linked_folders, question_link
+from hoofbeat.web.browse.preparing import figures_page
 from hoofbeat.web.browse.queries import FACET, Choices, Picker, address, alike, choices_of, facet_key, page_number
 from hoofbeat.web.browse.run_folders import KINDS, run_of
 from hoofbeat.web.pages import Paged, not_found, page_of, render
@@ -39,10 +41,14 @@ _UNFOLDED = 4
 
 
 class Marked(Struct, frozen=True):
-    """A question in a list with what became of its answers: one mark a system, or how many there are of each state."""
+    """A question in a list with what became of its answers: one mark a system, or how many there are of each state.
+
+    `case` is how its case begins: many questions have the same words.
+    """
 
     question: Listed
     marks: tuple[tuple[str, str], ...]
+    case: str = ""
 
 
 @router.get("/runs/{slug}", response_class=HTMLResponse, include_in_schema=False)
@@ -60,22 +66,17 @@ def run_facets(request: Request, slug: str) -> HTMLResponse:
 def _overview(request: Request, slug: str, template: str, title: str) -> HTMLResponse:
     site = site_of(request)
     folder, opened = run_of(request, slug)
-    figures = opened.figures.within()
-    page = render(
+    return figures_page(
         request,
         template,
+        folder,
+        opened.figures.within(),
         title=title,
-        folder=folder,
-        manifest=folder.artefact().manifest,
         index=opened.index,
         tally=opened.index.tally(),
-        figures=figures,
         others=[each for each in site.library.folders(*KINDS) if each != folder],
         judged=linked_folders(site, folder, "judgments"),
     )
-    if figures is None:
-        page.headers["Refresh"] = "3"
-    return page
 
 
 @router.get("/runs/{slug}/questions", response_class=HTMLResponse, include_in_schema=False)
@@ -172,17 +173,17 @@ def marked(index: AnswersIndex, places: Sequence[int], systems: Sequence[System]
     """Questions for a list: a mark (words, state) a system where there are few, else one a state."""
     found = index.of_questions(places)
     made = []
-    for question in index.listed(places):
-        rows = found[question.number - 1]
+    for question, whole in zip(index.listed(places), index.questions(places), strict=True):
+        rows, case = found[question.number - 1], case_of(whole)
         if len(systems) > _SINGLE:
-            made.append(Marked(question, _tallied(rows)))
+            made.append(Marked(question, _tallied(rows), case))
             continue
         marks = _by_system(rows, systems)
         if len(systems) > _COLUMNS:
             names = [system_name(*system, len(index.models)) for system in systems]
             named = zip(names, marks, strict=True)
             marks = tuple((f"{name}: {words}", state) for name, (words, state) in named if state)
-        made.append(Marked(question, marks))
+        made.append(Marked(question, marks, case))
     return made
 
 

@@ -24,6 +24,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from hoofbeat.errors import HoofbeatError, UsageError
+from hoofbeat.web.review.encrypting import ssl_setting, ssl_words
 from hoofbeat.web.review.refusals import DatabaseError, Refused, not_here
 from hoofbeat.web.review.schema import prepare
 
@@ -68,8 +69,10 @@ class Database:
         self._turn = threading.Lock()
         self._adding = threading.Lock()
         self._queue: list[_Waiting[Any]] = []
+        self._file: tuple[int, int] | None = None
         if self.kind == "sqlite":
             self._reader = self._writer = _sqlite(url)
+            self._file = _identity(self.where)
         else:  # readers ask one thing at a time and need no transaction; writers wait for each other anyway
             self._reader = _postgresql(url, pool_size=32, max_overflow=8, isolation_level="AUTOCOMMIT")
             self._writer = _postgresql(url, pool_size=1, max_overflow=1)
@@ -133,12 +136,22 @@ class Database:
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
+        self._check_file()
         with self._writer.connect() as connection:
             writing = connection.execution_options(hoofbeat_write=True)
             with writing.begin():
                 if self.kind == "postgresql":
                     writing.exec_driver_sql(_TAKE_TURN)
                 yield writing
+
+    def _check_file(self) -> None:
+        """That the file is still where it was: what goes into one that was removed is kept by nobody."""
+        if self._file is not None and self._file != _identity(self.where):
+            raise DatabaseError(
+                "the file of the reviews was removed or replaced while the server runs: nothing of this was kept",
+                where=self.where,
+                fix="stop the server, put the file back, and start it again",
+            )
 
     def close(self) -> None:
         """Close all connections."""
@@ -155,12 +168,24 @@ class Database:
             raise DatabaseError("the database is too busy", where=self.where, fix="try again in a moment") from None
         except UnicodeError:
             raise not_here("there is nothing of this name") from None
+        except ssl.SSLError as err:
+            what, fix = ssl_words(err)
+            raise DatabaseError(what, where=self.where, fix=fix) from None
         except DBAPIError as err:
             raise _in_words(err, self.kind, self.where) from None
         except (SQLAlchemyError, OSError) as err:
             raise DatabaseError(
                 f"the database can't be used ({type(err).__name__})", where=self.where, fix="look at its address"
             ) from None
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file this is, whatever it is called; None where there is none."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _url_of(given: str) -> URL:
@@ -218,16 +243,13 @@ def _postgresql(url: URL, **pool: Any) -> Engine:
     folder = query.pop("host", "")
     if isinstance(folder, str) and folder.startswith("/"):
         asked["unix_sock"] = f"{folder}/.s.PGSQL.{query.pop('port', None) or url.port or 5432}"
-    mode = query.pop("sslmode", "")
-    if mode in ("verify-ca", "verify-full"):
-        asked["ssl_context"] = ssl.create_default_context()
-        asked["ssl_context"].check_hostname = mode == "verify-full"
-    elif mode:
-        asked["ssl_context"] = {"require": True, "disable": False}.get(str(mode))
+    mode, root = str(query.pop("sslmode", "")), str(query.pop("sslrootcert", ""))
+    encrypting = ssl_setting(mode, root)
+    asked["ssl_context"] = False if "unix_sock" in asked else encrypting  # a socket does not leave the machine
     if query:
         raise UsageError(
             f"the database's address has settings that are not known: {', '.join(sorted(query))}",
-            fix="only host (a folder with the server's socket) and sslmode can be given there",
+            fix="only host (a folder with the server's socket), sslmode and sslrootcert can be given there",
         )
     if not url.password and (password := os.environ.get("PGPASSWORD")):
         url = url.set(password=password)

@@ -3,6 +3,7 @@
 - `criteria`: item, criterion, value, reviewer, note: `recipes.reviewing.read_labels`, that is `build --reviews`
 - `pairs`: item, label, significance, note, annotator, sides: `audit validate --labels`
 - `answers`: item, label, second label, annotator, note: `judge --human`
+- `errors`: item, error, physician would err too, why, annotator, note: `report --errors`
 
 Beside a file of labels lies another, `NAME.study.json`, that says which study they are of and which artefact they are
 about, so that they are not applied to another version of it. Beside labels of answers lies `NAME.design.json`, how the
@@ -50,20 +51,22 @@ __all__ = [
     "write_export",
 ]
 
-Format = Literal["criteria", "pairs", "answers"]
+Format = Literal["criteria", "pairs", "answers", "errors"]
 Rows = list[dict[str, str]]
 
 HEADERS: dict[Format, tuple[str, ...]] = {
     "criteria": ("item", "criterion", "value", "reviewer", "note"),
     "pairs": ("item", "label", "significance", "note", "annotator", "sides"),
     "answers": ("item", "label", "second label", "annotator", "note"),
+    "errors": ("item", "error", "physician would err too", "why", "annotator", "note"),
 }
-_WHO: dict[Format, str] = {"criteria": "reviewer", "pairs": "annotator", "answers": "annotator"}
+_WHO: dict[Format, str] = {format: "reviewer" if format == "criteria" else "annotator" for format in HEADERS}
 _FORMATS: dict[str, Format] = {
     "pair": "pairs",
     "equivalence": "answers",
     "failure-mode": "answers",
     "error-type": "answers",
+    "error-analysis": "errors",
 }
 ADJUDICATED = "adjudicated"
 """Who speaks in a decision."""
@@ -103,7 +106,7 @@ class Export(Struct, frozen=True, kw_only=True):
     @property
     def design(self) -> SheetDesign | None:
         """How the answers that people labelled were drawn, where this is about answers and of one study."""
-        kept = self.origin.settings.get("design") if self.origin.format == "answers" else None
+        kept = self.origin.settings.get("design") if self.origin.format in ("answers", "errors") else None
         return msgspec.convert(kept, SheetDesign) if kept is not None else None
 
 

@@ -1,5 +1,6 @@
 "use strict";
-// What every page shares: telling the reader what happened, and posting with the token against forged requests.
+// What every page shares: telling the reader what happened, posting with the token against forged requests, also after
+// the same person came in again in another tab, and sending no form twice.
 const hoofbeat = {
   csrf: document.querySelector('meta[name="csrf"]')?.content ?? "",
 
@@ -8,15 +9,40 @@ const hoofbeat = {
     if (place) place.textContent = text;
   },
 
-  async post(url, body) {
+  async post(url, body, again = false) {
+    const text = JSON.stringify(body);
     const answer = await fetch(url, {
       method: "POST",
       credentials: "same-origin",
       headers: { "Content-Type": "application/json", "X-CSRF-Token": hoofbeat.csrf },
-      body: JSON.stringify(body),
+      body: text,
+      keepalive: text.length < 15_000, // short ones, which is nearly all, outlive the page
     });
+    if ([401, 403].includes(answer.status) && !again && (await hoofbeat.renew())) return hoofbeat.post(url, body, true);
     const data = await answer.json().catch(() => ({}));
     if (!answer.ok) throw Object.assign(new Error(data.error || `error ${answer.status}`), { status: answer.status, data });
     return data;
   },
+
+  // The token of this page, made anew where the very person it is for has come in again; whether there is a new one.
+  async renew() {
+    const mine = document.querySelector("[data-person]")?.dataset.person;
+    const answer = mine ? await fetch(location.href, { credentials: "same-origin" }).catch(() => null) : null;
+    if (!answer?.ok) return false;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const token = page.querySelector('meta[name="csrf"]')?.content ?? "";
+    if (page.querySelector("[data-person]")?.dataset.person !== mine || token === hoofbeat.csrf) return false;
+    hoofbeat.csrf = token;
+    for (const input of document.querySelectorAll('input[name="csrf"]')) input.value = token;
+    return true;
+  },
 };
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.method !== "post") return;
+  if (form.dataset.sent) return event.preventDefault();
+  form.dataset.sent = "yes";
+  setTimeout(() => delete form.dataset.sent, 5000); // whoever stopped the page can send it again
+});
+addEventListener("pageshow", () => { for (const form of document.forms) delete form.dataset.sent; });

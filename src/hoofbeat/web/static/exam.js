@@ -3,6 +3,7 @@
 (() => {
   const clock = document.querySelector("[data-remaining]");
   const form = document.querySelector("[data-answer]");
+  const COME_IN = "Open your invitation link again in another tab, then come back here and answer.";
   const calls = [[600, "10 minutes left"], [300, "5 minutes left"], [60, "1 minute left"], [15, "15 seconds left"]];
 
   // The time left
@@ -54,17 +55,22 @@
     const marked = () => (form.elements.choice ? form.elements.choice.value : form.elements.text.value);
     let wanted = 0;
     let done = false;
+    let last = null; // the answer that the server has
+    let shut = false; // nobody is signed in: to send the form would lose what is in it
 
     const keep = async (turn) => {
       for (let wait = 1000; turn === wanted && !done; wait = Math.min(10000, wait * 2)) {
         try {
           const body = { answer: marked(), stage: Number(form.elements.stage.value), seconds: Number(spent().toFixed(1)) };
           heard(await hoofbeat.post(form.dataset.draft, body));
+          shut = false;
+          last = body.answer;
           kept.textContent = "Marked and kept; not given yet";
           return;
         } catch (error) {
           if (error.status) {
-            kept.textContent = error.message;
+            shut = error.status === 401 || error.status === 403;
+            kept.textContent = shut ? `Not kept: ${error.message}. ${COME_IN}` : error.message;
             return;
           }
           kept.textContent = "Not kept: the server can't be reached. Trying again.";
@@ -92,11 +98,16 @@
       }, 800);
     });
 
-    form.addEventListener("submit", (event) => {
+    form.addEventListener("submit", async (event) => {
       if (done) return;
       event.preventDefault();
-      done = true;
       clearTimeout(later);
+      if (shut || marked() !== last) {
+        mark();
+        await Promise.race([saving, new Promise((go) => setTimeout(go, 3000))]);
+        if (shut || done) return;
+      }
+      done = true;
       form.querySelector("[data-seconds]").value = spent().toFixed(1);
       form.querySelector(".acts button").disabled = true;
       form.submit();

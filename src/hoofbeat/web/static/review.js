@@ -17,6 +17,7 @@
   let state = form.dataset.state;
   let dirty = false; // the form differs from what was sent last
   let sending = null; // the save on its way: {body, then}
+  let shut = false; // the last save was refused because nobody was signed in
   let leaving = false; // this page is about to be left for the next
   let timer = 0;
   let retry = 0;
@@ -66,12 +67,12 @@
   // Time: seconds in which the page is seen and somebody does something
 
   let seconds = Number(form.dataset.seconds);
-  let lastDeed = Date.now();
-  let lastTick = Date.now();
-  const seen = () => { lastDeed = Date.now(); };
+  let lastDeed = performance.now(); // which goes on evenly, whatever becomes of the machine's clock
+  let lastTick = lastDeed;
+  const seen = () => { lastDeed = performance.now(); };
   for (const deed of ["pointerdown", "pointermove", "keydown", "wheel", "scroll"]) addEventListener(deed, seen, { passive: true, capture: true });
   function tick() {
-    const now = Date.now();
+    const now = performance.now();
     if (!document.hidden && now - lastDeed < IDLE) seconds += Math.min(now - lastTick, 2000) / 1000;
     lastTick = now;
   }
@@ -139,23 +140,13 @@
     send();
   }
 
-  // Short ones, which is nearly all, outlive the page.
-  async function post(url, body) {
-    const text = JSON.stringify(body);
-    const headers = { "Content-Type": "application/json", "X-CSRF-Token": hoofbeat.csrf };
-    const answer = await fetch(url, { method: "POST", credentials: "same-origin", headers, body: text, keepalive: text.length < 15_000 });
-    const data = await answer.json().catch(() => ({}));
-    if (!answer.ok) throw Object.assign(new Error(data.error || `error ${answer.status}`), { status: answer.status, data });
-    return data;
-  }
-
   async function send() {
     const mine = sending;
     if (!mine || mine.busy) return;
     mine.busy = true;
     say("Saving …");
     let problem = null;
-    const answer = await post(mine.url, mine.body).catch((error) => { problem = error; });
+    const answer = await hoofbeat.post(mine.url, mine.body).catch((error) => { problem = error; });
     mine.busy = false;
     if (answer) return accept(mine, answer);
     const status = problem.status ?? 0;
@@ -191,7 +182,8 @@
     sending = null;
     leaving = false;
     dirty ||= !mine.undo;
-    const out = status === 401 || status === 403 ? ". Open your invitation link again, then come back to this page: what you wrote is kept in this tab" : "";
+    shut = status === 401 || status === 403;
+    const out = shut ? ". Open your invitation link again in another tab, then come back here: what you wrote is kept" : "";
     say(`${mine.undo ? "Not undone" : "Not saved"}: ${problem.message}${out}.`, true);
     remember();
   }
@@ -354,14 +346,18 @@
     else finish();
   });
   $("open-skip").addEventListener("click", () => openSkip());
-  addEventListener("visibilitychange", () => { if (document.hidden) flush(); });
+  addEventListener("visibilitychange", () => {
+    if (document.hidden) return flush();
+    if (shut && dirty) push("draft");
+    shut = false;
+  });
   addEventListener("pagehide", flush);
   addEventListener("online", () => { if (sending) { clearTimeout(retry); wait = 1000; send(); } });
   $("problem")?.scrollIntoView({ block: "nearest" });
 
   // The page goes away, or is out of sight.
   function flush() {
-    if (dirty && !sending && $("conflict").hidden) push("draft");
+    if (dirty && !sending && !shut && $("conflict").hidden) push("draft");
   }
 
   // Begin
