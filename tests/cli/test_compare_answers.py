@@ -54,7 +54,7 @@ def test_mistakes_are_said_readably(tmp_path: Path) -> None:
     unknown = hoofbeat("compare", "run", "judged", "--baseline", "nobody", folder=tmp_path, code=2)
     assert "m · closed, letter" in unknown.stderr
     corpus = hoofbeat("compare", "run", str(examples.corpus(tmp_path / "corpus").path), folder=tmp_path, code=1)
-    assert "a rankings or judgments or run is needed here" in corpus.stderr
+    assert "one of the kind rankings or judgments or run is needed here" in corpus.stderr
     assert not (tmp_path / "comparison").exists()
     taken = hoofbeat("compare", "run", "judged", "-o", "ranked", folder=tmp_path, code=1)
     assert "a rankings stands there already" in taken.stderr

@@ -39,10 +39,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_xml_is_refused(tmp_path: Path, name: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(HostileInputError) as caught:
         read(tmp_path / "bomb.xml", HOSTILE[name])
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
     assert "bomb.xml" in str(caught.value.where)
     assert "root:" not in str(caught.value)
 
@@ -137,6 +137,6 @@ def test_unknown_suffix_missing_file_and_folder(tmp_path: Path) -> None:
     ],
 )
 def test_markdown_takes_time_in_proportion(tmp_path: Path, text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     read(tmp_path / "a.md", text + "\n\nend")
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5

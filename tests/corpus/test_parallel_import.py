@@ -182,7 +182,7 @@ def test_a_stopped_import_leaves_no_process_and_no_corpus(tmp_path: Path, sign: 
     process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE)
     while process.poll() is None and not list(tmp_path.glob(".c.*.draft/.documents*")):
         time.sleep(0.02)
-    time.sleep(0.3)
+    time.sleep(0.1)
     assert process.poll() is None
     (os.killpg if sign is signal.SIGINT else os.kill)(process.pid, sign)
     assert process.wait(timeout=60) != 0

@@ -181,6 +181,6 @@ def test_a_long_paragraph_takes_time_in_proportion(tmp_path: Path) -> None:
     def draw(canvas: Any) -> None:
         text_at(canvas, 50, 760, ["words without an end go on and on over all of these pages"] * 55)
 
-    began = time.monotonic()
+    began = time.process_time()
     assert len(only(drawn(tmp_path / "long.pdf", [draw] * 100)).text) > 300_000
-    assert time.monotonic() - began < 15
+    assert time.process_time() - began < 15

@@ -18,16 +18,24 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-class Llama:
-    """The model's forward pass."""
+class Weights:
+    """A GGUF file, read once: its fields, and every tensor as 32-bit floats. That takes longer than a pass."""
 
     def __init__(self, path: Path) -> None:
         reader = gguf.GGUFReader(path)
-        self._fields = reader.fields
-        self._tensors = {
-            tensor.name: gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float64)
+        self.fields = reader.fields
+        self.tensors: dict[str, NDArray[np.float32]] = {
+            tensor.name: gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32, copy=False)
             for tensor in reader.tensors
         }
+
+
+class Llama:
+    """The model's forward pass."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._fields = weights.fields
+        self._tensors = {name: values.astype(np.float64) for name, values in weights.tensors.items()}
         self.blocks = int(self._field("block_count"))
         self.heads = int(self._field("attention.head_count"))
         self.key_value_heads = int(self._field("attention.head_count_kv"))
@@ -104,19 +112,17 @@ class Llama:
         return self._project(gate / (1 + np.exp(-gate)) * up, block, "ffn_down")
 
 
-def write_f32(source: Path, target: Path) -> None:
+def write_f32(weights: Weights, target: Path) -> None:
     """Write the same model with every tensor as 32-bit floats, so that a runtime has no quantised kernels to use."""
-    reader = gguf.GGUFReader(source)
-    writer = gguf.GGUFWriter(target, str(reader.fields["general.architecture"].contents()))
-    for key, field in reader.fields.items():
+    writer = gguf.GGUFWriter(target, str(weights.fields["general.architecture"].contents()))
+    for key, field in weights.fields.items():
         if key.startswith("GGUF.") or key in ("general.architecture", "general.file_type"):
             continue
         inner = field.types[-1] if len(field.types) > 1 else None
         writer.add_key_value(key, field.contents(), field.types[0], inner)
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
-    for tensor in reader.tensors:
-        values = gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
-        writer.add_tensor(tensor.name, np.ascontiguousarray(values))
+    for name, values in weights.tensors.items():
+        writer.add_tensor(name, np.ascontiguousarray(values))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

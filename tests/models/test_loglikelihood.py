@@ -15,7 +15,7 @@ from hoofbeat.errors import WeightsError
 from hoofbeat.models import Likelihood, Model, embedded, weights
 from hoofbeat.models.http import HttpBackend
 from hoofbeat.store import Ledger
-from tests.models.llama_numpy import Llama, write_f32
+from tests.models.llama_numpy import Llama, Weights, write_f32
 
 pytestmark = pytest.mark.slow
 
@@ -68,14 +68,19 @@ def gguf_path() -> Path:
 
 
 @pytest.fixture(scope="module")
-def reference(gguf_path: Path) -> Llama:
-    return Llama(gguf_path)
+def read_weights(gguf_path: Path) -> Weights:
+    return Weights(gguf_path)
 
 
 @pytest.fixture(scope="module")
-def exact_server(gguf_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[embedded.EmbeddedServer]:
+def reference(read_weights: Weights) -> Llama:
+    return Llama(read_weights)
+
+
+@pytest.fixture(scope="module")
+def exact_server(read_weights: Weights, tmp_path_factory: pytest.TempPathFactory) -> Iterator[embedded.EmbeddedServer]:
     path = tmp_path_factory.mktemp("f32") / "smollm2-f32.gguf"
-    write_f32(gguf_path, path)
+    write_f32(read_weights, path)
     try:
         with embedded.start(str(path), context=512, threads=2, exact=True) as server:
             yield server

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.models import Outcome
+from hoofbeat.models import Model, Outcome
 from hoofbeat.models.pacing import Pacer, backoff_seconds
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, chats, ledger_in
@@ -88,10 +88,10 @@ def test_time_between_two_runs_says_nothing(clock: list[float]) -> None:
 
 
 def test_concurrency_grows_on_a_willing_server(tmp_path: Path) -> None:
-    with FaultServer(delay=0.03) as server, ledger_in(tmp_path) as ledger:
+    with FaultServer(delay=0.2) as server, ledger_in(tmp_path) as ledger:  # long beside what a busy machine adds to it
         model = a_model(server.spec(), ledger)
         assert model.pacer.limit == 8
-        chats(model, [f"question {number}" for number in range(500)])
+        chats(model, [f"question {number}" for number in range(150)])
         assert model.pacer.limit > 8
         assert 8 < server.most_in_flight <= 128
 
@@ -115,19 +115,35 @@ def test_the_number_in_flight_follows_the_setting(tmp_path: Path) -> None:
         assert a_model(server.spec(), ledger, most_in_flight=500).pacer.most == 500
 
 
+def starts_of(model: Model) -> list[float]:
+    """The moments at which the model's calls start, noted as they do: how long they take to arrive is not in it."""
+    admit = model.pacer.admit
+    moments: list[float] = []
+
+    async def noting(tokens: int) -> float:
+        moments.append(await admit(tokens))
+        return moments[-1]
+
+    model.pacer.admit = noting  # type: ignore[method-assign]
+    return moments
+
+
 def test_requests_a_minute_are_spaced_out(tmp_path: Path) -> None:
     with FaultServer() as server, ledger_in(tmp_path) as ledger:
-        chats(a_model(server.spec(), ledger, requests_per_minute=1200), [f"question {number}" for number in range(12)])
-        times = sorted(seen.at for seen in server.seen)
-    assert times[-1] - times[0] >= 11 * 0.05 - 0.04
+        model = a_model(server.spec(), ledger, requests_per_minute=1200)
+        starts = starts_of(model)
+        chats(model, [f"question {number}" for number in range(12)])
+        assert len(starts) == server.asked.total() == 12
+    assert max(starts) - min(starts) >= 11 * 0.05 - 0.01
 
 
 def test_tokens_a_minute_are_spaced_out(tmp_path: Path) -> None:
     with FaultServer() as server, ledger_in(tmp_path) as ledger:
         model = a_model(server.spec(), ledger, tokens_per_minute=60_000)
+        starts = starts_of(model)
         chats(model, [f"question {number}" for number in range(4)], max_tokens=190)
-        times = sorted(seen.at for seen in server.seen)
-    assert times[-1] - times[0] >= 3 * 0.2 - 0.04
+        assert len(starts) == server.asked.total() == 4
+    assert max(starts) - min(starts) >= 3 * 0.2 - 0.01
 
 
 def test_a_pause_that_grows_while_it_is_waited_for_is_waited_out() -> None:
@@ -135,7 +151,8 @@ def test_a_pause_that_grows_while_it_is_waited_for_is_waited_out() -> None:
         pacer = Pacer()
         pacer.overloaded(0.0, 0.1)
         waiting = asyncio.ensure_future(pacer.admit(1))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)  # it waits now; on a busy machine a longer sleep could last until it no longer does
+        assert not waiting.done()
         pacer.overloaded(0.0, 0.3)
         told = asyncio.get_running_loop().time()
         await waiting
