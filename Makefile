@@ -51,6 +51,11 @@ bench: $(STAMP)-bench weights
 	-$(BIN)/python -m bench.dense
 	-$(BIN)/python -m bench.hero
 	-$(BIN)/python -m bench.lines
+	-$(BIN)/python -m bench.answers
+	-$(BIN)/python -m bench.economy
+	-$(BIN)/python -m bench.audit --scale 0.02
+	-$(BIN)/python -m bench.web
+	-$(BIN)/python -m bench.browse
 
 clean:
 	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache build dist
