@@ -108,3 +108,18 @@ def test_facets_that_no_document_has_are_told_from_those_there_are(
     done = hoofbeat("retrieve", "invented", "--with", "bm25", "--where", where, folder=tmp_path, code=2)
     assert f"no document has {where}" in done.stderr
     assert said in done.stderr
+
+
+def test_ranks_that_are_shown_are_ranks_that_were_measured(beir: Path, tmp_path: Path) -> None:
+    twins: list[dict[str, object]] = [
+        {"_id": name, "title": "", "text": "Jaundice means a stricture.", "metadata": {}} for name in ("a", "z")
+    ]
+    (beir / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in twins), encoding="utf-8")
+    (beir / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq3\ta\t1\n", encoding="utf-8")
+    words = ("--with", "bm25", "--measure", "RR", "--explain", "2", "--json")
+    value = json_of(hoofbeat("retrieve", "invented", *words, folder=tmp_path))
+    folder = open_artefact(tmp_path / "rankings", "rankings")
+    found = {hit.document: hit for hit in read_jsonl(folder.file("hits.jsonl"), Hit)}
+    assert found["a"].score == found["z"].score
+    assert (found["z"].rank, found["a"].rank) == (1, 2), "equal scores go by id, descending, as trec_eval has it"
+    assert value["metrics"]["RR"]["value"] == 1 / found["a"].rank

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hoofbeat.cli.bed import Bed
 from hoofbeat.errors import InputError
-from hoofbeat.findings.ranking import read_trec_run, trec_order
+from hoofbeat.findings.trec import in_trec_order, read_trec_run
 from hoofbeat.records import Hit
 from hoofbeat.store import Artefact, InputRef
 from hoofbeat.store.files import file_sha256
@@ -99,7 +99,5 @@ def _scores(path: Path) -> Scores:
 
 def _hits(question: str, found: dict[str, float], top: int) -> list[Hit]:
     """In the order in which trec_eval reads a run: by score, not by the ranks that are written there."""
-    return [
-        Hit(question=question, document=document, rank=rank, score=found[document])
-        for rank, document in enumerate(trec_order(found)[:top], start=1)
-    ]
+    hits = [Hit(question=question, document=document, rank=0, score=score) for document, score in found.items()]
+    return in_trec_order(hits)[:top]

@@ -15,7 +15,8 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError
 from hoofbeat.findings.breakdown import by_facet
 from hoofbeat.findings.intervals import bootstrap_mean
-from hoofbeat.findings.ranking import Evaluation, Measure, evaluate, trec_run_lines
+from hoofbeat.findings.ranking import Evaluation, Measure, evaluate
+from hoofbeat.findings.trec import in_trec_order, trec_run_lines
 from hoofbeat.models import Model, load_encoder
 from hoofbeat.models.vectors import cached, vectors_folder
 from hoofbeat.progress import Progress
@@ -154,7 +155,7 @@ def _write(
     """Measure rankings and write their folder; `made` says how they came about, and is completed here."""
     parsed = [Measure.parse(text) for text in measures]
     failed = searched.failures
-    hits = [hit for row in searched.hits for hit in row]
+    hits = [hit for row in searched.hits for hit in in_trec_order(row)]
     came = [question for question in asked if question.id not in failed]
     qrels = {question.id: bed.qrels[question.id] for question in came if question.id in bed.qrels}
     result = evaluate(hits, qrels, parsed)

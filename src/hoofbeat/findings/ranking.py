@@ -13,12 +13,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
-import numpy as np
 from msgspec import Struct
 
 from hoofbeat.corpus.readers.qrels import read_qrels, write_qrels
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.trec import read_trec_run, trec_run_lines
+from hoofbeat.findings.trec import read_trec_run, trec_order, trec_run_lines
 from hoofbeat.records import Hit
 
 __all__ = [
@@ -34,7 +33,6 @@ __all__ = [
     "read_trec_run",
     "recall",
     "reciprocal_rank",
-    "trec_order",
     "trec_run_lines",
     "write_qrels",
 ]
@@ -197,7 +195,9 @@ def evaluate(hits: Iterable[Hit], qrels: Qrels, measures: Sequence[Measure | str
         scores[hit.document] = hit.score
     per_question: dict[str, dict[str, float]] = {}
     for question, judged in qrels.items():
-        grades = [judged.get(document) for document in trec_order(run.get(question, {}))]
+        found = run.get(question, {})
+        names = list(found)
+        grades = [judged.get(names[place]) for place in trec_order(names, list(found.values()))]
         per_question[question] = {str(measure): measure.value(grades, judged.values()) for measure in chosen}
     n = len(per_question)
     return Evaluation(
@@ -216,11 +216,3 @@ def _dcg(grades: Iterable[int | None], judged: Collection[int], dcg: Gains) -> f
     if dcg == "exp-log2":
         gains = (2.0 ** (gain - highest) - 2.0**-highest for gain in gains)
     return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1) if gain > 0)
-
-
-def trec_order(scores: Mapping[str, float]) -> list[str]:
-    """Documents by score as trec_eval orders them: equal ones, in single precision, by id, descending."""
-    by_id = sorted(scores, key=lambda document: document.encode("utf-8", "surrogatepass"), reverse=True)
-    with np.errstate(over="ignore"):
-        single = np.array([scores[document] for document in by_id], np.float64).astype(np.float32)
-    return [by_id[place] for place in np.argsort(-single, kind="stable")]

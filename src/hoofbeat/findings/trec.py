@@ -1,17 +1,21 @@
-"""Runs as TREC writes them: question, Q0, document, rank, score and tag, a line a hit."""
+"""Runs as TREC writes them, and the order they are read in. A line a hit: question, Q0, document, rank, score, tag."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import ArrayLike
 
 from hoofbeat.corpus.readers.qrels import trec_name
 from hoofbeat.corpus.readers.streams import lines, open_stream, text_of
 from hoofbeat.errors import InputError
 from hoofbeat.records import Hit
 
-__all__ = ["read_trec_run", "trec_run_lines"]
+__all__ = ["in_trec_order", "read_trec_run", "trec_order", "trec_run_lines"]
 
 
 def trec_run_lines(hits: Iterable[Hit], tag: str) -> Iterator[str]:
@@ -30,6 +34,27 @@ def read_trec_run(path: Path) -> list[Hit]:
             if cells:
                 hits.append(_hit(cells, number, path))
     return hits
+
+
+def in_trec_order(hits: Sequence[Hit]) -> list[Hit]:
+    """One question's hits with the ranks at which they are measured: ties may stand otherwise in a search's results."""
+    order = trec_order([hit.document for hit in hits], [hit.score for hit in hits])
+    return [
+        hits[place] if hits[place].rank == rank else replace(hits[place], rank=rank)
+        for rank, place in enumerate(order, start=1)
+    ]
+
+
+def trec_order(documents: Sequence[str], scores: ArrayLike) -> list[int]:
+    """Places by score as trec_eval orders them: equal scores, in single precision, by document id, descending."""
+    with np.errstate(over="ignore"):
+        single = np.asarray(scores, np.float64).astype(np.float32)
+    if np.all(single[1:] < single[:-1]):
+        return list(range(len(documents)))
+    by_id = sorted(
+        range(len(documents)), key=lambda place: documents[place].encode("utf-8", "surrogatepass"), reverse=True
+    )
+    return [by_id[place] for place in np.argsort(-single[by_id], kind="stable")]
 
 
 def _hit(cells: list[str], number: int, path: Path) -> Hit:

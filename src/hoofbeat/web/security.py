@@ -248,7 +248,7 @@ class _Answering:
             headers = MutableHeaders(scope=message)
             if "location" in headers:
                 headers["location"] = own_path(headers["location"], self._request.headers)
-            if self._request.scope["path"].startswith(_SECRET):  # of an address that is a secret only the origin is told
+            if self._request.scope["path"].startswith(_SECRET):  # of a secret address only the origin is told
                 headers.setdefault("Referrer-Policy", "strict-origin")
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
