@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -12,10 +13,12 @@ from hoofbeat.reports import FORMATS, Choices, build_report, papers
 
 __all__ = ["command"]
 
+_MOST_NAMED = 4
+
 
 @click.command("report")
 @click.argument("artefacts", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--title", default="Hoofbeat report", show_default=True, help="Title of the report.")
+@click.option("--title", default="", help="Title of the report.  [default: the names of the folders]")
 @click.option(
     "--published",
     multiple=True,
@@ -65,7 +68,7 @@ def command(
     artefact = build_report(
         artefacts,
         output,
-        title=title,
+        title=title or _names(artefacts),
         choices=Choices(published=published, errors=errors, draws=draws, size=size),
         formats=formats or FORMATS,
         command=command_words(),
@@ -73,3 +76,11 @@ def command(
     )
     first = "report.html" if artefact.has("report.html") else "manifest.json"
     screen.finish(artefact, next_step=("open", output / first))
+
+
+def _names(artefacts: Sequence[Path]) -> str:
+    """What a report is about, where nobody says it: the first folders' names."""
+    names = list(dict.fromkeys(path.resolve().name for path in artefacts))
+    if len(names) > _MOST_NAMED:
+        return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

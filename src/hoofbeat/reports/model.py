@@ -86,10 +86,11 @@ class Card(Struct, frozen=True, kw_only=True):
 
 
 class Lead(Struct, frozen=True):
-    """A finding in one sentence for the first screen; `link` is an anchor (`#...`) to where it is shown."""
+    """A finding in one sentence for the first screen; `link` is an anchor (`#...`) to where it is shown, in `words`."""
 
     text: str
     link: str = ""
+    words: str = "See it"
 
 
 class Column(Struct, frozen=True):

@@ -29,6 +29,7 @@ from hoofbeat.reports.sections.error_labels import (
     read_error_labels,
 )
 from hoofbeat.reports.sections.scores.facets import FEW
+from hoofbeat.reports.sections.scores.labellers import labellers_table
 from hoofbeat.reports.sections.scores.shown import folded, triple
 from hoofbeat.reports.words import count_of, cut, written
 from hoofbeat.store import Artefact
@@ -166,8 +167,8 @@ def _table(name: str, title: str, found: Sequence[ModeShare]) -> Table:
             Column("sensitivity", "share"),
         ),
         rows=tuple(rows),
-        note="Sensitivity is the share had none and had all of the answers on which people are split this label, where "
-        "they exceed 1%. Shares are of the answers that were drawn and explained, not of all wrong answers.",
+        note="Sensitivity, where people are split on more than 1% of answers: the share if none of those had this "
+        "label, and if all had. Shares are of the answers that were drawn and explained, not of all wrong answers.",
     )
 
 
@@ -182,28 +183,11 @@ def _agreement(name: str, title: str, labels: Sequence[ErrorLabel]) -> list[Bloc
     found = agreement_with_intervals(ratings, KINDS[name])
     if not found.nominal.items:
         return [Notice("No answer was labelled by two people: nothing can be said of agreement.")]
-    pairs = Table(
+    pairs = labellers_table(
+        found,
         name=f"{_anchor(name)}-agreement",
         caption=f"{title.rstrip('?')}: people among themselves",
-        n=found.items,
         unit="answers",
-        columns=(
-            Column("one"),
-            Column("other"),
-            Column("both labelled", "count"),
-            Column("agreement, 95% Wilson", "share"),
-            Column("κ, 95% bootstrap", "number"),
-        ),
-        rows=tuple(
-            (
-                row.a,
-                row.b,
-                row.n,
-                triple(row.agreement, row.agreement_interval),
-                triple(row.kappa.value, row.kappa.interval),
-            )
-            for row in found.pairs
-        ),
     )
     alpha = found.nominal
     value = triple(alpha.value, alpha.interval)
@@ -222,7 +206,7 @@ def _lead(name: str, found: Sequence[ModeShare]) -> Lead:
     else:
         label, count = counts.most_common(1)[0]
         said = f"The most frequent kind of error, by people's word, is {label}: {count:,} of {explained:,}."
-    return Lead(said, f"#{_anchor(name)}")
+    return Lead(said, f"#{_anchor(name)}", "See the table")
 
 
 def _questions(artefacts: Sequence[Artefact]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from hoofbeat.findings.validation_scores import F1Scores, LabelScore
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Card, Cell, Chart, Column, Details, Heading, Notice, Table, Text
 from hoofbeat.reports.sections.common import Part, spread
+from hoofbeat.reports.sections.scores.labellers import alphas_table, labellers_table
 from hoofbeat.reports.sections.scores.shown import triple
 from hoofbeat.reports.sections.validation_errors import error_blocks
 from hoofbeat.reports.words import count_of, model_name, written
@@ -92,43 +93,9 @@ def _people(found: Validation, prefix: str) -> list[Block]:
 
 def annotator_tables(people: Annotators, name: str, caption: str) -> list[Block]:
     """Every two annotators, and α of all of them."""
-    pairs = Table(
-        name=name,
-        caption=caption,
-        n=people.items,
-        unit="pairs",
-        columns=(
-            Column("one"),
-            Column("other"),
-            Column("both labelled", "count"),
-            Column("agreement, 95% Wilson", "share"),
-            Column("κ, 95% bootstrap", "number"),
-            Column("κ, linear weights", "number"),
-            Column("κ, quadratic weights", "number"),
-        ),
-        rows=tuple(
-            (
-                row.a,
-                row.b,
-                row.n,
-                triple(row.agreement, row.agreement_interval),
-                triple(row.kappa.value, row.kappa.interval),
-                triple(row.linear.value, row.linear.interval) if row.linear else None,
-                triple(row.quadratic.value, row.quadratic.interval) if row.quadratic else None,
-            )
-            for row in people.pairs
-        ),
-        note="Weighted κ counts a disagreement by how far apart the labels stand in their order.",
-    )
-    scales = [people.nominal, *([people.ordinal] if people.ordinal else [])]
-    alphas = Table(
-        name=f"{name}-alpha",
-        caption="Krippendorff's α of all annotators",
-        n=people.items,
-        unit="pairs",
-        columns=(Column("scale"), Column("of two labels or more", "count"), Column("α, 95% bootstrap", "number")),
-        rows=tuple((each.scale, each.items, triple(each.value, each.interval)) for each in scales),
-    )
+    note = "Weighted κ counts a disagreement by how far apart the labels stand in their order."
+    pairs = labellers_table(people, name=name, caption=caption, unit="pairs", note=note)
+    alphas = alphas_table(people, name=f"{name}-alpha", caption="Krippendorff's α of all annotators", unit="pairs")
     return [pairs, alphas]
 
 

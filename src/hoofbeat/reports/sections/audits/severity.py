@@ -44,6 +44,7 @@ def lead_of(facts: Facts, serious: list[SeriousPair], anchors: Mapping[Pair, str
         f"The most serious disagreement: asked “{text}”, {worst.a} and {worst.b} are {worst.label.lower()} "
         f"({level}{worst.question}){topic}{others}.",
         anchors.get((worst.question, worst.a, worst.b), ""),
+        "Read both sides",
     )
 
 

@@ -6,19 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from hoofbeat.findings.agreement import (
     Agreement,
-    Annotators,
     Kappa,
     Weights,
     agreement,
     agreement_with_intervals,
     weighted_kappa,
 )
-from hoofbeat.findings.alpha import Alpha
 from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.records import Judgment
 from hoofbeat.reports.model import Block, Cell, Column, Details, Notice, Table
 from hoofbeat.reports.sections.answers import answer_key
 from hoofbeat.reports.sections.scores.gather import Scored
+from hoofbeat.reports.sections.scores.labellers import WEIGHTED, alphas_table, labellers_table
 from hoofbeat.reports.sections.scores.shown import Ours, Shown, triple
 from hoofbeat.reports.words import count_of
 
@@ -29,7 +28,6 @@ SCALES: dict[str, tuple[str, ...]] = {"relevance": ("irrelevant", "partly", "rel
 
 _ORDER: dict[str, tuple[str, ...]] = {"equivalence": ("equivalent", "mismatch"), "choice": ("correct", "incorrect")}
 _WEIGHTS: tuple[Weights, Weights] = ("linear", "quadratic")
-_WEIGHTED = (Column("linear κ, 95% bootstrap", "number"), Column("quadratic κ, 95% bootstrap", "number"))
 _STEPS = "The labels are in order ({order}): weighted κ counts a disagreement by its steps, or by their square."
 
 Ratings = dict[str, dict[str, str]]
@@ -133,7 +131,7 @@ def _agreement_table(
         Column("unscored", "count"),
         Column("agreement, 95% Wilson", "share"),
         Column("κ, 95% bootstrap", "number"),
-        *(_WEIGHTED if weighted else ()),
+        *(WEIGHTED if weighted else ()),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
@@ -177,49 +175,7 @@ def _annotators(
     name, caption = f"{names[0]}-{aspect}", f"{names[1]}, {aspect}"
     ordered = is_ordered(aspect, labels)
     found = agreement_with_intervals(ratings, labels, ordered=ordered)
-    columns = (
-        Column("one"),
-        Column("other"),
-        Column("both labelled", "count"),
-        Column("agreement, 95% Wilson", "share"),
-        Column("κ, 95% bootstrap", "number"),
-        *(_WEIGHTED if ordered else ()),
-    )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            row.a,
-            row.b,
-            row.n,
-            triple(row.agreement, row.agreement_interval),
-            triple(row.kappa.value, row.kappa.interval),
-            *(triple(kappa.value, kappa.interval) for kappa in (row.linear, row.quadratic) if kappa),
-        )
-        for row in found.pairs
-    ]
-    table = Table(
-        name=f"{group.prefix}-{name}",
-        caption=caption,
-        n=found.items,
-        unit="items",
-        columns=columns,
-        rows=tuple(rows),
-        note=_STEPS.format(order=" < ".join(SCALES[aspect])) if ordered else "",
-    )
-    return [table, _alphas(group, name, caption, found)]
-
-
-def _alphas(group: Scored, name: str, caption: str, found: Annotators) -> Table:
-    scales: list[Alpha] = [found.nominal, *([found.ordinal] if found.ordinal else [])]
-    return Table(
-        name=f"{group.prefix}-{name}-alpha",
-        caption=f"{caption}: Krippendorff's α",
-        n=found.items,
-        unit="items",
-        columns=(
-            Column("scale"),
-            Column("items of two labels or more", "count"),
-            Column("labels", "count"),
-            Column("α, 95% bootstrap", "number"),
-        ),
-        rows=tuple((each.scale, each.items, each.values, triple(each.value, each.interval)) for each in scales),
-    )
+    note = _STEPS.format(order=" < ".join(SCALES[aspect])) if ordered else ""
+    table = labellers_table(found, name=f"{group.prefix}-{name}", caption=caption, unit="items", note=note)
+    alphas = f"{caption}: Krippendorff's α"
+    return [table, alphas_table(found, name=f"{group.prefix}-{name}-alpha", caption=alphas, unit="items")]
