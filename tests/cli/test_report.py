@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import shutil
 from collections import defaultdict
 from itertools import combinations
 from pathlib import Path
@@ -37,6 +38,20 @@ def test_all_formats_unless_told(run: Path) -> None:
     assert {"report.html", "report.md", "report.tex"} <= set(files)
     assert {Path(name).suffix for name in files if name.startswith("tables/")} == {".csv", ".tex"}
     assert done["metrics"]["Accuracy, closed, letter"].startswith("40.0%")
+
+
+def test_a_report_is_named_after_its_folders_unless_told(run: Path) -> None:
+    for number in range(1, 6):
+        shutil.copytree(run / "run", run / "named" / f"run-{number}", dirs_exist_ok=True)
+    for count, words, title in (
+        (1, (), "run-1"),
+        (2, (), "run-1 and run-2"),
+        (5, (), "run-1, run-2, run-3, run-4 and 1 more"),
+        (2, ("--title", "Mine"), "Mine"),
+    ):
+        folders = [f"run-{number}" for number in range(1, count + 1)]
+        hoofbeat("report", *folders, *words, "--format", "markdown", "-o", "page", folder=run / "named")
+        assert open_artefact(run / "named" / "page").manifest.title == title
 
 
 def test_only_what_was_asked_for(run: Path) -> None:
