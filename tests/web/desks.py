@@ -18,8 +18,7 @@ from playwright.sync_api import Browser, Page
 
 from hoofbeat.web.library import Library
 from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Assignment, Item, Person, Role, Saved, Shown, Study
-from hoofbeat.web.review.refusals import Refused
+from hoofbeat.web.review.records import Assignment, Item, Person, Role, Shown, Study
 from hoofbeat.web.site import Site, SiteSettings
 from tests.web.support import DESKTOP, tab
 
@@ -28,10 +27,8 @@ __all__ = [
     "desk_urls",
     "join",
     "make_study",
-    "missing",
     "new_postgres_url",
     "postgres_folder",
-    "save",
     "signed_in_tab",
 ]
 
@@ -137,17 +134,3 @@ def signed_in_tab(
     with tab(browser, size, dark=dark) as page:
         join(page, address, token)
         yield page
-
-
-def save(desk: Desk, person: str, base: int, request: str, item: str = "item-0", **more: Any) -> Saved:
-    """Save a label of the study that `make_study` makes."""
-    given: dict[str, Any] = {"values": {"quality": base + 1}, "state": "draft", "seconds": 1.0, **more}
-    return desk.save("study", item, person, base=base, request=request, **given)
-
-
-def missing(desk: Desk, item: str) -> bool:
-    """Whether there is no such item, be it said by nothing or by a refusal."""
-    try:
-        return desk.item("study", item) is None
-    except Refused as err:
-        return err.status == 404

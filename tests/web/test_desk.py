@@ -13,13 +13,26 @@ from hoofbeat.errors import UsageError
 from hoofbeat.web.review.desk import Desk
 from hoofbeat.web.review.records import Assignment, Item, Saved, Shown, Study
 from hoofbeat.web.review.refusals import DatabaseError, Refused
-from tests.web.desks import make_study, missing, save
+from tests.web.desks import make_study
 
 
 @pytest.fixture
 def desk(desk_urls: str) -> Iterator[Desk]:
     with Desk.open(desk_urls) as opened:
         yield opened
+
+
+def save(desk: Desk, person: str, base: int, request: str, item: str = "item-0", **more: Any) -> Saved:
+    given: dict[str, Any] = {"values": {"quality": base + 1}, "state": "draft", "seconds": 1.0, **more}
+    return desk.save("study", item, person, base=base, request=request, **given)
+
+
+def missing(desk: Desk, item: str) -> bool:
+    """Whether there is no such item, be it said by nothing or by a refusal."""
+    try:
+        return desk.item("study", item) is None
+    except Refused as err:
+        return err.status == 404
 
 
 def test_a_study_comes_back_as_it_was_given(desk: Desk) -> None:

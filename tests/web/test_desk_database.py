@@ -5,15 +5,29 @@ from __future__ import annotations
 import sqlite3
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Label
-from hoofbeat.web.review.refusals import DatabaseError
-from tests.web.desks import make_study, missing, new_postgres_url, postgres_folder, save
+from hoofbeat.web.review.records import Label, Saved
+from hoofbeat.web.review.refusals import DatabaseError, Refused
+from tests.web.desks import make_study, new_postgres_url, postgres_folder
+
+
+def save(desk: Desk, person: str, base: int, request: str, item: str = "item-0", **more: Any) -> Saved:
+    given: dict[str, Any] = {"values": {"quality": base + 1}, "state": "draft", "seconds": 1.0, **more}
+    return desk.save("study", item, person, base=base, request=request, **given)
+
+
+def missing(desk: Desk, item: str) -> bool:
+    """Whether there is no such item, be it said by nothing or by a refusal."""
+    try:
+        return desk.item("study", item) is None
+    except Refused as err:
+        return err.status == 404
 
 
 def fill(desk: Desk, person: str) -> None:

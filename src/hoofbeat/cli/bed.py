@@ -53,10 +53,14 @@ class Bed(Struct, frozen=True, kw_only=True):
             if not sign or not name.strip():
                 raise UsageError(f"{text!r} is no facet", fix="write name=value, for example organ=kidney")
             wanted.setdefault(name.strip(), set()).add(value.strip())
-        found = [each.id for each in self.documents if _has(each, wanted)]
+        found, values = [], dict[str, set[str]]()
+        for each in self.documents:
+            for facet, has in each.facets.items():
+                values.setdefault(facet, set()).update([has] if isinstance(has, str) else has)
+            if _has(each, wanted):
+                found.append(each.id)
         if not found:
-            fix = _facets_there(wanted, self.documents)
-            raise UsageError(f"no document has {' '.join(where)}", where=self.name, fix=fix)
+            raise UsageError(f"no document has {' '.join(where)}", where=self.name, fix=_facets_there(wanted, values))
         return found
 
 
@@ -177,12 +181,8 @@ def _public(folder: Path, split: str) -> Bed:
     )
 
 
-def _facets_there(wanted: Mapping[str, set[str]], documents: Iterable[Document]) -> str:
+def _facets_there(wanted: Mapping[str, set[str]], values: Mapping[str, set[str]]) -> str:
     """What could be asked for instead: the facets, or the values of the facets that were named."""
-    values: dict[str, set[str]] = {}
-    for document in documents:
-        for facet, has in document.facets.items():
-            values.setdefault(facet, set()).update([has] if isinstance(has, str) else has)
     if not values:
         return "these documents have no facets; leave --where out"
     unknown = [name for name in wanted if name not in values]
