@@ -13,6 +13,7 @@ import msgspec
 
 import hoofbeat
 from hoofbeat.cli.plain import plain
+from hoofbeat.cli.plugins import load_plugins
 from hoofbeat.errors import HoofbeatError
 
 __all__ = ["cli", "main"]
@@ -60,8 +61,11 @@ class _Verbs(click.Group):
 
 
 @click.group(cls=_Verbs, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--plugin", multiple=True, metavar="FILE", help="Load extensions from this file; may stand after the verb."
+)
 @click.version_option(hoofbeat.__version__, "-V", "--version", prog_name="hoofbeat")
-def cli() -> None:
+def cli(plugin: tuple[str, ...]) -> None:
     """Build, run, judge and audit clinical question answering."""
 
 
@@ -93,7 +97,7 @@ def _silence_output() -> None:
 
 def _run(words: list[str], as_json: bool) -> int:
     try:
-        result: Any = cli.main(args=words, prog_name="hoofbeat", standalone_mode=False)
+        result: Any = cli.main(args=load_plugins(words), prog_name="hoofbeat", standalone_mode=False)
     except HoofbeatError as err:
         return _tell(as_json, err.exit_code, err.what, err.where, err.fix, err.details)
     except click.exceptions.NoArgsIsHelpError as err:

@@ -8,6 +8,8 @@
     requests_per_minute = 500
     key = "HOSPITAL_GATEWAY_KEY"        # the NAME of an environment variable
 
+`plugins = ["my_stage.py"]` above the tables loads extensions.
+
 A table may also bear a spec itself as its name (`[models."openai:gpt-4o"]`) to give that model its price.
 """
 
@@ -53,8 +55,9 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole file."""
+    """The whole file. `plugins` are files, relative to the file's folder, that the command loads (`cli.plugins`)."""
 
+    plugins: list[str] = field(default_factory=list)
     models: dict[str, ModelSettings] = field(default_factory=dict)
 
 

@@ -21,6 +21,7 @@ import msgspec
 
 import hoofbeat
 from hoofbeat.errors import ArtefactError, OutputError
+from hoofbeat.registry import registry
 from hoofbeat.store.files import file_sha256, output_errors, sync_folder, write_bytes
 from hoofbeat.store.manifest import SCHEMA_VERSION, InputRef, Manifest
 from hoofbeat.store.tables import canonical_json
@@ -83,8 +84,13 @@ class Draft:
             for path in sorted(self.path.rglob("*"))
             if path.is_file()
         }
+        plugins = [InputRef(name=each.name, sha256=each.sha256, kind="plugin") for each in registry.plugins]
         self.manifest = msgspec.structs.replace(
-            manifest, files=files, version=hoofbeat.__version__, revision=_git_revision()
+            manifest,
+            inputs=[*manifest.inputs, *plugins],
+            files=files,
+            version=hoofbeat.__version__,
+            revision=_git_revision(),
         )
         encoded = msgspec.json.format(msgspec.json.encode(self.manifest), indent=1)
         write_bytes(self.path / MANIFEST, encoded + b"\n")
