@@ -81,7 +81,7 @@ def test_answers_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
     each.close()  # type: ignore[attr-defined]
     artefact.file("answers.jsonl").write_bytes(b"{")
     assert len(run.questions) == 4
-    with pytest.raises(InputError, match="not a readable Answer"):
+    with pytest.raises(InputError, match=r"answers\.jsonl can't be read"):
         _ = run.answers
 
 

@@ -152,6 +152,6 @@ def test_tables_joined_are_one() -> None:
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     path.write_text('{"question": 3}\n', "utf-8")
-    with pytest.raises(InputError, match="can't read the table") as raised:
+    with pytest.raises(InputError, match=r"line 1 of answers\.jsonl can't be read") as raised:
         Lookup.read(path, Answer)
     assert raised.value.where == str(path)

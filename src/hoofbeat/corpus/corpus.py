@@ -6,20 +6,18 @@ import difflib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
 import msgspec
 
 from hoofbeat.corpus.importing import DOCUMENTS
-from hoofbeat.errors import ArtefactError, InputError
+from hoofbeat.errors import InputError
 from hoofbeat.records import Document
 from hoofbeat.store import Artefact, open_artefact
+from hoofbeat.store.offsets import each_line, lines_at
 from hoofbeat.store.tables import read_jsonl
 
 __all__ = ["Corpus"]
-
-
-T = TypeVar("T")
 
 
 class _Id(msgspec.Struct):
@@ -53,9 +51,7 @@ class Corpus:
                 where=str(self.path),
                 fix=f"the closest ids are {', '.join(close)}" if close else look,
             )
-        with self._table.open("rb") as stream:
-            stream.seek(self._places[id])
-            return self._decoded(stream.readline(), Document)
+        return lines_at(self._table, [self._places[id]], Document)[0]
 
     def ids(self) -> tuple[str, ...]:
         """The ids of all documents, in the order of the import."""
@@ -78,24 +74,7 @@ class Corpus:
     @cached_property
     def _places(self) -> dict[str, int]:
         """Where each document's line begins."""
-        places: dict[str, int] = {}
-        offset = 0
-        with self._table.open("rb") as stream:
-            for line in stream:
-                if not line.isspace():
-                    places[self._decoded(line, _Id).id] = offset
-                offset += len(line)
-        return places
-
-    def _decoded(self, line: bytes, kind: type[T]) -> T:
-        try:
-            return msgspec.json.decode(line, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError) as err:
-            raise ArtefactError(
-                f"a line of {DOCUMENTS} is damaged: {err}",
-                where=str(self.path),
-                fix="restore or import the corpus again",
-            ) from err
+        return {line.id: offset for offset, line in each_line(self._table, _Id)}
 
 
 def _matches(document: Document, wanted: dict[str, set[str]]) -> bool:

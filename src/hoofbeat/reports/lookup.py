@@ -6,15 +6,15 @@ where each line begins is kept; the few records of one question are read when it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import IO, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
-from hoofbeat.errors import InputError
 from hoofbeat.records import Answer, Judgment
+from hoofbeat.store.offsets import each_line, lines_at
 
 __all__ = ["Lookup", "System"]
 
@@ -59,29 +59,14 @@ class Lookup(Generic[T]):
     @staticmethod
     def read(path: Path, kind: type[T]) -> Lookup[T]:
         """Records in a table of JSON lines, found by where they begin."""
-        places: dict[str, list[int]] = {}
+        offsets: dict[str, array[int]] = {}
         systems: dict[System, None] = {}
-        total, place = 0, 0
-        key = msgspec.json.Decoder(_Key).decode
-        with _reading(path) as stream:
-            for line in stream:
-                if not line.isspace():
-                    found = key(line)
-                    places.setdefault(found.question, []).append(place)
-                    systems[found.model, found.condition] = None
-                    total += 1
-                place += len(line)
-        decode = msgspec.json.Decoder(kind).decode
-
-        def find(question: str) -> list[T]:
-            with _reading(path) as stream:
-                records = []
-                for start in places.get(question, []):
-                    stream.seek(start)
-                    records.append(decode(stream.readline()))
-                return records
-
-        return Lookup(find, systems, total)
+        total = 0
+        for offset, found in each_line(path, _Key):
+            offsets.setdefault(found.question, array("Q")).append(offset)
+            systems[found.model, found.condition] = None
+            total += 1
+        return Lookup(lambda question: lines_at(path, offsets.get(question, ()), kind), systems, total)
 
     @staticmethod
     def joined(parts: Sequence[Lookup[T]]) -> Lookup[T]:
@@ -94,15 +79,3 @@ class Lookup(Generic[T]):
             systems,
             sum(part.total for part in parts),
         )
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[IO[bytes]]:
-    """The table, open; what goes wrong while it is read is said with its name."""
-    try:
-        with path.open("rb") as stream:
-            yield stream
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as err:
-        raise InputError(
-            f"can't read the table: {err}", where=str(path), fix="restore the folder, or make it again"
-        ) from err

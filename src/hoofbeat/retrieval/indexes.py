@@ -20,8 +20,8 @@ from hoofbeat.retrieval.analysis import ENGLISH, Analyzer
 from hoofbeat.retrieval.chunking import AUTO, DEFAULT_CHUNKING, Chunking, Spans, cut
 from hoofbeat.retrieval.collection import PassageCollection, kept
 from hoofbeat.retrieval.line import Node, Stage, stages
-from hoofbeat.retrieval.passages import PassageFile, write_passages
 from hoofbeat.retrieval.topk import Indices
+from hoofbeat.store.offsets import IndexedTable, write_indexed
 
 if TYPE_CHECKING:
     from hoofbeat.models.encoder import Encoder
@@ -33,6 +33,7 @@ FORMAT = 2
 
 _TOKENIZER = "minilm"
 _SHIFT = 40
+_PASSAGES = "passages.jsonl"
 
 
 def index_folder() -> Path:
@@ -224,8 +225,8 @@ class IndexSet:
         return kept(
             folder / "passages",
             settings,
-            lambda draft: write_passages(draft, passages()),
-            lambda found: self._over(PassageFile(found), folder),
+            lambda draft: write_indexed(draft / _PASSAGES, passages()),
+            lambda found: self._over(IndexedTable(found / _PASSAGES, Passage), folder),
         )
 
     def _over(self, passages: Sequence[Passage], folder: Path | None) -> PassageCollection:

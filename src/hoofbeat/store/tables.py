@@ -17,6 +17,7 @@ import msgspec
 
 from hoofbeat.errors import InputError
 from hoofbeat.store.files import atomic_write, output_errors
+from hoofbeat.store.offsets import each_line
 
 if TYPE_CHECKING:
     import polars
@@ -60,24 +61,8 @@ def write_jsonl(path: Path, records: Iterable[object]) -> int:
 
 def read_jsonl(path: Path, kind: type[T]) -> Iterator[T]:
     """Read JSON lines as records of one type, one at a time; a bad line is named by its number."""
-    decode = msgspec.json.Decoder(kind).decode
-    try:
-        with path.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if line.isspace():
-                    continue
-                try:
-                    yield decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
-                    raise InputError(
-                        f"line {number} is not a readable {kind.__name__} record: {err}",
-                        where=str(path),
-                        fix="restore the file from its origin, or correct that line",
-                    ) from err
-    except OSError as err:
-        raise InputError(
-            f"can't read the table: {err.strerror or err}", where=str(path), fix="check the path and its permissions"
-        ) from err
+    for _, record in each_line(path, kind):
+        yield record
 
 
 def plain_cell(value: object) -> str:

@@ -20,7 +20,7 @@ from hoofbeat.reports.sections.common import FacetTally, facet_values
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.words import cut
 from hoofbeat.store import Artefact
-from hoofbeat.web.browse.lines import each_line, lines_at
+from hoofbeat.store.offsets import each_line, lines_at
 from hoofbeat.web.browse.queries import alike
 
 __all__ = ["DOUBTS", "STATES", "AnswerRow", "AnswersIndex", "Listed", "Wanted", "index_answers"]

@@ -7,10 +7,7 @@ for the pairs of the page that is looked at, one row group at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-import msgspec
 import numpy as np
 import polars
 from msgspec import Struct
@@ -25,6 +22,7 @@ from hoofbeat.judging.audit_table import each_row
 from hoofbeat.records import Answer, Comparison, Failure, Question
 from hoofbeat.reports.sections.audits.facts import Facts
 from hoofbeat.reports.sections.common import facet_values
+from hoofbeat.store.offsets import each_line, lines_at
 from hoofbeat.web.browse.queries import alike
 
 __all__ = ["NO_LABEL", "SILENT", "AuditIndex", "PairRow", "WantedPairs", "index_audit"]
@@ -242,21 +240,10 @@ class AuditIndex:
 
     def answers(self, question: int, sources: Sequence[int]) -> list[Answer | None]:
         """What sources said to a question, read from the table; None where a source was not asked."""
-        path = self._audit.artefact.file("answers.jsonl")
-        decode = msgspec.json.Decoder(Answer).decode
-        found: list[Answer | None] = []
-        try:
-            with path.open("rb") as stream:
-                for source in sources:
-                    offset = int(self._offsets[question, source])
-                    if offset < 0:
-                        found.append(None)
-                        continue
-                    stream.seek(offset)
-                    found.append(decode(stream.readline()))
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as err:
-            raise _unreadable(path, err) from err
-        return found
+        offsets: list[int] = self._offsets[question, list(sources)].tolist()
+        asked = (offset for offset in offsets if offset >= 0)
+        found = iter(lines_at(self._audit.artefact.file("answers.jsonl"), asked, Answer))
+        return [next(found) if offset >= 0 else None for offset in offsets]
 
 
 def index_audit(facts: Facts) -> AuditIndex:
@@ -332,24 +319,10 @@ def _answers(audit: Audit) -> tuple[Rows, NDArray[np.int8]]:
     sources = {source.id: place for place, source in enumerate(audit.sources)}
     offsets = np.full((len(questions), len(sources)), -1, np.int64)
     states = np.full((len(questions), len(sources)), UNASKED, np.int8)
-    path = audit.artefact.file("answers.jsonl")
-    decode: Any = msgspec.json.Decoder(_Line).decode
-    place = 0
-    try:
-        with path.open("rb") as stream:
-            for line in stream:
-                if not line.isspace():
-                    each = decode(line)
-                    cell = questions.get(each.question), sources.get(each.source)
-                    if cell[0] is not None and cell[1] is not None:
-                        offsets[cell] = place
-                        failed = each.failure is not None or each.absent is None
-                        states[cell] = FAILED if failed else SILENT if each.absent else SPOKEN
-                place += len(line)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as err:
-        raise _unreadable(path, err) from err
+    for offset, line in each_line(audit.artefact.file("answers.jsonl"), _Line):
+        cell = questions.get(line.question), sources.get(line.source)
+        if cell[0] is not None and cell[1] is not None:
+            offsets[cell] = offset
+            failed = line.failure is not None or line.absent is None
+            states[cell] = FAILED if failed else SILENT if line.absent else SPOKEN
     return offsets, states
-
-
-def _unreadable(path: Path, err: Exception) -> InputError:
-    return InputError(f"can't read the table: {err}", where=str(path), fix="restore the folder, or make it again")

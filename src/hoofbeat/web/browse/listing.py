@@ -16,9 +16,9 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from hoofbeat.errors import InputError
 from hoofbeat.records import Facets
 from hoofbeat.reports.words import cut
+from hoofbeat.store.offsets import each_line, lines_at
 
 __all__ = [
     "DocumentLine",
@@ -214,12 +214,7 @@ class Listing:
 
     def record(self, number: int, kind: type[T]) -> T:
         """A row, read from its table."""
-        try:
-            with self.path.open("rb") as stream:
-                stream.seek(self._offsets[number - 1])
-                return msgspec.json.decode(stream.readline(), type=kind)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
-            raise _unreadable(self.path, err) from err
+        return lines_at(self.path, [self._offsets[number - 1]], kind)[0]
 
     def matching(self, chosen: Mapping[str, str], among: Sequence[int] | None = None) -> Sequence[int]:
         """The numbers of the rows that have all of these values, in order; `among` some rows only."""
@@ -262,26 +257,16 @@ def read_listing(
     """Read a table once; `told` hears every now and then how many bytes have been read."""
     made = Listing(path)
     collected = _Collected()
-    decode = msgspec.json.Decoder(kind).decode
-    offset = count = 0
-    try:
-        with path.open("rb") as stream:
-            for raw in stream:
-                if not raw.isspace():
-                    line: Line = decode(raw)
-                    made.ids.append(line.id)
-                    made.titles.append(cut(line.titled()[: 4 * _TITLE], _TITLE))
-                    made._offsets.append(offset)
-                    collected.add(count, line.labels())
-                    for name, number in line.figures().items():
-                        made.totals[name] = made.totals.get(name, 0) + number
-                    count += 1
-                    if count % note == 0:
-                        told(offset)
-                offset += len(raw)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
-        raise _unreadable(path, err) from err
-    made._values, made.left_out = collected.done(count, telling=kind.telling)
+    for place, (offset, line) in enumerate(each_line(path, kind)):
+        made.ids.append(line.id)
+        made.titles.append(cut(line.titled()[: 4 * _TITLE], _TITLE))
+        made._offsets.append(offset)
+        collected.add(place, line.labels())
+        for name, number in line.figures().items():
+            made.totals[name] = made.totals.get(name, 0) + number
+        if (place + 1) % note == 0:
+            told(offset)
+    made._values, made.left_out = collected.done(len(made), telling=kind.telling)
     return made
 
 
@@ -328,7 +313,3 @@ class _Collected:
                 found[name] = {value: np.array(places, dtype=np.uint32) for value, places in sorted(rows.items())}
         few = sorted(found, key=lambda name: (len(found[name]) > _FEW, name))
         return {name: found[name] for name in few}, dict(sorted(self._left_out.items()))
-
-
-def _unreadable(path: Path, err: Exception) -> InputError:
-    return InputError(f"the table {path.name} can't be read: {err}", where=str(path), fix="restore the folder")

@@ -17,8 +17,8 @@ from hoofbeat.errors import InputError
 from hoofbeat.records import Failure, Hit, Question
 from hoofbeat.retrieval.stages import SearchQuery
 from hoofbeat.store import Artefact
+from hoofbeat.store.offsets import each_line, lines_at, spans_at
 from hoofbeat.store.tables import read_tsv
-from hoofbeat.web.browse.lines import each_line, lines_at, spans_at
 from hoofbeat.web.browse.listing import Listing, QuestionLine, read_listing
 from hoofbeat.web.browse.queries import alike
 
