@@ -274,10 +274,13 @@ def test_another_model_under_one_name_is_told(tmp_path: Path) -> None:
     assert warm.pairs[0].settings == ("temperature not recorded / 0.6",)
 
 
-def test_questions_linked_by_any_document_are_drawn_together(tmp_path: Path) -> None:
-    """Twenty pairs of questions that share only their second document: the interval is that of twenty, not of forty."""
+def test_questions_with_the_same_documents_are_drawn_together(tmp_path: Path) -> None:
+    """Twenty pairs of questions with the same two documents: the interval is that of twenty, not of forty."""
     alone = [replace(q, documents=(f"own {n}",)) for n, q in enumerate(questions())]
-    linked = [replace(q, documents=(f"own {n}", f"shared {n // 2}")) for n, q in enumerate(questions())]
+    linked = [
+        replace(q, documents=(f"a {n // 2}", f"b {n // 2}") if n % 2 else (f"b {n // 2}", f"a {n // 2}"))
+        for n, q in enumerate(questions())
+    ]
     widths = []
     for name, asked in (("alone", alone), ("linked", linked)):
         run_of(tmp_path / f"{name} a", chosen("w" * 40), asked)

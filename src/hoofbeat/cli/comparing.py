@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.other_runs import ranked_inputs
 from hoofbeat.cli.ranking import KIND as RANKINGS
-from hoofbeat.cli.ranking import clusters_of
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.ablation import Ablation, AblationCell, ablation
 from hoofbeat.findings.breakdown import values_of
+from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.correlation import AnswersAndRetrieval, answers_and_retrieval
 from hoofbeat.findings.scoring import scored_outcomes
 from hoofbeat.findings.systems import SystemTable, compare_systems

@@ -14,6 +14,7 @@ from hoofbeat.cli.other_runs import OtherRun
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError
 from hoofbeat.findings.breakdown import by_facet
+from hoofbeat.findings.clusters import cluster_labels, clusters_of
 from hoofbeat.findings.intervals import bootstrap_mean
 from hoofbeat.findings.ranking import Evaluation, Measure, evaluate
 from hoofbeat.findings.trec import in_trec_order, trec_run_lines
@@ -36,7 +37,6 @@ __all__ = [
     "MEASURES",
     "Models",
     "asked_models",
-    "clusters_of",
     "index_bed",
     "index_corpus",
     "line_cost",
@@ -340,17 +340,10 @@ def _asked(bed: Bed, documents: Collection[str] | None) -> tuple[list[Question],
     return asked, missing
 
 
-def clusters_of(questions: Iterable[Question]) -> dict[str, str] | None:
-    """What questions share: the one document that answers them. None where no two share any, so each stands alone."""
-    labels = {each.id: each.documents[0] if len(each.documents) == 1 else f"question {each.id}" for each in questions}
-    return labels if len(set(labels.values())) < len(labels) else None
-
-
 def _metrics(questions: Sequence[Question], result: Evaluation, names: Sequence[str], seed: int) -> dict[str, object]:
     metrics: dict[str, object] = {}
     measured = [question for question in questions if question.id in result.per_question]
-    clusters = clusters_of(measured)
-    labels = [clusters[question.id] for question in measured] if clusters else None
+    labels = cluster_labels([question.id for question in measured], clusters_of(measured))
     for name in names:
         values = [result.per_question[question.id][name] for question in measured]
         interval = bootstrap_mean(values, clusters=labels, seed=seed)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from hoofbeat.errors import UsageError
+from hoofbeat.findings.clusters import cluster_labels
 from hoofbeat.findings.intervals import SAMPLES, Difference, Interval, bootstrap_mean, paired_difference
 from hoofbeat.findings.systems import shared_values
 
@@ -79,7 +80,7 @@ def ablation(
         raise _crowded(runs, down, across, measure)
     base = _baseline(named, baseline)
     questions, values = shared_values({"\t".join(key): rows for key, (_, rows) in named.items()}, measure)
-    labels = [clusters.get(question, question) for question in questions] if clusters else None
+    labels = cluster_labels(questions, clusters)
     against = values["\t".join(base)]
     cells = []
     for key in named:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
+from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import (
     SAMPLES,
     Difference,
@@ -35,7 +36,6 @@ from hoofbeat.findings.shares import (
     Shares,
     System,
     by_system,
-    cluster_of,
     per_question,
     sensitivity_range,
 )

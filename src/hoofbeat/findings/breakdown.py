@@ -9,7 +9,8 @@ import numpy as np
 from msgspec import Struct
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.intervals import SAMPLES, Interval, bootstrap_mean, percentiles
+from hoofbeat.findings.clusters import cluster_labels
+from hoofbeat.findings.intervals import SAMPLES, Interval, bootstrap_mean, percentiles, sums_and_sizes
 from hoofbeat.records import Facets
 
 __all__ = ["NONE", "FacetTable", "Group", "SetTable", "by_facet", "over_sets", "values_of"]
@@ -42,7 +43,7 @@ class FacetTable(Struct, frozen=True, kw_only=True):
 class SetTable(Struct, frozen=True, kw_only=True):
     """A measure for each set of a benchmark, and `macro`, the mean over sets of their means, all weighing the same.
 
-    The interval of `macro` comes from resampling the questions within each set; its `n` is the number of questions.
+    The interval of `macro` comes from resampling clusters of questions within each set; its `n` counts questions.
     """
 
     sets: tuple[Group, ...]
@@ -75,7 +76,7 @@ def by_facet(
     order = sorted(members, key=lambda value: (value == NONE, -len(members[value]), value))
 
     def group(name: str, questions: Sequence[str]) -> Group:
-        labels = [clusters.get(question, question) for question in questions] if clusters else None
+        labels = cluster_labels(questions, clusters)
         numbers = _numbers(values, questions)
         interval = bootstrap_mean(numbers, clusters=labels, samples=samples, level=level, seed=seed)
         return Group(value=name, n=len(questions), mean=math.fsum(numbers) / len(questions), interval=interval)
@@ -89,7 +90,12 @@ def by_facet(
 
 
 def over_sets(
-    sets: Mapping[str, Mapping[str, float]], *, samples: int = SAMPLES, level: float = 0.95, seed: int = 0
+    sets: Mapping[str, Mapping[str, float]],
+    *,
+    clusters: Mapping[str, str] | None = None,
+    samples: int = SAMPLES,
+    level: float = 0.95,
+    seed: int = 0,
 ) -> SetTable:
     """The mean of each set (set to question to value), and the mean of the sets' means."""
     empty = [name for name, values in sets.items() if not values]
@@ -100,9 +106,12 @@ def over_sets(
     replicates = np.zeros(samples)
     for name, values in sets.items():
         numbers = np.array(_numbers(values, list(values)))
-        means = np.array([numbers[rng.integers(len(numbers), size=len(numbers))].mean() for _ in range(samples)])
+        labels = cluster_labels(list(values), clusters)
+        sums, sizes = sums_and_sizes(numbers, labels)
+        draws = (rng.integers(len(sums), size=len(sums)) for _ in range(samples))
+        means = np.array([sums[drawn].sum() / sizes[drawn].sum() for drawn in draws])
         replicates += means / len(sets)
-        interval = percentiles(means, level, "bootstrap")
+        interval = percentiles(means, level, "bootstrap" if labels is None else "cluster bootstrap")
         groups.append(Group(value=name, n=len(numbers), mean=float(numbers.mean()), interval=interval))
     macro = Group(
         value="average",

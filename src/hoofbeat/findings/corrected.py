@@ -18,9 +18,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.findings.scoring import Outcome
-from hoofbeat.findings.shares import System, by_system, cluster_of, sensitivity_range
+from hoofbeat.findings.shares import System, by_system, sensitivity_range
 
 __all__ = ["PPI", "CorrectedAccuracy", "corrected_accuracies", "labels_needed", "ppi_mean"]
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.findings.clusters import cluster_labels
 from hoofbeat.findings.intervals import SAMPLES, Interval, bootstrap_mean, percentiles
 
 __all__ = ["AnswersAndRetrieval", "Correlation", "answers_and_retrieval", "correlation"]
@@ -107,7 +108,7 @@ def answers_and_retrieval(
             continue
         both = {q: (bool(right), mine[q]) for q, right in verdicts.items() if right is not None and q in mine}
         pairs = list(both.values())
-        labels = [clusters.get(q, q) for q in both] if clusters else None
+        labels = cluster_labels(list(both), clusters)
         if not pairs:
             raise UsageError(
                 f"no question of {model} has both a verdict and a retrieval score",

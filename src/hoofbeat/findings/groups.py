@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterable, Mapping
 import numpy as np
 from msgspec import Struct
 
+from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, newcombe, percentiles, resampled_sums, wilson
 from hoofbeat.findings.scoring import Outcome
-from hoofbeat.findings.shares import by_system, cluster_of, sensitivity_range
+from hoofbeat.findings.shares import by_system, sensitivity_range
 
 __all__ = ["GroupAccuracy", "GroupDifference", "group_differences"]
 

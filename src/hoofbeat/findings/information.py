@@ -14,10 +14,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, percentiles, resampled_sums
 from hoofbeat.findings.scores import scores_by_system
 from hoofbeat.findings.scoring import Outcome
-from hoofbeat.findings.shares import System, cluster_of, sensitivity_range
+from hoofbeat.findings.shares import System, sensitivity_range
 from hoofbeat.records import Answer, Judgment
 
 __all__ = ["InformationPoint", "Retained", "retained", "retained_scores"]

@@ -29,6 +29,7 @@ __all__ = [
     "paired_difference",
     "percentiles",
     "resampled_sums",
+    "sums_and_sizes",
     "tango",
     "wilson",
 ]
@@ -132,7 +133,7 @@ def bootstrap_mean(
     array = np.asarray(values, np.float64)
     if not len(array):
         raise UsageError("there is nothing to resample")
-    sums, sizes = _cluster_sums(array, clusters)
+    sums, sizes = sums_and_sizes(array, clusters)
     rng = np.random.default_rng(seed)
     means = np.empty(samples)
     step = max(1, _CELLS // len(sums))
@@ -225,7 +226,7 @@ def percentiles(replicates: NDArray[np.float64], level: float, method: str) -> I
     return Interval(low=float(low), high=float(high), level=level, method=method)
 
 
-def _cluster_sums(
+def sums_and_sizes(
     values: NDArray[np.float64], clusters: Sequence[Hashable] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Sum and size of each cluster, in order of first appearance."""

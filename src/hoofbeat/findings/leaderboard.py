@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.accuracy import Accuracy, accuracies
+from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import SAMPLES
 from hoofbeat.findings.scoring import Outcome
-from hoofbeat.findings.shares import System, by_system, cluster_of, per_question
+from hoofbeat.findings.shares import System, by_system, per_question
 from hoofbeat.findings.systems import rank_intervals
 
 __all__ = ["Place", "leaderboard"]

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from hoofbeat.answering.leakage_rows import CanaryProbe, LikelihoodRow, OverlapRow
 from hoofbeat.findings.accuracy import Accuracy, Outcome, SystemDifference, accuracies, differences
+from hoofbeat.findings.clusters import cluster_labels
 from hoofbeat.findings.intervals import bootstrap_mean, paired_difference, wilson
 from hoofbeat.findings.leakage_dates import DateAccuracy, DateCounts
 
@@ -345,7 +346,7 @@ def mean_figure(values: Mapping[str, float], clusters: Mapping[str, str], seed: 
     """The mean over questions with its bootstrap interval; whole clusters are resampled."""
     if not values:
         return Figure(n=0)
-    labels = [clusters.get(question, question) for question in values]
+    labels = cluster_labels(list(values), clusters)
     interval = bootstrap_mean(list(values.values()), clusters=labels, samples=SAMPLES, seed=seed)
     return Figure(n=len(values), value=sum(values.values()) / len(values), low=interval.low, high=interval.high)
 
@@ -356,7 +357,7 @@ def _gain(
     """The mean of a - b over the questions that have both."""
     if not paired:
         return Figure(n=0)
-    labels = [clusters.get(question, question) for question in paired]
+    labels = cluster_labels(paired, clusters)
     found = paired_difference([a[q] for q in paired], [b[q] for q in paired], clusters=labels, seed=seed)
     return Figure(n=found.n, value=found.difference, low=found.interval.low, high=found.interval.high)
 

@@ -16,9 +16,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, percentiles, resampled_sums, wilson
 from hoofbeat.findings.scoring import asked_question, planned_question
-from hoofbeat.findings.shares import System, cluster_of, sensitivity_range
+from hoofbeat.findings.shares import System, sensitivity_range
 from hoofbeat.records import Answer, Question
 
 __all__ = ["MacroRate", "OptionDecisions", "OptionRate", "option_decisions"]

@@ -12,9 +12,10 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, percentiles, resampled_sums
 from hoofbeat.findings.scoring import Outcome
-from hoofbeat.findings.shares import Shares, by_system, cluster_of, per_question, sensitivity_range
+from hoofbeat.findings.shares import Shares, by_system, per_question, sensitivity_range
 
 __all__ = ["BootstrapSD", "RunsMean", "WorstAtK", "bootstrap_sd", "chance_all_right", "runs_mean", "worst_at_k"]
 

@@ -10,10 +10,11 @@ import numpy as np
 from msgspec import Struct
 
 from hoofbeat.errors import InputError
+from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, percentiles, resampled_sums
 from hoofbeat.findings.repeats import BootstrapSD, bootstrap_sd
 from hoofbeat.findings.scoring import AnswerKey, is_by
-from hoofbeat.findings.shares import System, cluster_of, sensitivity_range
+from hoofbeat.findings.shares import System, sensitivity_range
 from hoofbeat.records import Answer, Judgment
 
 __all__ = ["ScoreMean", "score_means", "scores_by_system"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 from msgspec import Struct
@@ -15,7 +15,6 @@ __all__ = [
     "Shares",
     "System",
     "by_system",
-    "cluster_of",
     "per_question",
     "sensitivity_range",
 ]
@@ -75,11 +74,6 @@ def by_system(results: Iterable[Outcome]) -> dict[System, list[Outcome]]:
     for row in results:
         systems.setdefault((row.model, row.condition), []).append(row)
     return systems
-
-
-def cluster_of(question: str, clusters: Mapping[str, str] | None) -> str:
-    """What a question is resampled with: its cluster, or itself."""
-    return clusters.get(question, question) if clusters else question
 
 
 def sensitivity_range(low: float, high: float, share_unscored: float) -> tuple[float, float] | None:

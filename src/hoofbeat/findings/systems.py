@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.findings.clusters import cluster_labels
 from hoofbeat.findings.intervals import SAMPLES, Difference, Interval, bootstrap_mean, holm, paired_difference
 
 __all__ = [
@@ -125,15 +126,14 @@ def compare_systems(
     if baseline and baseline not in chosen:
         chosen.insert(0, baseline)
     questions, values = shared_values({name: systems[name] for name in chosen}, measure)
-    labels = [(clusters or {}).get(question, question) for question in questions]
-    clustered = labels if clusters else None
+    clustered = cluster_labels(questions, clusters)
     pairs = [(name, baseline) for name in chosen if name != baseline] if baseline else list(combinations(chosen, 2))
     found = [_comparison(a, b, values, (clustered, samples, flips, level, seed)) for a, b in pairs]
     adjusted = holm(row.test.p for row in found)
     return SystemTable(
         measure=measure,
         n=len(questions),
-        clusters=len(set(labels)),
+        clusters=len(set(clustered or questions)),
         level=level,
         seed=seed,
         means=_means(systems, measure, values, (clustered, samples, level, seed)),

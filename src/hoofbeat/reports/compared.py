@@ -196,8 +196,8 @@ def _pairs_table(compared: AnswersCompared) -> Table:
         unit="questions",
         columns=columns,
         rows=tuple(rows),
-        note=f"Bootstrap of 1,000 samples (seed {compared.seed}); questions that share documents stay together. Holm's "
-        "correction over this table. An unscored answer stays in the denominator; where such answers exceed 1%, "
+        note=f"Bootstrap of 1,000 samples (seed {compared.seed}); questions with the same documents stay together. "
+        "Holm's correction over this table. An unscored answer stays in the denominator; where such answers exceed 1%, "
         "sensitivity is what they could make of the difference.",
     )
 

@@ -73,7 +73,8 @@ def rankings_report(
         tables = {name: by_facet(values[name], facets or {}, facet, clusters=clusters, seed=seed) for name in order}
         blocks += facet_blocks(tables, chosen)
     if sets:
-        blocks += set_blocks({name: over_sets(_by_set(values[name], sets), seed=seed) for name in order}, chosen)
+        tallies = {name: over_sets(_by_set(values[name], sets), clusters=clusters, seed=seed) for name in order}
+        blocks += set_blocks(tallies, chosen)
     blocks += ablation_blocks(ablations)
     blocks += answer_blocks(answers, chosen, seed=seed)
     return Report(

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from hoofbeat.findings.clusters import cluster_labels
 from hoofbeat.findings.intervals import bootstrap_mean
 from hoofbeat.findings.systems import PairedComparison, Systems, SystemTable, shared_values
 from hoofbeat.reports.charts import Bar, Curve, curves, difference_bars, interval_dots
@@ -32,7 +33,7 @@ def measure_bars(
     found: dict[str, dict[str, Bar]] = {}
     for measure in measures:
         questions, values = shared_values(systems, measure)
-        labels = [clusters.get(question, question) for question in questions] if clusters else None
+        labels = cluster_labels(questions, clusters)
         spans = {name: bootstrap_mean(array, clusters=labels, seed=seed) for name, array in values.items()}
         found[measure] = {
             name: Bar(label=name, value=float(array.mean()), low=spans[name].low, high=spans[name].high)
