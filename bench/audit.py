@@ -28,11 +28,11 @@ from typing import Any
 import aiohttp
 
 from bench.client import Timing, in_flight, stub, timed
-from hoofbeat.answering.source_given import GivenAnswer
-from hoofbeat.findings.audits import counts_by, label_counts, odd_one_out, pair_rates
-from hoofbeat.findings.relations import FIVE_RELATIONS
-from hoofbeat.judging import Audit, AuditPlan, audit_sources
-from hoofbeat.judging.relation import comparison_request
+from hoofbeat.audit import Audit, AuditPlan, audit_sources
+from hoofbeat.audit.answers.answers_file import GivenAnswer
+from hoofbeat.audit.findings import counts_by, label_counts, odd_one_out, pair_rates
+from hoofbeat.audit.findings.relations import FIVE_RELATIONS
+from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.models import ChatRequest, load_model
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.prompts import load_pack

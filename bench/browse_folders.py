@@ -11,11 +11,11 @@ import numpy as np
 import polars
 from msgspec import Struct
 
+from hoofbeat.audit import Source
+from hoofbeat.audit.audit_folder import PACK, PAIRS
+from hoofbeat.audit.pair_table import Kinds, PartWriter
 from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.findings.ranking import evaluate
-from hoofbeat.judging import Source
-from hoofbeat.judging.audit_folder import PACK, PAIRS
-from hoofbeat.judging.audit_table import Kinds, PartWriter
 from hoofbeat.prompts import load_pack
 from hoofbeat.prompts.packs import Pack, encode_pack
 from hoofbeat.records import Answer, Document, Hit, Judgment, Passage, Question, Section

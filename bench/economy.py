@@ -29,11 +29,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hoofbeat import teaching
+from hoofbeat.audit.economy.answer_facts import clash, facts_of, shared_words
+from hoofbeat.audit.economy.distinct_answers import Encode
+from hoofbeat.audit.economy.economy_check import check_agreement, check_sample
+from hoofbeat.audit.economy.economy_plan import EconomyPlan, EconomySettings, economy_compare, plan_economy
 from hoofbeat.findings.intervals import wilson
-from hoofbeat.judging.economy import EconomyPlan, EconomySettings, economy_compare, plan_economy
-from hoofbeat.judging.economy_check import check_agreement, check_sample
-from hoofbeat.judging.economy_facts import clash, facts_of, shared_words
-from hoofbeat.judging.economy_voices import Encode
 from hoofbeat.models import load_encoder
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Question

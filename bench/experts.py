@@ -24,10 +24,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from hoofbeat.audit import Audit
 from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.corpus import import_corpus
 from hoofbeat.findings.intervals import wilson
-from hoofbeat.judging import Audit
 from hoofbeat.records import Answer, Comparison, Question
 from hoofbeat.store import Counts
 

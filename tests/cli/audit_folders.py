@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
-from hoofbeat.judging.audit_folder import KIND, PAIRS, Source
-from hoofbeat.judging.audit_table import Kinds, comparison_frame
+from hoofbeat.audit.audit_folder import KIND, PAIRS, Source
+from hoofbeat.audit.pair_table import Kinds, comparison_frame
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Question
 from hoofbeat.store import Counts, Manifest, create

@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 import pytest
 
+from hoofbeat.audit import Audit
 from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.cli import cli
 from hoofbeat.cli.audit_group import SUBCOMMANDS
 from hoofbeat.cli.audit_words import economy_words
 from hoofbeat.corpus import import_corpus
-from hoofbeat.judging import Audit
 from hoofbeat.records import Question
 from hoofbeat.store import Counts
 from hoofbeat.teaching import example, handbook_files

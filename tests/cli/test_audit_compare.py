@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.answering.source_evidence import searching
-from hoofbeat.judging import AuditPlan, audit_sources
+from hoofbeat.audit import AuditPlan, audit_sources
+from hoofbeat.audit.answers.source_evidence import searching
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question
 from hoofbeat.store import open_artefact

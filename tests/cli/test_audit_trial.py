@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.store import open_artefact
+from tests.audit.trial_judges import Judge, constant, failing, perfect
 from tests.cli.support import hoofbeat, json_of
-from tests.judging.trial_judges import Judge, constant, failing, perfect
 
 GIVEN = "".join(
     json.dumps({"question": f"Question {question}?", "source": source, "answer": f"{source}: wait {question} weeks"})

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.findings.validation_folder import AblationFolder, ValidationFolder
-from hoofbeat.judging import Audit
+from hoofbeat.audit import Audit
+from hoofbeat.audit.findings.validation_folder import AblationFolder, ValidationFolder
 from hoofbeat.judging.packets import Packets
 from tests.answering.support import Says, ScriptedServer
+from tests.audit.packet_audits import LABELS, RATED, an_audit, in_turn
 from tests.cli.support import hoofbeat, json_of
-from tests.judging.packet_audits import LABELS, RATED, an_audit, in_turn
 
 COUNTS = {"Absent": 200, "Consistent": 80, "Complementary": 60, "Divergent": 40, "Contradictory": 12}
 TRUTH = {  # what people find in 20 pairs of each of the judge's labels (12 of the last)

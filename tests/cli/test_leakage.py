@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.answering.leakage_text import plan_leakage
 from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.corpus.importing import DOCUMENTS
+from hoofbeat.leakage.leakage_text import plan_leakage
 from hoofbeat.records import Answer, Document, Judgment, Question
 from hoofbeat.store import Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl
-from tests.answering.leakage_model import invented_questions
 from tests.cli.support import hoofbeat, json_of
 from tests.helpers import needs_weights
+from tests.leakage.leakage_model import invented_questions
 
 QUESTIONS = invented_questions(10)
 KNOWN = ("q-01", "q-04", "q-05", "q-07", "q-08")

@@ -24,9 +24,9 @@ from hoofbeat.web.review.desk import Desk
 from hoofbeat.web.review.giving import give_out
 from hoofbeat.web.review.plans import Plan, plan_of
 from hoofbeat.web.review.records import Item, Person
+from tests.audit.packet_audits import LABELS, RATED, an_audit, in_turn
 from tests.cli.recorded import record, teaching_cases
 from tests.cli.support import hoofbeat, json_of, start
-from tests.judging.packet_audits import LABELS, RATED, an_audit, in_turn
 from tests.web.folders import web_folders
 from tests.web.labelled import label
 

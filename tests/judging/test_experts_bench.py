@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from bench.experts import HERE, KINDS, keys, main, make, outcomes, questions, rows, truths
+from hoofbeat.audit import Audit, Source
+from hoofbeat.audit.pair_table import Kinds, comparison_frame
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus
-from hoofbeat.judging import Audit, Source
-from hoofbeat.judging.audit_table import Kinds, comparison_frame
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison
 from hoofbeat.store import Counts, Manifest, create

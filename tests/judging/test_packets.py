@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hoofbeat.audit import Audit, Source
 from hoofbeat.errors import UsageError
-from hoofbeat.judging import Audit, Source
 from hoofbeat.judging.packets import HEADER, PacketRow, Packets, draw_pairs, label_counts, write_packets
 from hoofbeat.judging.packets_text import MASK, Mask, code_number, instructions, number_of, pair_code, shown
 from hoofbeat.prompts import load_pack, pack_names
-from tests.judging.packet_audits import LABELS, PACK, an_audit, in_turn, source_id
+from tests.audit.packet_audits import LABELS, PACK, an_audit, in_turn, source_id
 
 COUNTS = {"Absent": 120, "Consistent": 60, "Complementary": 45, "Divergent": 30, "Contradictory": 5}
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from hoofbeat.audit import Audit
 from hoofbeat.errors import InputError
-from hoofbeat.judging import Audit
 from hoofbeat.judging.packets import Packets, write_packets
 from hoofbeat.judging.packets_labels import Given, HumanLabels, human_labels
-from tests.judging.packet_audits import an_audit, in_turn
+from tests.audit.packet_audits import an_audit, in_turn
 
 COUNTS = {"Absent": 20, "Consistent": 12, "Complementary": 9, "Divergent": 8, "Contradictory": 6}
 Row = dict[str, str]

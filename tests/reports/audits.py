@@ -12,10 +12,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hoofbeat import teaching
-from hoofbeat.answering.source_checks import check_citations
-from hoofbeat.judging import Source
-from hoofbeat.judging.audit_folder import PAIRS
-from hoofbeat.judging.audit_table import Kinds, comparison_frame
+from hoofbeat.audit import Source
+from hoofbeat.audit.answers.citation_checks import check_citations
+from hoofbeat.audit.audit_folder import PAIRS
+from hoofbeat.audit.pair_table import Kinds, comparison_frame
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Failure, Passage, Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact

@@ -10,9 +10,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hoofbeat import teaching
+from hoofbeat.audit.source_audit import Source
 from hoofbeat.corpus.importing import Rejection
 from hoofbeat.findings.intervals import bootstrap_mean
-from hoofbeat.judging.audit import Source
 from hoofbeat.records import (
     Answer,
     Comparison,

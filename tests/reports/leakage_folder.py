@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from hoofbeat.benchmarks import Benchmark, write_benchmark
-from hoofbeat.cli.leaking import PARTS, Gathered, plan_check, probe, summarise
-from hoofbeat.cli.leaking_folder import write_leakage
-from hoofbeat.findings.leakage_dates import parse_cutoff
 from hoofbeat.findings.scoring import Outcome
+from hoofbeat.leakage.leakage_check import PARTS, Gathered, plan_check, probe, summarise
+from hoofbeat.leakage.leakage_folder import write_leakage
+from hoofbeat.leakage.training_cutoffs import parse_cutoff
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Document
 from hoofbeat.store import Artefact, Counts
-from tests.answering.leakage_model import Remembering, invented_questions, model_of
+from tests.leakage.leakage_model import Remembering, invented_questions, model_of
 from tests.recipes.support import a_corpus
 
 __all__ = ["KNOWN", "leakage_folder"]

@@ -13,10 +13,10 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from hoofbeat import teaching
+from hoofbeat.audit import Audit
+from hoofbeat.audit.audit_folder import ECONOMY, ORDER, PAIRS, EconomyProbe, OrderProbe
+from hoofbeat.audit.findings import Example, Theme
 from hoofbeat.errors import InputError
-from hoofbeat.findings.audits import Example, Theme
-from hoofbeat.judging import Audit
-from hoofbeat.judging.audit_folder import ECONOMY, ORDER, PAIRS, EconomyProbe, OrderProbe
 from hoofbeat.records import Question
 from hoofbeat.reports import build_report
 from hoofbeat.reports.build import assemble

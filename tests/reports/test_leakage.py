@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import ArtefactError
-from hoofbeat.findings.leakage import CAVEATS
+from hoofbeat.leakage.leakage_figures import CAVEATS
 from hoofbeat.reports.build import assemble, build_report
 from hoofbeat.reports.model import Chart, Notice, Table, Text, charts_in, tables_in
 from hoofbeat.store import Artefact, Manifest, create, open_artefact

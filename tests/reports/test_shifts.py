@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hoofbeat.findings import prevalence_intensity
-from hoofbeat.judging import Audit
+from hoofbeat.audit import Audit
+from hoofbeat.audit.findings.prevalence_intensity import prevalence_intensity
 from hoofbeat.records import Question
 from hoofbeat.reports.build import assemble
 from hoofbeat.reports.model import Notice, Table, tables_in

@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hoofbeat.audit.findings.protocol_comparison import compare_protocols
+from hoofbeat.audit.findings.relations import FIVE_RELATIONS
+from hoofbeat.audit.findings.validation_figures import Rated, reference, validation
+from hoofbeat.audit.findings.validation_folder import ABLATION, VALIDATION, ValidatedPair, write_tables
 from hoofbeat.errors import ArtefactError
-from hoofbeat.findings.relations import FIVE_RELATIONS
-from hoofbeat.findings.validation import Rated, reference, validation
-from hoofbeat.findings.validation_folder import ABLATION, VALIDATION, ValidatedPair, write_tables
-from hoofbeat.findings.validation_protocols import compare_protocols
 from hoofbeat.judging.packets_records import Both, Drawn, Said
 from hoofbeat.reports import build_report
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact

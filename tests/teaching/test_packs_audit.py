@@ -15,15 +15,15 @@ import pytest
 from aiohttp import web
 
 from hoofbeat import teaching
-from hoofbeat.answering.source import absence_request, source_request
-from hoofbeat.answering.source_evidence import searching
+from hoofbeat.audit import Audit, AuditPlan, audit_sources
+from hoofbeat.audit.answers.source_answers import absence_request, source_request
+from hoofbeat.audit.answers.source_evidence import searching
+from hoofbeat.audit.economy.economy_audit import Economy
+from hoofbeat.audit.economy.economy_plan import EconomySettings
+from hoofbeat.audit.findings.relations import RelationLabels, coverage, matrices, relations
+from hoofbeat.audit.pair_judge import comparison_request
+from hoofbeat.audit.pair_plan import asked_order
 from hoofbeat.corpus import Corpus, import_corpus
-from hoofbeat.findings.relations import RelationLabels, coverage, matrices, relations
-from hoofbeat.judging import Audit, AuditPlan, audit_sources
-from hoofbeat.judging.audit_economy import Economy
-from hoofbeat.judging.economy import EconomySettings
-from hoofbeat.judging.pairs import asked_order
-from hoofbeat.judging.relation import comparison_request
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.prompts import Pack, load_pack, pack_names
 from tests.answering.support import no_search

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from hoofbeat.judging.audit_folder import ORDER, PAIRS, OrderProbe, Source
-from hoofbeat.judging.audit_table import Kinds, comparison_frame
+from hoofbeat.audit.audit_folder import ORDER, PAIRS, OrderProbe, Source
+from hoofbeat.audit.pair_table import Kinds, comparison_frame
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Judgment, Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact

@@ -10,11 +10,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hoofbeat import teaching
-from hoofbeat.answering.source_checks import check_citations
+from hoofbeat.audit import Source
+from hoofbeat.audit.answers.citation_checks import check_citations
+from hoofbeat.audit.audit_folder import PACK, PAIRS
+from hoofbeat.audit.pair_table import Kinds, comparison_frame
 from hoofbeat.corpus import Corpus
-from hoofbeat.judging import Source
-from hoofbeat.judging.audit_folder import PACK, PAIRS
-from hoofbeat.judging.audit_table import Kinds, comparison_frame
 from hoofbeat.prompts import load_pack
 from hoofbeat.prompts.packs import encode_pack
 from hoofbeat.recipes.teaching import teaching_patient_questions

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.findings.audits import Example, Theme, join, pair_rates, question_matrix, serious_pairs, split_between
-from hoofbeat.findings.relations import FIVE_RELATIONS
-from hoofbeat.judging import Audit, OrderProbe
+from hoofbeat.audit import Audit, OrderProbe
+from hoofbeat.audit.findings import Example, Theme, join, pair_rates, question_matrix, serious_pairs, split_between
+from hoofbeat.audit.findings.relations import FIVE_RELATIONS
 from hoofbeat.records import Answer, Comparison, Failure, Passage, Question
 from hoofbeat.reports.words import written
 from hoofbeat.store import Manifest, create

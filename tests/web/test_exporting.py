@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from hoofbeat.audit import Audit
 from hoofbeat.errors import UsageError
-from hoofbeat.judging import Audit
 from hoofbeat.judging.designs import design_of
 from hoofbeat.judging.folder import AnswerFolder
 from hoofbeat.judging.humans import human_judgments

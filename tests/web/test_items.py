@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hoofbeat.audit import Audit
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.errors import UsageError
-from hoofbeat.judging import Audit
 from hoofbeat.judging.designs import SheetDesign, design_path
 from hoofbeat.judging.folder import AnswerFolder
 from hoofbeat.judging.humans import human_judgments, write_sheet

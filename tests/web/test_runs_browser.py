@@ -13,7 +13,8 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from msgspec.structs import replace
 from playwright.sync_api import Browser, expect
 
-from hoofbeat.judging import Judged, Source
+from hoofbeat.audit import Source
+from hoofbeat.judging import Judged
 from hoofbeat.records import Answer, Comparison, Failure, Judgment, Passage, Question, Vote
 from hoofbeat.web import create_app
 from tests.web.answered import a_judged, an_audit

@@ -1,4 +1,4 @@
-"""Answering: questions to answers, closed book, with evidence, by an agent, or per source; models × conditions."""
+"""Answering: questions to answers, closed book, with evidence, or by an agent; models × conditions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from hoofbeat.answering.grid import Asking, Grid, System, plan_systems, plans
 from hoofbeat.answering.protocols import PROTOCOLS
 from hoofbeat.answering.run import Answered, Run, draft_run
 from hoofbeat.answering.showing import Library, Showing, prepare
-from hoofbeat.answering.source import answer_from_sources, plan_sources, source_request
 
 __all__ = [
     "INSTRUCTIONS",
@@ -26,15 +25,12 @@ __all__ = [
     "Showing",
     "System",
     "answer_all",
-    "answer_from_sources",
     "draft_run",
     "parse_answerer",
     "parse_condition",
     "plan_answers",
-    "plan_sources",
     "plan_systems",
     "plans",
     "prepare",
     "request_for",
-    "source_request",
 ]

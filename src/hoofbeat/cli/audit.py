@@ -10,8 +10,12 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.answering.source_evidence import hero_line, is_hero, through_hero, through_line
-from hoofbeat.answering.source_given import read_given, read_given_fields
+from hoofbeat.audit import Audit, AuditPlan, audit_sources
+from hoofbeat.audit.answers.answers_file import read_given, read_given_fields
+from hoofbeat.audit.answers.source_evidence import hero_line, is_hero, through_hero, through_line
+from hoofbeat.audit.audit_folder import KIND
+from hoofbeat.audit.audit_plan import read_shard
+from hoofbeat.audit.economy.economy_audit import Economy
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.audit_group import AuditCommand, epilog
 from hoofbeat.cli.audit_options import refuse_idle_options
@@ -21,10 +25,6 @@ from hoofbeat.cli.session import Calling, calling_options, command_words, output
 from hoofbeat.cli.trying import say_untried, trial_of
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
-from hoofbeat.judging import Audit, AuditPlan, audit_sources
-from hoofbeat.judging.audit_economy import Economy
-from hoofbeat.judging.audit_folder import KIND
-from hoofbeat.judging.audit_plan import read_shard
 from hoofbeat.models import Model, load_encoder
 from hoofbeat.progress import Progress
 from hoofbeat.prompts import load_pack

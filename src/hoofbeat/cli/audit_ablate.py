@@ -8,15 +8,15 @@ from pathlib import Path
 import click
 import msgspec
 
+from hoofbeat.audit import Audit
+from hoofbeat.audit.findings.protocol_comparison import compare_protocols
+from hoofbeat.audit.findings.relations import RelationLabels
+from hoofbeat.audit.findings.validation_folder import ABLATION, ValidationFolder, write_tables
+from hoofbeat.audit.label_only import PROMPTS, TwoWays, estimate_both, judge_both_ways, pairs_to_judge
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.cli.validating import protocol_summary, show_protocols
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.relations import RelationLabels
-from hoofbeat.findings.validation_folder import ABLATION, ValidationFolder, write_tables
-from hoofbeat.findings.validation_protocols import compare_protocols
-from hoofbeat.judging import Audit
-from hoofbeat.judging.label_only import PROMPTS, TwoWays, estimate_both, judge_both_ways, pairs_to_judge
 from hoofbeat.judging.packets import draw_pairs
 from hoofbeat.judging.packets_records import Drawn
 from hoofbeat.models import Model

@@ -9,15 +9,15 @@ import click
 import msgspec
 import polars
 
+from hoofbeat.audit import Audit
+from hoofbeat.audit.findings import AuditsCompared, AuditSide, changed_pairs, compare_audits, slim_answers
+from hoofbeat.audit.findings.prevalence_intensity import Change, PrevalenceIntensity
+from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.cli.audit_compare_page import RATES, compared_page, shown_labels
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.audits import AuditsCompared, AuditSide, changed_pairs, compare_audits, slim_answers
 from hoofbeat.findings.intervals import Interval
-from hoofbeat.findings.relations import RelationLabels
-from hoofbeat.findings.shift import Change, PrevalenceIntensity
-from hoofbeat.judging import Audit
 from hoofbeat.prompts import Pack
 from hoofbeat.reports.sections.audits.differing import differing
 from hoofbeat.reports.sections.common import facet_names

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 
 import hoofbeat
-from hoofbeat.findings.audits import AuditsCompared, CoverageChange
+from hoofbeat.audit.findings import AuditsCompared, CoverageChange
+from hoofbeat.audit.findings.prevalence_intensity import Change, PrevalenceIntensity
 from hoofbeat.findings.intervals import Interval
-from hoofbeat.findings.shift import Change, PrevalenceIntensity
 from hoofbeat.reports.charts import Bar, interval_dots, number_matrix
 from hoofbeat.reports.model import Block, Cell, Chart, Column, Heading, Lead, Notice, Report, Table, Text
 from hoofbeat.reports.sections.audits.changing import change_cards, change_in_words

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
+from hoofbeat.audit import Audit
+from hoofbeat.audit.shard_merge import merge_audits
 from hoofbeat.cli.audit_words import say_outcome
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
-from hoofbeat.judging import Audit
-from hoofbeat.judging.audit_merge import merge_audits
 
 __all__ = ["command"]
 

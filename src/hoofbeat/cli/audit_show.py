@@ -9,11 +9,11 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from hoofbeat.audit import Audit
+from hoofbeat.audit.pair_table import each_row
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.corpus_stats import harmless
 from hoofbeat.errors import InputError
-from hoofbeat.judging import Audit
-from hoofbeat.judging.audit_table import each_row
 from hoofbeat.records import Answer, Comparison, Question
 from hoofbeat.reports.words import count_of
 

@@ -9,13 +9,13 @@ import click
 import msgspec
 from msgspec import Struct
 
+from hoofbeat.audit import Audit
+from hoofbeat.audit.findings import Theme, Topics, divergence_topics, themes
+from hoofbeat.audit.findings.relations import RelationLabels
+from hoofbeat.audit.theme_names import PROMPT, ThemeName, distinct_names, embed_topics, estimate_names, name_themes
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Session, command_words, json_option, open_session, output_option
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.audits import Theme, Topics, divergence_topics, themes
-from hoofbeat.findings.relations import RelationLabels
-from hoofbeat.judging import Audit
-from hoofbeat.judging.themes import PROMPT, ThemeName, distinct_names, embed_topics, estimate_names, name_themes
 from hoofbeat.models import SPEC_HELP, Encoder, Estimate, Model, load_encoder
 from hoofbeat.models.vectors import cached, vectors_folder
 from hoofbeat.prompts import Pack, load_prompt

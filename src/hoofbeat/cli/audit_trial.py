@@ -9,11 +9,11 @@ from typing import Any
 import click
 import msgspec
 
+from hoofbeat.audit.findings.relations import RelationLabels
+from hoofbeat.audit.findings.trial_figures import trial_figures
+from hoofbeat.audit.judge_trial import KIND, PAIRS, PROMPT, estimate_trial, pack_label, put_to_judge, trial_pairs
 from hoofbeat.cli.session import Calling, calling_options_of_judge, command_words, output_option
 from hoofbeat.cli.trying import show_trial
-from hoofbeat.findings.relations import RelationLabels
-from hoofbeat.findings.trial import trial_figures
-from hoofbeat.judging.trial import KIND, PAIRS, PROMPT, estimate_trial, pack_label, put_to_judge, trial_pairs
 from hoofbeat.prompts import load_pack, load_prompt
 from hoofbeat.store import Counts, Manifest, check_target, create, open_artefact
 from hoofbeat.store.tables import write_jsonl

@@ -9,15 +9,15 @@ import click
 import msgspec
 from msgspec import Struct
 
+from hoofbeat.audit import Audit
+from hoofbeat.audit.findings.relations import RelationLabels
+from hoofbeat.audit.findings.validation_figures import validation
+from hoofbeat.audit.findings.validation_folder import VALIDATION, write_tables
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option
 from hoofbeat.cli.validating import show_validation, summary
 from hoofbeat.cli.validating_pairs import validated_pairs
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.relations import RelationLabels
-from hoofbeat.findings.validation import validation
-from hoofbeat.findings.validation_folder import VALIDATION, write_tables
-from hoofbeat.judging import Audit
 from hoofbeat.judging.packets import KIND as PACKETS
 from hoofbeat.judging.packets import Packets, label_counts, write_packets
 from hoofbeat.judging.packets_labels import human_labels

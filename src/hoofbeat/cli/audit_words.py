@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
+from hoofbeat.audit import Audit, AuditPlan
+from hoofbeat.audit.economy.economy_check import calls_saved
+from hoofbeat.audit.findings import flip_rates
+from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.cli.console import Screen
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.audits import flip_rates
 from hoofbeat.findings.intervals import wilson
-from hoofbeat.findings.relations import RelationLabels
-from hoofbeat.judging import Audit, AuditPlan
-from hoofbeat.judging.economy_check import calls_saved
 from hoofbeat.reports.words import count_of
 
 __all__ = ["economy_words", "say_outcome", "say_uncompared"]

@@ -14,6 +14,7 @@ import click
 
 from hoofbeat import teaching
 from hoofbeat.answering import Asking, parse_answerer, parse_condition, plan_systems
+from hoofbeat.audit import audit_sources
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.answer import Answering, Asked
 from hoofbeat.cli.audit import plan_audit
@@ -23,7 +24,7 @@ from hoofbeat.cli.ranking import index_corpus, rank_bed, show_measures
 from hoofbeat.cli.session import Session, json_option, open_session, output_option
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.errors import OutputError
-from hoofbeat.judging import AnswerFolder, Job, audit_sources, judge_folder
+from hoofbeat.judging import AnswerFolder, Job, judge_folder
 from hoofbeat.models import SPEC_HELP, Model, weights
 from hoofbeat.recipes import build_teaching, teaching_patient_questions
 from hoofbeat.reports import build_report

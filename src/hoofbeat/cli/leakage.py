@@ -10,18 +10,18 @@ import click
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.answering.leakage import ORIGINAL, estimate_leakage, likelihood_texts
-from hoofbeat.answering.leakage_text import LeakageItem
 from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.leaking import MAIN, PARTS, LeakagePlan, gather_outcomes, plan_check, probe, summarise
-from hoofbeat.cli.leaking_folder import KIND, write_leakage
 from hoofbeat.cli.session import Calling, calling_options_of_several, command_words, edition_option, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.leakage import CAVEATS, BookGap, Figure, LeakageSummary
-from hoofbeat.findings.leakage_dates import POSITIONS, Cutoff, DateAccuracy, DateCounts, parse_cutoff
-from hoofbeat.findings.leakage_near import THRESHOLD
+from hoofbeat.leakage.leakage_check import MAIN, PARTS, LeakagePlan, gather_outcomes, plan_check, probe, summarise
+from hoofbeat.leakage.leakage_figures import CAVEATS, BookGap, Figure, LeakageSummary
+from hoofbeat.leakage.leakage_folder import KIND, write_leakage
+from hoofbeat.leakage.leakage_text import LeakageItem
+from hoofbeat.leakage.memory_probes import ORIGINAL, estimate_leakage, likelihood_texts
+from hoofbeat.leakage.near_duplicates import THRESHOLD
+from hoofbeat.leakage.training_cutoffs import POSITIONS, Cutoff, DateAccuracy, DateCounts, parse_cutoff
 from hoofbeat.models import Estimate, Model
 from hoofbeat.reports.words import Form, written
 from hoofbeat.store import check_target

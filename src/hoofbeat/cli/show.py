@@ -19,6 +19,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
+from hoofbeat.audit import Audit
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.audit_show import show_audit
 from hoofbeat.cli.console import Screen
@@ -26,7 +27,6 @@ from hoofbeat.cli.corpus_stats import harmless, show_command
 from hoofbeat.cli.session import find_corpus, json_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, InputError
-from hoofbeat.judging import Audit
 from hoofbeat.recipes.items import Failed, Item, Rejected
 from hoofbeat.records import Question, Span
 from hoofbeat.store import Artefact, Cost, Counts, open_artefact

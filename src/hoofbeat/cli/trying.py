@@ -8,12 +8,12 @@ from pathlib import Path
 
 import msgspec
 
+from hoofbeat.audit.findings.relations import RelationLabels
+from hoofbeat.audit.findings.trial_figures import SIDES, Trial, trial_figures
+from hoofbeat.audit.judge_trial import KIND, TrialFolder
 from hoofbeat.cli.console import Screen
 from hoofbeat.errors import ArtefactError, InputError
 from hoofbeat.findings.intervals import Interval
-from hoofbeat.findings.relations import RelationLabels
-from hoofbeat.findings.trial import SIDES, Trial, trial_figures
-from hoofbeat.judging.trial import KIND, TrialFolder
 from hoofbeat.models import Model
 from hoofbeat.prompts import Pack
 from hoofbeat.store import InputRef

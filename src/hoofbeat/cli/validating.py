@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from hoofbeat.audit.findings.protocol_comparison import Protocols
+from hoofbeat.audit.findings.validation_figures import Validation
 from hoofbeat.cli.console import Screen
 from hoofbeat.findings.agreement import Agreement
 from hoofbeat.findings.intervals import Interval
-from hoofbeat.findings.validation import Validation
-from hoofbeat.findings.validation_protocols import Protocols
 
 __all__ = ["protocol_summary", "show_protocols", "show_validation", "summary"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hoofbeat.findings.validation import Rated, reference
-from hoofbeat.findings.validation_folder import ValidatedPair
-from hoofbeat.judging import Audit
+from hoofbeat.audit import Audit
+from hoofbeat.audit.findings.validation_figures import Rated, reference
+from hoofbeat.audit.findings.validation_folder import ValidatedPair
 from hoofbeat.judging.packets import answers_of
 from hoofbeat.judging.packets_labels import HumanLabels
 from hoofbeat.judging.packets_records import Drawn

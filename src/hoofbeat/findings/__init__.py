@@ -33,14 +33,6 @@ from hoofbeat.findings.ranking import (
     trec_run_lines,
     write_qrels,
 )
-from hoofbeat.findings.relations import (
-    Relations,
-    coverage,
-    judge_agreement,
-    matrices,
-    relations,
-    relations_by_group,
-)
 from hoofbeat.findings.repeats import (
     BootstrapSD,
     RunsMean,
@@ -51,7 +43,6 @@ from hoofbeat.findings.repeats import (
 )
 from hoofbeat.findings.scores import ScoreMean, score_means
 from hoofbeat.findings.scoring import Outcome, choice_outcomes, outcomes, scored_outcomes
-from hoofbeat.findings.shift import Change, PrevalenceIntensity, prevalence_intensity
 from hoofbeat.findings.systems import SystemTable, compare_systems
 
 __all__ = [
@@ -63,7 +54,6 @@ __all__ = [
     "Annotators",
     "AnswersAndRetrieval",
     "BootstrapSD",
-    "Change",
     "CorrectedAccuracy",
     "Correlation",
     "Difference",
@@ -82,8 +72,6 @@ __all__ = [
     "Outcome",
     "PairAgreement",
     "Place",
-    "PrevalenceIntensity",
-    "Relations",
     "Retained",
     "RunsMean",
     "ScoreMean",
@@ -104,27 +92,21 @@ __all__ = [
     "compare_systems",
     "corrected_accuracies",
     "correlation",
-    "coverage",
     "differences",
     "evaluate",
     "group_differences",
     "holm",
-    "judge_agreement",
     "krippendorff_alpha",
     "labels_needed",
     "leaderboard",
-    "matrices",
     "mcnemar_exact",
     "mode_shares",
     "option_decisions",
     "outcomes",
     "over_sets",
     "ppi_mean",
-    "prevalence_intensity",
     "read_qrels",
     "read_trec_run",
-    "relations",
-    "relations_by_group",
     "retained",
     "retained_scores",
     "runs_mean",

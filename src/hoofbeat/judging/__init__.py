@@ -1,9 +1,7 @@
-"""Judging: answers to judgments against a gold answer, and pairs of answers to relations between sources."""
+"""Judging: answers to judgments against a gold answer."""
 
 from __future__ import annotations
 
-from hoofbeat.judging.audit import AuditPlan, audit_sources
-from hoofbeat.judging.audit_folder import Audit, OrderProbe, Source
 from hoofbeat.judging.bertscore import BertScore, BertScorer
 from hoofbeat.judging.catalogue import ASPECTS, MODEL_ASPECTS, choose_aspects, labels_of
 from hoofbeat.judging.designs import LabelFile, SheetDesign, design_of, design_path
@@ -11,7 +9,6 @@ from hoofbeat.judging.equivalence import equivalence_request, judge_equivalence
 from hoofbeat.judging.folder import HUMAN, AnswerFolder, Judged, Probe
 from hoofbeat.judging.humans import human_judgments, read_labels, write_sheet
 from hoofbeat.judging.probes import PROBES, FlipCount, flips
-from hoofbeat.judging.relation import compare_answers, comparison_request
 from hoofbeat.judging.scorers import RougeL, edit_similarity, exact_match, fuzzy_match, rouge_l
 from hoofbeat.judging.stream import Job, Judging
 from hoofbeat.judging.writing import judge_folder, own_judges
@@ -22,8 +19,6 @@ __all__ = [
     "MODEL_ASPECTS",
     "PROBES",
     "AnswerFolder",
-    "Audit",
-    "AuditPlan",
     "BertScore",
     "BertScorer",
     "FlipCount",
@@ -31,15 +26,10 @@ __all__ = [
     "Judged",
     "Judging",
     "LabelFile",
-    "OrderProbe",
     "Probe",
     "RougeL",
     "SheetDesign",
-    "Source",
-    "audit_sources",
     "choose_aspects",
-    "compare_answers",
-    "comparison_request",
     "design_of",
     "design_path",
     "edit_similarity",

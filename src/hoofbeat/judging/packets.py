@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
+from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.judging.audit_folder import Audit
 from hoofbeat.judging.packets_records import Drawn, Row
 from hoofbeat.judging.packets_text import Mask, instructions, pair_code, shown
 from hoofbeat.judging.sampling import Draw

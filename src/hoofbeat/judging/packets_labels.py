@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.errors import InputError
-from hoofbeat.judging.audit_folder import Audit
 from hoofbeat.judging.packets import Packets, each_drawable
 from hoofbeat.judging.packets_records import Drawn
 from hoofbeat.judging.packets_rows import Rows, read_rows

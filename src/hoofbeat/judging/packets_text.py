@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 
-from hoofbeat.judging.audit_folder import Source
+from hoofbeat.audit.audit_folder import Source
 from hoofbeat.prompts import Pack
 
 __all__ = ["MASK", "Mask", "code_number", "instructions", "number_of", "pair_code", "shown"]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from hoofbeat.answering.source import asked_of
+from hoofbeat.audit.answers.source_answers import asked_of
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.facets import facet_values
 from hoofbeat.prompts import Pack, label, load_prompt

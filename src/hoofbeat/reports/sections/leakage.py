@@ -7,10 +7,9 @@ from functools import partial
 
 import msgspec
 
-from hoofbeat.answering.leakage_rows import OverlapRow
-from hoofbeat.benchmarks.canaries import FoundCanary
 from hoofbeat.errors import ArtefactError
-from hoofbeat.findings.leakage import (
+from hoofbeat.leakage.canaries import FoundCanary
+from hoofbeat.leakage.leakage_figures import (
     CAVEATS,
     RUN_WORDS,
     Figure,
@@ -19,7 +18,8 @@ from hoofbeat.findings.leakage import (
     OverlapSummary,
     reproduced,
 )
-from hoofbeat.findings.leakage_near import NearDuplicate
+from hoofbeat.leakage.leakage_records import OverlapRow
+from hoofbeat.leakage.near_duplicates import NearDuplicate
 from hoofbeat.reports.charts import Bar, grouped_bars, interval_dots
 from hoofbeat.reports.model import Block, Card, Cell, Column, Details, Heading, Notice, Table, Text
 from hoofbeat.reports.sections.common import Part, figure, reasons_text, spread

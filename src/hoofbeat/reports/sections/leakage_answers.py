@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from hoofbeat.findings.leakage import CAVEATS, BookGap, LeakageSummary, share_of
-from hoofbeat.findings.leakage_dates import POSITIONS
+from hoofbeat.leakage.leakage_figures import CAVEATS, BookGap, LeakageSummary, share_of
+from hoofbeat.leakage.training_cutoffs import POSITIONS
 from hoofbeat.reports.charts import Bar, grouped_bars, stacked_bars
 from hoofbeat.reports.model import Block, Cell, Column, Heading, Table, Text
 from hoofbeat.reports.sections.common import figure

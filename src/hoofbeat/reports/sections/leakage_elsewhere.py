@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hoofbeat.benchmarks.canaries import FoundCanary
-from hoofbeat.findings.leakage import CAVEATS, Figure, LeakageSummary
-from hoofbeat.findings.leakage_near import NearDuplicate
+from hoofbeat.leakage.canaries import FoundCanary
+from hoofbeat.leakage.leakage_figures import CAVEATS, Figure, LeakageSummary
+from hoofbeat.leakage.near_duplicates import NearDuplicate
 from hoofbeat.reports.model import Block, Cell, Column, Heading, Table, Text
 from hoofbeat.reports.words import count_of, cut, written
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hoofbeat.findings.relations import RelationLabels, judge_agreement
+from hoofbeat.audit.findings.relations import RelationLabels, judge_agreement
 from hoofbeat.records import Comparison
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Card, Cell, Chart, Column, Heading, Table

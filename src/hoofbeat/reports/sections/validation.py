@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hoofbeat.audit.findings.label_scores import F1Scores, LabelScore
+from hoofbeat.audit.findings.validation_figures import Validation
+from hoofbeat.audit.findings.validation_folder import ValidationFolder
 from hoofbeat.findings.agreement import Agreement, Annotators
-from hoofbeat.findings.validation import Validation
-from hoofbeat.findings.validation_folder import ValidationFolder
-from hoofbeat.findings.validation_scores import F1Scores, LabelScore
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Card, Cell, Chart, Column, Details, Heading, Notice, Table, Text
 from hoofbeat.reports.sections.common import Part, spread

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hoofbeat.findings.validation_folder import AblationFolder
-from hoofbeat.findings.validation_protocols import Protocols
+from hoofbeat.audit.findings.protocol_comparison import Protocols
+from hoofbeat.audit.findings.validation_folder import AblationFolder
 from hoofbeat.reports.model import Block, Card, Cell, Column, Heading, Notice, Table, Text
 from hoofbeat.reports.sections.common import Part
 from hoofbeat.reports.sections.scores.shown import triple

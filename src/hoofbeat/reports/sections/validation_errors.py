@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hoofbeat.findings.validation import Validation
-from hoofbeat.findings.validation_folder import ValidatedPair
+from hoofbeat.audit.findings.validation_figures import Validation
+from hoofbeat.audit.findings.validation_folder import ValidatedPair
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.model import Block, Column, Entry, Heading, PairView, SideView, Table, Text, Viewer
 from hoofbeat.reports.words import cut

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from hoofbeat.answering.answer import fit, nothing_fits
-from hoofbeat.answering.source_checks import NO_SECTION, check_citations
+from hoofbeat.audit.answers.citation_checks import NO_SECTION, check_citations
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from hoofbeat.answering.source_checks import NO_SECTION, check_citations
+from hoofbeat.audit.answers.citation_checks import NO_SECTION, check_citations
 from hoofbeat.records import Passage
 from hoofbeat.retrieval import ENGLISH
 from hoofbeat.retrieval.sentences import sentence_spans

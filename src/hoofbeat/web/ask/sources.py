@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.answering import Planned, answer_from_sources
+from hoofbeat.answering import Planned
 from hoofbeat.answering.answer import fit
-from hoofbeat.answering.source import PlannedSource, each_planned
-from hoofbeat.answering.source_evidence import is_hero, through_hero, through_line
-from hoofbeat.judging.relation import compare_answers
+from hoofbeat.audit.answers.source_answers import PlannedSource, answer_from_sources, each_planned
+from hoofbeat.audit.answers.source_evidence import is_hero, through_hero, through_line
+from hoofbeat.audit.pair_judge import compare_answers
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_pack, load_prompt

@@ -6,8 +6,8 @@ from fastapi import Request
 from markupsafe import Markup
 from msgspec import Struct
 
-from hoofbeat.findings.audits import SeriousPair, pair_rates
-from hoofbeat.judging import Audit
+from hoofbeat.audit import Audit
+from hoofbeat.audit.findings import SeriousPair, pair_rates
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.sections.audits import shift_parts
 from hoofbeat.reports.sections.audits.facts import Facts, read_facts, said_by_sources

@@ -13,12 +13,12 @@ import polars
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from hoofbeat.audit import Audit, Source
+from hoofbeat.audit.audit_folder import EconomyProbe, OrderProbe
+from hoofbeat.audit.findings import Pairs
+from hoofbeat.audit.findings.divergence_themes import plain_topic
+from hoofbeat.audit.pair_table import each_row
 from hoofbeat.errors import InputError
-from hoofbeat.findings.audits import Pairs
-from hoofbeat.findings.audits.themes import plain_topic
-from hoofbeat.judging import Audit, Source
-from hoofbeat.judging.audit_folder import EconomyProbe, OrderProbe
-from hoofbeat.judging.audit_table import each_row
 from hoofbeat.records import Answer, Comparison, Failure, Question
 from hoofbeat.reports.sections.audits.facts import Facts
 from hoofbeat.reports.sections.common import facet_values

@@ -13,7 +13,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from hoofbeat.findings.audits import PairRates
+from hoofbeat.audit.findings import PairRates
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.charts.grids import abbreviations
 from hoofbeat.reports.charts.svg import ticks

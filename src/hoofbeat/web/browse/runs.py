@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.answering.citing import cites
+from hoofbeat.audit.answers.citations import cites
 from hoofbeat.judging.aspects import answer_key
 from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.reports.lookup import System

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hoofbeat.judging import Audit
+from hoofbeat.audit import Audit
 from hoofbeat.judging.packets import PacketRow, Packets, Rules, Stratum, answers_of, draw_pairs, label_counts
 from hoofbeat.judging.packets_records import Drawn
 from hoofbeat.judging.packets_text import Mask, pair_code, shown

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from hoofbeat.findings.relations import RelationLabels
-from hoofbeat.judging import Audit
+from hoofbeat.audit import Audit
+from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.reports.model import Block, Card, Heading, Text
 from hoofbeat.reports.sections.audits.facts import Facts, Said, audit_domain, read_facts, said_by_sources
 from hoofbeat.reports.sections.audits.files import listed_pairs, matrix_files, pairs_file

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hoofbeat.audit.findings.prevalence_intensity import PrevalenceIntensity
 from hoofbeat.findings.intervals import Interval
-from hoofbeat.findings.shift import PrevalenceIntensity
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.words import count_of, written
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoofbeat.judging import Audit
+from hoofbeat.audit import Audit
 from hoofbeat.reports.words import model_name
 from hoofbeat.store import Manifest
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoofbeat.answering.citing import cites
+from hoofbeat.audit.answers.citations import cites
 from hoofbeat.benchmarks.evidence import find_quote
 from hoofbeat.records import Answer, Document, Passage
 from hoofbeat.reports.model import PassageView, SideView

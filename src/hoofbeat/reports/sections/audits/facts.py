@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable
 import polars
 from msgspec import Struct
 
-from hoofbeat.answering.source_checks import count_citations
+from hoofbeat.audit import Audit
+from hoofbeat.audit.answers.citation_checks import count_citations
+from hoofbeat.audit.findings import Pairs, label_counts, pairs_of
+from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, Relations
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.audits import Pairs, label_counts, pairs_of
-from hoofbeat.findings.relations import FIVE_RELATIONS, RelationLabels, Relations
-from hoofbeat.judging import Audit
 from hoofbeat.prompts import Pack, load_pack
 from hoofbeat.records import Answer, Question
 from hoofbeat.reports.model import SideView

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import polars
 
-from hoofbeat.findings.audits import each_matrix, pair_rates
+from hoofbeat.audit.findings import each_matrix, pair_rates
 from hoofbeat.reports.sections.audits.facts import Facts
 from hoofbeat.reports.words import one_line, slug
 from hoofbeat.store.tables import plain_cell

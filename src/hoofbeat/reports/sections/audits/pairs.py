@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars
 from msgspec import Struct
 
-from hoofbeat.findings.audits.themes import plain_topic
-from hoofbeat.judging.audit_table import each_row
+from hoofbeat.audit.findings.divergence_themes import plain_topic
+from hoofbeat.audit.pair_table import each_row
 from hoofbeat.records import Comparison, Question
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.model import Block, Entry, PairView, QuestionView, SideView, Viewer

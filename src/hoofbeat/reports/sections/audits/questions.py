@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hoofbeat.findings.audits import each_matrix
-from hoofbeat.findings.relations import RelationMatrix
+from hoofbeat.audit.findings import each_matrix
+from hoofbeat.audit.findings.relations import RelationMatrix
 from hoofbeat.records import Answer, Question
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.grids import NO_LABEL as NO_LETTER

@@ -8,9 +8,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.findings.audits import Pairs, counts_by
+from hoofbeat.audit.findings import Pairs, counts_by
+from hoofbeat.audit.findings.relations import Rate, Relations, groups_of
 from hoofbeat.findings.intervals import percentiles, resampled_sums, wilson
-from hoofbeat.findings.relations import Rate, Relations, groups_of
 from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
 from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Notice, Table
 from hoofbeat.reports.sections.audits.facts import Facts

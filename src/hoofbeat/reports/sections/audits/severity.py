@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hoofbeat.findings.audits import (
+from hoofbeat.audit.findings import (
     BY_QUESTION,
     BY_SOURCE,
     SeriousPair,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from hoofbeat.findings.audits import (
+from hoofbeat.audit import Audit
+from hoofbeat.audit.findings import (
     Joined,
     Pairs,
     join,
@@ -16,8 +17,7 @@ from hoofbeat.findings.audits import (
     split_between,
     split_by,
 )
-from hoofbeat.findings.shift import Change, PrevalenceIntensity
-from hoofbeat.judging import Audit
+from hoofbeat.audit.findings.prevalence_intensity import Change, PrevalenceIntensity
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Notice, Table, Text
 from hoofbeat.reports.sections.audits.changing import change_cards, change_in_words

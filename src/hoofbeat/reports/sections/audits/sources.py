@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hoofbeat.findings.audits import (
+from hoofbeat.audit.findings import (
     OddOne,
     PairRates,
     Pairs,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hoofbeat.findings.audits import Pairs
+from hoofbeat.audit.findings import Pairs
 from hoofbeat.reports.charts import Strip, label_strips
 from hoofbeat.reports.model import Block, Heading, Text
 from hoofbeat.reports.sections.audits.facts import AnswerKey, Facts

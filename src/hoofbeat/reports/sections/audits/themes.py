@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from hoofbeat.findings.audits import Theme, divergence_topics
+from hoofbeat.audit.findings import Theme, divergence_topics
 from hoofbeat.reports.charts import Tally, count_bars
 from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Notice, Table, Text
 from hoofbeat.reports.sections.audits.facts import Facts

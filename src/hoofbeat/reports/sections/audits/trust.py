@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import msgspec
 import polars
 
+from hoofbeat.audit.economy.economy_check import SPREAD, EconomyCheck, calls_saved
+from hoofbeat.audit.findings import FlipRate, flip_rates
+from hoofbeat.audit.findings.trial_figures import SIDES, Trial
 from hoofbeat.errors import InputError
-from hoofbeat.findings.audits import FlipRate, flip_rates
 from hoofbeat.findings.intervals import Interval, wilson
-from hoofbeat.findings.trial import SIDES, Trial
-from hoofbeat.judging.economy_check import SPREAD, EconomyCheck, calls_saved
 from hoofbeat.reports.model import Block, Card, Cell, Column, Heading, Notice, Table
 from hoofbeat.reports.sections.audits.facts import Facts, Said, state_of
 from hoofbeat.reports.sections.common import counted

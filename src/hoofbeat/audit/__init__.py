@@ -1,0 +1,10 @@
+"""Audits: the same questions answered from one source at a time, and every pair of answers compared."""
+
+from __future__ import annotations
+
+from hoofbeat.audit.audit_folder import Audit, OrderProbe, Source
+from hoofbeat.audit.audit_plan import AuditPlan
+from hoofbeat.audit.pair_judge import compare_answers, comparison_request
+from hoofbeat.audit.source_audit import audit_sources
+
+__all__ = ["Audit", "AuditPlan", "OrderProbe", "Source", "audit_sources", "compare_answers", "comparison_request"]

@@ -1,0 +1,1 @@
+"""Answers from one source at a time: the evidence found in it, its quotes and its citations."""

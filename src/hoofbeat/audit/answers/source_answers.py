@@ -1,0 +1,251 @@
+"""Answers from one source at a time: only that source's passages, its headings cited, or the sentence of absence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from hoofbeat.answering.answer import Planned, fit
+from hoofbeat.audit.answers.citation_checks import NO_SECTION, check_citations, plain_words, sections_shown
+from hoofbeat.audit.answers.source_evidence import Find, Room, Search, Shown, searching
+from hoofbeat.models import ChatRequest, Model
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.prompts import Pack, load_prompt
+from hoofbeat.records import Answer, Document, Failure, Question, TraceStep, Usage
+from hoofbeat.retrieval import sections
+
+__all__ = [
+    "PlannedSource",
+    "Search",
+    "absence_request",
+    "answer_from_sources",
+    "asked_of",
+    "each_planned",
+    "is_silent",
+    "plan_sources",
+    "rests_on_nothing",
+    "room_for",
+    "source_request",
+    "stands_for_nothing",
+]
+
+_WINDOW = 8192  # tokens, where the model does not say
+_PROMPT_TOKENS = 400
+_CHARS_PER_TOKEN = 3
+_FENCE = 60  # characters, beside its heading
+_QUESTION = 1000  # characters; room for questions is left in steps of it
+_NOTHING = frozenset(
+    ("", "none", "nothing", "n a", "na", "null", "not applicable", "not addressed", "not mentioned", "not stated",
+     "unknown", "no answer", "no information")
+)  # fmt: skip
+
+
+class PlannedSource(Planned, frozen=True, kw_only=True):
+    """One question to one source (`condition`): what will be shown of it, and what led there."""
+
+    trace: tuple[TraceStep, ...] = ()
+
+
+def asked_of(question: Question, document: Document, pack: Pack) -> bool:
+    """Whether a source is asked a question: general questions go to all, others to the sources of their group.
+
+    Case and white space around a group's name do not count.
+    """
+    groups = _values(question.facets.get("group", "general"))
+    return groups <= {""} or "general" in groups or bool(groups & _values(document.facets.get(pack.group_facet, "")))
+
+
+def _values(facet: str | list[str]) -> set[str]:
+    return {name.strip().casefold() for name in ([facet] if isinstance(facet, str) else facet)}
+
+
+def each_planned(
+    questions: Sequence[Question],
+    documents: Sequence[Document],
+    pack: Pack,
+    find: Find,
+    *,
+    window: int | None,
+    max_tokens: int | None = None,
+    longest: int | None = None,
+) -> Iterator[PlannedSource]:
+    """Plan every (question, source), one at a time, in the order of their ids; evidence is looked for on the way.
+
+    `longest` is the length of the longest question where these are only some of them: all parts of a plan must leave
+    the same room for sources.
+    """
+    output = max_tokens or load_prompt("answer-source").max_tokens
+    if longest is None:
+        longest = max((len(question.full_text) for question in questions), default=0)
+    ordered = sorted(documents, key=lambda document: document.id)
+    asked = [
+        (question, [document.id for document in ordered if asked_of(question, document, pack)])
+        for question in sorted(questions, key=lambda question: question.id)
+    ]
+    for shown in find(asked, room_for(documents, longest, window, output)):
+        yield _planned(shown, window, output)
+
+
+def _planned(shown: Shown, window: int | None, output: int) -> PlannedSource:
+    kept, dropped = fit(shown.passages, shown.question.full_text, window, output)
+    return PlannedSource(
+        question=shown.question,
+        condition=shown.source,
+        passages=kept,
+        dropped=dropped,
+        failure=shown.failure,
+        trace=shown.trace,
+    )
+
+
+def room_for(documents: Sequence[Document], longest: int, window: int | None, output: int) -> Room:
+    """What fits the window beside a question of this length, reckoned as `fit` does.
+
+    It does not hang on which other sources there are, nor on small changes of the questions, so that a source that is
+    added changes nothing for the others.
+    """
+    question = _QUESTION * max(1, -(-longest // _QUESTION))
+    budget = max(0, ((window or _WINDOW) - output - _PROMPT_TOKENS) * _CHARS_PER_TOKEN - question)
+    tight = [
+        document.id
+        for document in documents
+        if len(document.text) <= budget < sum(len(each.text) + _around(each.heading) for each in sections(document))
+    ]
+    return Room(characters=budget, tight=frozenset(tight))
+
+
+def _around(heading: str) -> int:
+    return _FENCE + min(120, len(heading))
+
+
+def plan_sources(
+    questions: Sequence[Question],
+    documents: Sequence[Document],
+    pack: Pack,
+    search: Search,
+    *,
+    window: int | None,
+    whole_up_to: int,
+    max_tokens: int | None = None,
+) -> list[PlannedSource]:
+    """Plan every (question, source): a short source is shown whole, a long one by its best passages.
+
+    A source that does not fit the window as a whole is a long one, too: its end would be left out otherwise.
+    """
+    find = searching(search, documents, whole_up_to)
+    return list(each_planned(questions, documents, pack, find, window=window, max_tokens=max_tokens))
+
+
+def source_request(planned: Planned, pack: Pack, max_tokens: int | None = None) -> ChatRequest:
+    """The call for one question and one source; its output contract names the sections that are shown."""
+    prompt = load_prompt("answer-source")
+    limit = max_tokens or prompt.max_tokens
+    names = {heading: name for name, heading in sections_shown(planned.passages).items()}
+    values = {
+        "question": planned.question.full_text,
+        "passages": [msgspec.structs.replace(item, heading=names[item.heading]) for item in planned.passages],
+        "source_word": pack.source_word,
+        "reader": pack.reader,
+    }
+    schema = msgspec.json.decode(msgspec.json.encode(prompt.schema))
+    schema["properties"]["passage"]["enum"] = [*names.values(), NO_SECTION]
+    room = max(60, 3 * limit - 100)  # characters of quote and answer; the rest of the object needs some, too
+    schema["properties"]["quote"]["maxLength"] = min(300, room // 3)
+    schema["properties"]["answer"]["maxLength"] = room - min(300, room // 3)
+    return prompt.request(values, schema=schema, max_tokens=limit)
+
+
+def absence_request(question: Question, answer: str) -> ChatRequest:
+    """The yes/no call on whether an answer addresses its question; asked once for a source and a question."""
+    return load_prompt("absence").request({"question": question.full_text, "answer": answer})
+
+
+def is_silent(text: str, pack: Pack) -> bool:
+    """Whether a text is empty or begins as the pack's sentence of absence does: no call is needed to see it."""
+    return not text.strip() or _opening(text) == _opening(pack.not_addressed)
+
+
+def rests_on_nothing(section: str, quote: str, text: str) -> bool:
+    """Whether an answer is only a word like "none", without words of the source that could give it a meaning.
+
+    "No" alone may be an answer; it is none where no section was chosen either.
+    """
+    words = plain_words(text)
+    return stands_for_nothing(quote) and (words in _NOTHING or (words == "no" and section == NO_SECTION))
+
+
+def stands_for_nothing(field: str) -> bool:
+    """Whether a field holds nothing, or a word that small models write for it."""
+    return plain_words(field) in _NOTHING
+
+
+def answer_from_sources(
+    model: Model, planned: Sequence[Planned], pack: Pack, *, max_tokens: int | None = None, progress: Progress = SILENT
+) -> list[Answer]:
+    """Answer every planned (question, source) and decide whether the source is silent on it.
+
+    An empty answer or the sentence of absence decides it at once, and so does a word like "none" without a quote; any
+    other answer is put to a yes/no call and kept, even where the model chose no section. Citations and quotes are
+    checked against the passages shown. A source of which nothing fits the model's window is not silent: that is a
+    failure, without a call.
+    """
+
+    async def work(item: Planned) -> Answer:
+        base = _base(item, model.spec)
+        if base.failure is not None:
+            return base
+        outcome = await model.chat_json(source_request(item, pack, max_tokens))
+        if isinstance(outcome, Failure):
+            return msgspec.structs.replace(base, failure=outcome)
+        section, quote, text = (str(outcome.value[name]).strip() for name in ("passage", "quote", "answer"))
+        usage = outcome.reply.usage
+        quote = "" if stands_for_nothing(quote) else quote
+        if is_silent(text, pack) or rests_on_nothing(section, quote, text):
+            return msgspec.structs.replace(base, text=pack.not_addressed, absent=True, calls=outcome.calls, usage=usage)
+        check = await model.chat_json(absence_request(item.question, text))
+        if isinstance(check, Failure):
+            return msgspec.structs.replace(base, calls=outcome.calls, failure=check)
+        checked = check_citations(section, quote, text, item.passages)
+        return msgspec.structs.replace(
+            base,
+            text=text,
+            reasoning=outcome.reply.reasoning,
+            absent=check.value["addressed"] == "no",
+            citations=checked.citations,
+            trace=base.trace + checked.steps,
+            warnings=checked.warnings,
+            calls=outcome.calls + check.calls,
+            usage=Usage(
+                tokens_in=usage.tokens_in + check.reply.usage.tokens_in,
+                tokens_out=usage.tokens_out + check.reply.usage.tokens_out,
+            ),
+        )
+
+    return model.run(planned, work, title="answering from each source", progress=progress)
+
+
+def _base(item: Planned, model: str) -> Answer:
+    """What is known of an answer before it is asked for; with a failure where it can't be."""
+    failure = item.failure
+    if failure is not None:
+        why = f"nothing was retrieved: {failure.kind}: {failure.message}"
+        failure = Failure(kind="input", message=why, attempts=0)
+    elif item.dropped and not item.passages:
+        failure = Failure(kind="context-overflow", message="no passage fits the model's window", attempts=0)
+    return Answer(
+        question=item.question.id,
+        model=model,
+        condition="source",
+        source=item.condition,
+        evidence=item.passages,
+        dropped=item.dropped,
+        trace=item.trace if isinstance(item, PlannedSource) else (),
+        failure=failure,
+    )
+
+
+def _opening(text: str) -> str:
+    """The words before the first colon or full stop: what tells the sentence of absence from an answer."""
+    return plain_words(re.split(r"[:.]", text, maxsplit=1)[0])

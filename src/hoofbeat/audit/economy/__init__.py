@@ -1,0 +1,1 @@
+"""Economy: pairs judged between groups of answers that make the same claims."""

@@ -1,0 +1,200 @@
+"""What sources disagree about: the judge's topic phrases, put together into themes and counted.
+
+A phrase stands for all its spellings (case, spaces and closing marks apart). Phrases are grouped by their vectors,
+which come from outside, for findings call no model; a theme is named by its most central phrase.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import polars
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from hoofbeat.audit.findings.pair_arrays import Frame, sure_rows
+from hoofbeat.audit.findings.phrase_clusters import Vectors, cluster
+from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
+from hoofbeat.audit.findings.serious_divergence import LEVELS
+from hoofbeat.errors import UsageError
+
+__all__ = ["Example", "Theme", "Topics", "divergence_topics", "plain_topic", "themes"]
+
+_EDGES = re.compile(r"^[\s\W_]+|[\s\W_]+$")
+_EXAMPLES = 3
+
+
+class Topics(Struct, frozen=True):
+    """The phrases of a table, most frequent first, with how many pairs have each; and those pairs.
+
+    `rows` has a line for each pair with a topic: the phrase's place, question, a, b, label and significance.
+    `without` counts diverging pairs that have no topic.
+    """
+
+    phrases: tuple[str, ...]
+    counts: tuple[int, ...]
+    rows: polars.DataFrame
+    without: int
+
+
+class Example(Struct, frozen=True, kw_only=True):
+    """A pair of a theme, to look at."""
+
+    question: str
+    a: str
+    b: str
+    label: str
+    significance: str
+    topic: str
+
+
+class Theme(Struct, frozen=True, kw_only=True):
+    """A group of phrases: its name, how many pairs, questions and sources it is about, and some of its pairs.
+
+    `phrases` are all its `different` ones with their pairs, the most frequent first; `labels` and `levels` count its
+    pairs by label and by significance. `cohesion` is the mean cosine of its phrases with their centre. `rule_name` is
+    the most central phrase, `name` the same unless a model named it.
+    """
+
+    name: str
+    rule_name: str
+    count: int
+    questions: int
+    sources: int
+    different: int
+    phrases: tuple[tuple[str, int], ...]
+    labels: dict[str, int]
+    levels: dict[str, int]
+    cohesion: float
+    examples: tuple[Example, ...]
+
+
+def plain_topic(phrase: str) -> str:
+    """A phrase as it is counted: small letters, single spaces, no marks at its ends."""
+    return _EDGES.sub("", " ".join(phrase.casefold().split()))
+
+
+def divergence_topics(
+    table: Frame, domain: RelationLabels = FIVE_RELATIONS, labels: Sequence[str] | None = None
+) -> Topics:
+    """The topic phrases of the diverging pairs, or of pairs with other `labels`."""
+    wanted = list(domain.diverging if labels is None else labels)
+    unknown = [label for label in wanted if label not in domain.order]
+    if unknown:
+        raise UsageError(f"there is no label {unknown[0]!r}", fix=f"the labels are {', '.join(domain.order)}")
+    columns = ("question", "a", "b", "label", "significance", "topic")
+    rows = (
+        sure_rows(table)
+        .filter(polars.col("label").cast(polars.String).is_in(wanted))
+        .select(polars.col(name).cast(polars.String) for name in columns)
+        .collect()
+    )
+    spellings = rows["topic"].drop_nulls().unique().to_list()
+    plain = {spelling: plain_topic(spelling) for spelling in spellings}
+    rows = rows.with_columns(
+        phrase=polars.col("topic").replace_strict(plain, default=None, return_dtype=polars.String).fill_null("")
+    )
+    counts = (
+        rows.filter(polars.col("phrase") != "").group_by("phrase").len().sort("len", "phrase", descending=[True, False])
+    )
+    phrases = counts["phrase"].to_list()
+    places = {phrase: place for place, phrase in enumerate(phrases)}
+    kept = (
+        rows.filter(polars.col("phrase") != "")
+        .with_columns(polars.col("phrase").replace_strict(places, return_dtype=polars.Int64))
+        .sort("phrase", "question", "a", "b")
+    )
+    return Topics(tuple(phrases), tuple(counts["len"].to_list()), kept, rows.height - kept.height)
+
+
+def themes(
+    topics: Topics,
+    vectors: Vectors,
+    *,
+    threshold: float | None = None,
+    k: int | None = None,
+    domain: RelationLabels = FIVE_RELATIONS,
+    levels: Sequence[str] = LEVELS,
+    examples: int = _EXAMPLES,
+) -> list[Theme]:
+    """The themes of the phrases, the one with most pairs first; `vectors` has a row of unit length for each phrase.
+
+    Give the `threshold` of the mean cosine, or the number `k` of themes.
+    """
+    if len(vectors) != len(topics.phrases):
+        raise UsageError(f"{len(topics.phrases)} phrases and {len(vectors)} vectors", fix="embed each phrase once")
+    groups = cluster(vectors, threshold=threshold, k=k)
+    if not len(groups):
+        return []
+    mine = topics.rows.with_columns(
+        theme=polars.Series(groups)[topics.rows["phrase"]],
+        level=polars.col("significance").replace_strict(
+            {name: place for place, name in enumerate(levels)}, default=-1, return_dtype=polars.Int64
+        ),
+        place=polars.col("label").replace_strict(
+            {name: place for place, name in enumerate(domain.order)}, return_dtype=polars.Int64
+        ),
+    )
+    counts = np.array(topics.counts, np.float64)
+    members = _members(groups)
+    found = []
+    for (number,), rows in mine.group_by("theme", maintain_order=True):
+        places = members[int(number)]
+        central, cohesion = _centre(vectors[places], counts[places])
+        found.append(_theme(topics, rows, places, int(places[central]), cohesion, domain, levels, examples))
+    return sorted(found, key=lambda theme: (-theme.count, theme.rule_name))
+
+
+def _members(groups: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    order = np.argsort(groups, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(groups))[:-1])
+
+
+def _centre(vectors: Vectors, counts: NDArray[np.float64]) -> tuple[int, float]:
+    """The most central vector, each counting as often as its phrase occurs, and the mean cosine with the centre."""
+    centre = (vectors * counts[:, None]).sum(axis=0)
+    size = float(np.linalg.norm(centre))
+    cosines = np.round(vectors @ (centre / size), 4) if size else np.zeros(len(vectors))
+    return int(cosines.argmax()), float(cosines.mean())
+
+
+def _theme(
+    topics: Topics,
+    rows: polars.DataFrame,
+    places: NDArray[np.int64],
+    central: int,
+    cohesion: float,
+    domain: RelationLabels,
+    levels: Sequence[str],
+    examples: int,
+) -> Theme:
+    labels = dict(rows.group_by("label").len().iter_rows())
+    rated = dict(rows.group_by("significance").len().iter_rows())
+    name = topics.phrases[central]
+    worst = rows.sort("level", "place", "question", "a", "b", descending=[True, True, False, False, False])
+    shown = worst.unique("question", keep="first", maintain_order=True).head(examples)
+    return Theme(
+        name=name,
+        rule_name=name,
+        count=rows.height,
+        questions=rows["question"].n_unique(),
+        sources=len({*rows["a"].unique(), *rows["b"].unique()}),
+        different=len(places),
+        phrases=tuple((topics.phrases[place], topics.counts[place]) for place in np.sort(places).tolist()),
+        labels={label: labels[label] for label in domain.order if label in labels},
+        levels={level: rated.get(level, 0) for level in levels},
+        cohesion=cohesion,
+        examples=tuple(
+            Example(
+                question=row["question"],
+                a=row["a"],
+                b=row["b"],
+                label=row["label"],
+                significance=row["significance"] or "",
+                topic=row["topic"],
+            )
+            for row in shown.iter_rows(named=True)
+        ),
+    )

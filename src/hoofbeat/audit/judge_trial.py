@@ -1,0 +1,150 @@
+"""Trying a judge before it is trusted with an audit: pairs whose relation is known, each put to it in both orders.
+
+The pairs are those of the domain pack's teaching example, which is invented and whose relations were planted. What is
+asked is the audit's own call in the audit's own order, and once more with the two answers exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import zip_longest
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from hoofbeat.audit.pair_judge import PairJudge, comparison_request, judge_texts
+from hoofbeat.audit.pair_plan import Verdict, asked_order, normal_form
+from hoofbeat.audit.trial_records import Heard, TrialPair
+from hoofbeat.errors import UsageError
+from hoofbeat.judging.sampling import Draw
+from hoofbeat.models import Estimate, Model
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.prompts import Pack, load_prompt
+from hoofbeat.records import Question
+from hoofbeat.store import Artefact, open_artefact
+from hoofbeat.store.tables import read_jsonl
+from hoofbeat.teaching import example, example_names
+
+__all__ = [
+    "KIND",
+    "PAIRS",
+    "PROMPT",
+    "TrialFolder",
+    "estimate_trial",
+    "pack_label",
+    "put_to_judge",
+    "trial_pairs",
+]
+
+KIND = "trial"
+PAIRS = "pairs.jsonl"
+PROMPT = "compare"
+
+
+class TrialFolder:
+    """An opened trial."""
+
+    def __init__(self, artefact: Artefact) -> None:
+        self.artefact = artefact
+
+    @staticmethod
+    def open(path: Path) -> TrialFolder:
+        """Open a trial's folder."""
+        return TrialFolder(open_artefact(path, KIND))
+
+    @cached_property
+    def pairs(self) -> list[TrialPair]:
+        """Every pair with what was said of it."""
+        return list(read_jsonl(self.artefact.file(PAIRS), TrialPair))
+
+    def is_of(self, judge: Model, pack: Pack) -> bool:
+        """Whether this very judge was tried, on this pack, with the prompt that an audit uses now."""
+        manifest = self.artefact.manifest
+        return (
+            manifest.models.get("judge") == judge.identity
+            and manifest.settings.get("pack") == pack_label(pack)
+            and manifest.prompts.get(PROMPT) == load_prompt(PROMPT).label
+        )
+
+
+def pack_label(pack: Pack) -> str:
+    """How manifests name a domain pack."""
+    return f"{pack.name}@{pack.fingerprint}"
+
+
+def trial_pairs(pack: Pack, *, limit: int, seed: int) -> list[TrialPair]:
+    """At most `limit` pairs of the pack's teaching example, drawn with `seed`, the judged labels in turn.
+
+    So all labels have the same number of pairs until the example has no more of one. Absent pairs and pairs of the same
+    text are never put to a judge, and of the same two texts one pair is drawn.
+    """
+    if pack.name not in example_names():
+        raise UsageError(
+            f"there is no teaching example for the pack {pack.name}, so no relation is known",
+            fix=f"packs with one are {', '.join(example_names())}; else have people label a sample (audit validate)",
+        )
+    shown = example(pack.name)
+    texts = {question.id: question.text for question in shown.questions}
+    answers = {(each.question, each.source): each.answer for each in shown.gold}
+    draws = {label.name: Draw[TrialPair](len(shown.relations), seed) for label in pack.judged}
+    seen: set[tuple[str, frozenset[str]]] = set()
+    for planted in shown.relations:
+        if planted.label == pack.absent:
+            continue
+        if planted.label not in draws:
+            raise UsageError(
+                f"the teaching example of {pack.name} has the label {planted.label}, which this pack does not have",
+                fix="give a pack with labels of its own a name of its own",
+            )
+        one, two = answers[planted.question, planted.a], answers[planted.question, planted.b]
+        first, second = asked_order(one, two)
+        a, b = (planted.a, planted.b) if first == one else (planted.b, planted.a)
+        same = planted.question, frozenset((normal_form(one), normal_form(two)))
+        if len(same[1]) < 2 or same in seen:
+            continue
+        seen.add(same)
+        pair = TrialPair(
+            question=planted.question,
+            a=a,
+            b=b,
+            text=texts[planted.question],
+            answer_a=first,
+            answer_b=second,
+            planted=planted.label,
+        )
+        draws[planted.label].offer((planted.question, planted.a, planted.b, 0), pair)
+    in_turn = [pair for turn in zip_longest(*(draw.drawn() for draw in draws.values())) for pair in turn if pair]
+    return sorted(in_turn[:limit], key=lambda pair: (pair.question, pair.a, pair.b))
+
+
+def estimate_trial(model: Model, pairs: Sequence[TrialPair], pack: Pack) -> Estimate:
+    """What it would cost: two calls a pair."""
+    return model.estimate(
+        [
+            comparison_request(_question(pair), *sides, pack)
+            for pair in pairs
+            for sides in ((pair.answer_a, pair.answer_b), (pair.answer_b, pair.answer_a))
+        ]
+    )
+
+
+def put_to_judge(
+    model: Model, pairs: Sequence[TrialPair], pack: Pack, *, progress: Progress = SILENT
+) -> list[TrialPair]:
+    """The pairs with what the judge says of them in both orders; all calls are under way together."""
+    items = [(_question(pair), pair.answer_a, pair.answer_b) for pair in pairs]
+    items += [(question, b, a) for question, a, b in items]
+    said = [_heard(each) for each in judge_texts(PairJudge(model, pack), items, title="trying", progress=progress)]
+    return [
+        replace(pair, said=one, exchanged=two)
+        for pair, one, two in zip(pairs, said[: len(pairs)], said[len(pairs) :], strict=True)
+    ]
+
+
+def _question(pair: TrialPair) -> Question:
+    return Question(id=pair.question, text=pair.text)
+
+
+def _heard(verdict: Verdict) -> Heard:
+    return Heard(label=verdict.label, reasoning=verdict.reasoning, failure=verdict.failure, calls=verdict.calls)

@@ -1,0 +1,236 @@
+"""How the answers of two sources relate: five ordered labels, from absent to contradictory, with a structured record.
+
+A pair with a silent side is Absent without a call. Every pair stands once, the lesser source first; the same two texts
+are judged once, whichever source has which. Output that can't be read gets one repair; where that can't be read either,
+the label is taken if the output is little more than a label, without any other field; else the pair has failed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import combinations
+
+import msgspec
+
+from hoofbeat.audit.pair_plan import PairPlan, Verdict, claims_by_question, pair_frame, plan_pairs
+from hoofbeat.audit.pair_table import Kinds, each_row
+from hoofbeat.models import ChatRequest, Message, Model
+from hoofbeat.models.structured import Unreadable, read_object, repair_request
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.prompts import Pack, load_prompt
+from hoofbeat.prompts.library import material
+from hoofbeat.records import Answer, Comparison, Failure, Question
+
+__all__ = [
+    "PairJudge",
+    "compare_answers",
+    "comparison_request",
+    "judge_pairs",
+    "judge_texts",
+    "laid_out",
+    "pairs_of",
+    "scan_label",
+]
+
+Pair = tuple[Question, Answer, Answer]
+
+_A, _B = "⁅first answer⁆", "⁅second answer⁆"
+_KEY = re.compile(r"""["']classification\\?["']""", re.I)
+_VALUE = re.compile(r"""["']classification\\?["']\s*:\s*\\?["']([^"'\\\n]*)\\?["']""", re.I)
+_GIVEN = re.compile(
+    r"^[\s*_#>-]*(?:(?:the|my|final)\s+){0,2}(?:label|classification)[*_`]*\s*[:=]([^\n]*)$", re.I | re.M
+)
+_MARKS = " \t\r*_`\"'.“”‘’"
+_FILLERS = frozenset(
+    ("a", "an", "answer", "answers", "are", "as", "between", "classification", "classify", "final", "i", "is", "it",
+     "label", "my", "pair", "relation", "relationship", "say", "so", "sources", "the", "their", "therefore", "these",
+     "they", "this", "thus", "two", "verdict", "would")
+)  # fmt: skip
+_OTHERS = 8
+
+
+def pairs_of(questions: Sequence[Question], answers: Sequence[Answer]) -> list[Pair]:
+    """Every pair of sources that were asked the same question, in order."""
+    by_question: dict[str, list[Answer]] = {}
+    for answer in answers:
+        by_question.setdefault(answer.question, []).append(answer)
+    return [
+        (question, a, b)
+        for question in questions
+        for a, b in combinations(sorted(by_question.get(question.id, []), key=lambda item: item.source), 2)
+    ]
+
+
+def comparison_request(question: Question, a: str, b: str, pack: Pack) -> ChatRequest:
+    """The call that compares two answers, with the pack's labels in its output contract."""
+    prompt = load_prompt("compare")
+    with_significance = " and ".join(label.name for label in pack.judged if label.significance)
+    note = f"Give it for {with_significance} only, else none." if with_significance else "Always write none."
+    values = {
+        "question": question.full_text,
+        "answer_a": a,
+        "answer_b": b,
+        "labels": pack.judged,
+        "reader": pack.reader,
+        "significance_meaning": pack.significance_meaning.strip(),
+        "schema_note": note,
+    }
+    assert prompt.schema is not None
+    schema = msgspec.json.decode(msgspec.json.encode(prompt.schema))
+    schema["properties"]["classification"]["enum"] = [label.name for label in pack.judged]
+    schema["properties"]["significance"]["enum"] = ["none", *pack.significance_levels]
+    return prompt.request(values, schema=schema)
+
+
+class PairJudge:
+    """One judge on many pairs. What the calls of a question share is laid out once: there may be a million of them."""
+
+    def __init__(self, model: Model, pack: Pack) -> None:
+        self.model = model
+        self.pack = pack
+        self._question: Question | None = None
+        self._request: ChatRequest | None = None
+        self._parts: tuple[str, str, str] = ("", "", "")
+
+    def request(self, question: Question, a: str, b: str) -> ChatRequest:
+        """The same call as `comparison_request` makes; `a` and `b` are texts laid out by `laid_out`."""
+        if self._question is not question:
+            self._lay_out(question)
+        assert self._request is not None
+        head, between, tail = self._parts
+        user = Message(role="user", content=f"{head}{a}{between}{b}{tail}")
+        return msgspec.structs.replace(self._request, messages=(*self._request.messages[:-1], user))
+
+    def _lay_out(self, question: Question) -> None:
+        request = comparison_request(question, _A, _B, self.pack)
+        text = request.messages[-1].content
+        before, _, after = text.rpartition(_A)  # the question stands before the answers, whatever it says
+        between, _, tail = after.partition(_B)
+        self._question, self._request, self._parts = question, request, (before, between, tail)
+
+    async def judge(self, request: ChatRequest) -> Verdict:
+        """What the judge says of one pair."""
+        assert request.schema is not None
+        first = await self.model.chat(request)
+        if isinstance(first, Failure):
+            return Verdict(failure=first)
+        usage = first.reply.usage
+        value = read_object(first.reply, request.schema)
+        if not isinstance(value, Unreadable):
+            return self._verdict(value, first.calls, usage.tokens_in, usage.tokens_out)
+        second = await self.model.chat(repair_request(request, first.reply, value))
+        if isinstance(second, Failure):
+            return Verdict(failure=msgspec.structs.replace(second, attempts=second.attempts + 1))
+        calls = first.calls + second.calls
+        tokens = usage.tokens_in + second.reply.usage.tokens_in, usage.tokens_out + second.reply.usage.tokens_out
+        repaired = read_object(second.reply, request.schema)
+        if not isinstance(repaired, Unreadable):
+            return self._verdict(repaired, calls, *tokens)
+        whole = [each.reply.text for each in (second, first) if each.reply.finish != "length"]
+        label = next(filter(None, (scan_label(text, self.pack) for text in whole)), "")
+        if label:
+            return Verdict(label=label, calls=calls, tokens_in=tokens[0], tokens_out=tokens[1], scanned=True)
+        return Verdict(failure=Failure(kind=repaired.kind, message=repaired.message, attempts=2))
+
+    def _verdict(self, value: dict[str, object], calls: tuple[str, ...], tokens_in: int, tokens_out: int) -> Verdict:
+        label = self.pack.label(str(value["classification"]))
+        level = str(value["significance"])
+        return Verdict(
+            label=label.name,
+            reasoning=str(value["reasoning"]).strip(),
+            topic=str(value["topic"]).strip() or None if label.topic else None,
+            significance=level if label.significance and level != "none" else None,
+            calls=calls,
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+        )
+
+
+def laid_out(text: str) -> str:
+    """A text as it stands inside its fence in a prompt: what `material` makes of it, without the fence."""
+    return material(text).partition("\n")[2].rpartition("\n")[0]
+
+
+def scan_label(text: str, pack: Pack) -> str:
+    """The one label that an unreadable but whole output gives; empty where that is not beyond doubt.
+
+    Where it has a field `classification`, the label is that field's value, or none. Else it stands on a line of its own
+    after "label:" or "classification:", or the output is that label and a few words that can't deny it.
+    """
+    names = {label.name.casefold(): label.name for label in pack.judged}
+    if _KEY.search(text):
+        values = _VALUE.findall(text)
+        return _one([names.get(value.strip().casefold(), "") for value in values])
+    given = _GIVEN.findall(text)
+    if given:
+        return _one([names.get(value.strip(_MARKS).casefold(), "") for value in given])
+    either = "|".join(re.escape(label.name) for label in pack.judged)
+    parts = re.split(rf"(?<![\w-])({either})(?![\w-])", text, flags=re.IGNORECASE)
+    if len(parts) != 3:
+        return ""
+    rest = f"{parts[0]} {parts[2]}"
+    words = re.findall(r"\w+", rest.casefold())
+    plain = not re.search(r"[^\w\s*`\"'.,:;(){}\[\]#>“”‘’-]", rest)
+    return names[parts[1].casefold()] if plain and len(words) <= _OTHERS and _FILLERS.issuperset(words) else ""
+
+
+def _one(found: Sequence[str]) -> str:
+    """The only one of these, however often it stands there."""
+    return found[0] if len(set(found)) == 1 else ""
+
+
+def compare_answers(
+    model: Model,
+    questions: Sequence[Question],
+    answers: Sequence[Answer],
+    pack: Pack,
+    *,
+    progress: Progress = SILENT,
+) -> list[Comparison]:
+    """Compare every pair of answers to each question, all of them in memory."""
+    claims = claims_by_question(answers)
+    plans = [plan_pairs(question, claims.get(question.id, ())) for question in questions]
+    verdicts = judge_pairs(PairJudge(model, pack), plans, progress=progress)
+    kinds = Kinds.of(
+        questions=(question.id for question in questions),
+        sources=(answer.source for answer in answers),
+        labels=[label.name for label in pack.labels],
+        levels=pack.significance_levels,
+        judges=[model.spec],
+    )
+    return [
+        comparison
+        for plan, said in zip(plans, verdicts, strict=True)
+        for comparison in each_row(pair_frame(plan, said, pack, kinds, model.spec))
+    ]
+
+
+def judge_pairs(judge: PairJudge, plans: Sequence[PairPlan], *, progress: Progress = SILENT) -> list[list[Verdict]]:
+    """What the judge says of the pairs that these plans ask, plan by plan."""
+    items = [(plan.question, plan.texts[a], plan.texts[b]) for plan in plans for a, b in plan.asked]
+    said = iter(judge_texts(judge, items, progress=progress))
+    return [[next(said) for _ in plan.asked] for plan in plans]
+
+
+def judge_texts(
+    judge: PairJudge,
+    items: Sequence[tuple[Question, str, str]],
+    *,
+    title: str = "comparing sources",
+    progress: Progress = SILENT,
+) -> list[Verdict]:
+    """What the judge says of each (question, answer, answer), as many in flight as helps; answers in this order."""
+    if not items:
+        return []
+    texts: dict[str, str] = {}
+    for _, a, b in items:
+        for text in (a, b):
+            if text not in texts:
+                texts[text] = laid_out(text)
+
+    async def work(item: tuple[Question, str, str]) -> Verdict:
+        question, a, b = item
+        return await judge.judge(judge.request(question, texts[a], texts[b]))
+
+    return judge.model.run(items, work, title=title, progress=progress)

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from sklearn.metrics import cohen_kappa_score
+
+from hoofbeat.audit.findings import agreement_of_tables, flip_rates, join, joined_agreement
+from hoofbeat.errors import InputError
+from hoofbeat.findings import wilson
+from hoofbeat.records import Comparison
+from tests.audit.findings.support import NAMES, audit, audits, plain_table, table
+
+ORDER = tuple(NAMES.values())
+DIVERGING = {"Divergent", "Contradictory"}
+
+
+@settings(deadline=None, max_examples=60)
+@given(audits, audits)
+def test_agreement_is_over_pairs_that_both_label_and_one_judges(one: dict[str, str], two: dict[str, str]) -> None:
+    first, second = audit(one), audit(two)
+    old, new = ({(row.question, row.a, row.b): row for row in rows} for rows in (first, second))
+    shared = sorted(old.keys() & new.keys())
+    labelled = [(old[key].label, new[key].label) for key in shared if old[key].label and new[key].label]
+    used = [pair for pair in labelled if pair != ("Absent", "Absent")]
+    found = agreement_of_tables(table(first), plain_table(second), samples=30)
+    agree = sum(a == b for a, b in used)
+    assert (found.n, found.agree) == (len(used), agree)
+    assert found.interval == wilson(agree, len(used))
+    assert found.same_side == sum((a in DIVERGING) == (b in DIVERGING) for a, b in used)
+    assert found.unlabelled == len(shared) - len(labelled)
+    assert found.absent_in_both == len(labelled) - len(used)
+    assert found.only_one == len(old.keys() ^ new.keys())
+    assert sum(n for _, n in found.by_basis.values()) == len(used)
+    assert sum(same for same, _ in found.by_basis.values()) == agree
+    assert [sum(row) for row in found.confusion] == [sum(a == label for a, _ in used) for label in ORDER]
+    if used and len({label for pair in used for label in pair}) > 1:
+        assert found.kappa == pytest.approx(cohen_kappa_score(*zip(*used, strict=True)))
+    else:
+        assert found.kappa is None
+
+
+def test_economy_against_full_judging() -> None:
+    full = audit({"a": "ccdd--", "b": "cmdx--", "c": "cccc--", "d": "------"})
+    grouped = {("a", "s2"), ("b", "s2")}
+    economy = [
+        msgspec.structs.replace(row, basis="group" if (row.question, row.a) in grouped else row.basis) for row in full
+    ]
+    economy[3] = msgspec.structs.replace(economy[3], label="Complementary")
+    found = agreement_of_tables(table(economy), table(full))
+    assert (found.n, found.agree, found.share, found.absent_in_both) == (12, 11, 11 / 12, 12)
+    assert found.by_basis == {"group": (1, 2), "judged": (10, 10)}
+    assert found.same_side == 11
+    assert found.cluster_interval is not None
+    assert found.cluster_interval.low <= 11 / 12 <= found.cluster_interval.high
+    assert joined_agreement(join(table(economy), table(full))).by_basis == {}
+
+
+def test_intervals_resample_questions_as_wholes() -> None:
+    rng = np.random.default_rng(0)
+    first, second = [], []
+    for number in range(80):
+        right = rng.random() < 0.5  # a question is all right or all wrong
+        for other in range(1, 9):
+            label = str(rng.choice(["Consistent", "Divergent"]))
+            swapped = {"Consistent": "Divergent", "Divergent": "Consistent"}[label]
+            row = Comparison(question=f"q{number:02}", a="s0", b=f"s{other}", label=label, basis="judged")
+            first.append(row)
+            second.append(row if right else msgspec.structs.replace(row, label=swapped))
+    found = agreement_of_tables(table(first), table(second))
+    assert found.cluster_interval is not None
+    wide, narrow = (span.high - span.low for span in (found.cluster_interval, found.interval))
+    assert wide > 2 * narrow
+    assert found.kappa_interval is not None
+    assert found.kappa_interval.low < (found.kappa or 9) < found.kappa_interval.high
+    assert found == agreement_of_tables(table(first), table(second))
+
+
+def test_flips_by_hand() -> None:
+    probes = [
+        ("Divergent", "Divergent"), ("Divergent", "Contradictory"), ("Divergent", "Complementary"),
+        ("Consistent", "Consistent"), ("Consistent", "Complementary"), (None, "Consistent"), ("Divergent", ""),
+    ]  # fmt: skip
+    found = flip_rates(probes)
+    assert (found.n, found.flips, found.rate, found.unscored) == (5, 3, 0.6, 2)
+    assert found.interval == wilson(3, 5)
+    assert (found.crossing, found.crossing_rate, found.crossing_interval) == (1, 0.2, wilson(1, 5))
+    assert [(row.label, row.n, row.flips, row.to) for row in found.by_label] == [
+        ("Consistent", 2, 1, {"Complementary": 1}),
+        ("Divergent", 3, 2, {"Complementary": 1, "Contradictory": 1}),
+    ]
+    empty = flip_rates([])
+    assert (empty.n, empty.rate, empty.interval.low, empty.interval.high) == (0, None, 0.0, 1.0)
+    with pytest.raises(InputError, match="'Odd'"):
+        flip_rates([("Odd", "Divergent")])

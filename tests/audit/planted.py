@@ -1,0 +1,98 @@
+"""The teaching handbooks with all that a model would say already in the ledger: planted answers and relations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from hoofbeat import teaching
+from hoofbeat.audit import AuditPlan
+from hoofbeat.audit.answers.citation_checks import sections_shown
+from hoofbeat.audit.answers.source_answers import PlannedSource, absence_request, source_request
+from hoofbeat.audit.pair_judge import comparison_request
+from hoofbeat.audit.pair_plan import asked_order
+from hoofbeat.cli.audit import plan_audit
+from hoofbeat.corpus import Corpus, import_corpus
+from hoofbeat.models import ChatRequest, Model
+from hoofbeat.models.requests import Reply, request_key
+from hoofbeat.progress import SILENT
+from hoofbeat.recipes import teaching_patient_questions
+from hoofbeat.records import Usage
+from hoofbeat.store.ledger import Entry, Ledger
+
+__all__ = ["handbooks", "planted_plan", "replay"]
+
+GOLD = {(item.question, item.source): item for item in teaching.patient_gold()}
+RELATIONS = {(item.question, item.a, item.b): item for item in teaching.relations()}
+
+
+def handbooks(folder: Path) -> Corpus:
+    """The eight handbooks as a corpus."""
+    files = [path for path in teaching.handbook_files() if path.suffix == ".md"]
+    rendered = [path.parents[1] / f"{path.stem}.md" for path in teaching.handbook_files() if path.suffix == ".pdf"]
+    return Corpus(import_corpus([*files, *rendered], folder / "handbooks", workers=1))
+
+
+def planted_plan(corpus: Corpus) -> AuditPlan:
+    """Every question to every handbook it is for, through HERO without an encoder."""
+    return plan_audit(corpus, teaching_patient_questions(), line="hero[dense=0]", progress=SILENT)
+
+
+def replay(plan: AuditPlan, model: Model, ledger: Ledger) -> None:
+    """Put what the handbooks were written to say, and how they relate, into the ledger as this model's replies.
+
+    Silent handbooks are silent in two ways: no section is chosen, or the answer is empty talk that the check sees.
+    """
+
+    def entries() -> Iterable[Entry]:
+        questions = {question.id: question for question in plan.questions}
+        for number, item in enumerate(plan.each_planned(model)):
+            yield from _answer(item, plan, model, by_call=bool(number % 2))
+        for (name, a, b), relation in RELATIONS.items():
+            one, two = GOLD[name, a], GOLD[name, b]
+            if one.absent or two.absent:
+                continue
+            said = {
+                "reasoning": relation.why,
+                "classification": relation.label,
+                "topic": relation.topic or "",
+                "significance": relation.significance or "none",
+            }
+            texts = asked_order(one.answer, two.answer)
+            yield _entry(model, comparison_request(questions[name], *texts, plan.pack), said)
+
+    ledger.add_all(entries())
+
+
+def _answer(item: PlannedSource, plan: AuditPlan, model: Model, *, by_call: bool) -> Iterable[Entry]:
+    gold = GOLD[item.question.id, item.condition]
+    request = source_request(item, plan.pack, plan.max_tokens)
+    names = {heading: name for name, heading in sections_shown(item.passages).items()}
+    if gold.absent and not by_call:
+        yield _entry(model, request, {"passage": "none", "quote": "", "answer": ""})
+        return
+    if gold.absent:
+        empty = f"The handbook of {item.condition} has other topics."
+        yield _entry(model, request, {"passage": next(iter(names.values())), "quote": "", "answer": empty})
+        yield _entry(model, absence_request(item.question, empty), {"addressed": "no"})
+        return
+    (evidence, *_) = gold.evidence
+    said = {"passage": names[evidence.heading], "quote": evidence.quote, "answer": gold.answer}
+    yield _entry(model, request, said)
+    yield _entry(model, absence_request(item.question, gold.answer), {"addressed": "yes"})
+
+
+def _entry(model: Model, request: ChatRequest, said: dict[str, str]) -> Entry:
+    key, body = request_key(model.identity, "chat", request.content())
+    reply = Reply(text=json.dumps(said), usage=Usage(tokens_in=100, tokens_out=20))
+    return Entry(
+        key=key,
+        model=model.identity,
+        operation="chat",
+        prompt=request.prompt,
+        request=msgspec.Raw(body),
+        reply=msgspec.Raw(msgspec.json.encode(reply)),
+    )
