@@ -168,7 +168,7 @@ def test_images_and_other_scripts_count_as_tokens() -> None:
     plain = ChatRequest(messages=(Message(role="user", content="x" * 360),))
     shown = ChatRequest(messages=(Message(role="user", content="x" * 360, images=(picture,)),))
     chinese = ChatRequest(messages=(Message(role="user", content="患者" * 180),))
-    assert 100 <= about_tokens(plain) <= 120
+    assert 120 <= about_tokens(plain) <= 130
     assert about_tokens(shown) > about_tokens(plain) + 1000
     assert about_tokens(chinese) >= 360
 

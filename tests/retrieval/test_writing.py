@@ -6,17 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hoofbeat.errors import UsageError
 from hoofbeat.models import Reply, load_model
 from hoofbeat.prompts import load_prompt, material
-from hoofbeat.records import Failure, Passage
+from hoofbeat.records import Failure
 from hoofbeat.retrieval.indexes import IndexSet
 from hoofbeat.retrieval.line import parse
 from hoofbeat.retrieval.retriever import Retriever
-from hoofbeat.retrieval.stages import Found
 from hoofbeat.retrieval.writing import (
     SPECS,
     final_text,
@@ -25,7 +22,6 @@ from hoofbeat.retrieval.writing import (
     make_writer,
     prompts_of,
     query2doc_fusion,
-    shown,
     without_echo,
 )
 from hoofbeat.store.ledger import Ledger
@@ -243,26 +239,6 @@ def test_passages_that_do_not_fit_the_window_are_not_shown(ledger: Ledger) -> No
     assert len(searched.found) == 10
     assert read.found == searched.found[:1]
     assert len(server.seen[0].body["messages"][1]["content"]) < 3 * 2048
-
-
-@given(
-    st.lists(st.integers(0, 5000), max_size=12),
-    st.integers(1, 3000),
-    st.integers(-5000, 20000),
-)
-def test_shown_passages_are_leading_cut_and_fit(lengths: list[int], reads: int, room: int) -> None:
-    found = [
-        Found("d", Passage(id=str(number), document="d", text="x" * length, start=5, end=5 + length), 1.0)
-        for number, length in enumerate(lengths)
-    ]
-    kept = shown(found, reads, room)
-    assert [passage.id for passage in kept] == [str(number) for number in range(len(kept))]
-    assert bool(kept) == bool(found)
-    for passage, length in zip(kept, lengths, strict=False):
-        assert len(passage.text) <= min(length, reads)
-        assert passage.end - passage.start == len(passage.text)
-    if len(kept) > 1:
-        assert sum(len(passage.text) for passage in kept) <= room
 
 
 def test_the_second_run_makes_no_call_and_gives_the_same(ledger: Ledger) -> None:

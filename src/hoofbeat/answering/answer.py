@@ -23,10 +23,12 @@ from hoofbeat.models.requests import likelihood_content, request_key
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Prompt, load_prompt
 from hoofbeat.records import Answer, Failure, OptionLikelihood, Passage, Question
+from hoofbeat.window import fit_passages, nothing_fits, room_for
 
 __all__ = [
     "GREEDY",
     "INSTRUCTIONS",
+    "PROMPT_TOKENS",
     "Planned",
     "Sampling",
     "answer_all",
@@ -42,11 +44,9 @@ __all__ = [
 INSTRUCTIONS = ("best", "brief")
 """One best answer; the same in few words and without visible reasoning."""
 
-_CHARS_PER_TOKEN = 3.0
-_PROMPT_TOKENS = 400
-_FALLBACK_WINDOW = 8192
-_FENCE_CHARS = 60
-_HEADING_CHARS = 120  # no more of a heading is shown
+PROMPT_TOKENS = 400
+"""What the prompts that ask questions take of a window."""
+
 _CUT_OFF = "the output limit cut the answer off"
 
 
@@ -112,34 +112,8 @@ def plan_answers(
 def fit(
     passages: Sequence[Passage], question: str, window: int | None, output_tokens: int
 ) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
-    """The leading passages that fit whole into the window, and the ids of the others.
-
-    Where not even the first fits, its beginning is shown, and its id is recorded as cut.
-    """
-    room = int(((window or _FALLBACK_WINDOW) - output_tokens - _PROMPT_TOKENS) * _CHARS_PER_TOKEN) - len(question)
-    kept: list[Passage] = []
-    dropped: list[str] = []
-    for passage in passages:
-        around = _FENCE_CHARS + min(_HEADING_CHARS, len(passage.heading))
-        size = len(passage.text) + around
-        if size <= room and not dropped:
-            kept.append(passage)
-            room -= size
-        elif not kept and not dropped and room > 200:
-            text = passage.text[: room - around]
-            kept.append(msgspec.structs.replace(passage, text=text, end=passage.start + len(text)))
-            dropped.append(f"{passage.id} (cut)")
-        else:
-            dropped.append(passage.id)
-    return tuple(kept), tuple(dropped)
-
-
-def nothing_fits(found: Sequence[Passage], kept: Sequence[Passage], window: int | None) -> Failure | None:
-    """The failure of a plan of whose documents none fits: the answer would be another condition's."""
-    if not found or kept:
-        return None
-    why = f"nothing of what should be shown fits the model's window of {window or _FALLBACK_WINDOW} tokens"
-    return Failure(kind="context-overflow", message=why, attempts=0)
+    """The leading passages that fit whole into the window beside the question, and the ids of the others."""
+    return fit_passages(passages, room_for(window, prompt=PROMPT_TOKENS, output=output_tokens, beside=[question]))
 
 
 # The call

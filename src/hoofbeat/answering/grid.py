@@ -20,7 +20,6 @@ from hoofbeat.answering.answer import (
     answer_all,
     fit,
     likelihood_calls,
-    nothing_fits,
     prompt_for,
     request_for,
 )
@@ -35,12 +34,12 @@ from hoofbeat.models.requests import likelihood_content, request_key
 from hoofbeat.progress import SILENT, Task, Within
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Answer, Question
+from hoofbeat.window import BYTES_PER_TOKEN, TYPICAL_BYTES_PER_TOKEN, nothing_fits, size, tokens_at_most
 
 __all__ = ["Asking", "Grid", "System", "plan_systems", "plans"]
 
 _BLOCK = 512
 _BLOCK_CHARACTERS = 100_000_000
-_CHARS_PER_TOKEN = 3.0
 _AGENT_PROMPT_TOKENS = 600
 
 
@@ -289,8 +288,8 @@ class Grid:
         """The most that agents can spend: every turn a step and, condensing, a reading; then the answer."""
         settings = agent_settings(system.condition)
         each = (2 if settings.condense else 1) * settings.turns + 1
-        read = settings.top * settings.reads / _CHARS_PER_TOKEN + _AGENT_PROMPT_TOKENS
-        asked = sum(len(question.full_text) / _CHARS_PER_TOKEN for question in system.questions)
+        read = settings.top * settings.reads / BYTES_PER_TOKEN + _AGENT_PROMPT_TOKENS
+        asked = sum(tokens_at_most(question.full_text) for question in system.questions)
         calls = each * system.size
         tokens_in = int(each * (asked * system.samples + read * system.size))
         tokens_out = settings.tokens * system.size
@@ -316,7 +315,7 @@ def _measuring(model: Model, calls: Iterable[tuple[str, str]], seen: set[str]) -
         key = request_key(model.identity, "loglikelihood", content)[0]
         if key not in seen:
             seen.add(key)
-            new[key] = (len(context) + len(continuation)) // 4
+            new[key] = size(context + continuation) // TYPICAL_BYTES_PER_TOKEN
     known = model.ledger.known(list(new))
     tokens = sum(size for key, size in new.items() if key not in known)
     money = model.price.of(tokens, 0) if model.price else None

@@ -19,6 +19,7 @@ from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.records import Document, Question
 from hoofbeat.store.tables import canonical_json
+from hoofbeat.window import BYTES_PER_TOKEN, size
 
 __all__ = ["AuditPlan", "Shard", "read_shard"]
 
@@ -121,7 +122,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
             self.find,
             window=model.context,
             max_tokens=self.max_tokens,
-            longest=max((len(question.full_text) for question in self.questions), default=0),
+            longest=max((size(question.full_text) for question in self.questions), default=0),
         )
 
     def fingerprint(self, model: Model, judge: Model) -> str:
@@ -142,7 +143,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
 
     def estimate(self, model: Model, judge: Model) -> Estimate:
         """What the audit would cost at most: every answer is checked for absence, no pair is absent or the same."""
-        longest = "x" * (4 * (self.max_tokens or load_prompt("answer-source").max_tokens))
+        longest = "x" * (BYTES_PER_TOKEN * (self.max_tokens or load_prompt("answer-source").max_tokens))
         total = Estimate()
         texts: dict[str, int] = {}
         if self.given is not None:

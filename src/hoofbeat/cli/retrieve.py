@@ -51,6 +51,7 @@ from hoofbeat.retrieval.variants import Variant, variants
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.files import atomic_write, output_errors
 from hoofbeat.store.tables import read_jsonl, read_tsv, write_tsv
+from hoofbeat.window import tokens_at_most
 
 __all__ = ["command"]
 
@@ -290,7 +291,7 @@ def _first(bed: Bed, limit: int | None) -> Bed:
 def _estimate(bed: Bed, systems: Sequence[Variant]) -> Estimate:
     """The most calls the lines can make, by what their stages may ask for each question."""
     questions = list(bed.questions)
-    asked = sum(len(question.full_text) for question in questions) // 4
+    asked = int(sum(tokens_at_most(question.full_text) for question in questions))
     total = Estimate()
     for variant in systems:
         most = most_calls(parse(variant.line))

@@ -12,15 +12,14 @@ from hoofbeat.judging.aspects import Asked, Aspect, Said, answer_text, unanswere
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Answer, Passage, Question
+from hoofbeat.window import beginning, ending, room_for, size
 
 __all__ = ["ERROR_TYPE", "ERROR_TYPES", "FAILURE_MODE", "FAILURE_MODES", "source_text"]
 
 FAILURE_MODES = ("grounding", "objective", "qualifier", "granularity", "stage", "other")
 ERROR_TYPES = ("omission", "context", "knowledge", "priority", "sequence")
 
-_CHARS_PER_TOKEN = 3.0
 _PROMPT_TOKENS = 1100
-_FALLBACK_WINDOW = 8192
 _NONE = "none"
 _CUT = "[…]"
 
@@ -32,7 +31,7 @@ def source_text(question: Question, evidence: Sequence[Passage], room: int) -> s
     """
     texts = [passage.text.strip() for passage in evidence if passage.text.strip()]
     whole = "\n\n".join(texts)
-    if len(whole) <= room:
+    if size(whole) <= room:
         return whole
     if room < 200:
         return ""
@@ -43,25 +42,21 @@ def source_text(question: Question, evidence: Sequence[Passage], room: int) -> s
         if span.document == passage.document and passage.start <= span.start < passage.start + len(passage.text)
     ]
     if not spans:
-        return f"{whole[:room].rstrip()} {_CUT}"
+        return f"{beginning(whole, room).rstrip()} {_CUT}"
     each = room // len(spans)
     parts = []
     for passage, start, end in spans:
-        before = max(0, (each - (end - start)) // 2)
-        begin = max(0, start - before)
-        parts.append(f"{_CUT} {passage.text[begin : begin + each].strip()} {_CUT}")
+        before = ending(passage.text[:start], (each - size(passage.text[start:end])) // 2)
+        parts.append(f"{_CUT} {beginning(passage.text[start - len(before) :], each).strip()} {_CUT}")
     return "\n\n".join(dict.fromkeys(parts))
-
-
-def _room(window: int | None, output: int, *shown: str) -> int:
-    return int(((window or _FALLBACK_WINDOW) - output - _PROMPT_TOKENS) * _CHARS_PER_TOKEN) - sum(map(len, shown))
 
 
 def failure_mode_request(question: Question, answer: Answer, window: int | None) -> ChatRequest:
     """The call that asks how a wrong answer went wrong, with the source text that the answering model had."""
     prompt = load_prompt("failure-mode")
     text = answer_text(answer)
-    room = _room(window, prompt.max_tokens, question.full_text, question.answer, text)
+    beside = (question.full_text, question.answer, text)
+    room = room_for(window, prompt=_PROMPT_TOKENS, output=prompt.max_tokens, beside=beside)
     return prompt.request(
         {
             "question": question.full_text,
@@ -79,9 +74,10 @@ def error_type_request(question: Question, answer: Answer, window: int | None) -
     text = answer_text(answer)
     written = answer.text if answer.protocol and answer.text.strip() != text else ""
     reasoning = "\n\n".join(part.strip() for part in (answer.reasoning, written) if part.strip())
-    room = max(600, _room(window, prompt.max_tokens, question.full_text, question.answer, options, text))
-    if len(reasoning) > room:
-        reasoning = f"{reasoning[: room // 2].rstrip()} {_CUT} {reasoning[-room // 2 :].lstrip()}"
+    beside = (question.full_text, question.answer, options, text)
+    room = max(600, room_for(window, prompt=_PROMPT_TOKENS, output=prompt.max_tokens, beside=beside))
+    if size(reasoning) > room:
+        reasoning = f"{beginning(reasoning, room // 2).rstrip()} {_CUT} {ending(reasoning, -(-room // 2)).lstrip()}"
     return prompt.request(
         {
             "question": question.full_text,

@@ -13,13 +13,12 @@ from hoofbeat.judging.aspects import Asked, Aspect, Said
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Answer, Failure, Passage, Question
+from hoofbeat.window import beginning, room_for
 
 __all__ = ["RELEVANCE", "relevance_label"]
 
 _RELEVANT, _PARTLY = 8, 5
-_CHARS_PER_TOKEN = 3.0
 _PROMPT_TOKENS = 700
-_FALLBACK_WINDOW = 8192
 
 
 def relevance_label(grade: float) -> str:
@@ -30,10 +29,10 @@ def relevance_label(grade: float) -> str:
 def relevance_request(question: Question, passage: Passage, window: int | None) -> ChatRequest:
     """The call that grades one passage; of one that does not fit the window, the beginning is graded."""
     prompt = load_prompt("relevance")
-    tokens = (window or _FALLBACK_WINDOW) - prompt.max_tokens - _PROMPT_TOKENS
-    room = max(600, int(tokens * _CHARS_PER_TOKEN) - len(question.full_text) - len(question.answer))
+    beside = (question.full_text, question.answer)
+    room = max(600, room_for(window, prompt=_PROMPT_TOKENS, output=prompt.max_tokens, beside=beside))
     return prompt.request(
-        {"question": question.full_text, "reference": question.answer, "passage": passage.text[:room]}
+        {"question": question.full_text, "reference": question.answer, "passage": beginning(passage.text, room)}
     )
 
 

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from hoofbeat.errors import BudgetSpent, UsageError
 from hoofbeat.models.requests import ChatRequest
+from hoofbeat.window import tokens_at_most
 
 __all__ = ["Budget", "Estimate", "Price", "about_tokens"]
 
-_CHARS_PER_TOKEN = 3.6
 _TOKENS_AN_IMAGE = 1500
 _ROUNDING = 1e-9
 
@@ -56,10 +56,7 @@ def about_tokens(request: ChatRequest) -> int:
     """How many tokens a request's messages are, rather more than less, for estimates, the budget and pacing."""
     tokens = 0.0
     for message in request.messages:
-        text = message.content
-        tokens += 8 + len(text) / _CHARS_PER_TOKEN + _TOKENS_AN_IMAGE * len(message.images)
-        if not text.isascii():
-            tokens += len(text.encode("utf-8", "replace")) - len(text)
+        tokens += 8 + tokens_at_most(message.content) + _TOKENS_AN_IMAGE * len(message.images)
     return int(tokens)
 
 

@@ -33,6 +33,7 @@ from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.records import Failure, Usage
 from hoofbeat.store.ledger import Entry, Ledger
 from hoofbeat.store.manifest import Cost
+from hoofbeat.window import TYPICAL_BYTES_PER_TOKEN, size
 
 __all__ = ["Model", "Outcome", "Structured"]
 
@@ -154,7 +155,7 @@ class Model:
         """
         content = likelihood_content(context, continuation, exact=exact)
         key, body = request_key(self.identity, "loglikelihood", content)
-        usage = Usage(tokens_in=(len(context) + len(continuation)) // 4)
+        usage = _unreported(context + continuation)
         kept: bytes | Failure | None = self.ledger.get(key)
         if kept is None:
             if key not in self._measuring:
@@ -203,19 +204,19 @@ class Model:
         missing = [text for text, row in kept.items() if row is None]
         self.cached += len(kept) - len(missing)
         if missing:
-            tokens = sum(len(text) for text in missing) // 4
+            tokens = sum(map(size, missing)) // TYPICAL_BYTES_PER_TOKEN
             started = time.monotonic()
             result = await self._attempt(lambda: self.backend.embed(missing), tokens, 0)
             if isinstance(result, Trouble):
                 return _failure(result)
             rows = [_encode([float(number) for number in row]) for row in result]
             keeping = [
-                self._keep(keyed[text][0], "embed", "", keyed[text][1], row, _embedded(text), started)
+                self._keep(keyed[text][0], "embed", "", keyed[text][1], row, _unreported(text), started)
                 for text, row in zip(missing, rows, strict=True)
             ]
             kept.update(zip(missing, await asyncio.gather(*keeping), strict=True))
         for text, (key, _) in keyed.items():
-            self._account(key, _embedded(text))
+            self._account(key, _unreported(text))
         vectors = {text: self._read(row, list[float]) for text, row in kept.items() if row is not None}
         return np.array([vectors[text] for text in texts], np.float32) if texts else np.zeros((0, 0), np.float32)
 
@@ -376,8 +377,9 @@ def _failure(trouble: Trouble) -> Failure:
     return Failure(kind=trouble.kind, message=trouble.message, attempts=trouble.attempts)
 
 
-def _embedded(text: str) -> Usage:
-    return Usage(tokens_in=len(text) // 4)
+def _unreported(text: str) -> Usage:
+    """What a call that is not counted by its endpoint used: measurements and embeddings are not."""
+    return Usage(tokens_in=size(text) // TYPICAL_BYTES_PER_TOKEN)
 
 
 class _Crew:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from hoofbeat.prompts import Prompt
 from hoofbeat.recipes.workshop import Workshop
+from hoofbeat.window import size
 
 __all__ = ["fit_all"]
 
@@ -17,12 +18,12 @@ def fit_all(texts: Mapping[str, str], prompt: Prompt, shop: Workshop, role: str 
     """
     share = shop.room(prompt, role) // max(1, len(texts))
     fitted: dict[str, str] = {}
-    waiting = sorted(texts, key=lambda name: len(texts[name]))
+    waiting = sorted(texts, key=lambda name: size(texts[name]))
     while waiting:
         name = waiting.pop(0)
         text = texts[name]
-        if len(text) > share or not waiting:
-            beside = sum(map(len, fitted.values())) + share * len(waiting)
+        if size(text) > share or not waiting:
+            beside = sum(map(size, fitted.values())) + share * len(waiting)
             text = shop.fit(text, prompt, role, beside=beside)
         fitted[name] = text
     return {name: fitted[name] for name in texts}

@@ -25,11 +25,10 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Prompt
 from hoofbeat.records import Document
 from hoofbeat.store import Cost
+from hoofbeat.window import DEFAULT_WINDOW, beginning, room_for, size
 
 __all__ = ["Settings", "TableFile", "Workshop"]
 
-_CHARS_PER_TOKEN = 3.0
-_FALLBACK_WINDOW = 8192
 _SPARE_TOKENS = 200
 _KEPT_DOCUMENTS = 256
 _LEAST_ROOM = 400
@@ -122,16 +121,16 @@ class Workshop:
         return random.Random(":".join(map(str, (self.seed, *words))))  # noqa: S311 - seeded sampling, no secret
 
     def fit(self, text: str, prompt: Prompt, role: str = "model", *, beside: int = 0) -> str:
-        """As much of a text's beginning as the model's window holds, besides the prompt and `beside` characters.
+        """As much of a text's beginning as the model's window holds, besides the prompt and `beside` bytes.
 
         What is cut is counted in the metric `cut to fit`, by prompt.
         """
         room = self.room(prompt, role, beside=beside)
         if self._counting:
             self._fitted[prompt.name] += 1
-        if len(text) <= room:
+        if size(text) <= room:
             return text
-        cut = text[:room]
+        cut = beginning(text, room)
         cut = cut[: cut.rfind(" ")] if " " in cut else cut
         if self._counting:
             entry = self._cut.setdefault(prompt.name, {"texts": 0, "characters_left_out": 0})
@@ -140,14 +139,14 @@ class Workshop:
         return cut
 
     def room(self, prompt: Prompt, role: str = "model", *, beside: int = 0) -> int:
-        """How many characters of material the model's window holds, besides the prompt and `beside` characters."""
+        """How many bytes of material the model's window holds, besides the prompt and `beside` bytes."""
         model = self.model(role)
-        window = model.context or _FALLBACK_WINDOW
-        own = len(prompt.system) + len(prompt.user) + len(msgspec.json.encode(prompt.schema or {}))
-        room = int((window - prompt.max_tokens - _SPARE_TOKENS) * _CHARS_PER_TOKEN) - own - beside
+        own = (prompt.system, prompt.user, msgspec.json.encode(prompt.schema or {}).decode())
+        room = room_for(model.context, prompt=_SPARE_TOKENS, output=prompt.max_tokens, beside=own) - beside
         if room < _LEAST_ROOM:
             raise UsageError(
-                f"the window of {model.spec} ({window} tokens) is too small for the prompt {prompt.name}",
+                f"the window of {model.spec} ({model.context or DEFAULT_WINDOW} tokens) is too small for the prompt "
+                f"{prompt.name}",
                 fix="use a model with a larger one, or set its context in hoofbeat.toml",
             )
         return room

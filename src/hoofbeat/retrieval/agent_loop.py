@@ -20,7 +20,8 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure, FailureKind, Passage, TraceStep
 from hoofbeat.retrieval.stages import Found
-from hoofbeat.retrieval.writing import room_for, shown, without_echo
+from hoofbeat.retrieval.writing import room_beside, without_echo
+from hoofbeat.window import BYTES_PER_TOKEN, TYPICAL_BYTES_PER_TOKEN, fit_beginnings, size
 
 __all__ = ["AgentResult", "AgentSettings", "run_agent", "run_agents"]
 
@@ -131,7 +132,7 @@ class _Agent:
         assert isinstance(found, Sequence)
         self._note("searched", query, found=[one.passage for one in found])
         settings = self.settings
-        passages = shown(found, settings.reads, self._room(len(query) + len(thought)))
+        passages = fit_beginnings((one.passage for one in found), settings.reads, self._room(query, thought))
         self.passages |= {passage.id: passage for passage in passages}
         if not settings.condense:
             self._note("read", found=passages)
@@ -181,7 +182,7 @@ class _Agent:
             self._note("failed", f"{name}: {got.message}")
         else:
             reply = got.reply
-            written = reply.usage.tokens_out or (len(reply.text) + len(reply.reasoning)) // 4
+            written = reply.usage.tokens_out or size(reply.text + reply.reasoning) // TYPICAL_BYTES_PER_TOKEN
             self.left -= min(written, limit) * len(got.calls)
         return got
 
@@ -192,11 +193,10 @@ class _Agent:
 
     def _history(self) -> str:
         """The searches so far as the next prompt shows them; where room is short, the latest passages only."""
-        room = self._room(sum(len(turn.thought) + len(turn.query) + len(turn.findings) for turn in self.turns))
+        room = self._room(*(text for turn in self.turns for text in (turn.thought, turn.query, turn.findings)))
         told: list[str] = []
         for turn in reversed(self.turns):
-            size = sum(len(passage.text) for passage in turn.passages)
-            room -= size
+            room -= sum(size(passage.text) for passage in turn.passages)
             told.append(self._told(turn, with_passages=room >= 0 or not told))
         return "\n\n".join(reversed(told))
 
@@ -213,8 +213,8 @@ class _Agent:
             values |= {"thought": turn.thought, "passages": turn.passages if with_passages else ()}
         return load_prompt(name).fill(values)[1]
 
-    def _room(self, taken: int) -> int:
-        return room_for(self.window, self._allowance(), len(self.question) + taken)
+    def _room(self, *taken: str) -> int:
+        return room_beside(self.window, self._allowance(), (self.question, *taken))
 
     def _note(
         self,
@@ -257,7 +257,7 @@ def _within(schema: dict[str, object] | None, tokens: int) -> dict[str, object] 
     copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
     fields = copy["properties"].values()
     limits = sum(field.get("maxLength", 0) for field in fields)
-    share = (3 * tokens - _FIELD_CHARS * len(fields)) / max(limits, 1)
+    share = (BYTES_PER_TOKEN * tokens - _FIELD_CHARS * len(fields)) / max(limits, 1)
     for field in fields:
         if share < 1 and "maxLength" in field:
             field["maxLength"] = max(20, int(field["maxLength"] * share))

@@ -10,6 +10,7 @@ from hoofbeat.retrieval import agents, reranking, writing
 from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, parse, stages
 from hoofbeat.retrieval.reranking_llm import Listwise, YesNo
 from hoofbeat.retrieval.stages import Writer
+from hoofbeat.window import BYTES_PER_TOKEN
 
 __all__ = [
     "RERANKED",
@@ -115,7 +116,7 @@ def _most(stage: Stage) -> Most:
 
 
 def _most_reranking(stage: Stage, depth: int) -> Most:
-    shown = stage.count("chars") // 3
+    shown = stage.count("chars") // BYTES_PER_TOKEN
     if stage.word("with") != "listwise":
         return Most(depth, depth * shown, depth)
     window, stride = stage.count("window"), stage.count("stride")

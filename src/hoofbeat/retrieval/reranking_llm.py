@@ -18,12 +18,12 @@ from hoofbeat.models import ChatRequest, Model, Reply
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure
 from hoofbeat.retrieval.stages import SearchQuery, Tools
+from hoofbeat.window import beginning, room_for
 
 __all__ = ["Listwise", "YesNo", "yes_over_no"]
 
 _TOP = 20
 _NOT_LETTERS = re.compile(r"[\W_Ġ]+")
-_BYTES_PER_TOKEN = 3
 _PROMPT_TOKENS = 400
 _FENCE_BYTES = 60
 _LEAST_BYTES = 80
@@ -61,12 +61,12 @@ def _fitted(texts: Sequence[str], question: str, model: Model, chars: int, outpu
     shown = [text[:chars] for text in texts]
     if model.context is None:
         return shown
-    room = (model.context - output_tokens - _PROMPT_TOKENS) * _BYTES_PER_TOKEN - len(question.encode("utf-8", "ignore"))
+    room = room_for(model.context, prompt=_PROMPT_TOKENS, output=output_tokens, beside=[question])
     each = room // len(texts) - _FENCE_BYTES
     if each < _LEAST_BYTES:
         why = f"the question and {len(texts)} texts beside it do not fit the model's window of {model.context} tokens"
         return Failure(kind="context-overflow", message=why, attempts=0)
-    return [text.encode("utf-8", "ignore")[:each].decode("utf-8", "ignore") for text in shown]
+    return [beginning(text, each) for text in shown]
 
 
 class _Pair(NamedTuple):

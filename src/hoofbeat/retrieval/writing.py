@@ -16,7 +16,7 @@ generations fails, the query fails: fewer documents would be another method.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -25,9 +25,10 @@ from msgspec import Struct
 
 from hoofbeat.models import Model, Outcome, Reply
 from hoofbeat.prompts import load_prompt, material
-from hoofbeat.records import Failure, Passage, TraceStep
+from hoofbeat.records import Failure, TraceStep
 from hoofbeat.retrieval.line import Option, Stage, StageSpec, parse
 from hoofbeat.retrieval.stages import Found, SearchQuery, Tools, Writer
+from hoofbeat.window import DEFAULT_WINDOW, fit_beginnings, room_for
 
 __all__ = [
     "SPECS",
@@ -38,8 +39,7 @@ __all__ = [
     "make_writer",
     "prompts_of",
     "query2doc_fusion",
-    "room_for",
-    "shown",
+    "room_beside",
     "without_echo",
 ]
 
@@ -47,11 +47,7 @@ Fused = tuple[str, tuple[str, ...]]
 """What lexical rankers search for, and the texts whose vectors dense ones average."""
 
 _VARIED = 0.7
-_CHARS_PER_TOKEN = 3
 _PROMPT_TOKENS = 500
-_FALLBACK_WINDOW = 8192
-_FENCE_CHARS = 200
-_LEAST_SHOWN = 200
 _END_OF_TRACE = re.compile(
     r"</(?:think|thinking|reasoning)>|^#{1,6}[ \t]*final response[ \t]*:?[ \t]*$", re.IGNORECASE | re.MULTILINE
 )
@@ -250,7 +246,8 @@ class _LameR(_DocumentWriter):
         ]
 
     def _draft(self, query: SearchQuery, found: Sequence[Found], model: Model) -> _Draft:
-        passages = shown(found, self.reads, room_for(model.context, self.drawing.tokens, len(query.text)))
+        room = room_beside(model.context, self.drawing.tokens, [query.text])
+        passages = fit_beginnings((one.passage for one in found), self.reads, room)
         searched = TraceStep(
             stage=self.name, what="searched", text=query.text, found=tuple(one.passage.id for one in found)
         )
@@ -325,23 +322,7 @@ def without_echo(text: str, question: str) -> str:
     return _LEAD.sub("", _FENCE.sub("", text.replace(material(question, "question"), "")).strip())
 
 
-def room_for(window: int | None, output_tokens: int, taken: int) -> int:
-    """How many characters of passages a prompt has room for, beside an answer and the characters already taken."""
-    size = window or _FALLBACK_WINDOW
-    return (size - min(output_tokens, size // 4) - _PROMPT_TOKENS) * _CHARS_PER_TOKEN - taken
-
-
-def shown(found: Sequence[Found], reads: int, room: int) -> list[Passage]:
-    """The leading passages that fit, none longer than `reads` characters; of the first at least its beginning."""
-    passages: list[Passage] = []
-    for one in found:
-        passage = one.passage
-        size = min(len(passage.text), reads)
-        if not passages:
-            size = min(size, max(room - _FENCE_CHARS, _LEAST_SHOWN))
-        room -= size + _FENCE_CHARS
-        if room < 0 and passages:
-            break
-        text = passage.text[:size]
-        passages.append(msgspec.structs.replace(passage, text=text, end=min(passage.end, passage.start + len(text))))
-    return passages
+def room_beside(window: int | None, output_tokens: int, texts: Iterable[str]) -> int:
+    """How many bytes of passages a prompt has room for beside these texts; an answer takes at most a quarter."""
+    output = min(output_tokens, (window or DEFAULT_WINDOW) // 4)
+    return room_for(window, prompt=_PROMPT_TOKENS, output=output, beside=texts)

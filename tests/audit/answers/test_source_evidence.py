@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from hoofbeat.audit.answers.source_answers import each_planned, room_for
+from hoofbeat.audit.answers.source_answers import each_planned, source_room
 from hoofbeat.audit.answers.source_evidence import Room, hero_line, is_hero, through_hero, through_line
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question
@@ -75,7 +75,7 @@ def test_what_is_searched_together_changes_no_evidence(monkeypatch: pytest.Monke
 def test_a_source_that_fits_only_without_its_fences_is_searched() -> None:
     book = a_document("d", *((f"A heading of some length, number {number}", "Rest.") for number in range(300)))
     window = (len(book.text) + 2000) // 3 + 512 + 400
-    room = room_for([book], 20, window, 512)
+    room = source_room([book], 20, window, 512)
     assert len(book.text) <= room.characters
     assert room.tight == {"d"}
     find = through_line(Retriever(IndexSet([book], encoder=lambda _: HashedWords()), "bm25"), [book], 3, 80_000)
@@ -86,10 +86,10 @@ def test_a_source_that_fits_only_without_its_fences_is_searched() -> None:
 
 
 def test_the_room_does_not_hang_on_other_sources_or_a_few_letters() -> None:
-    rooms = {room_for(BOOKS[:count], longest, 8192, 512).characters for count in (1, 6) for longest in (0, 20, 999)}
+    rooms = {source_room(BOOKS[:count], longest, 8192, 512).characters for count in (1, 6) for longest in (0, 20, 999)}
     assert rooms == {(8192 - 512 - 400) * 3 - 1000}
-    assert room_for(BOOKS, 1001, 8192, 512).characters == (8192 - 512 - 400) * 3 - 2000
-    assert room_for(BOOKS, 20, 600, 512).characters == 0
+    assert source_room(BOOKS, 1001, 8192, 512).characters == (8192 - 512 - 400) * 3 - 2000
+    assert source_room(BOOKS, 20, 600, 512).characters == 0
 
 
 @pytest.mark.parametrize(

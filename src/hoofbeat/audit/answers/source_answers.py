@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from hoofbeat.answering.answer import Planned, fit
+from hoofbeat.answering.answer import PROMPT_TOKENS, Planned, fit
 from hoofbeat.audit.answers.citation_checks import NO_SECTION, check_citations, plain_words, sections_shown
 from hoofbeat.audit.answers.source_evidence import Find, Room, Search, Shown, searching
 from hoofbeat.models import ChatRequest, Model
@@ -15,6 +15,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.records import Answer, Document, Failure, Question, TraceStep, Usage
 from hoofbeat.retrieval import sections
+from hoofbeat.window import BYTES_PER_TOKEN, room_for, shown_size, size
 
 __all__ = [
     "PlannedSource",
@@ -26,16 +27,12 @@ __all__ = [
     "is_silent",
     "plan_sources",
     "rests_on_nothing",
-    "room_for",
     "source_request",
+    "source_room",
     "stands_for_nothing",
 ]
 
-_WINDOW = 8192  # tokens, where the model does not say
-_PROMPT_TOKENS = 400
-_CHARS_PER_TOKEN = 3
-_FENCE = 60  # characters, beside its heading
-_QUESTION = 1000  # characters; room for questions is left in steps of it
+_QUESTION = 1000  # bytes; room for questions is left in steps of it
 _NOTHING = frozenset(
     ("", "none", "nothing", "n a", "na", "null", "not applicable", "not addressed", "not mentioned", "not stated",
      "unknown", "no answer", "no information")
@@ -78,13 +75,13 @@ def each_planned(
     """
     output = max_tokens or load_prompt("answer-source").max_tokens
     if longest is None:
-        longest = max((len(question.full_text) for question in questions), default=0)
+        longest = max((size(question.full_text) for question in questions), default=0)
     ordered = sorted(documents, key=lambda document: document.id)
     asked = [
         (question, [document.id for document in ordered if asked_of(question, document, pack)])
         for question in sorted(questions, key=lambda question: question.id)
     ]
-    for shown in find(asked, room_for(documents, longest, window, output)):
+    for shown in find(asked, source_room(documents, longest, window, output)):
         yield _planned(shown, window, output)
 
 
@@ -100,24 +97,18 @@ def _planned(shown: Shown, window: int | None, output: int) -> PlannedSource:
     )
 
 
-def room_for(documents: Sequence[Document], longest: int, window: int | None, output: int) -> Room:
+def source_room(documents: Sequence[Document], longest: int, window: int | None, output: int) -> Room:
     """What fits the window beside a question of this length, reckoned as `fit` does.
 
     It does not hang on which other sources there are, nor on small changes of the questions, so that a source that is
     added changes nothing for the others.
     """
     question = _QUESTION * max(1, -(-longest // _QUESTION))
-    budget = max(0, ((window or _WINDOW) - output - _PROMPT_TOKENS) * _CHARS_PER_TOKEN - question)
+    budget = max(0, room_for(window, prompt=PROMPT_TOKENS, output=output) - question)
     tight = [
-        document.id
-        for document in documents
-        if len(document.text) <= budget < sum(len(each.text) + _around(each.heading) for each in sections(document))
+        document.id for document in documents if len(document.text) <= budget < sum(map(shown_size, sections(document)))
     ]
     return Room(characters=budget, tight=frozenset(tight))
-
-
-def _around(heading: str) -> int:
-    return _FENCE + min(120, len(heading))
 
 
 def plan_sources(
@@ -151,7 +142,9 @@ def source_request(planned: Planned, pack: Pack, max_tokens: int | None = None) 
     }
     schema = msgspec.json.decode(msgspec.json.encode(prompt.schema))
     schema["properties"]["passage"]["enum"] = [*names.values(), NO_SECTION]
-    room = max(60, 3 * limit - 100)  # characters of quote and answer; the rest of the object needs some, too
+    room = max(
+        60, BYTES_PER_TOKEN * limit - 100
+    )  # characters of quote and answer; the rest of the object needs some, too
     schema["properties"]["quote"]["maxLength"] = min(300, room // 3)
     schema["properties"]["answer"]["maxLength"] = room - min(300, room // 3)
     return prompt.request(values, schema=schema, max_tokens=limit)

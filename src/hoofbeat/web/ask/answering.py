@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hoofbeat.answering.answer import fit, nothing_fits
+from hoofbeat.answering.answer import fit
 from hoofbeat.audit.answers.citation_checks import NO_SECTION, check_citations
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
@@ -16,6 +16,7 @@ from hoofbeat.records import Answer, Failure, Passage, Question
 from hoofbeat.web.ask.checking import check_answer, check_parts
 from hoofbeat.web.ask.finding import ASKED
 from hoofbeat.web.ask.records import Ask, Cited, Report
+from hoofbeat.window import nothing_fits
 
 __all__ = ["PROMPT", "TOO_LONG", "answer_case"]
 

@@ -6,11 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoofbeat.answering.answer import fit
 from hoofbeat.records import Passage
+from hoofbeat.window import beginning, ending, fit_beginnings, fit_passages, room_for, size
 
 TEXT = "".join(f"Sentence {number} of an invented case. " for number in range(3000))
 OUTPUT = 160
+
+
+def fit(
+    passages: list[Passage], question: str, window: int | None, output: int
+) -> tuple[tuple[Passage, ...], tuple[str, ...]]:
+    return fit_passages(passages, room_for(window, prompt=400, output=output, beside=[question]))
 
 
 def piece(number: int, length: int, heading: str = "Case") -> Passage:
@@ -92,3 +98,41 @@ def test_every_passage_is_shown_or_dropped_once_and_in_order(
         assert list(kept) == passages[: len(kept)]
     if kept:
         assert sum(len(passage.text) for passage in kept) + len(question) <= 3 * (window - OUTPUT - 400)
+
+
+@given(
+    st.lists(st.integers(0, 5000), max_size=12),
+    st.integers(1, 3000),
+    st.integers(-5000, 20000),
+)
+def test_beginnings_are_leading_cut_and_fit(lengths: list[int], reads: int, room: int) -> None:
+    found = [
+        Passage(id=str(number), document="d", text="x" * length, start=5, end=5 + length)
+        for number, length in enumerate(lengths)
+    ]
+    kept = fit_beginnings(found, reads, room)
+    assert [passage.id for passage in kept] == [str(number) for number in range(len(kept))]
+    assert bool(kept) == bool(found)
+    for passage, length in zip(kept, lengths, strict=False):
+        assert len(passage.text) <= min(length, reads)
+        assert passage.end - passage.start == len(passage.text)
+    if len(kept) > 1:
+        assert sum(len(passage.text) for passage in kept) <= room
+
+
+@given(st.text(), st.integers(-5, 60))
+def test_a_beginning_and_an_end_are_as_long_as_fits(text: str, room: int) -> None:
+    first, last = beginning(text, room), ending(text, room)
+    assert text.startswith(first)
+    assert text.endswith(last)
+    for part, following in ((first, text[len(first) : len(first) + 1]), (last, text[: len(text) - len(last)][-1:])):
+        assert size(part) <= max(0, room)
+        assert not following or size(part) + size(following) > room
+
+
+def test_ideographs_take_three_times_the_room_of_letters() -> None:
+    assert (size("患者"), size("ab")) == (6, 2)
+    assert beginning("患者x", 5) == "患"
+    assert beginning("a\ud800b", 9) == "a\ud800b"  # half a pair, as broken input has it
+    (kept,), dropped = fit_passages([Passage(id="d#0", document="d", text="患" * 900, start=0, end=900)], 960)
+    assert (kept.text, kept.end, dropped) == ("患" * 300, 300, ("d#0 (cut)",))
