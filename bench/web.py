@@ -33,9 +33,9 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
 
+from hoofbeat.review.review_records import Assignment, Item, Shown, Study
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import Library, Site, create_app
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Assignment, Item, Shown, Study
 
 GOAL = 0.3
 ITEMS = 400
@@ -44,19 +44,19 @@ _GUARD = re.compile(r'name="csrf" (?:content|value)="([^"]+)"')
 
 
 def prepare(database: str, reviewers: int) -> list[str]:
-    """A study of invented cases on a desk, all of it for every reviewer; the tokens they come in with."""
+    """A study of invented cases on a review store, all of it for every reviewer; the tokens they come in with."""
     text = "An invented case of some length, told in plain words for a measurement. " * 40
     study = Study(id="load", title="Invented", form="likert", source="bench", source_sha256="0" * 64)
     items = [
         Item(id=f"item-{place}", study="load", place=place, shown=(Shown(title="Case", text=f"{place}. {text}"),))
         for place in range(ITEMS)
     ]
-    with Desk.open(database) as desk:
-        desk.create_study(study, items, by="bench")
-        invited = [desk.invite(f"Reviewer {number}", "reviewer", by="bench") for number in range(reviewers)]
+    with ReviewStore.open(database) as store:
+        store.create_study(study, items, by="bench")
+        invited = [store.invite(f"Reviewer {number}", "reviewer", by="bench") for number in range(reviewers)]
         for person, _ in invited:
             rows = [Assignment(study="load", item=item.id, person=person.id, place=item.place) for item in items]
-            desk.assign("load", rows, by="bench")
+            store.assign("load", rows, by="bench")
     return [token for _, token in invited]
 
 
@@ -66,7 +66,7 @@ def serve(database: str, port: int) -> None:
         app = FastAPI()
         app.add_api_route("/", lambda: PlainTextResponse("one line"))
     else:
-        app = create_app(Site(library=Library([]), desk=Desk.open(database)))
+        app = create_app(Site(library=Library([]), store=ReviewStore.open(database)))
     uvicorn.run(app, port=port, log_level="warning", access_log=False, lifespan="off")
 
 
@@ -173,8 +173,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         with serving(database) as address:
             people = [Reviewer(address, number, args.pause, took) for number in range(args.reviewers)]
             asyncio.run(measure(people, tokens, args.seconds))
-        with Desk.open(database) as desk:
-            labels = desk.labels("load", states=["done"])
+        with ReviewStore.open(database) as store:
+            labels = store.labels("load", states=["done"])
         acknowledged = len(took["save as done"])
         twice = sum(label.version != 2 for label in labels)
         with serving(TRIVIAL) as address:

@@ -1,4 +1,4 @@
-"""`hoofbeat review` as users run it: a study made, labelled through the desk, exported, read, applied; and served."""
+"""`hoofbeat review` as users run it: a study made, labelled, exported, read, applied; and served."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from hoofbeat.cli.review_group import SUBCOMMANDS
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.recipes.cases.revising import LEVEL_1, LEVEL_2
 from hoofbeat.recipes.catalogue import find_recipe
+from hoofbeat.review.assignments import Plan, give_out, plan_of
+from hoofbeat.review.review_records import Item, Person
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import open_artefact
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.giving import give_out
-from hoofbeat.web.review.plans import Plan, plan_of
-from hoofbeat.web.review.records import Item, Person
 from tests.audit.packet_audits import LABELS, RATED, an_audit, in_turn
 from tests.cli.recorded import record, teaching_cases
 from tests.cli.support import hoofbeat, json_of, start
@@ -53,16 +52,16 @@ def make(folder: Path, *words: str) -> str:
 
 def work(folder: Path, study: str, answer: Answer, *, people: int = 2) -> None:
     """Let invented people label everything."""
-    with Desk.open(str(folder / "review.db")) as desk:
-        found = desk.study(study)
+    with ReviewStore.open(str(folder / "review.db")) as store:
+        found = store.study(study)
         assert found is not None
-        known = {person.name: person for person in desk.people()}
+        known = {person.name: person for person in store.people()}
         names = [f"Invented {number}" for number in range(people)]
-        invited = [known.get(name) or desk.invite(name, "reviewer", by="test")[0] for name in names]
-        give_out(desk, found, invited, Plan(per_item=0), by="test")
+        invited = [known.get(name) or store.invite(name, "reviewer", by="test")[0] for name in names]
+        give_out(store, found, invited, Plan(per_item=0), by="test")
         for person in invited:
-            for item in desk.items(study):
-                label(desk, found, item, person, answer(person, item))
+            for item in store.items(study):
+                label(store, found, item, person, answer(person, item))
 
 
 def test_the_verb_lists_what_stands_under_it() -> None:
@@ -93,13 +92,13 @@ def test_pairs_of_an_audit_there_and_back(tmp_path: Path) -> None:
     assert told["to be settled"] == len(wrong) == 10
     field = told["agreement"][0]
     assert (field["items"], field["agree"]) == (50, 40)
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        found = desk.study(study)
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        found = store.study(study)
         assert found is not None
         assert plan_of(found) == Plan(per_item=2, seed=3)
-        judge, _ = desk.invite("Invented adjudicator", "adjudicator", by="test")
+        judge, _ = store.invite("Invented adjudicator", "adjudicator", by="test")
         for number, item in enumerate(sorted(wrong)):
-            desk.decide(study, item, judge.id, values={"label": "Consistent"}, request=f"d-{number}")
+            store.decide(study, item, judge.id, values={"label": "Consistent"}, request=f"d-{number}")
     done = json_of(hoofbeat("review", "export", study, "-o", "labels.csv", "--json", folder=tmp_path))
     assert (done["format"], done["rows"], done["settled"], done["people"]) == ("pairs", 100, 10, 2)
     words = ("audit", "validate", "audit", "--labels", "labels.csv", "--json")
@@ -238,8 +237,8 @@ def test_what_is_wrong_is_said(bench: Path, tmp_path: Path) -> None:
 def test_an_exam_is_a_study_too(bench: Path, tmp_path: Path) -> None:
     words = ("--exam", "--minutes", "10", "--stages", "20,60,100", "--questions", "4", "--title", "Invented exam")
     study = make(tmp_path, str(bench), *words)
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        found = desk.study(study)
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        found = store.study(study)
         assert found is not None
         assert (found.form, found.title) == ("exam", "Invented exam")
         rules = found.settings["exam"]
@@ -258,8 +257,8 @@ def test_a_link_that_could_not_be_shown_is_no_link(bench: Path, tmp_path: Path) 
         port = str(taken.getsockname()[1])
         db = ("--db", str(tmp_path / "review.db"))
         assert f"port {port} is in use" in refused(str(bench), "--form", "likert", *db, "--port", port)
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        assert not any(person.active for person in desk.people()), "so the next start makes another"
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        assert not any(person.active for person in store.people()), "so the next start makes another"
 
 
 def test_it_is_served_and_the_admins_link_is_shown_once(bench: Path, tmp_path: Path) -> None:

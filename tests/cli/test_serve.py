@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hoofbeat.web.review.desk import Desk
+from hoofbeat.review.review_store import ReviewStore
 from tests.cli.support import hoofbeat, json_of, start
 from tests.web.folders import web_folders
 from tests.web.visitors import Visitor
@@ -94,12 +94,12 @@ def test_the_first_admin_comes_in_by_the_link_of_the_first_start(tmp_path: Path)
         assert visitor.get("/team/people").status == 200
     with running(*words, "0", folder=tmp_path) as (_, told):
         assert told["come_in"] == ""
-    assert [event.what for event in desk_trail(tmp_path)] == ["invited", "signed in"]
+    assert [event.what for event in store_trail(tmp_path)] == ["invited", "signed in"]
 
 
-def desk_trail(folder: Path) -> list[Any]:
-    with Desk.open(str(folder / "review.db")) as desk:
-        return list(desk.trail())
+def store_trail(folder: Path) -> list[Any]:
+    with ReviewStore.open(str(folder / "review.db")) as store:
+        return list(store.trail())
 
 
 def test_people_are_invited_and_revoked_from_the_command_line(tmp_path: Path) -> None:
@@ -110,13 +110,13 @@ def test_people_are_invited_and_revoked_from_the_command_line(tmp_path: Path) ->
     url = ("--url", "https://review.example.org/")
     again = json_of(hoofbeat("review", "invite", "ada example", "--again", *words, *url, folder=tmp_path))
     assert again["link"].startswith("https://review.example.org/join/")
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        assert desk.invited(first["link"].rpartition("/")[2]) is None
-        assert desk.invited(again["link"].rpartition("/")[2]) is not None
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        assert store.invited(first["link"].rpartition("/")[2]) is None
+        assert store.invited(again["link"].rpartition("/")[2]) is not None
     said = hoofbeat("review", "revoke", first["person"]["id"], "--db", "review.db", folder=tmp_path)
     assert "can't come in any more" in said.stdout
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        assert [person.active for person in desk.people()] == [False]
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        assert [person.active for person in store.people()] == [False]
     said = hoofbeat("review", "revoke", "Nobody", "--db", "review.db", folder=tmp_path, code=2)
     assert "nobody called" in said.stderr
 

@@ -10,8 +10,8 @@ from hoofbeat.leakage.leakage_text import LeakageItem, plan_leakage
 from hoofbeat.models import ChatRequest, Likelihood, Model
 from hoofbeat.models.wire import Trouble
 from hoofbeat.records import Question, Span
-from hoofbeat.reports.words import slug
 from hoofbeat.store import Ledger
+from hoofbeat.store.files import slug
 from tests.recipes.support import Script, user_text
 
 __all__ = ["Remembering", "invented_questions", "model_of"]

@@ -1,4 +1,4 @@
-"""People's analysis of errors in a report: from the desk's export to shares by system, agreement and their words."""
+"""People's analysis of errors in a report: from the export to shares by system, agreement and their words."""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.reports.words import Form, clean, cut, slug, written
+from hoofbeat.reports.words import Form, clean, cut, written
+from hoofbeat.store.files import slug
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.web.desks import desk_urls  # noqa: F401 - a fixture
 from tests.web.folders import web_folders
+from tests.web.stores import store_urls  # noqa: F401 - a fixture
 
 
 @pytest.fixture(scope="session")

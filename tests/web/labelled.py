@@ -1,4 +1,4 @@
-"""Studies on which invented people have worked: labels through the desk as the pages save them."""
+"""Studies on which invented people have worked: labels through the review store as the pages save them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.forms import check_values, form_for
-from hoofbeat.web.review.giving import give_out
-from hoofbeat.web.review.plans import Plan
-from hoofbeat.web.review.records import Item, Label, Person, Role, Study
+from hoofbeat.review.assignments import Plan, give_out
+from hoofbeat.review.forms import check_values, form_for
+from hoofbeat.review.review_records import Item, Label, Person, Role, Study
+from hoofbeat.review.review_store import ReviewStore
 from tests.web.review_studies import study_of
 
 __all__ = ["Team", "label", "rated", "team_of"]
@@ -21,10 +20,12 @@ _REQUESTS = itertools.count()
 
 
 class Team:
-    """A study on a desk with the people who were invited to it, and their tokens."""
+    """A study on a review store with the people who were invited to it, and their tokens."""
 
-    def __init__(self, desk: Desk, study: Study, items: Sequence[Item], invited: Sequence[tuple[Person, str]]) -> None:
-        self.desk, self.study, self.items = desk, study, list(items)
+    def __init__(
+        self, store: ReviewStore, study: Study, items: Sequence[Item], invited: Sequence[tuple[Person, str]]
+    ) -> None:
+        self.store, self.study, self.items = store, study, list(items)
         self.people = [person for person, _ in invited]
         self.tokens = [token for _, token in invited]
 
@@ -38,11 +39,11 @@ class Team:
 
     def say(self, person: Person, item: Item, values: dict[str, Any], **more: Any) -> Label:
         """A label that is done."""
-        return label(self.desk, self.study, item, person, values, **more)
+        return label(self.store, self.study, item, person, values, **more)
 
 
 def team_of(
-    desk: Desk,
+    store: ReviewStore,
     folders: Path,
     form: str,
     *,
@@ -52,15 +53,15 @@ def team_of(
 ) -> Team:
     """A study of a form, its items given to the reviewers by a plan (without one: all to everybody)."""
     study, items = study_of(folders, form, **how)
-    desk.create_study(study, items, by="test")
-    invited = [desk.invite(f"Invented {role} {number}", role, by="test") for number, role in enumerate(roles, start=1)]
-    team = Team(desk, study, items, invited)
-    give_out(desk, study, team.reviewers(), plan or Plan(per_item=0), by="test")
+    store.create_study(study, items, by="test")
+    invited = [store.invite(f"Invented {role} {number}", role, by="test") for number, role in enumerate(roles, start=1)]
+    team = Team(store, study, items, invited)
+    give_out(store, study, team.reviewers(), plan or Plan(per_item=0), by="test")
     return team
 
 
 def label(
-    desk: Desk,
+    store: ReviewStore,
     study: Study,
     item: Item,
     person: Person,
@@ -71,7 +72,7 @@ def label(
 ) -> Label:
     """A label that is done, checked against its form as the pages do."""
     checked = check_values(form_for(study, item), item, values)
-    saved = desk.save(
+    saved = store.save(
         study.id,
         item.id,
         person.id,
@@ -90,6 +91,6 @@ def rated(team: Team, answer: Callable[[Person, Item, random.Random], dict[str, 
     rng = random.Random(seed)
     known = {item.id: item for item in team.items}
     for person in team.reviewers():
-        for row in team.desk.assignments(team.study.id, person.id):
+        for row in team.store.assignments(team.study.id, person.id):
             values = answer(person, known[row.item], rng)
             team.say(person, known[row.item], values, seconds=rng.randint(20, 200))

@@ -16,11 +16,11 @@ from hoofbeat.recipes.papers.sourceqa import CRITERIA as QUESTION_CRITERIA
 from hoofbeat.recipes.pools.two_stage import FLAGGED
 from hoofbeat.recipes.reviewing import ReviewTask
 from hoofbeat.records import Answer, Judgment, Question
+from hoofbeat.review.review_records import Assignment, Item, Person, Role, Study
+from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.review.study_items import study_from
 from hoofbeat.store import Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl, write_tsv
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.items import study_from
-from hoofbeat.web.review.records import Assignment, Item, Person, Role, Study
 
 __all__ = ["ANSWERS", "FORMS", "assigned", "further_benchmark", "further_judgments", "study_of", "task_folders"]
 
@@ -95,17 +95,17 @@ def study_of(folders: Path, form: str, **how: Any) -> tuple[Study, list[Item]]:
 
 
 def assigned(
-    desk: Desk, study: Study, items: list[Item], *, people: int = 1, role: Role = "reviewer"
+    store: ReviewStore, study: Study, items: list[Item], *, people: int = 1, role: Role = "reviewer"
 ) -> list[tuple[Person, str]]:
-    """The study on a desk, with invented people who are to look at every item; each with their token."""
-    desk.create_study(study, items, by="test")
-    invited = [desk.invite(f"Invented reviewer {number}", role, by="test") for number in range(1, people + 1)]
+    """The study on a review store, with invented people who are to look at every item; each with their token."""
+    store.create_study(study, items, by="test")
+    invited = [store.invite(f"Invented reviewer {number}", role, by="test") for number in range(1, people + 1)]
     rows = [
         Assignment(study=study.id, item=item.id, person=person.id, place=item.place)
         for person, _ in invited
         for item in items
     ]
-    desk.assign(study.id, rows, by="test")
+    store.assign(study.id, rows, by="test")
     return invited
 
 

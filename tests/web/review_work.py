@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
+from hoofbeat.review.forms import Field, asked_fields, form_for
+from hoofbeat.review.review_records import Assignment, Item, Person, Study
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.forms import Field, asked_fields, form_for
-from hoofbeat.web.review.records import Assignment, Item, Person, Study
-from tests.web.desks import desk_site
 from tests.web.review_studies import assigned, study_of
+from tests.web.stores import store_site
 from tests.web.support import browsing, serving
 
-__all__ = ["BadLine", "Work", "address", "browser", "by_hand", "by_keys", "chosen", "desk", "too_wide"]
+__all__ = ["BadLine", "Work", "address", "browser", "by_hand", "by_keys", "chosen", "store", "too_wide"]
 
 
 @pytest.fixture(scope="module")
@@ -28,40 +28,40 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    with Desk.open(str(tmp_path_factory.mktemp("desk") / "review.db")) as opened:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReviewStore]:
+    with ReviewStore.open(str(tmp_path_factory.mktemp("store") / "review.db")) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def address(desk: Desk, folders: Path) -> Iterator[str]:
-    with serving(create_app(desk_site(desk, [folders], tries_per_minute=10_000))) as url:
+def address(store: ReviewStore, folders: Path) -> Iterator[str]:
+    with serving(create_app(store_site(store, [folders], tries_per_minute=10_000))) as url:
         yield url
 
 
 class Work:
     """A study with one person on it, and the page of an item."""
 
-    def __init__(self, desk: Desk, folders: Path, form: str, seed: int, person: Person | None = None) -> None:
-        self.desk = desk
+    def __init__(self, store: ReviewStore, folders: Path, form: str, seed: int, person: Person | None = None) -> None:
+        self.store = store
         self.study: Study
         self.items: list[Item]
         self.study, self.items = study_of(folders, form, sample=3, seed=seed)
         self.person: Person
         self.token = ""
         if person is None:
-            ((self.person, self.token),) = assigned(desk, self.study, self.items)
+            ((self.person, self.token),) = assigned(store, self.study, self.items)
             return
         self.person = person
-        assigned(desk, self.study, self.items, people=0)
+        assigned(store, self.study, self.items, people=0)
         rows = [Assignment(study=self.study.id, item=i.id, person=person.id, place=i.place) for i in self.items]
-        desk.assign(self.study.id, rows, by="test")
+        store.assign(self.study.id, rows, by="test")
 
     def link(self, address: str, place: int = 0) -> str:
         return f"{address}/review/{self.study.id}/items/{self.items[place].id}"
 
     def values(self, place: int = 0) -> dict[str, Any]:
-        label = self.desk.label(self.study.id, self.items[place].id, self.person.id)
+        label = self.store.label(self.study.id, self.items[place].id, self.person.id)
         return label.values if label else {}
 
     def fields(self, place: int = 0) -> tuple[Field, ...]:
@@ -69,7 +69,7 @@ class Work:
         return asked_fields(form_for(self.study, item), item)
 
     def saves(self, place: int = 0) -> list[str]:
-        events = self.desk.trail(study=self.study.id, item=self.items[place].id, person=self.person.id)
+        events = self.store.trail(study=self.study.id, item=self.items[place].id, person=self.person.id)
         return [str((event.after or {}).get("state")) for event in events if event.what == "saved"]
 
 

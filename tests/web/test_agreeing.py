@@ -11,13 +11,13 @@ import pytest
 
 from hoofbeat.findings.agreement import agreement_with_intervals
 from hoofbeat.findings.alpha import krippendorff_alpha
-from hoofbeat.web.review.agreeing import Agreements, agreement_of, in_words, pseudonyms
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.exporting import export_labels
-from hoofbeat.web.review.forms import agreement_fields, form_for
-from hoofbeat.web.review.plans import Plan
-from hoofbeat.web.review.progress import study_progress
-from hoofbeat.web.review.records import Item, Label, LabelState, Role, Study
+from hoofbeat.review.assignments import Plan
+from hoofbeat.review.forms import agreement_fields, form_for
+from hoofbeat.review.label_export import export_labels
+from hoofbeat.review.review_records import Item, Label, LabelState, Role, Study
+from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.review.reviewer_agreement import Agreements, agreement_of, in_words, pseudonyms
+from hoofbeat.review.study_progress import study_progress
 from tests.web.labelled import rated, team_of
 
 STUDY = Study(id="s", title="t", form="leak", source="b", source_sha256="0")
@@ -66,8 +66,8 @@ def test_pairs_that_share_nothing_are_not_there_and_drafts_do_not_count() -> Non
 
 
 def test_ordered_fields_are_weighted(tmp_path: Path, folders: Path) -> None:
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        team = team_of(desk, folders, "likert")
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        team = team_of(store, folders, "likert")
 
         def near(person: object, item: Item, rng: random.Random) -> dict[str, str]:
             off = 1 if person == team.reviewers()[1] and item.place % 2 else 0
@@ -75,7 +75,7 @@ def test_ordered_fields_are_weighted(tmp_path: Path, folders: Path) -> None:
             return {"medical alignment": str(low + off), "need for expertise": rng.choice("12345")}
 
         rated(team, near)
-        field, other = agreement_of(team.study, team.items, desk.labels(team.study.id)).fields
+        field, other = agreement_of(team.study, team.items, store.labels(team.study.id)).fields
     assert field.ordered
     assert field.alpha.scale == "ordinal"
     assert field.pairs[0].kappa.weights == "linear"
@@ -88,10 +88,10 @@ def test_ordered_fields_are_weighted(tmp_path: Path, folders: Path) -> None:
 
 
 def test_nothing_says_who_said_what(tmp_path: Path, folders: Path) -> None:
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        team = team_of(desk, folders, "likert")
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        team = team_of(store, folders, "likert")
         rated(team, lambda *_: {"medical alignment": "4", "need for expertise": "4"})
-        text = repr(agreement_of(team.study, team.items, desk.labels(team.study.id)))
+        text = repr(agreement_of(team.study, team.items, store.labels(team.study.id)))
     for person in team.people:
         assert person.name not in text
         assert person.id not in text
@@ -126,20 +126,20 @@ def test_few_items_are_told() -> None:
 
 
 def test_it_is_computed_again_only_when_something_happened(tmp_path: Path, folders: Path) -> None:
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        team = team_of(desk, folders, "likert")
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        team = team_of(store, folders, "likert")
         kept = Agreements()
-        first = kept.of(desk, team.study)
-        assert kept.of(desk, team.study) is first
+        first = kept.of(store, team.study)
+        assert kept.of(store, team.study) is first
         anna, bert = team.reviewers()
         for person in (anna, bert):
             team.say(person, team.items[0], {"medical alignment": "4", "need for expertise": "3"})
-        second = kept.of(desk, team.study)
+        second = kept.of(store, team.study)
         assert second.position > first.position
         assert [field.items for field in second.fields] == [1, 1]
-        other = team_of(desk, folders, "leak", roles=("reviewer",))
+        other = team_of(store, folders, "leak", roles=("reviewer",))
         assert other.study.id != team.study.id
-        assert kept.of(desk, team.study) is second, "what happens in other studies does not matter"
+        assert kept.of(store, team.study) is second, "what happens in other studies does not matter"
 
 
 def coincidences(rows: list[list[str]]) -> float:
@@ -161,12 +161,12 @@ def coincidences(rows: list[list[str]]) -> float:
 def test_live_agreement_is_that_of_the_exported_labels(tmp_path: Path, folders: Path, form: str) -> None:
     """With an overlap, a skip, a draft and somebody who has not begun: many items lack somebody's label."""
     roles: tuple[Role, ...] = ("reviewer",) * 4
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        team = team_of(desk, folders, form, roles=roles, plan=Plan(per_item=2, overlap=0.5, overlap_by=3, seed=3))
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        team = team_of(store, folders, form, roles=roles, plan=Plan(per_item=2, overlap=0.5, overlap_by=3, seed=3))
         known = {item.id: item for item in team.items}
         rng = random.Random(form)
         for person in team.people[:3]:
-            for place, given in enumerate(desk.assignments(team.study.id, person.id)):
+            for place, given in enumerate(store.assignments(team.study.id, person.id)):
                 item = known[given.item]
                 values = {
                     field.name: rng.choices(field.labels, weights=range(len(field.labels), 0, -1))[0]
@@ -175,12 +175,12 @@ def test_live_agreement_is_that_of_the_exported_labels(tmp_path: Path, folders: 
                 states: tuple[LabelState, ...] = ("skipped", "draft") if person == team.people[1] else ()
                 state = states[place] if place < len(states) else "done"
                 request = f"{person.id}-{place}"
-                desk.save(
+                store.save(
                     team.study.id, item.id, person.id, values=values, state=state, seconds=1, base=0, request=request
                 )
-        live = Agreements().of(desk, team.study)
-        rows = export_labels(desk, team.study, each=True, blind=True).rows
-        names = {one.name for one in study_progress(desk, team.study, names=False).people}
+        live = Agreements().of(store, team.study)
+        rows = export_labels(store, team.study, each=True, blind=True).rows
+        names = {one.name for one in study_progress(store, team.study, names=False).people}
     for field in live.fields:
         ratings: dict[str, dict[str, str]] = defaultdict(dict)
         for row in rows:
@@ -209,24 +209,24 @@ def test_live_agreement_is_that_of_the_exported_labels(tmp_path: Path, folders: 
 
 
 def test_a_reviewer_keeps_their_number_as_labels_come_in(tmp_path: Path, folders: Path) -> None:
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        team = team_of(desk, folders, "leak", roles=("reviewer",) * 5)
-        seen = {row.name for row in study_progress(desk, team.study, names=False).people}
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        team = team_of(store, folders, "leak", roles=("reviewer",) * 5)
+        seen = {row.name for row in study_progress(store, team.study, names=False).people}
         assert len(seen) == 5
         numbers: dict[str, str] = {}
         for person in team.people:
             team.say(person, team.items[0], {**dict.fromkeys(YES_NO, "yes"), "note": person.id})
-            now = {row["note"]: row["reviewer"] for row in export_labels(desk, team.study, blind=True).rows}
+            now = {row["note"]: row["reviewer"] for row in export_labels(store, team.study, blind=True).rows}
             assert now == numbers | {person.id: now[person.id]}, "who was there is called as before"
             numbers = now
-            pairs = Agreements().of(desk, team.study).fields[0].pairs
+            pairs = Agreements().of(store, team.study).fields[0].pairs
             assert {name for pair in pairs for name in (pair.a, pair.b)} in (set(now.values()), set())
         assert set(numbers.values()) == seen
 
 
 def test_strata_of_a_blinded_study_are_for_admins(tmp_path: Path, folders: Path) -> None:
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        blinded, plain = team_of(desk, folders, "pair", sample=5), team_of(desk, folders, "likert", roles=())
-        assert study_progress(desk, blinded.study, names=False).strata == ()
-        assert len(study_progress(desk, blinded.study, names=True).strata) > 1
-        assert study_progress(desk, plain.study, names=False).strata
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        blinded, plain = team_of(store, folders, "pair", sample=5), team_of(store, folders, "likert", roles=())
+        assert study_progress(store, blinded.study, names=False).strata == ()
+        assert len(study_progress(store, blinded.study, names=True).strata) > 1
+        assert study_progress(store, plain.study, names=False).strata

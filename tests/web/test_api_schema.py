@@ -60,7 +60,7 @@ def test_every_answer_is_described(site: Whole, who: str) -> None:
         for mode in GenerationMode:
             attack(operation.as_strategy(generation_mode=mode), headers)
     assert len(names) >= 8
-    assert site.desk.studies(), "the desk is as it was"
+    assert site.store.studies(), "the review store is as it was"
 
 
 def attack(cases: SearchStrategy[Case[Any]], headers: dict[str, str]) -> None:

@@ -13,11 +13,20 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.items import Rejected
 from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask
+from hoofbeat.review.apply_reviews import (
+    STEP,
+    Applied,
+    Difference,
+    Edit,
+    apply_labels,
+    diff_markdown,
+    told,
+    version_of,
+    write_applied,
+)
+from hoofbeat.review.question_revisions import Rules, by_item, rules_of, verdict
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
-from hoofbeat.web.review.applying import STEP, Applied, apply_labels, told, version_of, write_applied
-from hoofbeat.web.review.diffs import Difference, Edit, diff_markdown
-from hoofbeat.web.review.verdicts import Rules, by_item, rules_of, verdict
 
 CASE = "m-hbt-case-01"
 

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from hoofbeat.ask.ask_flow import NO_MODEL, check_ask, choose_by, run_ask
+from hoofbeat.ask.ask_records import MOST_CHARACTERS, Ask, Found
+from hoofbeat.ask.citation_checks import NO_WORD, NOT_SHOWN, check_answer, check_parts
+from hoofbeat.ask.cited_answer import TOO_LONG
+from hoofbeat.ask.search_corpora import SearchableCorpus, source_facets
+from hoofbeat.ask.similar_reports import marks
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.models import Model, load_model
 from hoofbeat.records import Passage
 from hoofbeat.store import Ledger
-from hoofbeat.web.ask.answering import TOO_LONG
-from hoofbeat.web.ask.checking import NO_WORD, NOT_SHOWN, check_answer, check_parts
-from hoofbeat.web.ask.finding import marks
-from hoofbeat.web.ask.flow import NO_MODEL, check_ask, choose_by, run_ask
-from hoofbeat.web.ask.records import MOST_CHARACTERS, Ask, Found
-from hoofbeat.web.ask.shelves import Shelf, source_facets
-from hoofbeat.web.ask.views import agreement_view, passage_pieces
+from hoofbeat.web.ask.ask_views import agreement_view, passage_pieces
 from tests.answering.support import Says, ScriptedServer, check_fenced
 from tests.retrieval.support import HashedWords
 
@@ -32,13 +32,15 @@ INJECTED = (
 
 
 @pytest.fixture(scope="module")
-def cases(folders: Path) -> Shelf:
-    return Shelf("cases", Corpus.open(folders / "cases"), encoder=lambda _: HashedWords(), keep=False)
+def cases(folders: Path) -> SearchableCorpus:
+    return SearchableCorpus("cases", Corpus.open(folders / "cases"), encoder=lambda _: HashedWords(), keep=False)
 
 
 @pytest.fixture(scope="module")
-def handbooks(folders: Path) -> Shelf:
-    return Shelf("handbooks", Corpus.open(folders / "handbooks"), encoder=lambda _: HashedWords(), keep=False)
+def handbooks(folders: Path) -> SearchableCorpus:
+    return SearchableCorpus(
+        "handbooks", Corpus.open(folders / "handbooks"), encoder=lambda _: HashedWords(), keep=False
+    )
 
 
 @pytest.fixture
@@ -59,7 +61,7 @@ def model_of(server: ScriptedServer, ledger: Ledger, name: str = "stub") -> Mode
 # What is found
 
 
-def test_reports_come_with_their_passages_marks_and_why(cases: Shelf) -> None:
+def test_reports_come_with_their_passages_marks_and_why(cases: SearchableCorpus) -> None:
     found = run_ask(Ask(text=CASE, line="bm25 + dense", k=3), [cases])
     first = found.reports[0]
     assert first.document == "hbt-case-01"
@@ -78,7 +80,7 @@ def test_reports_come_with_their_passages_marks_and_why(cases: Shelf) -> None:
     assert found.cited is None
 
 
-def test_two_corpora_take_turns_and_say_which(cases: Shelf, handbooks: Shelf) -> None:
+def test_two_corpora_take_turns_and_say_which(cases: SearchableCorpus, handbooks: SearchableCorpus) -> None:
     found = run_ask(Ask(text=f"{CASE} {FEVER}", line="bm25", k=4), [cases, handbooks])
     assert [report.corpus for report in found.reports] == ["cases", "handbooks", "cases", "handbooks"]
 
@@ -100,7 +102,7 @@ def test_a_case_beyond_all_measure_is_refused() -> None:
         check_ask(Ask(text="x" * (MOST_CHARACTERS + 1)))
 
 
-def test_a_case_of_20_000_words_is_searched_and_the_model_is_not_asked(cases: Shelf, ledger: Ledger) -> None:
+def test_a_case_of_20_000_words_is_searched_and_the_model_is_not_asked(cases: SearchableCorpus, ledger: Ledger) -> None:
     long = CASE + " The history is long and says little." * 2900
     assert len(long.split()) > 20_000
     with ScriptedServer() as server:
@@ -113,19 +115,19 @@ def test_a_case_of_20_000_words_is_searched_and_the_model_is_not_asked(cases: Sh
     assert found.cited.parts == ()
 
 
-def test_a_case_in_another_language_finds_what_it_can_and_says_so(cases: Shelf) -> None:
+def test_a_case_in_another_language_finds_what_it_can_and_says_so(cases: SearchableCorpus) -> None:
     found = run_ask(Ask(text="四十歳の男性、発熱と発疹。", line="dense"), [cases])
     assert found.reports, "the encoder always finds something near"
     assert any("No word of the case" in note for note in found.notes)
     assert run_ask(Ask(text="四十歳の男性、発熱と発疹。", line="bm25"), [cases]).reports == ()
 
 
-def test_a_line_that_asks_a_model_needs_one(cases: Shelf) -> None:
+def test_a_line_that_asks_a_model_needs_one(cases: SearchableCorpus) -> None:
     with pytest.raises(UsageError, match="asks a language model"):
         run_ask(Ask(text=CASE, line="hyde > bm25"), [cases])
 
 
-def test_sources_can_be_told_apart_by_some_facets_only(handbooks: Shelf, cases: Shelf) -> None:
+def test_sources_can_be_told_apart_by_some_facets_only(handbooks: SearchableCorpus, cases: SearchableCorpus) -> None:
     assert "institution" in source_facets(handbooks.corpus)
     assert "organ" in source_facets(handbooks.corpus)
     assert "phase" not in source_facets(handbooks.corpus), "it has one value"
@@ -181,7 +183,9 @@ def test_an_answer_without_a_citation_and_one_with_an_invented_quote_are_doubtfu
     ]
 
 
-def test_an_answer_is_asked_from_the_passages_shown_and_kept_in_the_ledger(cases: Shelf, ledger: Ledger) -> None:
+def test_an_answer_is_asked_from_the_passages_shown_and_kept_in_the_ledger(
+    cases: SearchableCorpus, ledger: Ledger
+) -> None:
     reply = states("Give caplacizumab without plasma exchange.", 1, 77, 1)
     told: list[Found] = []
     with ScriptedServer(reply) as server:
@@ -199,7 +203,7 @@ def test_an_answer_is_asked_from_the_passages_shown_and_kept_in_the_ledger(cases
     assert found.calls == 1
 
 
-def test_injected_instructions_stay_text(cases: Shelf, ledger: Ledger) -> None:
+def test_injected_instructions_stay_text(cases: SearchableCorpus, ledger: Ledger) -> None:
     with ScriptedServer(states("Arr [1].", 1)) as server:
         found = run_ask(Ask(text=INJECTED, line="bm25", model="stub", k=1), [cases], model=model_of(server, ledger))
         fences = len(found.reports[0].passages) + 1
@@ -207,7 +211,7 @@ def test_injected_instructions_stay_text(cases: Shelf, ledger: Ledger) -> None:
     assert found.reports[0].document == "hbt-case-01"
 
 
-def test_a_failed_call_leaves_the_reports(cases: Shelf, ledger: Ledger) -> None:
+def test_a_failed_call_leaves_the_reports(cases: SearchableCorpus, ledger: Ledger) -> None:
     with ScriptedServer() as server:
         ask = Ask(text=f"{CASE} fault=400", line="bm25", model="stub", k=1)
         found = run_ask(ask, [cases], model=model_of(server, ledger))
@@ -246,7 +250,7 @@ def script() -> list[Says]:
     ]
 
 
-def test_each_institution_answers_by_itself_and_pairs_are_compared(handbooks: Shelf, ledger: Ledger) -> None:
+def test_each_institution_answers_by_itself_and_pairs_are_compared(handbooks: SearchableCorpus, ledger: Ledger) -> None:
     with ScriptedServer(*script()) as server:
         ask = Ask(text=FEVER, line="bm25", model="stub", by="institution", k=2)
         found = run_ask(ask, [handbooks], model=model_of(server, ledger))
@@ -270,7 +274,7 @@ def test_each_institution_answers_by_itself_and_pairs_are_compared(handbooks: Sh
     assert sum(cell.number == 1 for row in view.rows for cell in row) == 2
 
 
-def test_one_source_is_nothing_to_compare(cases: Shelf, ledger: Ledger) -> None:
+def test_one_source_is_nothing_to_compare(cases: SearchableCorpus, ledger: Ledger) -> None:
     with ScriptedServer(*script()) as server:
         ask = Ask(text=CASE, line="bm25", model="stub", by="document", most_sources=1, k=1)
         found = run_ask(ask, [cases], model=model_of(server, ledger))
@@ -280,7 +284,7 @@ def test_one_source_is_nothing_to_compare(cases: Shelf, ledger: Ledger) -> None:
     assert agreement_view(found.agreement).sentence.startswith("Sources were not compared")
 
 
-def test_agreement_is_said_when_no_pair_diverges(handbooks: Shelf, ledger: Ledger) -> None:
+def test_agreement_is_said_when_no_pair_diverges(handbooks: SearchableCorpus, ledger: Ledger) -> None:
     with ScriptedServer(*script()) as server:
         ask = Ask(text=FEVER, line="bm25", model="stub", by="institution", k=1)
         found = run_ask(ask, [handbooks], model=model_of(server, ledger)).agreement
@@ -292,7 +296,7 @@ def test_agreement_is_said_when_no_pair_diverges(handbooks: Shelf, ledger: Ledge
     assert "They agree." in agreement_view(replace(found, comparisons=same)).sentence
 
 
-def test_what_stops_the_work_is_an_error_of_ours(cases: Shelf, ledger: Ledger) -> None:
+def test_what_stops_the_work_is_an_error_of_ours(cases: SearchableCorpus, ledger: Ledger) -> None:
     with ScriptedServer() as server:
         ask = Ask(text=f"{CASE} fault=401", line="bm25", model="stub", k=1)
         with pytest.raises(HoofbeatError, match="refuses the key"):

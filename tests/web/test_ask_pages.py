@@ -13,16 +13,16 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, expect
 
+from hoofbeat.ask.ask_flow import run_ask
+from hoofbeat.ask.ask_records import Ask, Found
+from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.models import Model, load_model
 from hoofbeat.store import Ledger
 from hoofbeat.web import Library, Site, SiteSettings, create_app
-from hoofbeat.web.ask.flow import run_ask
-from hoofbeat.web.ask.jobs import Asks, Busy, Job, Stopped, stoppable
-from hoofbeat.web.ask.pages import asks_of
-from hoofbeat.web.ask.records import Ask, Found
-from hoofbeat.web.ask.shelves import Shelf
+from hoofbeat.web.ask.ask_jobs import Asks, Busy, Job, Stopped, stoppable
+from hoofbeat.web.ask.ask_pages import asks_of
 from tests.answering.support import ScriptedServer
 from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving, tab
 from tests.web.test_ask import CASE, FEVER, script, states
@@ -219,7 +219,7 @@ def test_no_call_is_begun_after_a_stop(folders: Path, tmp_path: Path) -> None:
 
     def run(spec: str) -> None:
         ask = Ask(text=FEVER, line="bm25", model="stub", by="institution", k=1)
-        shelf = Shelf("handbooks", Corpus.open(folders / "handbooks"))
+        shelf = SearchableCorpus("handbooks", Corpus.open(folders / "handbooks"))
         with Ledger(tmp_path / "ledger.sqlite") as ledger:
             run_ask(ask, [shelf], model=stoppable(load_model(spec, ledger=ledger), job.check), told=told)
 

@@ -9,9 +9,9 @@ import pytest
 from hoofbeat.corpus import Corpus
 from hoofbeat.recipes import build_teaching
 from hoofbeat.records import Document, Question, Span
+from hoofbeat.review.review_records import Item, Shown, Study
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import open_artefact
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Item, Shown, Study
 from hoofbeat.web.site import Site
 from tests.web.browse_support import Visitor, a_benchmark, a_corpus, a_site
 
@@ -197,15 +197,15 @@ def test_questions_as_json_are_paged_and_chosen(visitor: Visitor) -> None:
 
 def test_studies_of_people_on_a_benchmark_are_told_with_how_far_they_are(folders: Path, tmp_path: Path) -> None:
     source = open_artefact(folders / "bench").reference().sha256
-    with Desk.open(str(tmp_path / "review.db")) as desk:
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
         study = Study(id="s1", title="First reading <b>", form="likert", source="bench", source_sha256=source)
         other = Study(id="s2", title="Of another", form="likert", source="x", source_sha256="0" * 64)
         items = [
             Item(id=f"i{n}", study="s1", place=n, shown=(Shown(title="Question", text="What?"),)) for n in range(3)
         ]
-        desk.create_study(study, items)
-        desk.create_study(other, [])
-        page = Visitor(a_site(folders, desk=desk)).get("/benchmarks/bench").text
+        store.create_study(study, items)
+        store.create_study(other, [])
+        page = Visitor(a_site(folders, store=store)).get("/benchmarks/bench").text
     assert "First reading &lt;b&gt;" in page
     assert '<td class="num">3</td><td class="num">0</td><td>open</td>' in page
     assert "Of another" not in page

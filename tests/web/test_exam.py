@@ -1,4 +1,4 @@
-"""Exams at the desk: what is drawn for whom, the clock, stages, what counts at the end, and the run it becomes."""
+"""Exams: what is drawn for whom, the clock, stages, what counts at the end, and the run it becomes."""
 
 from __future__ import annotations
 
@@ -16,37 +16,36 @@ from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.findings.scoring import choice_outcomes
 from hoofbeat.judging.folder import Judged
 from hoofbeat.records import Answer, Question
+from hoofbeat.review.exams.exam_actions import begin, end_exam, give, mark, open_question
+from hoofbeat.review.exams.exam_assignment import INSIDE, OUTSIDE, Rules, assign_exam, exam_assignments, rules_of
+from hoofbeat.review.exams.exam_items import exam_study, question_of
+from hoofbeat.review.exams.exam_results import ExamRow, exam_answers, exam_rows, write_exam_run
+from hoofbeat.review.exams.exam_sitting import Sitting, case_shown, load_sitting
+from hoofbeat.review.review_records import Item, Person, Study
+from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.review.store_base import Refused
 from hoofbeat.store import Counts
-from hoofbeat.web.exam.acting import begin, end_exam, give, mark, open_question
-from hoofbeat.web.exam.assigning import INSIDE, OUTSIDE, assign_exam, exam_assignments
-from hoofbeat.web.exam.items import exam_study, question_of
-from hoofbeat.web.exam.results import ExamRow, exam_answers, exam_rows, write_exam_run
-from hoofbeat.web.exam.rules import Rules, rules_of
-from hoofbeat.web.exam.scores import model_lines, result_of
-from hoofbeat.web.exam.sitting import Sitting, case_shown, load_sitting
-from hoofbeat.web.review.desk import Desk
+from hoofbeat.web.exam.exam_scores import model_lines, result_of
 from hoofbeat.web.review.pictures import picture
-from hoofbeat.web.review.records import Item, Person, Study
-from hoofbeat.web.review.refusals import Refused
 from tests.answering.support import ScriptedServer
 from tests.cli.support import hoofbeat
-from tests.web.desks import desk_site, desk_urls
+from tests.web.stores import store_site, store_urls
 
-__all__ = ["desk_urls"]
+__all__ = ["store_urls"]
 
 T0 = 1_800_000_000.0
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    with Desk.open(str(tmp_path / "exam.db")) as opened:
+def store(tmp_path: Path) -> Iterator[ReviewStore]:
+    with ReviewStore.open(str(tmp_path / "exam.db")) as opened:
         yield opened
 
 
-def setting(desk: Desk, bench: Path, name: str = "Dr Invented", **rules: object) -> tuple[Study, Person]:
+def setting(store: ReviewStore, bench: Path, name: str = "Dr Invented", **rules: object) -> tuple[Study, Person]:
     study, items = exam_study(bench, **{"per_person": 4, "seed": 5, **rules})  # type: ignore[arg-type]
-    desk.create_study(study, items, by="test")
-    person, _ = desk.invite(name, "reviewer", by="test", groups=("endocrinology",))
+    store.create_study(study, items, by="test")
+    person, _ = store.invite(name, "reviewer", by="test", groups=("endocrinology",))
     return study, person
 
 
@@ -142,26 +141,26 @@ def test_so_many_are_inside_the_specialty(inside: float, there: int, expected: i
     assert {row.why for row in plain} == {"plan"}
 
 
-def test_assignment_is_made_once_and_stands_in_the_trail(desk: Desk, folders: Path) -> None:
-    study, person = setting(desk, folders / "bench")
-    mine = assign_exam(desk, study, person, by="test")
+def test_assignment_is_made_once_and_stands_in_the_trail(store: ReviewStore, folders: Path) -> None:
+    study, person = setting(store, folders / "bench")
+    mine = assign_exam(store, study, person, by="test")
     assert len(mine) == 4
-    assert assign_exam(desk, study, person, by="test") == mine
-    told = [event for event in desk.trail(study=study.id) if event.what == "assigned"]
+    assert assign_exam(store, study, person, by="test") == mine
+    told = [event for event in store.trail(study=study.id) if event.what == "assigned"]
     assert len(told) == 1
     assert told[0].after == {"person": person.id, "items": [row.item for row in mine]}
 
 
-def test_options_stand_in_an_order_of_each_person_and_the_seed_is_kept(desk: Desk, folders: Path) -> None:
-    study, person = setting(desk, folders / "bench", per_person=0)
-    other, _ = desk.invite("Dr Other", "reviewer", by="test")
-    one, two = (begin(desk, study, each, T0) for each in (person, other))
+def test_options_stand_in_an_order_of_each_person_and_the_seed_is_kept(store: ReviewStore, folders: Path) -> None:
+    study, person = setting(store, folders / "bench", per_person=0)
+    other, _ = store.invite("Dr Other", "reviewer", by="test")
+    one, two = (begin(store, study, each, T0) for each in (person, other))
     orders = {entry.question.id: entry.options for entry in two.entries}
     assert any(entry.options != orders[entry.question.id] for entry in one.entries)
     for entry in one.entries:
         assert sorted(entry.options) == sorted(entry.question.options)
         assert entry.options == ordered_options(entry.question, entry.seed)
-    opened = load_sitting(desk, study, person, T0).entries[0]
+    opened = load_sitting(store, study, person, T0).entries[0]
     assert opened.kept.seed == opened.seed
     assert opened.kept.options == opened.options
 
@@ -169,58 +168,58 @@ def test_options_stand_in_an_order_of_each_person_and_the_seed_is_kept(desk: Des
 # The exam itself, on both kinds of database
 
 
-def test_a_whole_exam_on_each_kind_of_database(desk_urls: str, folders: Path) -> None:
-    with Desk.open(desk_urls) as desk:
-        study, person = setting(desk, folders / "bench", minutes=10)
-        sitting = begin(desk, study, person, T0)
+def test_a_whole_exam_on_each_kind_of_database(store_urls: str, folders: Path) -> None:
+    with ReviewStore.open(store_urls) as store:
+        study, person = setting(store, folders / "bench", minutes=10)
+        sitting = begin(store, study, person, T0)
         assert sitting.remaining == 600
         for number, entry in enumerate(sitting.entries):
             moment = T0 + 30 * (number + 1)
-            sitting = open_question(desk, load_sitting(desk, study, person, moment - 10), entry)
-            sitting = load_sitting(desk, study, person, moment)
+            sitting = open_question(store, load_sitting(store, study, person, moment - 10), entry)
+            sitting = load_sitting(store, study, person, moment)
             said = right(sitting, entry.place)
-            sitting = give(desk, sitting, sitting.entries[number], said, 8.0, 0)
+            sitting = give(store, sitting, sitting.entries[number], said, 8.0, 0)
         assert sitting.over
-        answers = exam_answers(desk, study)
+        answers = exam_answers(store, study)
         assert len(answers) == 4
         assert all(answer.model == "human:Dr Invented" for answer in answers)
         assert all(outcome.correct for outcome in choice_outcomes([e.question for e in sitting.entries], answers))
         assert [entry.kept.given[0].seconds for entry in sitting.entries] == [8.0] * 4
         with pytest.raises(Refused):
-            give(desk, sitting, sitting.entries[0], wrong(sitting, first_choice(sitting)), 9.0, 0)
+            give(store, sitting, sitting.entries[0], wrong(sitting, first_choice(sitting)), 9.0, 0)
 
 
-def test_a_late_answer_is_refused_and_what_was_marked_before_counts(desk: Desk, folders: Path) -> None:
-    study, person = setting(desk, folders / "bench", minutes=1, per_person=6, inside=1.0)
-    sitting = begin(desk, study, person, T0)
+def test_a_late_answer_is_refused_and_what_was_marked_before_counts(store: ReviewStore, folders: Path) -> None:
+    study, person = setting(store, folders / "bench", minutes=1, per_person=6, inside=1.0)
+    sitting = begin(store, study, person, T0)
     place = first_choice(sitting)
-    sitting = open_question(desk, sitting, sitting.entries[place - 1])
-    marked = mark(desk, sitting, sitting.entries[place - 1], right(sitting, place), 20.0, 0)
-    late = load_sitting(desk, study, person, T0 + 60.0)
+    sitting = open_question(store, sitting, sitting.entries[place - 1])
+    marked = mark(store, sitting, sitting.entries[place - 1], right(sitting, place), 20.0, 0)
+    late = load_sitting(store, study, person, T0 + 60.0)
     assert late.time_up
     assert late.remaining == 0
     for act in (give, mark):
         with pytest.raises(Refused, match="too late") as refused:
-            act(desk, late, late.entries[place - 1], wrong(late, place), 61.0, 0)
+            act(store, late, late.entries[place - 1], wrong(late, place), 61.0, 0)
         assert refused.value.status == 409
-    assert load_sitting(desk, study, person, T0 + 61).entries[place - 1].kept == marked.entries[place - 1].kept
-    before = {answer.question: answer for answer in exam_answers(desk, study, now=T0 + 61)}
-    ended = end_exam(desk, late)
-    after = {answer.question: answer for answer in exam_answers(desk, study, now=T0 + 90)}
+    assert load_sitting(store, study, person, T0 + 61).entries[place - 1].kept == marked.entries[place - 1].kept
+    before = {answer.question: answer for answer in exam_answers(store, study, now=T0 + 61)}
+    ended = end_exam(store, late)
+    after = {answer.question: answer for answer in exam_answers(store, study, now=T0 + 90)}
     assert before == after, "the same, whether the person came back or not"
     entry = ended.entries[place - 1]
     assert after[entry.question.id].choice == entry.question.answer
     assert after[entry.question.id].warnings == ("marked and not given when the exam ended",)
     others = [answer for name, answer in after.items() if name != entry.question.id]
     assert all(answer.failure is not None and answer.choice is None for answer in others)
-    assert exam_answers(desk, study, now=T0 + 30) == list(after.values()), "once ended, the moment does not matter"
+    assert exam_answers(store, study, now=T0 + 30) == list(after.values()), "once ended, the moment does not matter"
 
 
-def test_stages_show_more_and_more_and_earlier_answers_stay(desk: Desk, folders: Path) -> None:
-    study, person = setting(desk, folders / "bench", stages=(20, 60, 100), per_person=0)
-    sitting = begin(desk, study, person, T0)
+def test_stages_show_more_and_more_and_earlier_answers_stay(store: ReviewStore, folders: Path) -> None:
+    study, person = setting(store, folders / "bench", stages=(20, 60, 100), per_person=0)
+    sitting = begin(store, study, person, T0)
     place = first_choice(sitting)
-    sitting = open_question(desk, sitting, sitting.entries[place - 1])
+    sitting = open_question(store, sitting, sitting.entries[place - 1])
     seen = []
     for stage, share in enumerate((20, 60, 100)):
         entry = sitting.entries[place - 1]
@@ -230,36 +229,36 @@ def test_stages_show_more_and_more_and_earlier_answers_stay(desk: Desk, folders:
         assert whole == shorten(entry.question, share, by_sentences=True).text
         seen.append(len(case))
         answer = wrong(sitting, place) if stage < 2 else right(sitting, place)
-        later = load_sitting(desk, study, person, T0 + 6.0 * (stage + 1))
-        sitting = give(desk, later, entry, answer, 5.0 * (stage + 1), stage)
+        later = load_sitting(store, study, person, T0 + 6.0 * (stage + 1))
+        sitting = give(store, later, entry, answer, 5.0 * (stage + 1), stage)
         if stage < 2:
             with pytest.raises(Refused, match="can't be changed"):
-                give(desk, sitting, sitting.entries[place - 1], right(sitting, place), 9.0, stage)
+                give(store, sitting, sitting.entries[place - 1], right(sitting, place), 9.0, stage)
     assert seen == sorted(seen)
     assert seen[0] < seen[2]
     entry = sitting.entries[place - 1]
     assert entry.done
     assert [each.seconds for each in entry.kept.given] == [5.0, 5.0, 5.0]
-    end_exam(desk, sitting)
-    mine = [answer for answer in exam_answers(desk, study) if answer.question == entry.question.id]
+    end_exam(store, sitting)
+    mine = [answer for answer in exam_answers(store, study) if answer.question == entry.question.id]
     assert [answer.condition for answer in mine] == [f"first {n}% of sentences, letter" for n in (20, 60, 100)]
     assert [answer.choice == entry.question.answer for answer in mine] == [False, False, True]
 
 
-def test_the_same_answer_twice_is_one_and_another_is_refused(desk: Desk, folders: Path) -> None:
-    study, person = setting(desk, folders / "bench", per_person=0)
-    sitting = begin(desk, study, person, T0)
+def test_the_same_answer_twice_is_one_and_another_is_refused(store: ReviewStore, folders: Path) -> None:
+    study, person = setting(store, folders / "bench", per_person=0)
+    sitting = begin(store, study, person, T0)
     place = first_choice(sitting)
-    open_question(desk, sitting, sitting.entries[place - 1])
-    tabs = [load_sitting(desk, study, person, T0 + 5) for _ in range(3)]
-    give(desk, tabs[0], tabs[0].entries[place - 1], right(sitting, place), 3.0, 0)
-    events = len(desk.trail(study=study.id))
-    again = give(desk, tabs[1], tabs[1].entries[place - 1], right(sitting, place), 4.0, 0)
+    open_question(store, sitting, sitting.entries[place - 1])
+    tabs = [load_sitting(store, study, person, T0 + 5) for _ in range(3)]
+    give(store, tabs[0], tabs[0].entries[place - 1], right(sitting, place), 3.0, 0)
+    events = len(store.trail(study=study.id))
+    again = give(store, tabs[1], tabs[1].entries[place - 1], right(sitting, place), 4.0, 0)
     assert again.entries[place - 1].kept.given[0].seconds == 3.0
-    assert len(desk.trail(study=study.id)) == events
+    assert len(store.trail(study=study.id)) == events
     with pytest.raises(Refused):
-        mark(desk, tabs[2], tabs[2].entries[place - 1], wrong(sitting, place), 4.0, 0)
-    assert load_sitting(desk, study, person, T0 + 6).entries[place - 1].kept.answer == right_text(again, place)
+        mark(store, tabs[2], tabs[2].entries[place - 1], wrong(sitting, place), 4.0, 0)
+    assert load_sitting(store, study, person, T0 + 6).entries[place - 1].kept.answer == right_text(again, place)
 
 
 def right_text(sitting: Sitting, place: int) -> str:
@@ -267,28 +266,28 @@ def right_text(sitting: Sitting, place: int) -> str:
 
 
 @pytest.mark.parametrize("said", ["Z", "AB", "é", "<script>"])
-def test_what_is_no_option_is_refused(desk: Desk, folders: Path, said: str) -> None:
-    study, person = setting(desk, folders / "bench", per_person=0)
-    sitting = begin(desk, study, person, T0)
+def test_what_is_no_option_is_refused(store: ReviewStore, folders: Path, said: str) -> None:
+    study, person = setting(store, folders / "bench", per_person=0)
+    sitting = begin(store, study, person, T0)
     place = first_choice(sitting)
-    sitting = open_question(desk, sitting, sitting.entries[place - 1])
+    sitting = open_question(store, sitting, sitting.entries[place - 1])
     with pytest.raises(Refused, match="none of the options"):
-        give(desk, sitting, sitting.entries[place - 1], said, None, 0)
+        give(store, sitting, sitting.entries[place - 1], said, None, 0)
 
 
-def test_a_closed_study_takes_nothing_and_what_is_there_counts(desk: Desk, folders: Path) -> None:
-    study, person = setting(desk, folders / "bench", per_person=6, inside=1.0)
-    sitting = begin(desk, study, person, T0)
+def test_a_closed_study_takes_nothing_and_what_is_there_counts(store: ReviewStore, folders: Path) -> None:
+    study, person = setting(store, folders / "bench", per_person=6, inside=1.0)
+    sitting = begin(store, study, person, T0)
     place = first_choice(sitting)
-    sitting = open_question(desk, sitting, sitting.entries[place - 1])
-    give(desk, sitting, sitting.entries[place - 1], right(sitting, place), 2.0, 0)
-    assert exam_answers(desk, study) == [], "nobody has finished"
-    desk.close_study(study.id, "test")
-    closed = desk.study(study.id)
+    sitting = open_question(store, sitting, sitting.entries[place - 1])
+    give(store, sitting, sitting.entries[place - 1], right(sitting, place), 2.0, 0)
+    assert exam_answers(store, study) == [], "nobody has finished"
+    store.close_study(study.id, "test")
+    closed = store.study(study.id)
     assert closed is not None
     with pytest.raises(HoofbeatError, match="closed"):
-        mark(desk, load_sitting(desk, closed, person, T0 + 9), sitting.entries[0], "A", None, 0)
-    answers = exam_answers(desk, closed)
+        mark(store, load_sitting(store, closed, person, T0 + 9), sitting.entries[0], "A", None, 0)
+    answers = exam_answers(store, closed)
     assert len(answers) == 6
     assert sum(answer.failure is None for answer in answers) == 1
 
@@ -296,33 +295,33 @@ def test_a_closed_study_takes_nothing_and_what_is_there_counts(desk: Desk, folde
 # What becomes of it
 
 
-def test_the_run_joins_the_models_in_their_tables(desk: Desk, folders: Path, tmp_path: Path) -> None:
-    study, person = setting(desk, folders / "bench", per_person=0, literature=False)
-    other, _ = desk.invite("Dr Other", "reviewer", by="test")
-    waiting, _ = desk.invite("Dr Waiting", "reviewer", by="test")
-    begin(desk, study, waiting, T0)
+def test_the_run_joins_the_models_in_their_tables(store: ReviewStore, folders: Path, tmp_path: Path) -> None:
+    study, person = setting(store, folders / "bench", per_person=0, literature=False)
+    other, _ = store.invite("Dr Other", "reviewer", by="test")
+    waiting, _ = store.invite("Dr Waiting", "reviewer", by="test")
+    begin(store, study, waiting, T0)
     for one, good in ((person, True), (other, False)):
-        sitting = begin(desk, study, one, T0)
+        sitting = begin(store, study, one, T0)
         for number, entry in enumerate(sitting.entries):
-            sitting = open_question(desk, sitting, sitting.entries[number])
+            sitting = open_question(store, sitting, sitting.entries[number])
             said = "Words." if not entry.options else (right if good else wrong)(sitting, entry.place)
-            sitting = give(desk, sitting, sitting.entries[number], said, 4.0, 0)
-    artefact = write_exam_run(desk, study, tmp_path / "people", command=["hoofbeat", "review", "export"])
+            sitting = give(store, sitting, sitting.entries[number], said, 4.0, 0)
+    artefact = write_exam_run(store, study, tmp_path / "people", command=["hoofbeat", "review", "export"])
     assert not artefact.verify()
     run = Run(artefact)
     assert run.questions == Benchmark.open(folders / "bench").questions
     assert artefact.manifest.inputs[0].sha256 == study.source_sha256
     assert artefact.manifest.settings["unfinished"] == 1
     assert artefact.manifest.seeds == {"exam": 5}
-    rows = exam_rows(desk, study)
+    rows = exam_rows(store, study)
     assert len(rows) == len(run.answers)
     assert {row.why for row in rows} == {INSIDE, OUTSIDE, "plan"}
     assert all(ordered_options(q, r.order) == a.options for q, r, a in lined_up(run, rows))
-    blind = exam_answers(desk, study, blind=True)
+    blind = exam_answers(store, study, blind=True)
     named = {answer.model for answer in blind}
     assert len(named) == 2
     assert named < {"human:Reviewer 1", "human:Reviewer 2", "human:Reviewer 3"}
-    again = write_exam_run(desk, study, tmp_path / "people", command=["hoofbeat", "review", "export"])
+    again = write_exam_run(store, study, tmp_path / "people", command=["hoofbeat", "review", "export"])
     assert again.reference() == artefact.reference(), "the same bytes"
     hoofbeat("compare", str(folders / "run"), str(tmp_path / "people"), "-o", "compared", folder=tmp_path)
     assert "human:Dr Invented" in read(tmp_path / "compared" / "report.html")
@@ -346,16 +345,16 @@ def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_the_result_counts_inside_and_outside_and_shows_models(desk: Desk, folders: Path) -> None:
-    study, person = setting(desk, folders / "bench", per_person=12, inside=0.5)
-    sitting = begin(desk, study, person, T0)
+def test_the_result_counts_inside_and_outside_and_shows_models(store: ReviewStore, folders: Path) -> None:
+    study, person = setting(store, folders / "bench", per_person=12, inside=0.5)
+    sitting = begin(store, study, person, T0)
     for number, entry in enumerate(sitting.entries):
-        sitting = open_question(desk, sitting, sitting.entries[number])
+        sitting = open_question(store, sitting, sitting.entries[number])
         if entry.options:
             said = right(sitting, entry.place) if entry.why == INSIDE else wrong(sitting, entry.place)
-            sitting = load_sitting(desk, study, person, T0 + 20.0 * (number + 1))
-            sitting = give(desk, sitting, sitting.entries[number], said, 10.0, 0)
-    sitting = end_exam(desk, sitting)
+            sitting = load_sitting(store, study, person, T0 + 20.0 * (number + 1))
+            sitting = give(store, sitting, sitting.entries[number], said, 10.0, 0)
+    sitting = end_exam(store, sitting)
     result = result_of(sitting)
     chosen = [entry for entry in sitting.entries if entry.options]
     inside = sum(entry.why == INSIDE for entry in chosen)
@@ -363,7 +362,7 @@ def test_the_result_counts_inside_and_outside_and_shows_models(desk: Desk, folde
     assert [(line.right, line.of) for line in result.parts] == [(inside, inside), (0, len(chosen) - inside)]
     assert result.unanswered == len(sitting.entries) - len(chosen)
     assert result.seconds == 10.0 * len(chosen)
-    site = desk_site(desk, [folders / "bench", folders / "run", folders / "judged"])
+    site = store_site(store, [folders / "bench", folders / "run", folders / "judged"])
     lines, waiting = model_lines(site, sitting)
     assert not waiting
     assert len(lines) == 4, "two invented models under two conditions, each once"

@@ -11,14 +11,14 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, expect
 
+from hoofbeat.review.exams.exam_items import exam_study
+from hoofbeat.review.exams.exam_results import exam_answers
+from hoofbeat.review.exams.exam_sitting import load_sitting
+from hoofbeat.review.review_records import Person, Study
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
-from hoofbeat.web.exam.items import exam_study
-from hoofbeat.web.exam.results import exam_answers
 from hoofbeat.web.exam.seats import CLOCK
-from hoofbeat.web.exam.sitting import load_sitting
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Person, Study
-from tests.web.desks import desk_site, join, signed_in_tab
+from tests.web.stores import join, signed_in_tab, store_site
 from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving
 
 pytestmark = needs_browser
@@ -35,27 +35,27 @@ class Moved:
 
 
 class Hall:
-    """A server with a desk, where exams are sat."""
+    """A server with a review store, where exams are sat."""
 
-    def __init__(self, desk: Desk, clock: Moved, address: str, folders: Path) -> None:
-        self.desk, self.clock, self.address, self.folders = desk, clock, address, folders
+    def __init__(self, store: ReviewStore, clock: Moved, address: str, folders: Path) -> None:
+        self.store, self.clock, self.address, self.folders = store, clock, address, folders
 
     def exam(self, name: str, **rules: object) -> tuple[Study, Person, str]:
         """An exam of that title, and somebody new who may sit it."""
         study, items = exam_study(self.folders / "bench", title=name, **rules)  # type: ignore[arg-type]
-        self.desk.create_study(study, items, by="test")
-        person, token = self.desk.invite(f"Dr {name}", "reviewer", by="test", groups=("endocrinology",))
+        self.store.create_study(study, items, by="test")
+        person, token = self.store.invite(f"Dr {name}", "reviewer", by="test", groups=("endocrinology",))
         return study, person, token
 
 
 @pytest.fixture(scope="module")
 def hall(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
     clock = Moved()
-    with Desk.open(str(tmp_path_factory.mktemp("hall") / "exam.db")) as desk:
-        site = desk_site(desk, [folders / "bench", folders / "run"])
+    with ReviewStore.open(str(tmp_path_factory.mktemp("hall") / "exam.db")) as store:
+        site = store_site(store, [folders / "bench", folders / "run"])
         site.shared[CLOCK] = clock
         with serving(create_app(site)) as address:
-            yield Hall(desk, clock, address, folders)
+            yield Hall(store, clock, address, folders)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def serious(page: Page) -> list[str]:
     return [f"{each['id']}: {each['help']}" for each in found if each["impact"] in ("serious", "critical")]
 
 
-@pytest.mark.parametrize(("name", "size"), [("Desk", DESKTOP), ("Tablet", TABLET)])
+@pytest.mark.parametrize(("name", "size"), [("ReviewStore", DESKTOP), ("Tablet", TABLET)])
 def test_a_whole_exam_from_invitation_to_result(browser: Browser, hall: Hall, name: str, size: tuple[int, int]) -> None:
     study, person, token = hall.exam(name, per_person=5, inside=0.4, minutes=30, seed=2)
     with signed_in_tab(browser, hall.address, token, size) as page:
@@ -116,7 +116,7 @@ def test_a_whole_exam_from_invitation_to_result(browser: Browser, hall: Hall, na
             answer(page, "B")
         expect(page.get_by_role("link", name="See your result")).to_be_visible()
         page.get_by_role("link", name="See your result").click()
-        sitting = load_sitting(hall.desk, study, person, time.time())
+        sitting = load_sitting(hall.store, study, person, time.time())
         chosen = [entry for entry in sitting.entries if entry.options]
         good = sum(entry.kept.answer == entry.question.answer for entry in chosen)
         if chosen:
@@ -126,18 +126,18 @@ def test_a_whole_exam_from_invitation_to_result(browser: Browser, hall: Hall, na
         expect(page.locator(".entry")).to_have_count(5)
         page.locator(".entry summary").first.click()
         assert serious(page) == []
-    answers = [each for each in exam_answers(hall.desk, study) if each.model == f"human:Dr {name}"]
+    answers = [each for each in exam_answers(hall.store, study) if each.model == f"human:Dr {name}"]
     assert [each.choice for each in answers if each.protocol] == [entry.options[1] for entry in chosen]
 
 
 def test_options_differ_from_person_to_person_and_stay_after_a_reload(browser: Browser, hall: Hall) -> None:
     study, one, token = hall.exam("Shuffled", per_person=0, seed=4)
-    two, other = hall.desk.invite("Dr Shuffled too", "reviewer", by="test")
+    two, other = hall.store.invite("Dr Shuffled too", "reviewer", by="test")
     orders = []
     for person, secret in ((one, token), (two, other)):
         with signed_in_tab(browser, hall.address, secret) as page:
             begin(page, hall, study)
-            sitting = load_sitting(hall.desk, study, person, time.time())
+            sitting = load_sitting(hall.store, study, person, time.time())
             orders.append({entry.question.id: entry.options for entry in sitting.entries if entry.options})
             place = next(entry.place for entry in sitting.entries if entry.options)
             go_to(page, place)
@@ -159,7 +159,7 @@ def test_images_can_be_looked_at_closely(browser: Browser, hall: Hall, size: tup
     study, person, token = hall.exam(f"Pictures {size[0]}", per_person=0, seed=1)
     with signed_in_tab(browser, hall.address, token, size) as page:
         begin(page, hall, study)
-        sitting = load_sitting(hall.desk, study, person, time.time())
+        sitting = load_sitting(hall.store, study, person, time.time())
         place = next(entry.place for entry in sitting.entries if entry.question.images)
         hidden = page.request.get(f"{hall.address}/exam/{study.id}/questions/{place}/images/1")
         if not sitting.entries[place - 1].opened:
@@ -209,7 +209,7 @@ def test_time_runs_out_on_the_server_and_what_was_marked_counts(browser: Browser
     try:
         with signed_in_tab(browser, hall.address, token) as page:
             begin(page, hall, study)
-            sitting = load_sitting(hall.desk, study, person, hall.clock())
+            sitting = load_sitting(hall.store, study, person, hall.clock())
             place = next(entry.place for entry in sitting.entries if entry.options)
             go_to(page, place)
             page.keyboard.press("b")
@@ -231,7 +231,7 @@ def test_time_runs_out_on_the_server_and_what_was_marked_counts(browser: Browser
             assert page.url.endswith(study.id), "no question can be opened any more"
             page.get_by_role("link", name="See your result").click()
             expect(page.get_by_text("marked, not given")).to_have_count(1)
-        answers = [each for each in exam_answers(hall.desk, study) if each.failure is None]
+        answers = [each for each in exam_answers(hall.store, study) if each.failure is None]
         assert [each.choice for each in answers] == [sitting.entries[place - 1].options[1]]
     finally:
         hall.clock.ahead = 0.0
@@ -267,7 +267,7 @@ def test_a_case_is_disclosed_in_parts(browser: Browser, hall: Hall, name: str, s
         page.get_by_role("link", name="See your result").click()
         page.locator(".entry summary").first.click()
         expect(page.locator(".entry .facts")).to_contain_text("At 20%:")
-    sitting = load_sitting(hall.desk, study, person, time.time())
+    sitting = load_sitting(hall.store, study, person, time.time())
     assert [each.share for each in sitting.entries[0].kept.given] == [20, 60, 100]
 
 
@@ -275,7 +275,7 @@ def test_what_is_marked_without_a_connection_is_kept_when_it_is_back(browser: Br
     study, person, token = hall.exam("Offline", per_person=0, seed=9)
     with signed_in_tab(browser, hall.address, token) as page:
         begin(page, hall, study)
-        sitting = load_sitting(hall.desk, study, person, hall.clock())
+        sitting = load_sitting(hall.store, study, person, hall.clock())
         place = next(entry.place for entry in sitting.entries if entry.options)
         go_to(page, place)
         page.context.set_offline(True)
@@ -284,7 +284,7 @@ def test_what_is_marked_without_a_connection_is_kept_when_it_is_back(browser: Br
         page.keyboard.press("b")
         page.context.set_offline(False)
         expect(page.locator("[data-kept]")).to_contain_text("Marked and kept", timeout=15_000)
-    entry = load_sitting(hall.desk, study, person, hall.clock()).entries[place - 1]
+    entry = load_sitting(hall.store, study, person, hall.clock()).entries[place - 1]
     assert entry.kept.draft == entry.options[1]
 
 
@@ -293,7 +293,7 @@ def test_whoever_is_signed_out_in_the_middle_loses_no_answer(browser: Browser, h
     with signed_in_tab(browser, hall.address, token) as page:
         begin(page, hall, study)
         written = next(
-            entry for entry in load_sitting(hall.desk, study, person, time.time()).entries if not entry.options
+            entry for entry in load_sitting(hall.store, study, person, time.time()).entries if not entry.options
         )
         go_to(page, written.place)
         page.context.clear_cookies()
@@ -307,21 +307,21 @@ def test_whoever_is_signed_out_in_the_middle_loses_no_answer(browser: Browser, h
         expect(page.get_by_role("heading", name=f"Question {written.place} of")).to_have_count(0)
         page.go_back()
         expect(page.get_by_text("It can't be changed any more")).to_be_visible()
-    given = {entry.place: entry.kept.answer for entry in load_sitting(hall.desk, study, person, time.time()).entries}
+    given = {entry.place: entry.kept.answer for entry in load_sitting(hall.store, study, person, time.time()).entries}
     assert given[written.place] == "An answer that took a while to write."
 
 
 def test_nobody_sees_a_result_early_or_the_exam_of_somebody_else(browser: Browser, hall: Hall) -> None:
     study, _, token = hall.exam("Early", per_person=3, seed=8)
-    elsewhere, other = hall.desk.invite("Dr Elsewhere", "reviewer", by="test", studies=(study.id,))
+    elsewhere, other = hall.store.invite("Dr Elsewhere", "reviewer", by="test", studies=(study.id,))
     with signed_in_tab(browser, hall.address, token) as page:
         begin(page, hall, study)
         page.goto(f"{hall.address}/exam/{study.id}/result")
         assert page.url.endswith(f"/exam/{study.id}")
         source = page.request.get(f"{hall.address}/exam/{study.id}/questions/1").text()
-        question = load_sitting(hall.desk, study, elsewhere, time.time()).entries
+        question = load_sitting(hall.store, study, elsewhere, time.time()).entries
         assert question == ()
-        for item in hall.desk.items(study.id):
+        for item in hall.store.items(study.id):
             record = item.key["question"]
             assert record["id"] not in source
             if not record.get("options"):

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
+from hoofbeat.review.exams.exam_actions import begin, end_exam, give, mark, open_question
+from hoofbeat.review.exams.exam_items import exam_study
+from hoofbeat.review.exams.exam_results import exam_rows
+from hoofbeat.review.exams.exam_sitting import Sitting, load_sitting
+from hoofbeat.review.review_records import Item, Person, Saved, Study
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
-from hoofbeat.web.exam.acting import begin, end_exam, give, mark, open_question
-from hoofbeat.web.exam.items import exam_study
-from hoofbeat.web.exam.results import exam_rows
-from hoofbeat.web.exam.sitting import Sitting, load_sitting
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Item, Person, Saved, Study
-from tests.web.desks import desk_site
+from tests.web.stores import store_site
 from tests.web.support import serving
 from tests.web.visitors import Visitor
 
@@ -28,13 +28,13 @@ class Hall(Struct, frozen=True):
     """An exam in stages with one person at it, on a server."""
 
     address: str
-    desk: Desk
+    store: ReviewStore
     study: Study
     person: Person
     token: str
 
     def sitting(self) -> Sitting:
-        return load_sitting(self.desk, self.study, self.person, time.time())
+        return load_sitting(self.store, self.study, self.person, time.time())
 
     def items(self) -> list[Item]:
         return [entry.item for entry in self.sitting().entries]
@@ -42,12 +42,12 @@ class Hall(Struct, frozen=True):
 
 @pytest.fixture
 def hall(tmp_path: Path, folders: Path) -> Iterator[Hall]:
-    with Desk.open(str(tmp_path / "exam.db")) as desk:
+    with ReviewStore.open(str(tmp_path / "exam.db")) as store:
         study, items = exam_study(folders / "bench", seed=5, stages=(50, 100), minutes=30)
-        desk.create_study(study, items, by="test")
-        person, token = desk.invite("Dr Invented", "reviewer", by="test")
-        with serving(create_app(desk_site(desk, [folders / "bench"]))) as address:
-            yield Hall(address, desk, study, person, token)
+        store.create_study(study, items, by="test")
+        person, token = store.invite("Dr Invented", "reviewer", by="test")
+        with serving(create_app(store_site(store, [folders / "bench"]))) as address:
+            yield Hall(address, store, study, person, token)
 
 
 def test_no_review_page_leads_to_an_exam_s_questions(hall: Hall) -> None:
@@ -56,7 +56,7 @@ def test_no_review_page_leads_to_an_exam_s_questions(hall: Hall) -> None:
     visitor.get(exam)
     visitor.post(f"{exam}/begin")
     assert visitor.post(f"{exam}/questions/1", {"choice": "A", "text": "Words.", "stage": "0"}).status == 303
-    before = hall.desk.labels(hall.study.id)
+    before = hall.store.labels(hall.study.id)
     going = visitor.get(f"/review/{hall.study.id}/next")
     assert going.headers["location"] == f"/review/{hall.study.id}"
     assert visitor.get(f"/review/{hall.study.id}").headers["location"] == exam
@@ -69,7 +69,7 @@ def test_no_review_page_leads_to_an_exam_s_questions(hall: Hall) -> None:
             fields = {"do": doing, "base": "2", "reason": "not my field"}
             assert visitor.post(page, fields).status == 404, doing
         assert visitor.post_json(f"/api{page}/undo", {"request": f"u-{item.id}"}).status == 404
-    assert hall.desk.labels(hall.study.id) == before
+    assert hall.store.labels(hall.study.id) == before
 
 
 def test_a_question_is_not_shown_before_it_is_opened(hall: Hall) -> None:
@@ -133,38 +133,38 @@ def test_an_earlier_answer_stays_as_it_was_given(hall: Hall) -> None:
 
 def test_coming_back_long_after_the_end_counts_no_time(hall: Hall) -> None:
     start = time.time()
-    sitting = begin(hall.desk, hall.study, hall.person, start)
+    sitting = begin(hall.store, hall.study, hall.person, start)
     place = next(entry.place for entry in sitting.entries if entry.options)
-    open_question(hall.desk, sitting, sitting.entries[place - 1])
-    sitting = load_sitting(hall.desk, hall.study, hall.person, start + 50)
-    sitting = give(hall.desk, sitting, sitting.entries[place - 1], "A", 40.0, 0)
-    sitting = load_sitting(hall.desk, hall.study, hall.person, start + 100)
-    mark(hall.desk, sitting, sitting.entries[place - 1], "B", 65.0, 1)
-    late = load_sitting(hall.desk, hall.study, hall.person, start + 60 * DAY)
+    open_question(hall.store, sitting, sitting.entries[place - 1])
+    sitting = load_sitting(hall.store, hall.study, hall.person, start + 50)
+    sitting = give(hall.store, sitting, sitting.entries[place - 1], "A", 40.0, 0)
+    sitting = load_sitting(hall.store, hall.study, hall.person, start + 100)
+    mark(hall.store, sitting, sitting.entries[place - 1], "B", 65.0, 1)
+    late = load_sitting(hall.store, hall.study, hall.person, start + 60 * DAY)
     assert late.over
-    ended = end_exam(hall.desk, late).entries[place - 1]
+    ended = end_exam(hall.store, late).entries[place - 1]
     assert ended.label is not None
     assert (ended.label.state, ended.label.seconds) == ("done", 65.0)
-    rows = [row for row in exam_rows(hall.desk, hall.study) if row.question == ended.question.id]
+    rows = [row for row in exam_rows(hall.store, hall.study) if row.question == ended.question.id]
     assert [(row.seconds, row.marked) for row in rows] == [(40.0, False), (25.0, True)]
 
 
 def test_what_another_tab_marks_while_the_exam_ends_counts(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
     start = time.time()
-    sitting = begin(hall.desk, hall.study, hall.person, start)
+    sitting = begin(hall.store, hall.study, hall.person, start)
     entry = sitting.entries[0]
     said = "A" if entry.options else "Words."
-    save = hall.desk.save
+    save = hall.store.save
     meddled: list[bool] = []
 
     def slow(*given: str, **more: object) -> Saved:
         if given[1] == entry.item.id and not meddled:
             meddled.append(True)
-            mark(hall.desk, sitting, entry, said, 5.0, 0)
+            mark(hall.store, sitting, entry, said, 5.0, 0)
         return save(*given, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(hall.desk, "save", slow)
-    ended = end_exam(hall.desk, sitting)
+    monkeypatch.setattr(hall.store, "save", slow)
+    ended = end_exam(hall.store, sitting)
     assert meddled
     assert ended.over
     assert [each.how for each in ended.entries[0].kept.given] == ["marked"]

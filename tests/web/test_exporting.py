@@ -22,13 +22,12 @@ from hoofbeat.recipes.reviewing import known_labels, read_labels
 from hoofbeat.reports.model import Table
 from hoofbeat.reports.sections.error_labels import PHYSICIAN, SETTLED, known_answers, read_error_labels
 from hoofbeat.reports.sections.errors import errors_part
+from hoofbeat.review.assignments import Plan, give_out
+from hoofbeat.review.forms import load_form
+from hoofbeat.review.label_export import ADJUDICATED, as_csv, export_labels, joined, origin_of, write_export
+from hoofbeat.review.review_records import Item, Person
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import open_artefact
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.exporting import ADJUDICATED, as_csv, export_labels, joined, origin_of, write_export
-from hoofbeat.web.review.forms import load_form
-from hoofbeat.web.review.giving import give_out
-from hoofbeat.web.review.plans import Plan
-from hoofbeat.web.review.records import Item, Person
 from tests.web.labelled import Team, rated, team_of
 from tests.web.review_studies import ANSWERS
 
@@ -41,8 +40,8 @@ SHEETS = ("equivalence", "failure-mode", "error-type")
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Any:
-    with Desk.open(str(tmp_path / "review.db")) as opened:
+def store(tmp_path: Path) -> Any:
+    with ReviewStore.open(str(tmp_path / "review.db")) as opened:
         yield opened
 
 
@@ -52,11 +51,11 @@ def fill(team: Team, form: str) -> None:
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
 @pytest.mark.parametrize("form", CRITERIA_FORMS)
-def test_recipes_read_their_labels(desk: Desk, folders: Path, tmp_path: Path, form: str, suffix: str) -> None:
-    team = team_of(desk, folders, form)
+def test_recipes_read_their_labels(store: ReviewStore, folders: Path, tmp_path: Path, form: str, suffix: str) -> None:
+    team = team_of(store, folders, form)
     fill(team, form)
     path = tmp_path / f"labels{suffix}"
-    write_export(export_labels(desk, team.study), path)
+    write_export(export_labels(store, team.study), path)
     asked = [field.name for field in load_form(form).fields if field.criterion]
     labels = known_labels(str(path), [*asked, "drop option", "add to stem"])
     wanted = {
@@ -77,11 +76,11 @@ def test_recipes_read_their_labels(desk: Desk, folders: Path, tmp_path: Path, fo
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
 @pytest.mark.parametrize("form", SHEETS)
-def test_the_judge_reads_its_labels(desk: Desk, folders: Path, tmp_path: Path, form: str, suffix: str) -> None:
-    team = team_of(desk, folders, form, sample=10)
+def test_the_judge_reads_its_labels(store: ReviewStore, folders: Path, tmp_path: Path, form: str, suffix: str) -> None:
+    team = team_of(store, folders, form, sample=10)
     fill(team, form)
     path = tmp_path / f"labels{suffix}"
-    written = write_export(export_labels(desk, team.study), path)
+    written = write_export(export_labels(store, team.study), path)
     labels, empty = read_sheet(path)
     assert empty == 0
     found = design_of(path, (label.item for label in labels))
@@ -100,8 +99,10 @@ def test_the_judge_reads_its_labels(desk: Desk, folders: Path, tmp_path: Path, f
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
-def test_the_report_reads_what_physicians_say_of_errors(desk: Desk, folders: Path, tmp_path: Path, suffix: str) -> None:
-    team = team_of(desk, folders, "error-analysis", sample=6)
+def test_the_report_reads_what_physicians_say_of_errors(
+    store: ReviewStore, folders: Path, tmp_path: Path, suffix: str
+) -> None:
+    team = team_of(store, folders, "error-analysis", sample=6)
     why = "=1+1 drew the eye,\nand the rest was overlooked."  # a spreadsheet would run it
 
     def said(person: Person, item: Item, _rng: random.Random) -> dict[str, str]:
@@ -111,9 +112,9 @@ def test_the_report_reads_what_physicians_say_of_errors(desk: Desk, folders: Pat
     rated(team, said)
     adjudicator = next(person for person in team.people if person.role == "adjudicator")
     values = {"why": "Both.", PHYSICIAN: "yes"}
-    desk.decide(team.study.id, team.items[0].id, adjudicator.id, values=values, note="Read again.", request="d1")
+    store.decide(team.study.id, team.items[0].id, adjudicator.id, values=values, note="Read again.", request="d1")
     path = tmp_path / f"errors{suffix}"
-    written = write_export(export_labels(desk, team.study), path)
+    written = write_export(export_labels(store, team.study), path)
     named = [f"errors{suffix}", f"errors.adjudicated{suffix}", "errors.design.json", "errors.study.json"]
     assert [each.name for each in written] == named
     judged = open_artefact(folders / "judged")
@@ -129,8 +130,8 @@ def test_the_report_reads_what_physicians_say_of_errors(desk: Desk, folders: Pat
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
-def test_audit_validate_reads_its_labels(desk: Desk, folders: Path, tmp_path: Path, suffix: str) -> None:
-    team = team_of(desk, folders, "pair", sample=20)
+def test_audit_validate_reads_its_labels(store: ReviewStore, folders: Path, tmp_path: Path, suffix: str) -> None:
+    team = team_of(store, folders, "pair", sample=20)
 
     def judged(_person: Person, item: Item, _rng: random.Random) -> dict[str, str]:
         rated_too = {"significance": "low"} if item.stratum in ("Divergent", "Contradictory") else {}
@@ -139,11 +140,11 @@ def test_audit_validate_reads_its_labels(desk: Desk, folders: Path, tmp_path: Pa
     rated(team, judged)
     other = next(item for item in team.items if item.stratum == "Consistent")
     adjudicator = next(person for person in team.people if person.role == "adjudicator")
-    desk.decide(
+    store.decide(
         team.study.id, other.id, adjudicator.id, values={"label": "Complementary"}, note="More is said.", request="d1"
     )
     path = tmp_path / f"labels{suffix}"
-    written = write_export(export_labels(desk, team.study), path)
+    written = write_export(export_labels(store, team.study), path)
     assert [each.name for each in written] == [path.name, f"labels.adjudicated{suffix}", "labels.study.json"]
     read = human_labels(Audit.open(folders / "audit"), [path], adjudicated=written[1])
     assert set(read.annotators) == {person.name for person in team.reviewers()}
@@ -158,8 +159,8 @@ def test_audit_validate_reads_its_labels(desk: Desk, folders: Path, tmp_path: Pa
     assert read.notes == ()
 
 
-def test_a_decision_takes_the_place_of_what_reviewers_said(desk: Desk, folders: Path, tmp_path: Path) -> None:
-    team = team_of(desk, folders, "leak")
+def test_a_decision_takes_the_place_of_what_reviewers_said(store: ReviewStore, folders: Path, tmp_path: Path) -> None:
+    team = team_of(store, folders, "leak")
     anna, bert = team.reviewers()
     first, second = team.items[:2]
     yes = dict.fromkeys(ANSWERS["leak"], "yes")
@@ -167,10 +168,10 @@ def test_a_decision_takes_the_place_of_what_reviewers_said(desk: Desk, folders: 
     team.say(bert, first, {**yes, "diagnosis is not mentioned": "no", "note": "Named in line 3."})
     team.say(anna, second, yes)
     settling = next(person for person in team.people if person.role == "adjudicator")
-    desk.decide(
+    store.decide(
         team.study.id, first.id, settling.id, values={"diagnosis is not mentioned": "yes"}, note="No.", request="d1"
     )
-    rows = export_labels(desk, team.study).rows
+    rows = export_labels(store, team.study).rows
     about = [
         row for row in rows if row["item"] == first.key["item"] and row["criterion"] == "diagnosis is not mentioned"
     ]
@@ -184,41 +185,41 @@ def test_a_decision_takes_the_place_of_what_reviewers_said(desk: Desk, folders: 
         }
     ]
     assert sum(row["item"] == first.key["item"] for row in rows) == 5, "the other criteria stay everybody's own"
-    own = export_labels(desk, team.study, each=True).rows
+    own = export_labels(store, team.study, each=True).rows
     assert sum(row["value"] == "no" for row in own) == 1
     assert {row["reviewer"] for row in own} == {anna.name, bert.name}
 
 
-def test_an_expert_speaks_beside_the_flag(desk: Desk, folders: Path, tmp_path: Path) -> None:
-    team = team_of(desk, folders, "three-criteria", roles=("reviewer", "adjudicator"))
+def test_an_expert_speaks_beside_the_flag(store: ReviewStore, folders: Path, tmp_path: Path) -> None:
+    team = team_of(store, folders, "three-criteria", roles=("reviewer", "adjudicator"))
     fill(team, "three-criteria")
     expert = team.people[1]
     item = team.items[0]
-    desk.decide(team.study.id, item.id, expert.id, values={"reasoning": "keep"}, note="It follows.", request="d1")
+    store.decide(team.study.id, item.id, expert.id, values={"reasoning": "keep"}, note="It follows.", request="d1")
     path = tmp_path / "labels.jsonl"
-    write_export(export_labels(desk, team.study), path)
+    write_export(export_labels(store, team.study), path)
     mine = [label for label in read_labels(path) if label.item == item.key["item"] and label.criterion == "reasoning"]
     assert [(label.value, label.reviewer) for label in mine] == [("flag", team.people[0].name), ("keep", ADJUDICATED)]
 
 
-def test_people_of_one_name_are_told_apart_and_can_be_blinded(desk: Desk, folders: Path) -> None:
-    team = team_of(desk, folders, "leak", roles=())
-    twins = [desk.invite("Sam Invented", "reviewer", by="test")[0] for _ in range(2)]
+def test_people_of_one_name_are_told_apart_and_can_be_blinded(store: ReviewStore, folders: Path) -> None:
+    team = team_of(store, folders, "leak", roles=())
+    twins = [store.invite("Sam Invented", "reviewer", by="test")[0] for _ in range(2)]
     team.people = twins
-    give_out(desk, team.study, twins, Plan(per_item=0), by="test")
+    give_out(store, team.study, twins, Plan(per_item=0), by="test")
     fill(team, "leak")
-    names = {row["reviewer"] for row in export_labels(desk, team.study).rows}
+    names = {row["reviewer"] for row in export_labels(store, team.study).rows}
     assert names == {f"Sam Invented ({person.id})" for person in twins}
-    blind = {row["reviewer"] for row in export_labels(desk, team.study, blind=True).rows}
+    blind = {row["reviewer"] for row in export_labels(store, team.study, blind=True).rows}
     assert blind == {"Reviewer 1", "Reviewer 2"}
 
 
-def test_hostile_words_stay_words(desk: Desk, folders: Path, tmp_path: Path) -> None:
-    team = team_of(desk, folders, "leak", roles=("reviewer",))
+def test_hostile_words_stay_words(store: ReviewStore, folders: Path, tmp_path: Path) -> None:
+    team = team_of(store, folders, "leak", roles=("reviewer",))
     evil = '=HYPERLINK("http://x.invalid","y")\nsecond line, with "quotes"'
     yes = dict.fromkeys(ANSWERS["leak"], "yes")
     team.say(team.people[0], team.items[0], {**yes, "note": evil})
-    export = export_labels(desk, team.study)
+    export = export_labels(store, team.study)
     for suffix in (".jsonl", ".csv"):
         write_export(export, tmp_path / f"labels{suffix}")
         assert {label.note for label in read_labels(tmp_path / f"labels{suffix}")} == {evil}
@@ -228,10 +229,12 @@ def test_hostile_words_stay_words(desk: Desk, folders: Path, tmp_path: Path) -> 
         assert ",=HYPERLINK" not in text
 
 
-def test_a_value_that_looks_like_a_formula_comes_back_as_it_was(tmp_path: Path, desk: Desk, folders: Path) -> None:
-    team = team_of(desk, folders, "leak", roles=("reviewer",))
+def test_a_value_that_looks_like_a_formula_comes_back_as_it_was(
+    tmp_path: Path, store: ReviewStore, folders: Path
+) -> None:
+    team = team_of(store, folders, "leak", roles=("reviewer",))
     fill(team, "leak")
-    export = export_labels(desk, team.study)
+    export = export_labels(store, team.study)
     changed = [{**row, "value": "-1 antitrypsin deficiency"} for row in export.rows]
     hostile = msgspec.structs.replace(export, rows=changed)
     for suffix in (".jsonl", ".csv"):
@@ -242,17 +245,17 @@ def test_a_value_that_looks_like_a_formula_comes_back_as_it_was(tmp_path: Path, 
         write_export(export, tmp_path / "labels.txt")
 
 
-def test_studies_of_one_benchmark_go_into_one_file(desk: Desk, folders: Path, tmp_path: Path) -> None:
-    first = team_of(desk, folders, "two-level-1", roles=("reviewer",))
-    second = team_of(desk, folders, "two-level-2", roles=("reviewer",))
+def test_studies_of_one_benchmark_go_into_one_file(store: ReviewStore, folders: Path, tmp_path: Path) -> None:
+    first = team_of(store, folders, "two-level-1", roles=("reviewer",))
+    second = team_of(store, folders, "two-level-2", roles=("reviewer",))
     fill(first, "two-level-1")
     fill(second, "two-level-2")
-    both = joined([export_labels(desk, team.study) for team in (first, second)])
+    both = joined([export_labels(store, team.study) for team in (first, second)])
     write_export(both, tmp_path / "labels.jsonl")
     assert {label.criterion for label in read_labels(tmp_path / "labels.jsonl")} >= {"options overlap", "clarity"}
     beside = json.loads((tmp_path / "labels.study.json").read_text(encoding="utf-8"))
     assert beside["people"] == 2
     assert beside["form"] == "two-level-1 + two-level-2"
-    other = team_of(desk, folders, "pair", roles=("reviewer",), sample=5)
+    other = team_of(store, folders, "pair", roles=("reviewer",), sample=5)
     with pytest.raises(UsageError, match="not about the same artefact"):
-        joined([export_labels(desk, first.study), export_labels(desk, other.study)])
+        joined([export_labels(store, first.study), export_labels(store, other.study)])

@@ -17,8 +17,7 @@ from hoofbeat.recipes.messages.duplicates import CRITERION
 from hoofbeat.recipes.papers import cupcase, ogcare, r2med, sourceqa
 from hoofbeat.recipes.pools.two_stage import two_stage
 from hoofbeat.recipes.reviewing import ReviewLabel, known_labels, read_labels, read_rating, says_yes
-from hoofbeat.store.tables import write_jsonl
-from hoofbeat.web.review.forms import (
+from hoofbeat.review.forms import (
     agreement_fields,
     asked_fields,
     check_values,
@@ -27,8 +26,9 @@ from hoofbeat.web.review.forms import (
     form_names,
     load_form,
 )
-from hoofbeat.web.review.items_pairs import pack_settings
-from hoofbeat.web.review.records import Item, Shown, Study
+from hoofbeat.review.review_records import Item, Shown, Study
+from hoofbeat.review.study_items import pack_settings
+from hoofbeat.store.tables import write_jsonl
 from tests.web.review_studies import ANSWERS, FORMS
 
 PAIR = pack_settings(load_pack("transplant"))

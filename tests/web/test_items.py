@@ -21,13 +21,12 @@ from hoofbeat.judging.packets import write_packets
 from hoofbeat.judging.packets_labels import human_labels
 from hoofbeat.recipes.reviewing import ReviewTask
 from hoofbeat.records import Question
+from hoofbeat.review.forms import form_for, options_of
+from hoofbeat.review.item_display import exchanged, parts_for, pieces, shown_to
+from hoofbeat.review.review_records import Item, Shown, Study
+from hoofbeat.review.study_items import even_share, forms_in, study_from
 from hoofbeat.store import Manifest, create
 from hoofbeat.store.tables import read_jsonl, write_jsonl
-from hoofbeat.web.review.forms import form_for, options_of
-from hoofbeat.web.review.items import forms_in, study_from
-from hoofbeat.web.review.items_pairs import even_share
-from hoofbeat.web.review.records import Item, Shown, Study
-from hoofbeat.web.review.showing import exchanged, parts_for, pieces, shown_to
 from tests.web.folders import MODELS
 from tests.web.review_studies import FORMS, study_of, task_folders
 

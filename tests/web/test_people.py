@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from hoofbeat.review.review_records import Event
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Event
-from hoofbeat.web.review.trails import changes_of
-from tests.web.desks import desk_site, join, make_study, signed_in_tab
+from hoofbeat.web.review.trail_view import changes_of
+from tests.web.stores import join, make_study, signed_in_tab, store_site
 from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, serving, tab
 from tests.web.visitors import Visitor
 
@@ -27,8 +27,8 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def desk(desk_urls: str) -> Iterator[Desk]:
-    with Desk.open(desk_urls) as opened:
+def store(store_urls: str) -> Iterator[ReviewStore]:
+    with ReviewStore.open(store_urls) as opened:
         yield opened
 
 
@@ -38,10 +38,10 @@ def link_on(page: Page) -> str:
 
 @needs_browser
 @pytest.mark.parametrize("size", [DESKTOP, TABLET], ids=["desktop", "tablet"])
-def test_an_admin_invites_renews_and_revokes(browser: Browser, desk: Desk, size: tuple[int, int]) -> None:
-    make_study(desk)
-    _, admin = desk.invite("Invented admin", "admin", by="test")
-    site = desk_site(desk)
+def test_an_admin_invites_renews_and_revokes(browser: Browser, store: ReviewStore, size: tuple[int, int]) -> None:
+    make_study(store)
+    _, admin = store.invite("Invented admin", "admin", by="test")
+    site = store_site(store)
     with serving(create_app(site)) as address, signed_in_tab(browser, address, admin, size) as page:
         page.goto(f"{address}/team/people")
         page.get_by_label("Name").fill(HOSTILE)
@@ -50,7 +50,7 @@ def test_an_admin_invites_renews_and_revokes(browser: Browser, desk: Desk, size:
         page.get_by_role("button", name="Make an invitation").click()
         first = link_on(page)
         assert HOSTILE in page.get_by_role("heading", level=1).inner_text()
-        person = next(one for one in desk.people() if one.name == HOSTILE)
+        person = next(one for one in store.people() if one.name == HOSTILE)
         assert (person.groups, person.studies) == (("cardiology", "neurology"), ("study",))
         page.get_by_role("link", name="Back to the people").click()
         expect(page.get_by_role("row", name=person.id)).to_be_visible()
@@ -83,9 +83,9 @@ def slowly(route: Route) -> None:
 
 
 @needs_browser
-def test_a_form_that_is_sent_twice_at_once_is_sent_once(browser: Browser, desk: Desk) -> None:
-    _, admin = desk.invite("Invented admin", "admin", by="test")
-    with serving(create_app(desk_site(desk))) as address, signed_in_tab(browser, address, admin) as page:
+def test_a_form_that_is_sent_twice_at_once_is_sent_once(browser: Browser, store: ReviewStore) -> None:
+    _, admin = store.invite("Invented admin", "admin", by="test")
+    with serving(create_app(store_site(store))) as address, signed_in_tab(browser, address, admin) as page:
         page.goto(f"{address}/team/people")
         page.get_by_label("Name").fill("Invented twin")
         sent: list[str] = []
@@ -97,13 +97,13 @@ def test_a_form_that_is_sent_twice_at_once_is_sent_once(browser: Browser, desk: 
         )
         link_on(page)
         assert sent == [f"{address}/team/people"]
-    assert sum(person.name == "Invented twin" for person in desk.people()) == 1
+    assert sum(person.name == "Invented twin" for person in store.people()) == 1
 
 
 @needs_browser
-def test_leaving_ends_the_session_and_keeps_what_was_said(browser: Browser, desk: Desk) -> None:
-    _, _, (token, _) = make_study(desk)
-    with serving(create_app(desk_site(desk))) as address, signed_in_tab(browser, address, token) as page:
+def test_leaving_ends_the_session_and_keeps_what_was_said(browser: Browser, store: ReviewStore) -> None:
+    _, _, (token, _) = make_study(store)
+    with serving(create_app(store_site(store))) as address, signed_in_tab(browser, address, token) as page:
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("You are signed out")
         page.goto(f"{address}/review")
@@ -111,9 +111,9 @@ def test_leaving_ends_the_session_and_keeps_what_was_said(browser: Browser, desk
 
 
 @needs_browser
-def test_a_link_followed_from_another_site_finds_the_session_again(browser: Browser, desk: Desk) -> None:
-    _, _, (token, _) = make_study(desk)
-    with serving(create_app(desk_site(desk))) as address, signed_in_tab(browser, address, token) as page:
+def test_a_link_followed_from_another_site_finds_the_session_again(browser: Browser, store: ReviewStore) -> None:
+    _, _, (token, _) = make_study(store)
+    with serving(create_app(store_site(store))) as address, signed_in_tab(browser, address, token) as page:
         page.goto(address.replace("127.0.0.1", "localhost"))  # another site, to the browser
         page.set_content(f'<a href="{address}/review">to the reviews</a>')
         page.get_by_role("link").click()
@@ -122,13 +122,13 @@ def test_a_link_followed_from_another_site_finds_the_session_again(browser: Brow
 
 
 @needs_browser
-def test_the_trail_is_read_by_person_and_page(browser: Browser, desk: Desk) -> None:
-    _, (ada, _), _ = make_study(desk)
+def test_the_trail_is_read_by_person_and_page(browser: Browser, store: ReviewStore) -> None:
+    _, (ada, _), _ = make_study(store)
     for n in range(60):
         values: dict[str, Any] = {"quality": n, "note": HOSTILE}
-        desk.save("study", "item-0", ada.id, values=values, state="draft", seconds=n, base=n, request=f"r{n}")
-    _, admin = desk.invite("Invented admin", "admin", by="test")
-    with serving(create_app(desk_site(desk))) as address, signed_in_tab(browser, address, admin) as page:
+        store.save("study", "item-0", ada.id, values=values, state="draft", seconds=n, base=n, request=f"r{n}")
+    _, admin = store.invite("Invented admin", "admin", by="test")
+    with serving(create_app(store_site(store))) as address, signed_in_tab(browser, address, admin) as page:
         page.goto(f"{address}/team/study/trail")
         rows = page.locator("tbody tr")
         expect(rows).to_have_count(50)
@@ -145,9 +145,9 @@ def test_the_trail_is_read_by_person_and_page(browser: Browser, desk: Desk) -> N
         expect(rows.first).to_contain_text("Invented admin")
 
 
-def test_only_admins_see_people_and_trail(desk: Desk) -> None:
-    _, people, tokens = make_study(desk, people=["reviewer", "adjudicator", "admin"])
-    with serving(create_app(desk_site(desk))) as address:
+def test_only_admins_see_people_and_trail(store: ReviewStore) -> None:
+    _, people, tokens = make_study(store, people=["reviewer", "adjudicator", "admin"])
+    with serving(create_app(store_site(store))) as address:
         for token, expected in zip(tokens, (403, 403, 200), strict=True):
             visitor = Visitor(address)
             visitor.join(token)
@@ -163,12 +163,12 @@ def test_only_admins_see_people_and_trail(desk: Desk) -> None:
         assert seen.status == 400
         assert "a name has" in seen.text
         assert visitor.post("/team/people", {"name": "Ada", "role": "owner"}).status == 400
-    assert len(desk.people()) == 3
+    assert len(store.people()) == 3
 
 
-def test_signing_in_again_ends_the_session_before(desk: Desk) -> None:
-    _, _, tokens = make_study(desk)
-    with serving(create_app(desk_site(desk))) as address:
+def test_signing_in_again_ends_the_session_before(store: ReviewStore) -> None:
+    _, _, tokens = make_study(store)
+    with serving(create_app(store_site(store))) as address:
         visitor = Visitor(address)
         visitor.join(tokens[0])
         old = dict(visitor.cookies)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoofbeat.errors import UsageError
-from hoofbeat.web.review.plans import Plan, assignments_for, coverage, plan_of, stratified
-from hoofbeat.web.review.records import Assignment, Item, Person, Study
+from hoofbeat.review.assignments import Plan, assignments_for, coverage, plan_of, stratified
+from hoofbeat.review.review_records import Assignment, Item, Person, Study
 
 
 def items_of(count: int, strata: int = 3) -> list[Item]:

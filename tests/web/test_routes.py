@@ -11,13 +11,13 @@ import pytest
 from fastapi import FastAPI
 from msgspec import Struct
 
+from hoofbeat.review.exams.exam_items import exam_study
+from hoofbeat.review.invitations import secret_hash
+from hoofbeat.review.review_records import Assignment, Role
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
-from hoofbeat.web.exam.items import exam_study
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Assignment, Role
-from hoofbeat.web.review.sessions import secret_hash
-from tests.web.desks import desk_site
 from tests.web.review_studies import study_of
+from tests.web.stores import store_site
 from tests.web.support import serving
 from tests.web.visitors import Seen, Visitor
 
@@ -208,12 +208,12 @@ def _ready(visitor: Visitor, path: str) -> Seen:
 
 @pytest.fixture
 def place(tmp_path: Path, folders: Path) -> Iterator[Place]:
-    with Desk.open(str(tmp_path / "review.db")) as desk:
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
         study, items = study_of(folders, "likert")
         sitting, questions = exam_study(folders / "bench", per_person=3, seed=1)
         other, others = study_of(folders, "equivalence")
         for made, rows in ((study, items), (sitting, questions), (other, others)):
-            desk.create_study(made, rows, by="test")
+            store.create_study(made, rows, by="test")
         roles: dict[str, tuple[Role, tuple[str, ...]]] = {
             "revoked": ("reviewer", ()),
             "outsider": ("reviewer", (other.id,)),
@@ -223,26 +223,28 @@ def place(tmp_path: Path, folders: Path) -> Iterator[Place]:
             "adjudicator": ("adjudicator", ()),
             "admin": ("admin", ()),
         }
-        people = {who: desk.invite(f"Invented {who}", role, by="test", studies=of) for who, (role, of) in roles.items()}
+        people = {
+            who: store.invite(f"Invented {who}", role, by="test", studies=of) for who, (role, of) in roles.items()
+        }
         for number, who in enumerate(("reviewer", "second", "revoked")):
             person = people[who][0].id
-            desk.assign(
+            store.assign(
                 study.id,
                 [Assignment(study=study.id, item=item.id, person=person, place=item.place) for item in items],
                 by="test",
             )
             values = {"medical alignment": str(number + 1), "need for expertise": "3"}
-            desk.save(
+            store.save(
                 study.id, items[1].id, person, values=values, state="done", seconds=1, base=0, request="said"
             )  # fmt: skip
-        app = create_app(desk_site(desk, [folders], tries_per_minute=10_000))
+        app = create_app(store_site(store, [folders], tries_per_minute=10_000))
         with serving(app) as address:
             visitors = {who: Visitor(address, people[who][1] if who in people else "") for who in WHO}
             visitors["nobody"].get("/")
             at = visitors["reviewer"]
             at.get(f"/exam/{sitting.id}")
             assert at.post(f"/exam/{sitting.id}/begin").status == 303
-            desk.revoke(people["revoked"][0].id, "test")
+            store.revoke(people["revoked"][0].id, "test")
             visitors["revoked"].get("/")
             names = {"STUDY": study.id, "ITEM": items[0].id, "DIFFERS": items[1].id, "EXAM": sitting.id}
             yield Place(app, address, visitors, names)
@@ -280,8 +282,8 @@ def test_nothing_changes_without_the_token(place: Place) -> None:
 
 def test_a_server_for_others_shows_a_stranger_nothing(tmp_path: Path, folders: Path) -> None:
     opened = ("GET /static/{name}", "GET /join/{token}", "POST /join/{token}", "GET /enter/{secret}", "POST /leave")
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        app = create_app(desk_site(desk, [folders], access=secret_hash("the secret"), tries_per_minute=10_000))
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        app = create_app(store_site(store, [folders], access=secret_hash("the secret"), tries_per_minute=10_000))
         with serving(app) as address:
             stranger = Visitor(address)
             stranger.get("/join/x")

@@ -1,4 +1,4 @@
-"""Runs, side by side and audits in a real browser, at a desk and on a tablet."""
+"""Runs, side by side and audits in a real browser, at a review store and on a tablet."""
 
 from __future__ import annotations
 

@@ -12,14 +12,14 @@ import pytest
 from fastapi import APIRouter, FastAPI, Request
 from msgspec.structs import replace
 
+from hoofbeat.review.invitations import secret_hash
+from hoofbeat.review.review_records import Role
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import Site, SiteSettings, create_app
 from hoofbeat.web.library import Library
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Role
-from hoofbeat.web.review.sessions import secret_hash
 from hoofbeat.web.security import MOST_BYTES
 from hoofbeat.web.throttle import Throttle
-from tests.web.desks import desk_site, make_study
+from tests.web.stores import make_study, store_site
 from tests.web.support import serving
 from tests.web.visitors import Visitor
 
@@ -27,10 +27,10 @@ SAVE = "/api/review/study/items/item-0"
 
 
 class Place:
-    """A server with a desk: its address, its site, the desk and everybody's tokens."""
+    """A server with a review store: its address, its site, the review store and everybody's tokens."""
 
-    def __init__(self, address: str, site: Site, desk: Desk, tokens: dict[str, str]) -> None:
-        self.address, self.site, self.desk, self.tokens = address, site, desk, tokens
+    def __init__(self, address: str, site: Site, store: ReviewStore, tokens: dict[str, str]) -> None:
+        self.address, self.site, self.store, self.tokens = address, site, store, tokens
 
     def visitor(self, role: str = "") -> Visitor:
         """Somebody new, who has come in where a role is named."""
@@ -42,12 +42,12 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with Desk.open(str(tmp_path_factory.mktemp("desk") / "review.db")) as desk:
+    with ReviewStore.open(str(tmp_path_factory.mktemp("store") / "review.db")) as store:
         roles: tuple[Role, ...] = ("reviewer", "adjudicator", "admin")
-        _, _, tokens = make_study(desk, people=roles)
-        site = desk_site(desk)
+        _, _, tokens = make_study(store, people=roles)
+        site = store_site(store)
         with serving(create_app(site)) as address:
-            yield Place(address, site, desk, {str(role): token for role, token in zip(roles, tokens, strict=True)})
+            yield Place(address, site, store, {str(role): token for role, token in zip(roles, tokens, strict=True)})
 
 
 def a_save(request: str, base: int = 0) -> dict[str, object]:
@@ -83,9 +83,9 @@ def test_the_session_cookie_is_for_this_site_alone(place: Place) -> None:
 
 
 def test_behind_https_cookies_are_sent_over_nothing_else(tmp_path: Path) -> None:
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        _, _, (token, _) = make_study(desk)
-        site = desk_site(desk, base_url="https://review.example.org", secure=True)
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        _, _, (token, _) = make_study(store)
+        site = store_site(store, base_url="https://review.example.org", secure=True)
         with serving(create_app(site)) as address:
             visitor = Visitor(address)
             visitor.get(f"/join/{token}")
@@ -133,7 +133,7 @@ def test_a_change_needs_the_token_of_the_session(place: Place) -> None:
         assert seen.status == 403, wrong
         assert "out of date" in seen.json()["error"]
         assert visitor.post("/leave", {"csrf": wrong}).status == 403
-    assert place.desk.label("study", "item-0", place.desk.people()[0].id) is None
+    assert place.store.label("study", "item-0", place.store.people()[0].id) is None
     body = "csrf=" + right  # JSON has no field for it: only the header counts
     assert visitor.send("POST", SAVE, body, Content_Type="application/json").status == 403
 
@@ -221,23 +221,23 @@ def test_roles_see_what_is_theirs(place: Place) -> None:
 
 def test_what_is_not_assigned_or_not_there_is_not_shown(place: Place) -> None:
     visitor = place.visitor("reviewer")
-    outsider, token = place.desk.invite("Outsider", "reviewer", by="test")
+    outsider, token = place.store.invite("Outsider", "reviewer", by="test")
     stranger = Visitor(place.address)
     stranger.join(token)
     assert stranger.post_json(SAVE, a_save("x")).status in (403, 404)
     assert stranger.get("/review/study/items/item-0").status in (403, 404)
-    assert place.desk.labels("study", person=outsider.id) == []
+    assert place.store.labels("study", person=outsider.id) == []
     assert visitor.get("/review/study/items/none").status == 404
     assert visitor.get("/api/review/none/items/item-0").status == 404
     assert visitor.get("/api/review/study/items/item%00").status == 404
 
 
 def test_a_revoked_person_is_out_at_once(place: Place) -> None:
-    person, token = place.desk.invite("Leaving", "adjudicator", by="test")
+    person, token = place.store.invite("Leaving", "adjudicator", by="test")
     visitor = Visitor(place.address)
     visitor.join(token)
     assert visitor.get("/review").status == 200
-    place.desk.revoke(person.id, "test")
+    place.store.revoke(person.id, "test")
     assert visitor.get("/review").status == 401
     assert visitor.get(f"/join/{token}").status == 404
     seen = visitor.post_json(SAVE, a_save("late"))
@@ -251,7 +251,7 @@ def test_a_session_ends(place: Place) -> None:
     assert not any("session" in name for name in visitor.cookies)
     visitor.cookies = cookies  # a copy of the cookie is worth nothing afterwards
     assert visitor.get("/review").status == 401
-    signed = place.desk.sign_in(place.tokens["admin"], hours=0.4 / 3600)
+    signed = place.store.sign_in(place.tokens["admin"], hours=0.4 / 3600)
     assert signed is not None
     visitor.cookies["hoofbeat-session-8350"] = signed[1]
     assert visitor.get("/review").status == 200
@@ -260,9 +260,9 @@ def test_a_session_ends(place: Place) -> None:
 
 
 def test_guesses_are_slowed_down_and_right_links_are_not_counted(tmp_path: Path) -> None:
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        _, _, (token, _) = make_study(desk)
-        with serving(create_app(desk_site(desk, tries_per_minute=4))) as address:
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        _, _, (token, _) = make_study(store)
+        with serving(create_app(store_site(store, tries_per_minute=4))) as address:
             for _ in range(6):
                 assert Visitor(address).join(token).status == 303
             visitor = Visitor(address)
@@ -291,9 +291,9 @@ def test_the_throttle_counts_addresses_and_everybody() -> None:
 
 def test_a_server_for_others_opens_with_its_secret_only(tmp_path: Path) -> None:
     secret = "invented-secret"
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        _, _, tokens = make_study(desk, people=["reviewer", "admin"])
-        site = desk_site(desk, access=secret_hash(secret), any_address=True)
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        _, _, tokens = make_study(store, people=["reviewer", "admin"])
+        site = store_site(store, access=secret_hash(secret), any_address=True)
         with serving(create_app(site)) as address:
             visitor = Visitor(address)
             assert visitor.get("/").status == 401
@@ -350,12 +350,12 @@ def test_a_bug_is_logged_by_its_place_and_without_a_word_of_the_request(
 
 
 def test_a_database_that_fails_is_told_without_its_place(tmp_path: Path) -> None:
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        _, _, (token, _) = make_study(desk)
-        with serving(create_app(desk_site(desk))) as address:
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        _, _, (token, _) = make_study(store)
+        with serving(create_app(store_site(store))) as address:
             visitor = Visitor(address)
             visitor.join(token)
-            desk.close()
+            store.close()
             for file in tmp_path.iterdir():
                 file.write_bytes(b"no database any more " * 500)
             seen = visitor.get("/review")

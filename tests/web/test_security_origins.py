@@ -10,10 +10,10 @@ from playwright.sync_api import Browser, Request, expect
 from starlette.datastructures import Headers
 
 from hoofbeat.errors import UsageError
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import SiteSettings, create_app
-from hoofbeat.web.review.desk import Desk
 from hoofbeat.web.security_origins import client_address, from_here, known_network, own_path
-from tests.web.desks import desk_site, join, make_study
+from tests.web.stores import join, make_study, store_site
 from tests.web.support import browsing, needs_browser, serving, tab
 from tests.web.visitors import Visitor
 
@@ -85,9 +85,9 @@ def test_behind_a_proxy_the_address_that_was_told_counts(host: str) -> None:
 
 
 def test_the_server_refuses_what_comes_from_elsewhere_even_with_the_token(tmp_path: Path) -> None:
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        _, _, (token, _) = make_study(desk)
-        with serving(create_app(desk_site(desk))) as address:
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        _, _, (token, _) = make_study(store)
+        with serving(create_app(store_site(store))) as address:
             visitor = Visitor(address, token)
             for headers in (
                 {"Origin": ""},
@@ -113,9 +113,9 @@ def browser() -> Iterator[Browser]:
 def test_a_browser_that_does_not_say_where_a_form_is_from_can_still_send_it(browser: Browser, tmp_path: Path) -> None:
     """As older browsers do, and every browser where the server is another machine without HTTPS."""
     told: list[dict[str, str]] = []
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        _, people, (token, _) = make_study(desk)
-        with serving(create_app(desk_site(desk))) as address, tab(browser) as page:
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        _, people, (token, _) = make_study(store)
+        with serving(create_app(store_site(store))) as address, tab(browser) as page:
 
             def strip(route: object, request: Request) -> None:
                 headers = {k: v for k, v in request.all_headers().items() if not k.startswith("sec-fetch")}
@@ -130,7 +130,7 @@ def test_a_browser_that_does_not_say_where_a_form_is_from_can_still_send_it(brow
             expect(page.get_by_role("status").filter(has_text="Draft saved")).to_be_visible()
             page.get_by_role("button", name="Sign out").click()
             expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
-            assert desk.label("study", "item-0", people[0].id) is not None
+            assert store.label("study", "item-0", people[0].id) is not None
     assert len(told) >= 3
     assert all("sec-fetch-site" not in headers for headers in told)
     assert {headers["origin"] for headers in told} == {address}
@@ -179,8 +179,8 @@ def test_where_an_answer_leads_is_told_without_scheme_and_name() -> None:
 def test_wrong_links_are_counted_by_the_client_of_a_known_proxy_alone(
     tmp_path: Path, proxies: tuple[str, ...], statuses: list[int]
 ) -> None:
-    with Desk.open(str(tmp_path / "review.db")) as desk:
-        site = desk_site(desk, tries_per_minute=4, proxies=proxies)
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        site = store_site(store, tries_per_minute=4, proxies=proxies)
         with serving(create_app(site)) as address:
             visitor = Visitor(address)
             seen = [visitor.get(f"/join/guess{n}", X_Forwarded_For=f"192.0.2.{n}").status for n in range(6)]

@@ -14,9 +14,8 @@ import pytest
 from msgspec import Struct
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.giving import give_out
-from hoofbeat.web.review.plans import Plan
+from hoofbeat.review.assignments import Plan, give_out
+from hoofbeat.review.review_store import ReviewStore
 from tests.cli.support import hoofbeat, start
 from tests.web.certificates import Certificate, make_authority, make_certificate
 from tests.web.support import CHROMIUM, QUIET, needs_browser
@@ -146,12 +145,12 @@ def test_people_are_invited_label_and_sit_an_exam_over_https(
 
 def label(clinic: Clinic, page: Page, name: str) -> None:
     """Give the person their list and let them answer its first item."""
-    with Desk.open(str(clinic.database)) as desk:
-        reviewers = [each for each in desk.people() if each.role == "reviewer"]
+    with ReviewStore.open(str(clinic.database)) as store:
+        reviewers = [each for each in store.people() if each.role == "reviewer"]
         person = next(each for each in reviewers if each.name == name)
-        for study in desk.studies():
-            give_out(desk, study, reviewers, Plan(per_item=0), by="")
-        study = next(each for each in desk.studies() if each.form == "likert")
+        for study in store.studies():
+            give_out(store, study, reviewers, Plan(per_item=0), by="")
+        study = next(each for each in store.studies() if each.form == "likert")
         page.goto(f"{clinic.address}/review/{study.id}")
         page.wait_for_load_state()
         if "/items/" not in page.url:
@@ -162,7 +161,7 @@ def label(clinic: Clinic, page: Page, name: str) -> None:
         item = page.url
         page.get_by_role("button", name="Save and next").click()
         page.wait_for_url(lambda url: url != item)
-        (saved,) = [each for each in desk.labels(study.id, states=["done"]) if each.person == person.id]
+        (saved,) = [each for each in store.labels(study.id, states=["done"]) if each.person == person.id]
         assert saved.values == {"medical alignment": "4", "need for expertise": "4"}
 
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
+from hoofbeat.review.exams.exam_items import exam_study
+from hoofbeat.review.item_display import exchanged, next_undone, progress_of_person
+from hoofbeat.review.review_records import Assignment, Item, Shown, Study
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
-from hoofbeat.web.exam.items import exam_study
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Assignment, Item, Shown, Study
-from hoofbeat.web.review.showing import exchanged, next_undone, progress_of_person
-from tests.web.desks import desk_site, desk_urls
 from tests.web.review_studies import ANSWERS, assigned, study_of
+from tests.web.stores import store_site, store_urls
 from tests.web.support import serving
 from tests.web.visitors import Visitor
 
-__all__ = ["desk_urls"]
+__all__ = ["store_urls"]
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 
@@ -30,14 +30,14 @@ def body(values: dict[str, Any], *, base: int = 0, state: str = "done", **more: 
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    with Desk.open(str(tmp_path / "review.db")) as opened:
+def store(tmp_path: Path) -> Iterator[ReviewStore]:
+    with ReviewStore.open(str(tmp_path / "review.db")) as opened:
         yield opened
 
 
 @pytest.fixture
-def address(desk: Desk, folders: Path) -> Iterator[str]:
-    with serving(create_app(desk_site(desk, [folders]))) as url:
+def address(store: ReviewStore, folders: Path) -> Iterator[str]:
+    with serving(create_app(store_site(store, [folders]))) as url:
         yield url
 
 
@@ -45,11 +45,11 @@ def form_fields(form: str) -> dict[str, Any]:
     return {f"v:{name}": value for name, value in ANSWERS[form].items()}
 
 
-def test_a_person_sees_their_own_list_only(desk: Desk, address: str, folders: Path) -> None:
+def test_a_person_sees_their_own_list_only(store: ReviewStore, address: str, folders: Path) -> None:
     study, items = study_of(folders, "likert")
-    ((_, first),) = assigned(desk, study, items)
-    other, second = desk.invite("Somebody else", "admin", by="test")
-    desk.assign(study.id, [Assignment(study=study.id, item=items[0].id, person=other.id, place=0)], by="test")
+    ((_, first),) = assigned(store, study, items)
+    other, second = store.invite("Somebody else", "admin", by="test")
+    store.assign(study.id, [Assignment(study=study.id, item=items[0].id, person=other.id, place=0)], by="test")
     page = f"/review/{study.id}/items/{items[1].id}"
     assert Visitor(address).get(page).status == 401
     assert Visitor(address).get(f"/api{page}").status == 401
@@ -57,18 +57,18 @@ def test_a_person_sees_their_own_list_only(desk: Desk, address: str, folders: Pa
     for path in (page, f"/api{page}", f"/review/{study.id}/items/x", "/review/x", f"{page}/images/1"):
         assert stranger.get(path).status == 404, path
     assert stranger.post_json(f"/api{page}", body(ANSWERS["likert"])).status == 404
-    assert desk.labels(study.id) == []
+    assert store.labels(study.id) == []
     mine = Visitor(address, first)
     assert mine.get(page).status == 200
     assert f"0 of {len(items)} done" in mine.get("/review").text
     assert "0 of 1 done" in stranger.get("/review").text
 
 
-def test_nobody_gets_what_others_said(desk: Desk, address: str, folders: Path) -> None:
+def test_nobody_gets_what_others_said(store: ReviewStore, address: str, folders: Path) -> None:
     study, items = study_of(folders, "likert", sample=2)
-    (one, first), (_, second) = assigned(desk, study, items, people=2)
+    (one, first), (_, second) = assigned(store, study, items, people=2)
     item = items[0].id
-    desk.save(
+    store.save(
         study.id, item, one.id, values={**ANSWERS["likert"], "note": "the secret of reviewer one"}, state="done",
         seconds=1, base=0, request="r",
     )  # fmt: skip
@@ -88,9 +88,9 @@ def test_nobody_gets_what_others_said(desk: Desk, address: str, folders: Path) -
     assert "the secret of reviewer one" in Visitor(address, first).get(f"/review/{study.id}/items/{item}").text
 
 
-def test_keys_and_strata_of_items_stay_on_the_server(desk: Desk, address: str, folders: Path) -> None:
+def test_keys_and_strata_of_items_stay_on_the_server(store: ReviewStore, address: str, folders: Path) -> None:
     study, items = study_of(folders, "pair", sample=5)
-    ((_, token),) = assigned(desk, study, items)
+    ((_, token),) = assigned(store, study, items)
     visitor = Visitor(address, token)
     for item in items:
         page = visitor.get(f"/review/{study.id}/items/{item.id}").text
@@ -98,9 +98,9 @@ def test_keys_and_strata_of_items_stay_on_the_server(desk: Desk, address: str, f
             assert secret not in page
 
 
-def test_sides_stand_as_the_seed_says(desk: Desk, address: str, folders: Path) -> None:
+def test_sides_stand_as_the_seed_says(store: ReviewStore, address: str, folders: Path) -> None:
     study, items = study_of(folders, "pair", sample=8)
-    (one, first), (two, second) = assigned(desk, study, items, people=2)
+    (one, first), (two, second) = assigned(store, study, items, people=2)
     item = next(each for each in items if exchanged(study, each, one.id) != exchanged(study, each, two.id))
     pages = [Visitor(address, token).get(f"/review/{study.id}/items/{item.id}").text for token in (first, second)]
     texts = [re.findall(r'part-answer.*?<div class="text">(.*?)</div>', page, re.S) for page in pages]
@@ -108,9 +108,9 @@ def test_sides_stand_as_the_seed_says(desk: Desk, address: str, folders: Path) -
     assert len(texts[0]) == 2
 
 
-def test_the_plain_form_saves_and_goes_on(desk: Desk, address: str, folders: Path) -> None:
+def test_the_plain_form_saves_and_goes_on(store: ReviewStore, address: str, folders: Path) -> None:
     study, items = study_of(folders, "two-level-1", sample=3)
-    ((person, token),) = assigned(desk, study, items)
+    ((person, token),) = assigned(store, study, items)
     visitor = Visitor(address, token)
     first = visitor.get(f"/review/{study.id}/next").headers["location"]
     assert first == f"/review/{study.id}/items/{items[0].id}"
@@ -120,12 +120,12 @@ def test_the_plain_form_saves_and_goes_on(desk: Desk, address: str, folders: Pat
     assert answer.status == 400
     assert "still to be filled in: Is one option alone right?" in answer.text
     assert re.search(r'value="pass" checked', answer.text)
-    assert desk.labels(study.id) == []
+    assert store.labels(study.id) == []
     sent = {"do": "save", "base": "0", "request": "once", **form_fields("two-level-1")}
     for _ in range(2):  # a second click sends the same
         answer = visitor.post(first, sent)
         assert (answer.status, answer.headers["location"]) == (303, f"/review/{study.id}/items/{items[1].id}")
-    label = desk.label(study.id, items[0].id, person.id)
+    label = store.label(study.id, items[0].id, person.id)
     assert label is not None
     assert (label.values, label.state, label.version) == (ANSWERS["two-level-1"], "done", 1)
     second = f"/review/{study.id}/items/{items[1].id}"
@@ -134,7 +134,7 @@ def test_the_plain_form_saves_and_goes_on(desk: Desk, address: str, folders: Pat
     assert visitor.post(second, {"do": "skip", "base": "0", "reason": "something else"}).status == 400
     answer = visitor.post(second, {"do": "skip", "base": "0", "reason": "not my field", "more": "paediatrics"})
     third = answer.headers["location"]
-    skipped = desk.label(study.id, items[1].id, person.id)
+    skipped = store.label(study.id, items[1].id, person.id)
     assert skipped is not None
     assert (skipped.state, skipped.reason) == ("skipped", "not my field: paediatrics")
     assert visitor.post(third, {"do": "draft", "base": "0"}).headers["location"] == third
@@ -149,13 +149,13 @@ def test_the_plain_form_saves_and_goes_on(desk: Desk, address: str, folders: Pat
     assert "2 of 3" not in visitor.get(f"/review/{study.id}").text
 
 
-def test_the_plain_form_shows_both_versions(desk: Desk, address: str, folders: Path) -> None:
+def test_the_plain_form_shows_both_versions(store: ReviewStore, address: str, folders: Path) -> None:
     study, items = study_of(folders, "equivalence", sample=1)
-    ((person, token),) = assigned(desk, study, items)
+    ((person, token),) = assigned(store, study, items)
     visitor = Visitor(address, token)
     page = f"/review/{study.id}/items/{items[0].id}"
     visitor.get(page)
-    desk.save(
+    store.save(
         study.id, items[0].id, person.id, values={"label": "equivalent"}, state="done", seconds=0, base=0, request="a"
     )
     answer = visitor.post(page, {"do": "save", "base": "0", "v:label": "mismatch"})
@@ -166,15 +166,15 @@ def test_the_plain_form_shows_both_versions(desk: Desk, address: str, folders: P
     assert undo.status == 409, "what another tab saved is not undone unseen"
     assert "<td>Mismatch</td><td>Equivalent</td>" in undo.text
     assert visitor.post(page, {"do": "save", "base": "1", "v:label": "mismatch"}).status == 303
-    kept = desk.label(study.id, items[0].id, person.id)
+    kept = store.label(study.id, items[0].id, person.id)
     assert kept is not None
     assert (kept.values, kept.version) == ({"label": "mismatch"}, 2)
 
 
-def test_the_api_on_both_databases(desk_urls: str, folders: Path) -> None:
+def test_the_api_on_both_databases(store_urls: str, folders: Path) -> None:
     study, items = study_of(folders, "pair", sample=2)
-    with Desk.open(desk_urls) as desk, serving(create_app(desk_site(desk))) as address:
-        ((person, token),) = assigned(desk, study, items)
+    with ReviewStore.open(store_urls) as store, serving(create_app(store_site(store))) as address:
+        ((person, token),) = assigned(store, study, items)
         visitor = Visitor(address, token)
         path = f"/review/{study.id}/items/{items[0].id}"
         visitor.get(path)
@@ -201,9 +201,9 @@ def test_the_api_on_both_databases(desk_urls: str, folders: Path) -> None:
         assert (undone["label"]["values"], undone["label"]["state"]) == ({"label": "Divergent"}, "draft")
         skipped = visitor.post_json(f"/api{path}", body({}, base=3, state="skipped"))
         assert skipped.status == 400
-        what = [event.what for event in desk.trail(study=study.id, item=items[0].id, person=person.id)]
+        what = [event.what for event in store.trail(study=study.id, item=items[0].id, person=person.id)]
         assert what == ["saved", "saved", "undone"]
-        desk.close_study(study.id, "test")
+        store.close_study(study.id, "test")
         closed = visitor.post_json(f"/api{path}", body(ANSWERS["pair"], base=3))
         assert (closed.status, "closed" in closed.json()["error"]) == (409, True)
 
@@ -224,24 +224,24 @@ WRONG: tuple[Any, ...] = (
 )
 
 
-def test_what_the_api_does_not_take(desk: Desk, address: str, folders: Path) -> None:
+def test_what_the_api_does_not_take(store: ReviewStore, address: str, folders: Path) -> None:
     study, items = study_of(folders, "equivalence", sample=1)
-    ((_, token),) = assigned(desk, study, items)
+    ((_, token),) = assigned(store, study, items)
     visitor = Visitor(address, token)
     for sent in WRONG:
         answer = visitor.post_json(f"/api/review/{study.id}/items/{items[0].id}", sent)
         assert answer.status in (400, 422), sent
-    assert desk.labels(study.id) == []
+    assert store.labels(study.id) == []
 
 
-def test_hostile_text_is_shown_not_run(desk: Desk, address: str) -> None:
+def test_hostile_text_is_shown_not_run(store: ReviewStore, address: str) -> None:
     study = Study(id="hostile", title=HOSTILE, form="equivalence", source="x", source_sha256="0")
     shown = tuple(
         Shown(title=HOSTILE, text=HOSTILE * 40, kind=kind, lines=(HOSTILE,), marks=((3, 9),))
         for kind in ("case", "question", "answer", "gold", "options", "quote", "source", "note", "image", "strange")
     )
     item = Item(id="i", study="hostile", place=0, shown=shown, key={"images": ["../../etc/passwd"]})
-    ((_, token),) = assigned(desk, study, [item])
+    ((_, token),) = assigned(store, study, [item])
     visitor = Visitor(address, token)
     visitor.get("/review/hostile/items/i")
     sent = visitor.post("/review/hostile/items/i", {"do": "save", "base": "0", "v:label": HOSTILE, "v:note": HOSTILE})
@@ -253,9 +253,9 @@ def test_hostile_text_is_shown_not_run(desk: Desk, address: str) -> None:
     assert visitor.get("/review/hostile/items/i/images/1").status == 404
 
 
-def test_images_come_from_the_folder_the_study_is_about(desk: Desk, address: str, folders: Path) -> None:
+def test_images_come_from_the_folder_the_study_is_about(store: ReviewStore, address: str, folders: Path) -> None:
     study, items = study_of(folders, "two-level-1")
-    ((_, token),) = assigned(desk, study, items)
+    ((_, token),) = assigned(store, study, items)
     item = next(each for each in items if each.key["images"])
     visitor = Visitor(address, token)
     page = f"/review/{study.id}/items/{item.id}"
@@ -268,17 +268,17 @@ def test_images_come_from_the_folder_the_study_is_about(desk: Desk, address: str
     assert visitor.get(f"{page}/images/0").status == 404
 
 
-def test_a_closed_study_can_be_looked_at(desk: Desk, address: str, folders: Path) -> None:
+def test_a_closed_study_can_be_looked_at(store: ReviewStore, address: str, folders: Path) -> None:
     study, items = study_of(folders, "likert", sample=2)
-    ((_, token),) = assigned(desk, study, items)
-    desk.close_study(study.id, "test")
+    ((_, token),) = assigned(store, study, items)
+    store.close_study(study.id, "test")
     visitor = Visitor(address, token)
     assert "This study is closed" in visitor.get("/review").text
     page = f"/review/{study.id}/items/{items[0].id}"
     assert "nothing is kept any more" in visitor.get(page).text
     answer = visitor.post(page, {"do": "save", "base": "0", **form_fields("likert")})
     assert answer.status == 409
-    assert desk.labels(study.id) == []
+    assert store.labels(study.id) == []
 
 
 def test_the_next_item_is_the_first_open_one_behind() -> None:
@@ -290,14 +290,14 @@ def test_the_next_item_is_the_first_open_one_behind() -> None:
     assert progress_of_person(rows, []).words == "0 of 4 done, 0 skipped, 4 left"
 
 
-def test_an_exam_that_nobody_was_given_can_be_found(desk: Desk, folders: Path) -> None:
+def test_an_exam_that_nobody_was_given_can_be_found(store: ReviewStore, folders: Path) -> None:
     study, items = exam_study(folders / "bench", title="Open exam (invented)")
     other, others = study_of(folders, "likert")
-    desk.create_study(study, items, by="test")
-    desk.create_study(other, others, by="test")
-    _, invited = desk.invite("Invented reviewer", "reviewer", by="test")
-    _, elsewhere = desk.invite("Invented other", "reviewer", by="test", studies=(other.id,))
-    with serving(create_app(desk_site(desk))) as address:
+    store.create_study(study, items, by="test")
+    store.create_study(other, others, by="test")
+    _, invited = store.invite("Invented reviewer", "reviewer", by="test")
+    _, elsewhere = store.invite("Invented other", "reviewer", by="test", studies=(other.id,))
+    with serving(create_app(store_site(store))) as address:
         page = Visitor(address, invited).get("/review").text
         assert f'href="/exam/{study.id}"' in page
         assert "Nothing is assigned" not in page

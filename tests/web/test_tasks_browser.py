@@ -10,14 +10,14 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, expect
 
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.forms import form_for
-from tests.web.desks import join, signed_in_tab
+from hoofbeat.review.forms import form_for
+from hoofbeat.review.review_store import ReviewStore
 from tests.web.review_studies import ANSWERS, FORMS
-from tests.web.review_work import BadLine, Work, address, browser, by_hand, by_keys, chosen, desk, too_wide
+from tests.web.review_work import BadLine, Work, address, browser, by_hand, by_keys, chosen, store, too_wide
+from tests.web.stores import join, signed_in_tab
 from tests.web.support import DESKTOP, TABLET, needs_browser
 
-__all__ = ["address", "browser", "desk"]
+__all__ = ["address", "browser", "store"]
 
 pytestmark = needs_browser
 
@@ -27,20 +27,20 @@ SIZES = {"desktop": DESKTOP, "tablet": TABLET}
 
 @pytest.fixture(scope="module", params=list(SIZES))
 def walker(
-    request: pytest.FixtureRequest, browser: Browser, desk: Desk, address: str, folders: Path
+    request: pytest.FixtureRequest, browser: Browser, store: ReviewStore, address: str, folders: Path
 ) -> Iterator[tuple[str, Page, dict[str, Work]]]:
     """Somebody who came in through the link and has a study of every form on the list, at one size of the screen."""
     size = str(request.param)
     seed = 100 + list(SIZES).index(size)
-    works = {"likert": Work(desk, folders, "likert", seed)}
+    works = {"likert": Work(store, folders, "likert", seed)}
     person, token = works["likert"].person, works["likert"].token
-    works |= {form: Work(desk, folders, form, seed, person=person) for form in FORMS[1:]}
+    works |= {form: Work(store, folders, form, seed, person=person) for form in FORMS[1:]}
     with signed_in_tab(browser, address, token, SIZES[size]) as page:
         yield size, page, works
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_walk(walker: tuple[str, Page, dict[str, Work]], desk: Desk, address: str, form: str) -> None:
+def test_walk(walker: tuple[str, Page, dict[str, Work]], store: ReviewStore, address: str, form: str) -> None:
     size, page, works = walker
     work, answers, touch = works[form], ANSWERS[form], size == "tablet"
     page.goto(f"{address}/review")
@@ -88,13 +88,15 @@ def test_walk(walker: tuple[str, Page, dict[str, Work]], desk: Desk, address: st
     expect(page.locator("h1")).to_have_text("Thank you")
     expect(page.locator("main")).to_contain_text("2 of 3 done, 1 skipped, 0 left")
     expect(page.locator("main")).to_contain_text("Until the study is closed you can open any item")
-    label = desk.label(work.study.id, work.items[2].id, work.person.id)
+    label = store.label(work.study.id, work.items[2].id, work.person.id)
     assert label is not None
     assert (label.state, label.reason) == ("skipped", "not my field")
 
 
-def test_keys_move_about_and_can_be_turned_off(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
-    work = Work(desk, folders, "leak", seed=7)
+def test_keys_move_about_and_can_be_turned_off(
+    browser: Browser, store: ReviewStore, address: str, folders: Path
+) -> None:
+    work = Work(store, folders, "leak", seed=7)
     with signed_in_tab(browser, address, work.token) as page:
         page.goto(work.link(address))
         page.keyboard.press("?")
@@ -128,8 +130,8 @@ def test_keys_move_about_and_can_be_turned_off(browser: Browser, desk: Desk, add
         assert chosen(page) == {}
 
 
-def test_what_depends_on_another_answer(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
-    work = Work(desk, folders, "two-level-1", seed=8)
+def test_what_depends_on_another_answer(browser: Browser, store: ReviewStore, address: str, folders: Path) -> None:
+    work = Work(store, folders, "two-level-1", seed=8)
     with signed_in_tab(browser, address, work.token) as page:
         page.goto(work.link(address))
         overlaps = page.locator('[data-field="what overlaps"]')
@@ -165,9 +167,9 @@ def test_what_depends_on_another_answer(browser: Browser, desk: Desk, address: s
 
 
 def test_significance_is_asked_of_the_labels_that_take_one(
-    browser: Browser, desk: Desk, address: str, folders: Path
+    browser: Browser, store: ReviewStore, address: str, folders: Path
 ) -> None:
-    work = Work(desk, folders, "pair", seed=9)
+    work = Work(store, folders, "pair", seed=9)
     with signed_in_tab(browser, address, work.token) as page:
         page.goto(work.link(address))
         significance = page.locator('[data-field="significance"]')
@@ -176,8 +178,8 @@ def test_significance_is_asked_of_the_labels_that_take_one(
             expect(significance).to_be_visible(visible=seen)
 
 
-def test_without_script_the_form_works(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
-    work = Work(desk, folders, "three-criteria", seed=10)
+def test_without_script_the_form_works(browser: Browser, store: ReviewStore, address: str, folders: Path) -> None:
+    work = Work(store, folders, "three-criteria", seed=10)
     context = browser.new_context(java_script_enabled=False)
     try:
         page = context.new_page()
@@ -199,10 +201,10 @@ def test_without_script_the_form_works(browser: Browser, desk: Desk, address: st
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_serious_fault_of_accessibility(
-    browser: Browser, desk: Desk, address: str, folders: Path, scheme: Literal["light", "dark"]
+    browser: Browser, store: ReviewStore, address: str, folders: Path, scheme: Literal["light", "dark"]
 ) -> None:
-    first = Work(desk, folders, "two-level-1", seed=12 if scheme == "light" else 13)
-    second = Work(desk, folders, "pair", seed=12 if scheme == "light" else 13, person=first.person)
+    first = Work(store, folders, "two-level-1", seed=12 if scheme == "light" else 13)
+    second = Work(store, folders, "pair", seed=12 if scheme == "light" else 13, person=first.person)
     context = browser.new_context(bypass_csp=True, color_scheme=scheme)  # the checker is a script of its own
     try:
         page = context.new_page()

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Route, expect
 
-from hoofbeat.web.review.desk import Desk
-from tests.web.desks import join, signed_in_tab
+from hoofbeat.review.review_store import ReviewStore
 from tests.web.review_studies import ANSWERS
-from tests.web.review_work import BadLine, Work, address, browser, by_hand, chosen, desk
+from tests.web.review_work import BadLine, Work, address, browser, by_hand, chosen, store
+from tests.web.stores import join, signed_in_tab
 from tests.web.support import needs_browser, tab
 
-__all__ = ["address", "browser", "desk"]
+__all__ = ["address", "browser", "store"]
 
 pytestmark = needs_browser
 
@@ -23,8 +23,10 @@ SAYINGS = """() => { window.said = []; const line = document.getElementById("sav
 """Keeps what the line says of saving: it says "not yet" for less than a second."""
 
 
-def test_a_draft_saves_itself_and_time_is_counted(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
-    work = Work(desk, folders, "likert", seed=1)
+def test_a_draft_saves_itself_and_time_is_counted(
+    browser: Browser, store: ReviewStore, address: str, folders: Path
+) -> None:
+    work = Work(store, folders, "likert", seed=1)
     with signed_in_tab(browser, address, work.token) as page:
         page.goto(work.link(address))
         page.get_by_label("Note").fill("half a thou")
@@ -37,13 +39,13 @@ def test_a_draft_saves_itself_and_time_is_counted(browser: Browser, desk: Desk, 
         page.keyboard.press("1")
         page.wait_for_function("window.said.some((text) => text.includes('Not saved yet'))")
         expect(page.locator("#saved")).to_contain_text("Draft saved")
-        label = desk.label(work.study.id, work.items[0].id, work.person.id)
+        label = store.label(work.study.id, work.items[0].id, work.person.id)
         assert label is not None
         assert 1 <= label.seconds < 30
 
 
-def test_hidden_and_idle_time_is_not_counted(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
-    work = Work(desk, folders, "likert", seed=2)
+def test_hidden_and_idle_time_is_not_counted(browser: Browser, store: ReviewStore, address: str, folders: Path) -> None:
+    work = Work(store, folders, "likert", seed=2)
     with signed_in_tab(browser, address, work.token) as page:
         page.clock.install()
         page.goto(work.link(address))
@@ -52,7 +54,7 @@ def test_hidden_and_idle_time_is_not_counted(browser: Browser, desk: Desk, addre
         page.get_by_label("Note").fill("back")
         page.clock.run_for(2_000)
         expect(page.locator("#saved")).to_contain_text("Draft saved")
-        label = desk.label(work.study.id, work.items[0].id, work.person.id)
+        label = store.label(work.study.id, work.items[0].id, work.person.id)
         assert label is not None
         assert 55 <= label.seconds <= 66
         page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
@@ -62,13 +64,15 @@ def test_hidden_and_idle_time_is_not_counted(browser: Browser, desk: Desk, addre
         page.get_by_label("Note").fill("back again")
         page.clock.run_for(2_000)
         expect(page.locator("#saved")).to_contain_text("Draft saved")
-        later = desk.label(work.study.id, work.items[0].id, work.person.id)
+        later = store.label(work.study.id, work.items[0].id, work.person.id)
         assert later is not None
         assert later.seconds - label.seconds < 10
 
 
-def test_nothing_is_lost_without_a_connection(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
-    work = Work(desk, folders, "likert", seed=3)
+def test_nothing_is_lost_without_a_connection(
+    browser: Browser, store: ReviewStore, address: str, folders: Path
+) -> None:
+    work = Work(store, folders, "likert", seed=3)
     with signed_in_tab(browser, address, work.token) as page:
         page.goto(work.link(address))
         page.context.set_offline(True)
@@ -86,8 +90,8 @@ def test_nothing_is_lost_without_a_connection(browser: Browser, desk: Desk, addr
         assert work.saves()[-1] == "done"
 
 
-def test_backoff_tries_again_by_itself(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
-    work = Work(desk, folders, "equivalence", seed=4)
+def test_backoff_tries_again_by_itself(browser: Browser, store: ReviewStore, address: str, folders: Path) -> None:
+    work = Work(store, folders, "equivalence", seed=4)
     with signed_in_tab(browser, address, work.token) as page:
         page.goto(work.link(address))
         tries: list[str] = []
@@ -111,9 +115,9 @@ def test_backoff_tries_again_by_itself(browser: Browser, desk: Desk, address: st
 
 
 def test_a_reload_in_the_middle_of_a_save_doubles_nothing(
-    browser: Browser, desk: Desk, address: str, folders: Path
+    browser: Browser, store: ReviewStore, address: str, folders: Path
 ) -> None:
-    work = Work(desk, folders, "equivalence", seed=5)
+    work = Work(store, folders, "equivalence", seed=5)
     with signed_in_tab(browser, address, work.token) as page:
         page.goto(work.link(address))
         line = BadLine(page, "draft")
@@ -129,8 +133,10 @@ def test_a_reload_in_the_middle_of_a_save_doubles_nothing(
         assert work.saves() == ["draft"]
 
 
-def test_two_versions_are_shown_and_one_is_chosen(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
-    work = Work(desk, folders, "pair", seed=6)
+def test_two_versions_are_shown_and_one_is_chosen(
+    browser: Browser, store: ReviewStore, address: str, folders: Path
+) -> None:
+    work = Work(store, folders, "pair", seed=6)
     with signed_in_tab(browser, address, work.token) as page, page.context.new_page() as other:
         for place, keep in enumerate(("Keep what is here", "Take the other version")):
             page.goto(work.link(address, place))
@@ -150,9 +156,9 @@ def test_two_versions_are_shown_and_one_is_chosen(browser: Browser, desk: Desk, 
 
 
 def test_somebody_signed_out_is_told_and_keeps_what_was_written(
-    browser: Browser, desk: Desk, address: str, folders: Path
+    browser: Browser, store: ReviewStore, address: str, folders: Path
 ) -> None:
-    work = Work(desk, folders, "likert", seed=11)
+    work = Work(store, folders, "likert", seed=11)
     with tab(browser) as page:
         join(page, address, work.token)
         page.goto(work.link(address))
@@ -168,9 +174,9 @@ def test_somebody_signed_out_is_told_and_keeps_what_was_written(
 
 
 def test_whoever_comes_in_again_in_another_tab_goes_on_where_they_were(
-    browser: Browser, desk: Desk, address: str, folders: Path
+    browser: Browser, store: ReviewStore, address: str, folders: Path
 ) -> None:
-    work = Work(desk, folders, "likert", seed=12)
+    work = Work(store, folders, "likert", seed=12)
     with tab(browser) as page:
         join(page, address, work.token)
         page.goto(work.link(address))
@@ -183,45 +189,51 @@ def test_whoever_comes_in_again_in_another_tab_goes_on_where_they_were(
         page.get_by_label("Note").fill("still here, and on")
         expect(page.locator("#saved")).to_contain_text("Draft saved")
         assert work.values() == {"note": "still here, and on"}
-        stranger, token = desk.invite("Invented stranger", "reviewer", by="test")
+        stranger, token = store.invite("Invented stranger", "reviewer", by="test")
         join(other, address, token)  # somebody else on the same tablet
         page.get_by_label("Note").fill("whose words are these?")
         expect(page.locator("#saved")).to_contain_text("Not saved")
         assert work.values() == {"note": "still here, and on"}
-        assert desk.labels(work.study.id) == [desk.label(work.study.id, work.items[0].id, work.person.id)]
-        assert desk.assignments(work.study.id, stranger.id) == []
+        assert store.labels(work.study.id) == [store.label(work.study.id, work.items[0].id, work.person.id)]
+        assert store.assignments(work.study.id, stranger.id) == []
 
 
-def test_somebody_revoked_in_the_middle_is_told_so(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
-    work = Work(desk, folders, "likert", seed=13)
+def test_somebody_revoked_in_the_middle_is_told_so(
+    browser: Browser, store: ReviewStore, address: str, folders: Path
+) -> None:
+    work = Work(store, folders, "likert", seed=13)
     with signed_in_tab(browser, address, work.token) as page:
         page.goto(work.link(address))
-        desk.revoke(work.person.id, "test")
+        store.revoke(work.person.id, "test")
         page.get_by_label("Note").fill("too late")
         expect(page.locator("#saved")).to_contain_text("Not saved: you are not signed in any more")
-    assert desk.labels(work.study.id) == []
+    assert store.labels(work.study.id) == []
 
 
-def test_a_clock_that_is_set_back_takes_no_time_away(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
-    work = Work(desk, folders, "likert", seed=14)
+def test_a_clock_that_is_set_back_takes_no_time_away(
+    browser: Browser, store: ReviewStore, address: str, folders: Path
+) -> None:
+    work = Work(store, folders, "likert", seed=14)
     with signed_in_tab(browser, address, work.token) as page:
         page.goto(work.link(address))
         page.evaluate("(() => { const now = Date.now; Date.now = () => now() - 3600_000; })()")
         page.wait_for_timeout(1200)
         page.get_by_label("Note").fill("an hour ago")
         expect(page.locator("#saved")).to_contain_text("Draft saved")
-    (label,) = desk.labels(work.study.id)
+    (label,) = store.labels(work.study.id)
     assert 0.5 < label.seconds < 60
 
 
-def test_what_another_tab_saved_is_not_undone_unseen(browser: Browser, desk: Desk, address: str, folders: Path) -> None:
-    work = Work(desk, folders, "equivalence", seed=11)
+def test_what_another_tab_saved_is_not_undone_unseen(
+    browser: Browser, store: ReviewStore, address: str, folders: Path
+) -> None:
+    work = Work(store, folders, "equivalence", seed=11)
     with signed_in_tab(browser, address, work.token) as page:
         page.goto(work.link(address))
         page.keyboard.press("e")
         expect(page.locator("#saved")).to_contain_text("Draft saved")
         elsewhere = {"values": {"label": "mismatch"}, "state": "done", "seconds": 1, "base": 1, "request": "elsewhere"}
-        desk.save(work.study.id, work.items[0].id, work.person.id, **elsewhere)  # type: ignore[arg-type]
+        store.save(work.study.id, work.items[0].id, work.person.id, **elsewhere)  # type: ignore[arg-type]
         page.keyboard.press("u")
         expect(page.get_by_role("heading", name="Saved elsewhere meanwhile")).to_be_visible()
         assert work.values() == {"label": "mismatch"}

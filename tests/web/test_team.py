@@ -11,15 +11,15 @@ import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Browser, expect
 
+from hoofbeat.review.exams.exam_items import exam_study
+from hoofbeat.review.label_export import export_labels
+from hoofbeat.review.review_records import Person
+from hoofbeat.review.review_rounds import rounds_of
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.app import create_app
-from hoofbeat.web.exam.items import exam_study
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.exporting import export_labels
-from hoofbeat.web.review.records import Person
-from hoofbeat.web.review.rounds import rounds_of
 from hoofbeat.web.review.team_api import Agreement, Labels, Progress
-from tests.web.desks import desk_site, signed_in_tab
 from tests.web.labelled import rated, team_of
+from tests.web.stores import signed_in_tab, store_site
 from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving
 
 EVIL = '<img src=x onerror="document.title=1">'
@@ -33,16 +33,16 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    with Desk.open(str(tmp_path / "review.db")) as opened:
+def store(tmp_path: Path) -> Iterator[ReviewStore]:
+    with ReviewStore.open(str(tmp_path / "review.db")) as opened:
         yield opened
 
 
-def client_of(desk: Desk, person: Person, folders: Path) -> TestClient:
+def client_of(store: ReviewStore, person: Person, folders: Path) -> TestClient:
     """A client that has come in as this person."""
     here = "http://127.0.0.1:8350"
-    client = TestClient(create_app(desk_site(desk, [folders])), base_url=here, headers={"Origin": here})
-    token = desk.renew(person.id, "test")
+    client = TestClient(create_app(store_site(store, [folders])), base_url=here, headers={"Origin": here})
+    token = store.renew(person.id, "test")
     page = client.get(f"/join/{token}").text
     came = client.post(f"/join/{token}", data={"csrf": csrf_of(page)})
     assert came.status_code == 200
@@ -58,16 +58,16 @@ def csrf_of(page: str) -> str:
 # What the server says, on both databases
 
 
-def test_progress_agreement_and_decisions_on_both_databases(desk_urls: str, folders: Path) -> None:
-    with Desk.open(desk_urls) as desk:
-        team = team_of(desk, folders, "leak")
+def test_progress_agreement_and_decisions_on_both_databases(store_urls: str, folders: Path) -> None:
+    with ReviewStore.open(store_urls) as store:
+        team = team_of(store, folders, "leak")
         anna, bert, adjudicator, admin = team.people
         for item in team.items:
             team.say(anna, item, YES, seconds=40)
         for item in team.items[:4]:
             team.say(bert, item, YES if item.place else {**YES, "diagnosis is right": "no", "note": EVIL}, seconds=80)
         base = f"/team/{team.study.id}"
-        boss, judge = client_of(desk, admin, folders), client_of(desk, adjudicator, folders)
+        boss, judge = client_of(store, admin, folders), client_of(store, adjudicator, folders)
         told = boss.get(f"/api{base}/progress").json()
         assert (told["items"], told["assigned"], told["done"], told["share"]) == (6, 12, 10, pytest.approx(10 / 12))
         assert [(row["name"], row["done"], row["median_seconds"]) for row in told["people"]] == [
@@ -99,7 +99,7 @@ def test_progress_agreement_and_decisions_on_both_databases(desk_urls: str, fold
             follow_redirects=False,
         )
         assert settled.status_code == 303
-        [decision] = desk.decisions(team.study.id)
+        [decision] = store.decisions(team.study.id)
         assert (decision.values, decision.note) == ({"diagnosis is right": "yes"}, "It is.")
         stale = judge.post(
             f"{base}/queue/{team.items[0].id}",
@@ -108,80 +108,80 @@ def test_progress_agreement_and_decisions_on_both_databases(desk_urls: str, fold
         assert stale.status_code == 409
         assert "settled this item meanwhile" in stale.text
         labels = boss.get(f"/api{base}/labels").json()
-        assert labels["rows"] == export_labels(desk, team.study).rows
+        assert labels["rows"] == export_labels(store, team.study).rows
         assert {row["reviewer"] for row in labels["rows"]} == {anna.name, bert.name, "adjudicated"}
         assert boss.get(f"{base}/labels.csv").text.startswith("item,criterion,value,reviewer,note\n")
         assert len(boss.get(f"{base}/labels.jsonl").text.splitlines()) == len(labels["rows"])
 
 
-def test_who_may_see_what(desk: Desk, folders: Path) -> None:
-    team = team_of(desk, folders, "leak")
-    other = team_of(desk, folders, "likert", roles=())
+def test_who_may_see_what(store: ReviewStore, folders: Path) -> None:
+    team = team_of(store, folders, "leak")
+    other = team_of(store, folders, "likert", roles=())
     reviewer, _, adjudicator, admin = team.people
-    narrow, _ = desk.invite("Invented narrow", "adjudicator", by="test", studies=[other.study.id])
+    narrow, _ = store.invite("Invented narrow", "adjudicator", by="test", studies=[other.study.id])
     base = f"/team/{team.study.id}"
     pages = ("/team", base, f"{base}/agreement", f"{base}/queue", f"/api{base}/progress", f"/api{base}/agreement")
     for_admins = (f"/api{base}/labels", f"{base}/labels.csv", f"{base}/labels.jsonl")
-    client = client_of(desk, reviewer, folders)
+    client = client_of(store, reviewer, folders)
     assert [client.get(page).status_code for page in (*pages, *for_admins)] == [403] * 9
-    client = client_of(desk, adjudicator, folders)
+    client = client_of(store, adjudicator, folders)
     assert [client.get(page).status_code for page in pages] == [200] * 6
     assert [client.get(page).status_code for page in for_admins] == [403] * 3
     token = csrf_of(client.get(base).text)
     for act in ("assign", "close", "round"):
         assert client.post(f"{base}/{act}", data={"csrf": token, "sure": "yes"}).status_code == 403
-    client = client_of(desk, narrow, folders)
+    client = client_of(store, narrow, folders)
     assert [client.get(page).status_code for page in pages[1:]] == [404] * 5
     assert team.study.title not in client.get("/team").text
-    client = client_of(desk, admin, folders)
+    client = client_of(store, admin, folders)
     assert [client.get(page).status_code for page in (*pages, *for_admins)] == [200] * 9
     assert client.post(f"{base}/close", data={"sure": "yes"}).status_code == 403, "without the page's token nothing"
     assert client.get("/team/none").status_code == 404
     assert client.get("/api/team/none/progress").json()["error"] == "there is no such study"
 
 
-def test_an_adjudicator_sees_an_item_s_images(desk: Desk, folders: Path) -> None:
-    team = team_of(desk, folders, "leak")
+def test_an_adjudicator_sees_an_item_s_images(store: ReviewStore, folders: Path) -> None:
+    team = team_of(store, folders, "leak")
     anna, bert, adjudicator, _ = team.people
     item = next(item for item in team.items if item.key["images"])
     team.say(anna, item, YES)
     team.say(bert, item, {**YES, "diagnosis is right": "no"})
-    client = client_of(desk, adjudicator, folders)
+    client = client_of(store, adjudicator, folders)
     link = f"/team/{team.study.id}/queue/{item.id}"
     assert f'src="{link}/images/1"' in client.get(link).text
     image = client.get(f"{link}/images/1")
     assert image.headers["content-type"] == "image/png"
     assert image.content.startswith(b"\x89PNG")
     assert client.get(f"{link}/images/99").status_code == 404
-    assert client_of(desk, anna, folders).get(f"{link}/images/1").status_code == 403
+    assert client_of(store, anna, folders).get(f"{link}/images/1").status_code == 403
 
 
-def test_closing_needs_a_word_and_ends_it(desk: Desk, folders: Path) -> None:
-    team = team_of(desk, folders, "leak")
-    client = client_of(desk, team.people[3], folders)
+def test_closing_needs_a_word_and_ends_it(store: ReviewStore, folders: Path) -> None:
+    team = team_of(store, folders, "leak")
+    client = client_of(store, team.people[3], folders)
     base = f"/team/{team.study.id}"
     token = csrf_of(client.get(base).text)
     assert client.post(f"{base}/close", data={"csrf": token}).status_code == 400
     closed = client.post(f"{base}/close", data={"csrf": token, "sure": "yes"})
     assert "The study is closed" in closed.text
-    found = desk.study(team.study.id)
+    found = store.study(team.study.id)
     assert found is not None
     assert found.closed
     assert "/assign" not in closed.text
 
 
-def test_an_exam_is_given_out_by_its_own_rules(desk: Desk, folders: Path) -> None:
+def test_an_exam_is_given_out_by_its_own_rules(store: ReviewStore, folders: Path) -> None:
     study, items = exam_study(folders / "bench", per_person=3, seed=1)
-    desk.create_study(study, items, by="test")
-    admin, _ = desk.invite("Invented admin", "admin", by="test")
-    sitter, _ = desk.invite("Invented sitter", "reviewer", by="test")
-    client = client_of(desk, admin, folders)
+    store.create_study(study, items, by="test")
+    admin, _ = store.invite("Invented admin", "admin", by="test")
+    sitter, _ = store.invite("Invented sitter", "reviewer", by="test")
+    client = client_of(store, admin, folders)
     page = client.get(f"/team/{study.id}")
     assert page.status_code == 200
     assert "Reviewers per item" not in page.text
     data = {"csrf": csrf_of(page.text), "person": sitter.id}
     assert "The items are assigned." in client.post(f"/team/{study.id}/assign", data=data).text
-    assert len(desk.assignments(study.id, sitter.id)) == 3
+    assert len(store.assignments(study.id, sitter.id)) == 3
     assert "Nothing was missing" in client.post(f"/team/{study.id}/assign", data=data).text
     assert client.get(f"/api/team/{study.id}/labels").status_code == 400
     assert client.get(f"/team/{study.id}/queue").status_code == 200
@@ -193,13 +193,15 @@ def test_an_exam_is_given_out_by_its_own_rules(desk: Desk, folders: Path) -> Non
 
 @needs_browser
 @pytest.mark.parametrize("size", [DESKTOP, TABLET])
-def test_an_admin_assigns_and_watches(desk: Desk, folders: Path, browser: Browser, size: tuple[int, int]) -> None:
-    team = team_of(desk, folders, "leak", roles=())
-    invited = [desk.invite(name, "reviewer", by="test")[0] for name in ("Anna Invented", f"Bert {EVIL}")]
-    _, token = desk.invite("Admin Invented", "admin", by="test")
+def test_an_admin_assigns_and_watches(
+    store: ReviewStore, folders: Path, browser: Browser, size: tuple[int, int]
+) -> None:
+    team = team_of(store, folders, "leak", roles=())
+    invited = [store.invite(name, "reviewer", by="test")[0] for name in ("Anna Invented", f"Bert {EVIL}")]
+    _, token = store.invite("Admin Invented", "admin", by="test")
     team.people = invited
     with (
-        serving(create_app(desk_site(desk, [folders]))) as address,
+        serving(create_app(store_site(store, [folders]))) as address,
         signed_in_tab(browser, address, token, size) as page,
     ):
         page.get_by_role("link", name=re.compile(r"^Does the case give")).click()
@@ -210,12 +212,12 @@ def test_an_admin_assigns_and_watches(desk: Desk, folders: Path, browser: Browse
         page.get_by_label("Overlap, in percent").fill("50")
         page.get_by_role("button", name="Assign").click()
         expect(page.get_by_text("The items are assigned.")).to_be_visible()
-        rows = desk.assignments(team.study.id)
+        rows = store.assignments(team.study.id)
         assert len(rows) == 9
         assert sum(row.why == "overlap" for row in rows) == 6
         expect(page.get_by_role("rowheader", name=f"Bert {EVIL}")).to_be_visible()
         row = page.get_by_role("row", name=re.compile("Anna Invented"))
-        mine = desk.assignments(team.study.id, invited[0].id)
+        mine = store.assignments(team.study.id, invited[0].id)
         expect(row.get_by_role("cell").nth(0)).to_have_text(str(len(mine)))
         page.evaluate("window.kept = true")
         item = next(item for item in team.items if item.id == mine[0].item)
@@ -228,9 +230,9 @@ def test_an_admin_assigns_and_watches(desk: Desk, folders: Path, browser: Browse
 @needs_browser
 @pytest.mark.parametrize("size", [DESKTOP, TABLET])
 def test_an_adjudicator_settles_what_differs(
-    desk: Desk, folders: Path, browser: Browser, size: tuple[int, int]
+    store: ReviewStore, folders: Path, browser: Browser, size: tuple[int, int]
 ) -> None:
-    team = team_of(desk, folders, "pair", sample=12)
+    team = team_of(store, folders, "pair", sample=12)
     anna = team.reviewers()[0]
 
     def says(person: Person, item: Any, _rng: object) -> dict[str, str]:
@@ -239,7 +241,7 @@ def test_an_adjudicator_settles_what_differs(
 
     rated(team, says)
     with (
-        serving(create_app(desk_site(desk, [folders]))) as address,
+        serving(create_app(store_site(store, [folders]))) as address,
         signed_in_tab(browser, address, team.token("adjudicator"), size) as page,
     ):
         page.goto(f"{address}/team/{team.study.id}/queue")
@@ -260,7 +262,7 @@ def test_an_adjudicator_settles_what_differs(
         page.get_by_label("Why").fill("One is stricter.")
         page.get_by_role("button", name="Settle and next").click()
         page.wait_for_load_state()
-        [decision] = desk.decisions(team.study.id)
+        [decision] = store.decisions(team.study.id)
         assert decision.values == {"label": "Divergent", "significance": "medium"}
         page.goto(f"{address}/team/{team.study.id}/queue")
         assert page.get_by_text(re.compile(r"for a decision")).inner_text() != before
@@ -273,14 +275,14 @@ def test_an_adjudicator_settles_what_differs(
 
 
 @needs_browser
-def test_an_admin_sends_findings_back(desk: Desk, folders: Path, browser: Browser) -> None:
-    team = team_of(desk, folders, "two-level-2", roles=("reviewer", "adjudicator", "admin"))
+def test_an_admin_sends_findings_back(store: ReviewStore, folders: Path, browser: Browser) -> None:
+    team = team_of(store, folders, "two-level-2", roles=("reviewer", "adjudicator", "admin"))
     passes = dict.fromkeys(("clarity", "clinical rationality", "factual accuracy", "options appropriate"), "pass")
     for item in team.items:
         found = {"clarity": "finding", "what is unclear": "How long?"} if item.place == 2 else {}
         team.say(team.people[0], item, {**passes, **found})
     with (
-        serving(create_app(desk_site(desk, [folders]))) as address,
+        serving(create_app(store_site(store, [folders]))) as address,
         signed_in_tab(browser, address, team.token("admin")) as page,
     ):
         page.goto(f"{address}/team/{team.study.id}")
@@ -289,7 +291,7 @@ def test_an_admin_sends_findings_back(desk: Desk, folders: Path, browser: Browse
         page.get_by_role("button", name="Make these items").click()
         expect(page.get_by_text("The next items are made and assigned.")).to_be_visible()
         expect(page.get_by_text("Nothing follows yet from what was said.")).to_be_visible()
-        made = [item for item in desk.items(team.study.id) if item.stage == "revision"]
-        assert [row.item for row in desk.assignments(team.study.id, team.people[1].id)] == [made[0].id]
-        study, items = team.study, desk.items(team.study.id)
-        assert rounds_of(study, items, desk.labels(study.id), ()).rounds[0].in_revision == 1
+        made = [item for item in store.items(team.study.id) if item.stage == "revision"]
+        assert [row.item for row in store.assignments(team.study.id, team.people[1].id)] == [made[0].id]
+        study, items = team.study, store.items(team.study.id)
+        assert rounds_of(study, items, store.labels(study.id), ()).rounds[0].in_revision == 1

@@ -9,12 +9,12 @@ import pytest
 
 from hoofbeat.errors import UsageError
 from hoofbeat.recipes.cases.revising import LEVEL_2, read_reviews
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.exporting import export_labels, write_export
-from hoofbeat.web.review.forms import form_for
-from hoofbeat.web.review.queue import queue_of
-from hoofbeat.web.review.records import Assignment, Item
-from hoofbeat.web.review.rounds import Rounds, go_on, next_items, rounds_of
+from hoofbeat.review.adjudication_queue import queue_of
+from hoofbeat.review.forms import form_for
+from hoofbeat.review.label_export import export_labels, write_export
+from hoofbeat.review.review_records import Assignment, Item
+from hoofbeat.review.review_rounds import Rounds, go_on, next_items, rounds_of
+from hoofbeat.review.review_store import ReviewStore
 from tests.web.labelled import Team, team_of
 
 PASS = dict.fromkeys(LEVEL_2, "pass")
@@ -22,24 +22,24 @@ UNCLEAR = {**PASS, "clarity": "finding", "what is unclear": "How long was the fe
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    with Desk.open(str(tmp_path / "review.db")) as opened:
+def store(tmp_path: Path) -> Iterator[ReviewStore]:
+    with ReviewStore.open(str(tmp_path / "review.db")) as opened:
         yield opened
 
 
 @pytest.fixture
-def team(desk: Desk, folders: Path) -> Team:
-    return team_of(desk, folders, "two-level-2", roles=("reviewer", "adjudicator", "admin"))
+def team(store: ReviewStore, folders: Path) -> Team:
+    return team_of(store, folders, "two-level-2", roles=("reviewer", "adjudicator", "admin"))
 
 
 def state(team: Team) -> Rounds:
-    desk, study = team.desk, team.study
-    return rounds_of(study, desk.items(study.id), desk.labels(study.id), desk.decisions(study.id))
+    store, study = team.store, team.study
+    return rounds_of(study, store.items(study.id), store.labels(study.id), store.decisions(study.id))
 
 
 def added(team: Team) -> list[Item]:
     reviser = team.people[1]
-    return [each.item for each in go_on(team.desk, team.study, [reviser], by="test")]
+    return [each.item for each in go_on(team.store, team.study, [reviser], by="test")]
 
 
 def test_the_loop_goes_on_until_the_sample_passes(team: Team, tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_the_loop_goes_on_until_the_sample_passes(team: Team, tmp_path: Path) ->
     assert task.stage == "revision"
     assert task.shown[0].lines == ("clarity: How long was the fever?",)
     assert added(team) == [], "the same finding makes one task"
-    assert [row.why for row in team.desk.assignments(team.study.id, reviser.id)] == ["revision"]
+    assert [row.why for row in team.store.assignments(team.study.id, reviser.id)] == ["revision"]
     option = next(shown.lines for shown in task.shown if shown.kind == "options")[0]
     gold = next(shown.text for shown in task.shown if shown.kind == "gold")
     option = option if option != gold else next(shown.lines for shown in task.shown if shown.kind == "options")[1]
@@ -62,7 +62,7 @@ def test_the_loop_goes_on_until_the_sample_passes(team: Team, tmp_path: Path) ->
     assert again.key["round"] == 2
     assert option not in next(shown.lines for shown in again.shown if shown.kind == "options")
     assert again.shown[0].lines == (f"dropped: {option}",)
-    assert [row.item for row in team.desk.assignments(team.study.id, physician.id)][-1] == again.id
+    assert [row.item for row in team.store.assignments(team.study.id, physician.id)][-1] == again.id
     assert state(team).verdict == "waiting"
     team.say(physician, again, PASS)
     last = state(team)
@@ -71,7 +71,7 @@ def test_the_loop_goes_on_until_the_sample_passes(team: Team, tmp_path: Path) ->
         (1, 6, 5, 1, 1),
         (2, 1, 1, 0, 0),
     ]
-    write_export(export_labels(team.desk, team.study), tmp_path / "labels.jsonl")
+    write_export(export_labels(team.store, team.study), tmp_path / "labels.jsonl")
     mine = read_reviews(str(tmp_path / "labels.jsonl"))[str(team.items[0].key["item"])]
     assert {(label.criterion, label.value) for label in mine} == {
         *((criterion, "pass") for criterion in LEVEL_2),
@@ -104,73 +104,73 @@ def test_a_second_finding_makes_a_second_round(team: Team) -> None:
         [again] = added(team)
         team.say(physician, again, UNCLEAR)
     assert [row.number for row in state(team).rounds] == [1, 2, 3]
-    rows = export_labels(team.desk, team.study).rows
+    rows = export_labels(team.store, team.study).rows
     assert [row["value"] for row in rows if row["criterion"] == "drop option"] == [first, second]
     assert [row["value"] for row in rows if row["criterion"] == "clarity"] == ["finding"]
 
 
-def test_what_an_adjudicator_settles_needs_no_revision(desk: Desk, folders: Path) -> None:
-    team = team_of(desk, folders, "two-level-2")
+def test_what_an_adjudicator_settles_needs_no_revision(store: ReviewStore, folders: Path) -> None:
+    team = team_of(store, folders, "two-level-2")
     anna, bert, adjudicator, _ = team.people
     item = team.items[0]
     team.say(anna, item, UNCLEAR)
     team.say(bert, item, PASS)
-    [waiting] = queue_of(desk, team.study)
+    [waiting] = queue_of(store, team.study)
     assert (waiting.why, waiting.fields) == ("differ", ("clarity",))
-    desk.decide(team.study.id, item.id, adjudicator.id, values={"clarity": "pass"}, note="It is said.", request="d1")
-    assert next_items(team.study, desk.items(team.study.id), desk.labels(team.study.id), desk.decisions(team.study.id)) == []  # fmt: skip  # noqa: E501
-    [settled] = queue_of(desk, team.study)
+    store.decide(team.study.id, item.id, adjudicator.id, values={"clarity": "pass"}, note="It is said.", request="d1")
+    assert next_items(team.study, store.items(team.study.id), store.labels(team.study.id), store.decisions(team.study.id)) == []  # fmt: skip  # noqa: E501
+    [settled] = queue_of(store, team.study)
     assert not settled.open
 
 
 def test_nobody_to_revise_is_said(team: Team) -> None:
     team.say(team.people[0], team.items[0], UNCLEAR)
     with pytest.raises(UsageError, match="nobody to give"):
-        go_on(team.desk, team.study, [], by="test")
-    assert len(team.desk.items(team.study.id)) == len(team.items), "nothing was added"
+        go_on(team.store, team.study, [], by="test")
+    assert len(team.store.items(team.study.id)) == len(team.items), "nothing was added"
 
 
-def test_flagged_items_become_an_experts(desk: Desk, folders: Path) -> None:
-    team = team_of(desk, folders, "three-criteria", roles=("reviewer", "adjudicator", "admin"))
+def test_flagged_items_become_an_experts(store: ReviewStore, folders: Path) -> None:
+    team = team_of(store, folders, "three-criteria", roles=("reviewer", "adjudicator", "admin"))
     annotator, expert, _ = team.people
     first, second, third = team.items[:3]
     for item in (first, second):
         values = {"query": "flag", "flagged query": "Two in one.", "reasoning": "ok", "support": "ok"}
         team.say(annotator, item, values)
     team.say(annotator, third, {"query": "ok", "reasoning": "ok", "support": "ok"})
-    assert [(each.item.id, each.why, each.form.name) for each in queue_of(desk, team.study)] == [
+    assert [(each.item.id, each.why, each.form.name) for each in queue_of(store, team.study)] == [
         (item.id, "flagged", "three-criteria-expert") for item in (first, second)
     ]
-    desk.decide(team.study.id, first.id, expert.id, values={"query": "keep"}, request="d1")
-    [made] = go_on(desk, team.study, [expert], by="test")
+    store.decide(team.study.id, first.id, expert.id, values={"query": "keep"}, request="d1")
+    [made] = go_on(store, team.study, [expert], by="test")
     assert made.why == "flagged"
     assert made.item.stage == "three-criteria-expert"
     assert made.item.criteria == ("query",)
     assert made.item.shown[0].lines == ("query: Two in one.",)
     assert made.item.key["of"] == second.id, "what is decided in the queue needs no expert any more"
-    assert [each.item.id for each in queue_of(desk, team.study)] == [first.id], "and the other way round"
+    assert [each.item.id for each in queue_of(store, team.study)] == [first.id], "and the other way round"
     team.say(expert, made.item, {"query": "exclude", "note": "Two questions indeed."})
-    rows = [row for row in export_labels(desk, team.study).rows if row["item"] == second.key["item"]]
+    rows = [row for row in export_labels(store, team.study).rows if row["item"] == second.key["item"]]
     assert [(row["criterion"], row["value"]) for row in rows if row["criterion"] == "query"] == [
         ("query", "flag"),
         ("query", "exclude"),
     ]
 
 
-def test_who_is_still_to_label_does_not_see_what_others_said(desk: Desk, folders: Path) -> None:
-    team = team_of(desk, folders, "leak", roles=("reviewer", "reviewer", "adjudicator"))
+def test_who_is_still_to_label_does_not_see_what_others_said(store: ReviewStore, folders: Path) -> None:
+    team = team_of(store, folders, "leak", roles=("reviewer", "reviewer", "adjudicator"))
     anna, bert, both = team.people
     item = team.items[0]
     yes = dict.fromkeys(("diagnosis is right", "diagnosis is not mentioned", "nothing after the diagnosis"), "yes")
     team.say(anna, item, yes)
     team.say(bert, item, {**yes, "diagnosis is right": "no", "note": "Secret words."})
-    desk.assign(team.study.id, [Assignment(study=team.study.id, item=item.id, person=both.id, place=0)], by="test")
-    [hidden] = queue_of(desk, team.study, person=both.id)
+    store.assign(team.study.id, [Assignment(study=team.study.id, item=item.id, person=both.id, place=0)], by="test")
+    [hidden] = queue_of(store, team.study, person=both.id)
     assert hidden.hidden
     assert hidden.said == ()
     assert hidden.fields == ()
     assert "Secret" not in repr(hidden)
     team.say(both, item, yes)
-    [shown] = queue_of(desk, team.study, person=both.id)
+    [shown] = queue_of(store, team.study, person=both.id)
     assert {said.reviewer for said in shown.said} == {"Reviewer 1", "Reviewer 2", "Reviewer 3"}
     assert not any(person.name in repr(shown.said) for person in team.people)

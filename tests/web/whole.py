@@ -14,12 +14,11 @@ from typing import Any
 import polars
 from msgspec import Struct
 
+from hoofbeat.review.assignments import Plan, give_out
+from hoofbeat.review.exams.exam_items import exam_study
+from hoofbeat.review.review_records import Study
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import Library, Site, create_app
-from hoofbeat.web.exam.items import exam_study
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.giving import give_out
-from hoofbeat.web.review.plans import Plan
-from hoofbeat.web.review.records import Study
 from tests.web.review_studies import ANSWERS, FORMS, study_of, task_folders
 from tests.web.support import serving
 
@@ -53,7 +52,7 @@ class Whole(Struct, frozen=True):
     """A running site: its address, and a token of an admin, an adjudicator and a reviewer with work in each study."""
 
     address: str
-    desk: Desk
+    store: ReviewStore
     admin: str
     adjudicator: str
     reviewer: str
@@ -69,39 +68,39 @@ def whole_site(folders: Path, database: str, *, hostile: bool = False) -> Iterat
         return f"{text} {next(names)}"[:120] if hostile else text
 
     task_folders(folders)
-    with Desk.open(database) as desk:
-        reviewers = [desk.invite(name(f"Invented reviewer {n}"), "reviewer", by="test") for n in (1, 2)]
-        _, adjudicator = desk.invite(name("Invented adjudicator"), "adjudicator", by="test")
-        _, admin = desk.invite(name("Invented admin"), "admin", by="test")
+    with ReviewStore.open(database) as store:
+        reviewers = [store.invite(name(f"Invented reviewer {n}"), "reviewer", by="test") for n in (1, 2)]
+        _, adjudicator = store.invite(name("Invented adjudicator"), "adjudicator", by="test")
+        _, admin = store.invite(name("Invented admin"), "admin", by="test")
         studies = []
         for form in FORMS:
             study, items = study_of(folders, form, title=name(f"Study of {form}"))
-            desk.create_study(study, items[:4], by="test")
-            give_out(desk, study, [person for person, _ in reviewers], Plan(per_item=2), by="test")
-            _label(desk, study, reviewers[0][0].id, reviewers[1][0].id)
+            store.create_study(study, items[:4], by="test")
+            give_out(store, study, [person for person, _ in reviewers], Plan(per_item=2), by="test")
+            _label(store, study, reviewers[0][0].id, reviewers[1][0].id)
             studies.append(study)
         study, items = exam_study(folders / "bench", per_person=4, stages=(50, 100), title=name("Exam"))
-        desk.create_study(study, items, by="test")
-        give_out(desk, study, [person for person, _ in reviewers], Plan(per_item=2), by="test")
+        store.create_study(study, items, by="test")
+        give_out(store, study, [person for person, _ in reviewers], Plan(per_item=2), by="test")
         studies.append(study)
-        site = Site(library=Library([folders]), desk=desk)
+        site = Site(library=Library([folders]), store=store)
         with serving(create_app(site)) as address:
-            yield Whole(address, desk, admin, adjudicator, reviewers[0][1], tuple(studies))
+            yield Whole(address, store, admin, adjudicator, reviewers[0][1], tuple(studies))
 
 
-def _label(desk: Desk, study: Study, one: str, other: str) -> None:
+def _label(store: ReviewStore, study: Study, one: str, other: str) -> None:
     """Both have said something of the first item, one of them has skipped the second."""
     values = ANSWERS[study.form]
     for person, item in ((one, 0), (other, 0)):
-        rows = desk.assignments(study.id, person)
+        rows = store.assignments(study.id, person)
         if len(rows) > item:
-            desk.save(
+            store.save(
                 study.id, rows[item].item, person,
                 values=values, state="done", seconds=30, base=0, request=f"{study.id}-{person}-{item}",
             )  # fmt: skip
-    rows = desk.assignments(study.id, one)
+    rows = store.assignments(study.id, one)
     if len(rows) > 1:
-        desk.save(
+        store.save(
             study.id, rows[1].item, one,
             values={}, state="skipped", seconds=3, base=0, request=f"{study.id}-skip", reason=f"unclear {ATTACKS[0]}",
         )  # fmt: skip

@@ -10,6 +10,9 @@ from pathlib import Path
 import click
 import msgspec
 
+from hoofbeat.ask.ask_flow import check_ask, choose_by, run_ask
+from hoofbeat.ask.ask_records import MOST_CHARACTERS, NOTICE, Ask, Cited, Found, Report
+from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.plain import plain
 from hoofbeat.cli.session import json_option, open_session
@@ -17,10 +20,7 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import SPEC_HELP, Model
 from hoofbeat.prompts import load_pack
-from hoofbeat.web.ask.flow import check_ask, choose_by, run_ask
-from hoofbeat.web.ask.records import MOST_CHARACTERS, NOTICE, Ask, Cited, Found, Report
-from hoofbeat.web.ask.shelves import Shelf
-from hoofbeat.web.ask.views import agreement_view
+from hoofbeat.web.ask.ask_views import agreement_view
 
 __all__ = ["command"]
 
@@ -65,7 +65,7 @@ def command(
     ask = Ask(text=_read(text), line=line, model=model_spec, by="", k=k, pack=pack)
     check_ask(ask)
     load_pack(pack)
-    shelves = [Shelf(name, Corpus.open(Path(folder))) for name, folder in _named(folders)]
+    shelves = [SearchableCorpus(name, Corpus.open(Path(folder))) for name, folder in _named(folders)]
     ask = msgspec.structs.replace(ask, by=choose_by(by, shelves))
     with _model(screen, model_spec, ledger_path, config_path, budget) as model:
         found = run_ask(ask, shelves, model=model, progress=screen)

@@ -17,15 +17,14 @@ from hoofbeat.cli.review_invite import database_option
 from hoofbeat.cli.serve import listening_options
 from hoofbeat.cli.session import json_option
 from hoofbeat.errors import UsageError
+from hoofbeat.review.assignments import Plan, give_out
+from hoofbeat.review.exams.exam_items import exam_study
+from hoofbeat.review.review_records import Item, Study
+from hoofbeat.review.review_rounds import INSPECTIONS, LEAST_PASSED
+from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.review.study_items import study_from
 from hoofbeat.store import open_artefact
-from hoofbeat.web.exam.items import exam_study
 from hoofbeat.web.library import Library
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.giving import give_out
-from hoofbeat.web.review.items import study_from
-from hoofbeat.web.review.plans import Plan
-from hoofbeat.web.review.records import Item, Study
-from hoofbeat.web.review.rounds import INSPECTIONS, LEAST_PASSED
 from hoofbeat.web.serving import Ready, serve, tell_ready
 from hoofbeat.web.site import Site
 
@@ -124,12 +123,12 @@ def command(
         raise UsageError("there is nothing to do", fix="name a folder to make a study of")
     library = Library([*([folder] if folder else []), *show])
     made = _study(folder, wanted) if folder else None  # what is wrong with it is said before a database is made
-    with Desk.open(database) as desk:
-        told = _make(screen, desk, *made, wanted) if made else {}
+    with ReviewStore.open(database) as store:
+        told = _make(screen, store, *made, wanted) if made else {}
         if no_serve:
             _tell(screen, told)
             return
-        _serve(screen, Site(library=library, desk=desk), told, host=host, port=port, url=url, proxies=proxies)
+        _serve(screen, Site(library=library, store=store), told, host=host, port=port, url=url, proxies=proxies)
 
 
 def _serve(screen: Screen, site: Site, study: dict[str, object], **where: Any) -> None:
@@ -147,22 +146,22 @@ def _serve(screen: Screen, site: Site, study: dict[str, object], **where: Any) -
     serve(site, ready=ready, **where)
 
 
-def _make(screen: Screen, desk: Desk, study: Study, items: list[Item], wanted: _Wanted) -> dict[str, object]:
-    """Put the study on the desk, unless it is there; what is said of it."""
-    there = desk.study(study.id)
+def _make(screen: Screen, store: ReviewStore, study: Study, items: list[Item], wanted: _Wanted) -> dict[str, object]:
+    """Put the study on the review store, unless it is there; what is said of it."""
+    there = store.study(study.id)
     if there is None:
-        desk.create_study(study, items)
+        store.create_study(study, items)
     elif there.settings.get("plan") != study.settings.get("plan"):
         screen.say(f"note: the study {study.id} is there already, and keeps the plan it was made with")
     given = 0
     if wanted.assign:
-        reviewers = [person for person in desk.people() if person.active and person.role == "reviewer"]
-        given = len(give_out(desk, there or study, reviewers, wanted.plan(), by=""))
+        reviewers = [person for person in store.people() if person.active and person.role == "reviewer"]
+        given = len(give_out(store, there or study, reviewers, wanted.plan(), by=""))
     return {
         "study": study.id,
         "title": (there or study).title,
         "form": study.form,
-        "items": len(desk.items(study.id)),
+        "items": len(store.items(study.id)),
         "source": study.source,
         "made": there is None,
         "assigned": given,

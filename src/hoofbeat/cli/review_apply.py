@@ -18,10 +18,10 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.recipes.reviewing import ReviewLabel, read_labels
 from hoofbeat.records import Document
+from hoofbeat.review.apply_reviews import Applied, apply_labels, told, version_of, write_applied
+from hoofbeat.review.label_export import Origin, export_labels, joined, origin_of
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import Artefact, check_target, open_artefact
-from hoofbeat.web.review.applying import Applied, apply_labels, told, version_of, write_applied
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.exporting import Origin, export_labels, joined, origin_of
 
 __all__ = ["command"]
 
@@ -97,8 +97,8 @@ def _labels(
         else:
             _check(artefact, origin)
         return read_labels(path), origin
-    with Desk.open(database) as desk:
-        export = joined([export_labels(desk, find_study(desk, name)) for name in studies])
+    with ReviewStore.open(database) as store:
+        export = joined([export_labels(store, find_study(store, name)) for name in studies])
     _check(artefact, export.origin)
     return [msgspec.convert(row, ReviewLabel) for row in export.rows], export.origin
 

@@ -11,12 +11,12 @@ from hoofbeat.cli.review_group import find_study, words_without_database
 from hoofbeat.cli.review_invite import database_option
 from hoofbeat.cli.session import check_file, json_option
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.review.assignments import EXAM
+from hoofbeat.review.exams.exam_results import write_exam_run
+from hoofbeat.review.label_export import Export, export_labels, joined, write_export
+from hoofbeat.review.review_records import Study
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import check_target
-from hoofbeat.web.exam.results import write_exam_run
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.exporting import Export, export_labels, joined, write_export
-from hoofbeat.web.review.giving import EXAM
-from hoofbeat.web.review.records import Study
 
 __all__ = ["command"]
 
@@ -44,12 +44,12 @@ def command(names: tuple[str, ...], database: str, output: Path, each: bool, bli
     of pairs and answers, one with what adjudicators settled.
     """
     screen = Screen(as_json=as_json)
-    with Desk.open(database) as desk:
-        studies = [find_study(desk, name) for name in names]
+    with ReviewStore.open(database) as store:
+        studies = [find_study(store, name) for name in names]
         if any(study.form == EXAM for study in studies):
-            _export_exam(screen, desk, studies, output, blind)
+            _export_exam(screen, store, studies, output, blind)
             return
-        export = joined([export_labels(desk, study, each=each, blind=blind) for study in studies])
+        export = joined([export_labels(store, study, each=each, blind=blind) for study in studies])
     check_file(output, ".csv" if output.suffix == ".csv" else ".jsonl")
     if not export.rows:
         raise InputError("nobody has finished a label yet", fix="look at it with: hoofbeat review status")
@@ -74,12 +74,12 @@ def _next(export: Export, written: list[Path]) -> str:
     return words.format(file=written[0], source=export.origin.source, form=export.origin.form, more=more)
 
 
-def _export_exam(screen: Screen, desk: Desk, studies: list[Study], output: Path, blind: bool) -> None:
+def _export_exam(screen: Screen, store: ReviewStore, studies: list[Study], output: Path, blind: bool) -> None:
     if len(studies) != 1:
         raise UsageError("an exam is written by itself", fix="name one exam")
     target = Path("exam") if output == Path("labels.jsonl") else output
     if target.suffix in (".jsonl", ".csv"):
         raise UsageError("an exam becomes a run, which is a folder", where=str(target), fix="name a folder with -o")
     check_target(target.resolve(), "run")
-    artefact = write_exam_run(desk, studies[0], target, blind=blind, command=words_without_database())
+    artefact = write_exam_run(store, studies[0], target, blind=blind, command=words_without_database())
     screen.finish(artefact, next_step=("hoofbeat", "report", target, "-o", "report"))

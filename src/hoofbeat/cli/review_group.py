@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hoofbeat.cli.groups import Under, VerbWithOthers
 from hoofbeat.cli.session import command_words
 from hoofbeat.errors import UsageError
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Study
+from hoofbeat.review.review_records import Study
+from hoofbeat.review.review_store import ReviewStore
 
 __all__ = ["SUBCOMMANDS", "ReviewCommand", "find_study", "words_without_database"]
 
@@ -27,15 +27,17 @@ class ReviewCommand(VerbWithOthers):
     under = Under("review", SUBCOMMANDS, "a folder")
 
 
-def find_study(desk: Desk, wanted: str) -> Study:
+def find_study(store: ReviewStore, wanted: str) -> Study:
     """A study by its id, or by a part of it that only one study has."""
-    studies = desk.studies()
+    studies = store.studies()
     found = [study for study in studies if study.id == wanted] or [study for study in studies if wanted in study.id]
     if len(found) == 1:
         return found[0]
     if found:
         raise UsageError(f"{len(found)} studies are called {wanted!r}", fix=f"name one: {_listed(found)}")
-    raise UsageError(f"there is no study {wanted!r} at {desk.where}", fix=f"there is: {_listed(studies) or 'none yet'}")
+    raise UsageError(
+        f"there is no study {wanted!r} at {store.where}", fix=f"there is: {_listed(studies) or 'none yet'}"
+    )
 
 
 def _listed(studies: Sequence[Study]) -> str:

@@ -11,8 +11,8 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.plain import plain
 from hoofbeat.cli.session import json_option
 from hoofbeat.errors import UsageError
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Person, Role
+from hoofbeat.review.review_records import Person, Role
+from hoofbeat.review.review_store import ReviewStore
 
 __all__ = ["command", "database_option", "find_person"]
 
@@ -34,9 +34,9 @@ def database_option(function: Callable[..., None]) -> Callable[..., None]:
     )(function)
 
 
-def find_person(desk: Desk, wanted: str) -> Person:
+def find_person(store: ReviewStore, wanted: str) -> Person:
     """Somebody by id, or by a name that only one person has."""
-    everybody = desk.people()
+    everybody = store.people()
     found = [person for person in everybody if person.id == wanted]
     found = found or [person for person in everybody if person.name.casefold() == wanted.casefold()]
     if len(found) == 1:
@@ -70,12 +70,12 @@ def command(
     as_json: bool,
 ) -> None:
     """Invite NAME and print their link: it is shown once, and whoever has it can answer in their name."""
-    with Desk.open(database) as desk:
+    with ReviewStore.open(database) as store:
         if again:
-            person = find_person(desk, name)
-            token = desk.renew(person.id, "")
+            person = find_person(store, name)
+            token = store.renew(person.id, "")
         else:
-            person, token = desk.invite(name, role, by="", groups=groups, studies=studies)
+            person, token = store.invite(name, role, by="", groups=groups, studies=studies)
     link = f"{url.rstrip('/')}/join/{token}"
     if as_json:
         Screen(as_json=True).emit({"person": msgspec.to_builtins(person), "link": link})

@@ -8,7 +8,7 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.plain import plain
 from hoofbeat.cli.review_invite import database_option, find_person
 from hoofbeat.cli.session import json_option
-from hoofbeat.web.review.desk import Desk
+from hoofbeat.review.review_store import ReviewStore
 
 __all__ = ["command"]
 
@@ -19,9 +19,9 @@ __all__ = ["command"]
 @json_option
 def command(name: str, database: str, as_json: bool) -> None:
     """End the link and all sessions of NAME (a name or an id). What they said stays."""
-    with Desk.open(database) as desk:
-        person = find_person(desk, name)
-        desk.revoke(person.id, "")
+    with ReviewStore.open(database) as store:
+        person = find_person(store, name)
+        store.revoke(person.id, "")
     if as_json:
         Screen(as_json=True).emit({"person": person.id, "revoked": True})
     else:

@@ -10,13 +10,13 @@ from hoofbeat.cli.review_group import find_study
 from hoofbeat.cli.review_invite import database_option
 from hoofbeat.cli.session import json_option
 from hoofbeat.findings.intervals import Interval
-from hoofbeat.web.review.agreeing import StudyAgreement, agreement_of
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.giving import EXAM
-from hoofbeat.web.review.progress import StudyProgress, study_progress
-from hoofbeat.web.review.queue import queue_of
-from hoofbeat.web.review.records import Study
-from hoofbeat.web.review.rounds import INSPECTIONS, Rounds, rounds_of
+from hoofbeat.review.adjudication_queue import queue_of
+from hoofbeat.review.assignments import EXAM
+from hoofbeat.review.review_records import Study
+from hoofbeat.review.review_rounds import INSPECTIONS, Rounds, rounds_of
+from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.review.reviewer_agreement import StudyAgreement, agreement_of
+from hoofbeat.review.study_progress import StudyProgress, study_progress
 
 __all__ = ["command"]
 
@@ -29,9 +29,9 @@ __all__ = ["command"]
 def command(names: tuple[str, ...], database: str, blind: bool, as_json: bool) -> None:
     """Say how far every STUDY has come (without one: all): labels by person, what is to be settled, and agreement."""
     screen = Screen(as_json=as_json)
-    with Desk.open(database) as desk:
-        studies = [find_study(desk, name) for name in names] or desk.studies()
-        told = [_Told(desk, study, blind) for study in studies]
+    with ReviewStore.open(database) as store:
+        studies = [find_study(store, name) for name in names] or store.studies()
+        told = [_Told(store, study, blind) for study in studies]
     if as_json:
         screen.emit({"studies": [each.data() for each in told]})
         return
@@ -44,20 +44,20 @@ def command(names: tuple[str, ...], database: str, blind: bool, as_json: bool) -
 class _Told:
     """What there is to say of a study."""
 
-    def __init__(self, desk: Desk, study: Study, blind: bool) -> None:
+    def __init__(self, store: ReviewStore, study: Study, blind: bool) -> None:
         self.study = study
-        self.progress: StudyProgress = study_progress(desk, study, names=not blind)
+        self.progress: StudyProgress = study_progress(store, study, names=not blind)
         self.blind = blind
         self.waiting = 0
         self.agreement: StudyAgreement | None = None
         self.rounds: Rounds | None = None
         if study.form != EXAM:
-            items, labels = desk.items(study.id), desk.labels(study.id)
-            self.waiting = sum(each.open for each in queue_of(desk, study))
-            people = {row.person for row in desk.assignments(study.id)}
+            items, labels = store.items(study.id), store.labels(study.id)
+            self.waiting = sum(each.open for each in queue_of(store, study))
+            people = {row.person for row in store.assignments(study.id)}
             self.agreement = agreement_of(study, items, labels, people=people)
             if study.form in INSPECTIONS:
-                self.rounds = rounds_of(study, items, labels, desk.decisions(study.id))
+                self.rounds = rounds_of(study, items, labels, store.decisions(study.id))
 
     def data(self) -> dict[str, object]:
         """As one JSON object."""

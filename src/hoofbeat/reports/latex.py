@@ -10,7 +10,8 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
 from hoofbeat.reports.model import Block, Cell, Column, Columns, Details, Heading, Notice, Report, Table, Text
-from hoofbeat.reports.words import clean, one_line, slug, written
+from hoofbeat.reports.words import clean, one_line, written
+from hoofbeat.store.files import slug
 
 __all__ = ["escape", "report_fragment", "to_latex"]
 

@@ -22,8 +22,8 @@ from hoofbeat.reports.model import Block, Cell, Column, Entry, Report, Viewer, v
 from hoofbeat.reports.nodes import markup
 from hoofbeat.reports.packing import codes_of, places_of
 from hoofbeat.reports.views import block_nodes
-from hoofbeat.reports.words import clean, slug, written
-from hoofbeat.store.files import atomic_write
+from hoofbeat.reports.words import clean, written
+from hoofbeat.store.files import atomic_write, slug
 
 __all__ = ["blocks_html", "content_policy", "page_style", "to_html", "write_html"]
 

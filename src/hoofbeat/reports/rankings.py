@@ -30,7 +30,8 @@ from hoofbeat.reports.sections.systems import (
     system_blocks,
 )
 from hoofbeat.reports.sheets import to_csv
-from hoofbeat.reports.words import count_of, slug, written
+from hoofbeat.reports.words import count_of, written
+from hoofbeat.store.files import slug
 
 __all__ = ["flat_rows", "rankings_files", "rankings_report"]
 

@@ -7,10 +7,9 @@ bidirectional overrides, invisible tag characters) visible; escaping for HTML, S
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import Literal
 
-__all__ = ["DASH", "Form", "clean", "count_of", "cut", "model_name", "one_line", "short_hash", "slug", "written"]
+__all__ = ["DASH", "Form", "clean", "count_of", "cut", "model_name", "one_line", "short_hash", "written"]
 
 Form = Literal["text", "count", "amount", "share", "hundredths", "points", "number", "p"]
 """How a value is written: as it is, or as a count, a count that may have a decimal, a percentage of one decimal or of
@@ -54,12 +53,6 @@ def model_name(identity: str) -> str:
 def short_hash(sha256: str) -> str:
     """The first twelve digits of a hash, enough to compare by eye."""
     return sha256[:12]
-
-
-def slug(text: str) -> str:
-    """A name for files and anchors: lower-case letters and digits with hyphens, never empty."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60].strip("-") or "x"
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:

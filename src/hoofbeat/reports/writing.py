@@ -13,8 +13,7 @@ from hoofbeat.reports.markdown import to_markdown
 from hoofbeat.reports.model import Chart, Report, Table, charts_in, tables_in
 from hoofbeat.reports.page import to_html, write_html
 from hoofbeat.reports.sheets import to_csv
-from hoofbeat.reports.words import slug
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.files import slug, write_bytes
 
 __all__ = ["FORMATS", "report_files", "write_report"]
 

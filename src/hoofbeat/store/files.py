@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import IO
 
 from hoofbeat.errors import InputError, OutputError
 
-__all__ = ["atomic_write", "file_sha256", "output_errors", "read_bytes", "sync_folder", "write_bytes"]
+__all__ = ["atomic_write", "file_sha256", "output_errors", "read_bytes", "slug", "sync_folder", "write_bytes"]
 
 _FIXES = {
     errno.ENOSPC: "free some space or choose another folder with -o; what was finished is kept",
@@ -89,3 +91,9 @@ def sync_folder(path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def slug(text: str) -> str:
+    """A name for files and anchors: lower-case letters and digits with hyphens, never empty."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60].strip("-") or "x"

@@ -13,12 +13,14 @@ import hoofbeat
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.reports.page import page_style
 from hoofbeat.web import home
-from hoofbeat.web.ask import pages as ask
+from hoofbeat.web.ask import ask_pages as ask
 from hoofbeat.web.browse import audits, benchmarks, compared, corpora, rankings, runs
 from hoofbeat.web.browse.preparing import NotReady, being_prepared
-from hoofbeat.web.exam import pages as exam
+from hoofbeat.web.exam import exam_pages as exam
 from hoofbeat.web.refusing import REFUSALS, refuse, refuse_error
-from hoofbeat.web.review import people, tasks, team
+from hoofbeat.web.review import people_pages as people
+from hoofbeat.web.review import task_pages as tasks
+from hoofbeat.web.review import team_pages as team
 from hoofbeat.web.security import Guard
 from hoofbeat.web.site import Site
 from hoofbeat.web.throttle import Throttle

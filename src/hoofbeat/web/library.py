@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.errors import ArtefactError, HoofbeatError, InputError
-from hoofbeat.reports.words import slug
 from hoofbeat.store import Artefact, open_artefact
+from hoofbeat.store.files import slug
 
 __all__ = ["Folder", "Library", "Unreadable"]
 

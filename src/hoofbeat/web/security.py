@@ -24,9 +24,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hoofbeat.errors import HoofbeatError
+from hoofbeat.review.invitations import secret_hash
+from hoofbeat.review.review_records import Person
 from hoofbeat.web.refusing import log_bug, refuse, refuse_error
-from hoofbeat.web.review.records import Person
-from hoofbeat.web.review.sessions import secret_hash
 from hoofbeat.web.security_origins import client_address, from_here, own_path
 from hoofbeat.web.site import Site, SiteSettings, site_of
 
@@ -195,8 +195,8 @@ class Guard:
         settings, state = self.site.settings, scope["state"]
         cookies = request.cookies
         session = cookies.get(cookie_name(settings, "session"), "")
-        if self.site.desk is not None and session:
-            state["person"] = await to_thread.run_sync(self.site.desk.session, session)
+        if self.site.store is not None and session:
+            state["person"] = await to_thread.run_sync(self.site.store.session, session)
         if state["person"] is None:
             state["lapsed"] = bool(session)
             session = cookies.get(cookie_name(settings, "visit"), "")
@@ -215,7 +215,7 @@ class Guard:
         if part in _OPEN and not request.url.path.startswith("/api/"):
             return None
         if part in _REVIEW or part in _TEAM:
-            if self.site.desk is None:
+            if self.site.store is None:
                 return refuse(request, 404, "there are no reviews on this server", "start it with: hoofbeat review")
             if person is None:
                 return refuse(

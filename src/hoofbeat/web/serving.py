@@ -19,9 +19,9 @@ import uvicorn
 from msgspec import Struct, structs
 
 from hoofbeat.errors import UsageError
+from hoofbeat.review.invitations import secret_hash
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.app import create_app
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.sessions import secret_hash
 from hoofbeat.web.security_origins import known_network
 from hoofbeat.web.site import Site
 
@@ -56,11 +56,11 @@ class Ready(Struct, frozen=True, kw_only=True):
         return said
 
 
-def first_admin(desk: Desk, name: str = "Admin") -> str:
-    """The path that signs a new admin in, if the desk has none yet; empty if it has."""
-    if any(person.role == "admin" and person.active for person in desk.people()):
+def first_admin(store: ReviewStore, name: str = "Admin") -> str:
+    """The path that signs a new admin in, if the review store has none yet; empty if it has."""
+    if any(person.role == "admin" and person.active for person in store.people()):
         return ""
-    _, token = desk.invite(name, "admin", by="")
+    _, token = store.invite(name, "admin", by="")
     return f"/join/{token}"
 
 
@@ -81,7 +81,7 @@ def serve(
     site.settings = structs.replace(site.settings, proxies=tuple(known_network(each) for each in proxies))
     with closing(_listener(host, port)) as listener:
         settled = _settle(site, host, listener.getsockname()[1], url)
-        path = first_admin(site.desk) if site.desk is not None else ""
+        path = first_admin(site.store) if site.store is not None else ""
         told = structs.replace(settled, come_in=f"{settled.address}{path}" if path else "")
         config = uvicorn.Config(
             create_app(site),
@@ -183,7 +183,7 @@ def _settle(site: Site, host: str, port: int, url: str) -> Ready:
         browse=f"{address}/enter/{secret}" if secret else "",
         public=public,
         encrypted=site.settings.secure,
-        reviews=site.desk is not None,
+        reviews=site.store is not None,
     )
 
 

@@ -1,4 +1,4 @@
-"""What all pages of one server share: its folders, its desk of reviewers, its models, and how it was started."""
+"""What all pages of one server share: its folders, its review store, its models, and how it was started."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hoofbeat.models import Model
 from hoofbeat.web.library import Library
 
 if TYPE_CHECKING:
-    from hoofbeat.web.review.desk import Desk
+    from hoofbeat.review.review_store import ReviewStore
 
-__all__ = ["Site", "SiteSettings", "desk_of", "site_of"]
+__all__ = ["Site", "SiteSettings", "site_of", "store_of"]
 
 
 class SiteSettings(Struct, frozen=True, kw_only=True):
@@ -43,11 +43,11 @@ class SiteSettings(Struct, frozen=True, kw_only=True):
 
 
 class Site(Struct, kw_only=True):
-    """One server. `desk` is None where it only shows folders; `load_model` opens a model of `settings.models`."""
+    """One server. `store` is None where it only shows folders; `load_model` opens a model of `settings.models`."""
 
     library: Library
     settings: SiteSettings = SiteSettings()
-    desk: Desk | None = None
+    store: ReviewStore | None = None
     load_model: Callable[[str], Model] | None = None
     shared: dict[str, Any] = field(default_factory=dict)
     """What pages keep between requests, by a name of their own: indexes, tables, caches."""
@@ -59,9 +59,9 @@ def site_of(request: Request) -> Site:
     return site
 
 
-def desk_of(request: Request) -> Desk:
-    """The desk of a server that has one."""
-    desk = site_of(request).desk
-    if desk is None:
+def store_of(request: Request) -> ReviewStore:
+    """The review store of a server that has one."""
+    store = site_of(request).store
+    if store is None:
         raise HTTPException(404, "there are no reviews on this server")
-    return desk
+    return store

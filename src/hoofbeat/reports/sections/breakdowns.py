@@ -12,7 +12,8 @@ from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import NARROW, Bar, FitPoint, fitted_scatter, interval_dots, number_matrix
 from hoofbeat.reports.model import Block, Cell, Column, Heading, Notice, Table, Text
 from hoofbeat.reports.sections.common import figure
-from hoofbeat.reports.words import count_of, slug, written
+from hoofbeat.reports.words import count_of, written
+from hoofbeat.store.files import slug
 
 __all__ = ["ablation_blocks", "ablation_table", "answer_blocks", "facet_blocks", "set_blocks"]
 

@@ -11,13 +11,13 @@ from msgspec import Struct
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.records import Document, Question, Span
 from hoofbeat.reports.words import cut
+from hoofbeat.review.review_records import LabelState
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.web.browse.documents import DocumentView, document_view, evidence_marks
 from hoofbeat.web.browse.kinds import page_of_folder
 from hoofbeat.web.browse.opening import Opened, artefact_of, corpus_holding, open_table
 from hoofbeat.web.library import Folder
-from hoofbeat.web.review.records import LabelState
 from hoofbeat.web.site import Site
 
 __all__ = [
@@ -178,18 +178,18 @@ class Reviewing(Struct, frozen=True):
 
 
 def reviews_of(site: Site, folder: Folder) -> list[Reviewing]:
-    """The studies on this server's desk that are about a folder."""
-    if site.desk is None:
+    """The studies on this server's review store that are about a folder."""
+    if site.store is None:
         return []
     mine = artefact_of(site, folder).reference().sha256
     return [
         Reviewing(
             study.id,
             study.title,
-            len(site.desk.items(study.id)),
-            len(site.desk.labels(study.id, states=_DONE)),
+            len(site.store.items(study.id)),
+            len(site.store.labels(study.id, states=_DONE)),
             study.closed,
         )
-        for study in site.desk.studies()
+        for study in site.store.studies()
         if study.source_sha256 == mine
     ]

@@ -16,16 +16,15 @@ from hoofbeat.reports.model import Block
 from hoofbeat.reports.sections.funnel import funnel_blocks, funnel_of
 from hoofbeat.retrieval.catalogue import STAGES
 from hoofbeat.store import Artefact
-from hoofbeat.web.ask.shelves import shelves_of
+from hoofbeat.web.browse.backlinks import met_in
 from hoofbeat.web.browse.documents import document_view, evidence_marks, passage_marks
 from hoofbeat.web.browse.files import image_file
 from hoofbeat.web.browse.highlighting import Mark, pieces
-from hoofbeat.web.browse.meeting import met_in
 from hoofbeat.web.browse.opening import LONG, Opened, artefact_of, open_table, still_reading
 from hoofbeat.web.browse.queries import FACET, address, choices_of, page_number
 from hoofbeat.web.browse.ranking_folders import KIND as RANKINGS
 from hoofbeat.web.browse.ranking_folders import open_ranking
-from hoofbeat.web.browse.searching import Search, begin_search, kept_searches
+from hoofbeat.web.browse.searching import Search, begin_search, kept_searches, searchable_corpora
 from hoofbeat.web.library import Folder
 from hoofbeat.web.pages import not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
@@ -136,7 +135,7 @@ def search(
     wanted = Search(slug, line.strip(), text, count, chosen)
     among = (lambda: [listing.ids[number - 1] for number in listing.matching(chosen)]) if chosen else None
     try:
-        name = begin_search(site, shelves_of(site, [folder])[0], wanted, among)
+        name = begin_search(site, searchable_corpora(site, [folder])[0], wanted, among)
     except HoofbeatError as err:
         return _corpus_page(request, site, opened, chosen, given=wanted, problem=err)
     return RedirectResponse(f"/corpora/{slug}/searches/{name}", status_code=303)

@@ -17,6 +17,9 @@ from typing import Generic, Literal, TypeVar
 
 from msgspec import Struct
 
+from hoofbeat.ask.search_corpora import SearchableCorpus
+from hoofbeat.ask.similar_reports import marks
+from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.models import Model
 from hoofbeat.progress import Task
@@ -24,9 +27,8 @@ from hoofbeat.records import Hit, Passage
 from hoofbeat.retrieval import ENGLISH
 from hoofbeat.retrieval.line import Node, parse, stages
 from hoofbeat.retrieval.making import most_calls
-from hoofbeat.web.ask.finding import marks
-from hoofbeat.web.ask.shelves import Shelf
 from hoofbeat.web.browse.highlighting import Mark
+from hoofbeat.web.library import Folder
 from hoofbeat.web.site import Site
 
 __all__ = ["ENCODERS", "Found", "Kept", "QuestionSearch", "Search", "begin_search", "checked_line", "kept_searches"]
@@ -171,7 +173,9 @@ def _models_in_words(offered: Sequence[str]) -> str:
     return f"choose one of: {', '.join(offered)}" if offered else "this server has none: leave model= out of the line"
 
 
-def begin_search(site: Site, shelf: Shelf, search: Search, documents: Callable[[], Sequence[str]] | None = None) -> str:
+def begin_search(
+    site: Site, shelf: SearchableCorpus, search: Search, documents: Callable[[], Sequence[str]] | None = None
+) -> str:
     """Begin a search and wait a moment for it; its id. `documents` gives those among which is searched.
 
     The first search of a corpus makes its index, which takes a while where it is large; later ones find it.
@@ -195,7 +199,7 @@ def begin_search(site: Site, shelf: Shelf, search: Search, documents: Callable[[
     return name
 
 
-def _run(site: Site, shelf: Shelf, search: Search, documents: Callable[[], Sequence[str]] | None) -> None:
+def _run(site: Site, shelf: SearchableCorpus, search: Search, documents: Callable[[], Sequence[str]] | None) -> None:
     began = time.monotonic()
     models = _Models(site)
     try:
@@ -232,7 +236,9 @@ class _Models:
             model.ledger.close()
 
 
-def _search(shelf: Shelf, search: Search, models: _Models, documents: Callable[[], Sequence[str]] | None) -> None:
+def _search(
+    shelf: SearchableCorpus, search: Search, models: _Models, documents: Callable[[], Sequence[str]] | None
+) -> None:
     among = None if documents is None else documents()
     with shelf.searching(search.line, model=models, progress=search) as retriever:
         search.step = "reading the documents and cutting them into passages"
@@ -256,3 +262,12 @@ def _found(hit: Hit, passage: Passage | None, wanted: frozenset[str]) -> Found:
         shared=marks(passage.text, wanted) if passage else (),
         via=tuple((stage, rank, score) for stage, (rank, score) in hit.via.items()),
     )
+
+
+def searchable_corpora(site: Site, folders: Sequence[Folder]) -> list[SearchableCorpus]:
+    """Some of a site's corpora with their indexes, opened once for all requests."""
+
+    def opened(folder: Folder) -> SearchableCorpus:
+        return SearchableCorpus(folder.slug, Corpus(folder.artefact()))
+
+    return [site.library.opened(folder, "ask", opened) for folder in folders]

@@ -1,4 +1,4 @@
-"""Who sits at which exam: found for every request from the desk, with the server's clock."""
+"""Who sits at which exam: found for every request from the review store, with the server's clock."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 
 from fastapi import Request
 
-from hoofbeat.web.exam.rules import FORM, Clock
-from hoofbeat.web.exam.sitting import Sitting, load_sitting
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.records import Person
-from hoofbeat.web.review.refusals import not_here
-from hoofbeat.web.site import desk_of, site_of
+from hoofbeat.review.exams.exam_assignment import FORM, Clock
+from hoofbeat.review.exams.exam_sitting import Sitting, load_sitting
+from hoofbeat.review.review_records import Person
+from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.review.store_base import not_here
+from hoofbeat.web.site import site_of, store_of
 
 __all__ = ["CLOCK", "now_of", "seat", "spent"]
 
@@ -26,13 +26,13 @@ def now_of(request: Request) -> float:
     return clock()
 
 
-def seat(request: Request, person: Person, study: str) -> tuple[Desk, Sitting]:
-    """The desk and a person's exam; an exam that is not there, or not theirs, is refused."""
-    desk = desk_of(request)
-    found = desk.study(study)
+def seat(request: Request, person: Person, study: str) -> tuple[ReviewStore, Sitting]:
+    """The review store and a person's exam; an exam that is not there, or not theirs, is refused."""
+    store = store_of(request)
+    found = store.study(study)
     if found is None or found.form != FORM or not person.sees(study):
         raise not_here("there is no such exam on your list")
-    return desk, load_sitting(desk, found, person, now_of(request))
+    return store, load_sitting(store, found, person, now_of(request))
 
 
 def spent(text: str) -> float | None:

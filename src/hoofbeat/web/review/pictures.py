@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from hoofbeat.answering.pictures import images_of
 from hoofbeat.models import Image
 from hoofbeat.records import Question
+from hoofbeat.review.review_records import Study
 from hoofbeat.store import Artefact
 from hoofbeat.web.library import Folder
-from hoofbeat.web.review.records import Study
 from hoofbeat.web.site import Site
 
 __all__ = ["artefact_of", "picture"]

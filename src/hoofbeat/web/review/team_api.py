@@ -9,16 +9,15 @@ from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
+from hoofbeat.review.label_export import export_labels
+from hoofbeat.review.review_records import Item, Person, Study
+from hoofbeat.review.review_store import Outlines, ReviewStore
+from hoofbeat.review.reviewer_agreement import Agreements, StudyAgreement
+from hoofbeat.review.store_base import not_here
+from hoofbeat.review.study_progress import study_progress
 from hoofbeat.web.refusing import Refusal
-from hoofbeat.web.review.agreeing import Agreements, StudyAgreement
-from hoofbeat.web.review.desk import Desk
-from hoofbeat.web.review.exporting import export_labels
-from hoofbeat.web.review.outlines import Outlines
-from hoofbeat.web.review.progress import study_progress
-from hoofbeat.web.review.records import Item, Person, Study
-from hoofbeat.web.review.refusals import not_here
 from hoofbeat.web.security import adjudicating, managing
-from hoofbeat.web.site import desk_of, site_of
+from hoofbeat.web.site import site_of, store_of
 
 __all__ = ["Adjudicator", "Admin", "agreement_now", "outlines_of", "position_of", "router", "study_of"]
 
@@ -33,27 +32,27 @@ Name = Annotated[str, Path(min_length=1, max_length=200)]
 
 def study_of(request: Request, person: Person, id: str) -> Study:
     """A study that this person may see."""
-    study = desk_of(request).study(id)
+    study = store_of(request).study(id)
     if study is None or not person.sees(id):
         raise not_here("there is no such study")
     return study
 
 
-def position_of(desk: Desk, study: str | None = None) -> int:
+def position_of(store: ReviewStore, study: str | None = None) -> int:
     """The number of the last line of a study's trail, or of the whole trail."""
-    return next((event.id for event in desk.trail(study=study, newest=True, limit=1)), 0)
+    return next((event.id for event in store.trail(study=study, newest=True, limit=1)), 0)
 
 
 def outlines_of(request: Request, study: str) -> list[Item]:
     """A study's items without what they show, kept between requests."""
     kept: Outlines = site_of(request).shared.setdefault("review outlines", Outlines())
-    return kept.of(desk_of(request), study)
+    return kept.of(store_of(request), study)
 
 
 def agreement_now(request: Request, study: Study) -> StudyAgreement:
     """The agreement in a study, kept until something happens in it."""
     kept: Agreements = site_of(request).shared.setdefault("review agreements", Agreements())
-    return kept.of(desk_of(request), study, outlines_of(request, study.id))
+    return kept.of(store_of(request), study, outlines_of(request, study.id))
 
 
 class Interval(BaseModel):
@@ -192,17 +191,17 @@ def _answer(value: object) -> JSONResponse:
 @router.get("/{study}/progress", responses=_ERRORS, response_model=Progress)
 def progress(request: Request, person: Adjudicator, study: Name) -> Response:
     """How far a study has come."""
-    desk, found = desk_of(request), study_of(request, person, study)
+    store, found = store_of(request), study_of(request, person, study)
     admin = person.role == "admin"
-    now = position_of(desk)
+    now = position_of(store)
     kept: dict[tuple[str, bool], tuple[int, dict[str, Any]]] = site_of(request).shared.setdefault("review progress", {})
     stamp, told = kept.get((study, admin), (-1, {}))
     if stamp != now:  # pages ask again and again, and mostly nothing has happened
-        made = study_progress(desk, found, names=admin, items=outlines_of(request, study))
+        made = study_progress(store, found, names=admin, items=outlines_of(request, study))
         told = msgspec.to_builtins(made)
         if not admin:
             told["people"] = [{**row, "person": row["name"]} for row in told["people"]]
-        told |= {"share": made.share, "position": position_of(desk, study)}
+        told |= {"share": made.share, "position": position_of(store, study)}
         kept[study, admin] = (now, told)
     return _answer(told)
 
@@ -216,7 +215,7 @@ def agreement(request: Request, person: Adjudicator, study: Name) -> Response:
 @router.get("/{study}/labels", responses=_ERRORS, response_model=Labels)
 def labels(request: Request, person: Admin, study: Name) -> Response:
     """What reviewers said, and what was settled."""
-    export = export_labels(desk_of(request), study_of(request, person, study))
+    export = export_labels(store_of(request), study_of(request, person, study))
     origin = export.origin
     return _answer(
         {

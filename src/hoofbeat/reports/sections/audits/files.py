@@ -11,7 +11,8 @@ import polars
 
 from hoofbeat.audit.findings import each_matrix, pair_rates
 from hoofbeat.reports.sections.audits.facts import Facts
-from hoofbeat.reports.words import one_line, slug
+from hoofbeat.reports.words import one_line
+from hoofbeat.store.files import slug
 from hoofbeat.store.tables import plain_cell
 
 __all__ = ["LISTED", "has_grids", "listed_pairs", "matrix_files", "pairs_file"]

@@ -1,0 +1,98 @@
+"""An ask from start to end: search, answer, compare; what is there already is told as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from hoofbeat.ask.ask_records import BY_DOCUMENT, MOST_CHARACTERS, Ask, Found
+from hoofbeat.ask.cited_answer import answer_case
+from hoofbeat.ask.search_corpora import SearchableCorpus
+from hoofbeat.ask.similar_reports import find_reports
+from hoofbeat.ask.source_answers import ask_sources
+from hoofbeat.errors import UsageError
+from hoofbeat.models import Model
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.prompts import load_pack
+from hoofbeat.retrieval import parse
+from hoofbeat.retrieval.making import most_calls
+
+__all__ = ["NO_MODEL", "check_ask", "choose_by", "run_ask"]
+
+NO_MODEL = "No model was chosen, so reports were searched for and nothing was answered."
+_NOTHING = "Nothing was found, so the model was not asked."
+_NO_WORDS = (
+    "No word of the case stands in what was found: these reports are merely the nearest by meaning, if that. Encoders "
+    "that come with the package read English."
+)
+
+
+def check_ask(ask: Ask) -> None:
+    """Refuse, before anything is done, what can't be asked."""
+    if not ask.text.strip():
+        raise UsageError("there is no case to search for", fix="describe the case in a few words or sentences")
+    if len(ask.text) > MOST_CHARACTERS:
+        raise UsageError(
+            f"the case has {len(ask.text):,} characters, and {MOST_CHARACTERS:,} can be searched for",
+            fix="leave out what does not matter for the question",
+        )
+    if most_calls(parse(ask.line)).calls and not ask.model:
+        raise UsageError(f"the line {ask.line} asks a language model, and none is chosen", fix="choose a model")
+    if ask.by and ask.model:
+        load_pack(ask.pack)
+
+
+def run_ask(
+    ask: Ask,
+    shelves: Sequence[SearchableCorpus],
+    *,
+    model: Model | None = None,
+    told: Callable[[Found], None] = lambda _: None,
+    progress: Progress = SILENT,
+) -> Found:
+    """Search, then answer and compare where there is a model; `told` gets what is there after each step."""
+    check_ask(ask)
+
+    def load(spec: str) -> Model:
+        if model is None or spec:
+            raise UsageError("a retriever line may ask the chosen model only", fix="leave model= out of the line")
+        return model
+
+    line_model = load if model is not None else None
+    reports, failure = find_reports(ask, shelves, model=line_model, progress=progress)
+    notes = [f"The search failed: {failure.kind}: {failure.message}"] if failure else []
+    if reports and not any(each.marks for report in reports for each in report.passages):
+        notes.append(_NO_WORDS)
+    if model is None:
+        notes.append(NO_MODEL)
+    found = Found(line=str(parse(ask.line)), model=model.identity if model else "", reports=reports, notes=tuple(notes))
+    if model is None:
+        told(found)
+        return found
+    if not reports:
+        found = replace(found, notes=(*found.notes, _NOTHING))
+        told(found)
+        return found
+    told(found)
+    found = replace(found, cited=answer_case(ask, reports, model, progress=progress))
+    told(found)
+    if ask.by:
+        found = replace(found, agreement=ask_sources(ask, shelves, model, line_model=line_model, progress=progress))
+    cost = model.cost
+    found = replace(found, calls=cost.calls, tokens=cost.tokens_in + cost.tokens_out)
+    told(found)
+    return found
+
+
+def choose_by(wanted: str, shelves: Sequence[SearchableCorpus]) -> str:
+    """What tells sources apart: as wanted, or for `auto` the facet `institution` where there is one, else nothing."""
+    facets = [set(shelf.facets()) for shelf in shelves]
+    if wanted == "auto":
+        return "institution" if facets and all("institution" in each for each in facets) else ""
+    if wanted in {"", "none"}:
+        return ""
+    if wanted != BY_DOCUMENT and not any(wanted in each for each in facets):
+        known = ", ".join(sorted(set().union(*facets))) or "no facet"
+        raise UsageError(f"sources can't be told apart by {wanted!r}", fix=f"use {BY_DOCUMENT}, or one of: {known}")
+    return wanted

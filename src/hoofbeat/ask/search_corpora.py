@@ -1,0 +1,103 @@
+"""The corpora that are searched, each with its indexes: made once, used by one search at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from hoofbeat.corpus import Corpus
+from hoofbeat.corpus.importing import DOCUMENTS
+from hoofbeat.corpus.readers import beir, r2med
+from hoofbeat.models import Encoder, Model, load_encoder
+from hoofbeat.models.vectors import cached, vectors_folder
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Document
+from hoofbeat.retrieval import IndexSet, Retriever
+from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
+from hoofbeat.retrieval.indexes import index_folder
+from hoofbeat.store.files import file_sha256
+
+__all__ = ["SearchableCorpus", "facet_values", "source_facets"]
+
+_PASSAGES = frozenset({beir.READER, r2med.READER})
+_LOOKED_AT = 2000
+_FEWEST, _MOST = 2, 60
+
+
+class SearchableCorpus:
+    """One corpus and the indexes over it, kept in the user's cache."""
+
+    def __init__(
+        self, name: str, corpus: Corpus, *, encoder: Callable[[str], Encoder] | None = None, keep: bool = True
+    ) -> None:
+        self.name = name
+        self.corpus = corpus
+        self._encoder = encoder or (lambda spec: cached(load_encoder(spec), vectors_folder()))
+        self._keep = keep
+        self._indexes: IndexSet | None = None
+        self._lock = threading.Lock()
+        self._places: dict[str, int] = {}
+
+    @contextmanager
+    def searching(
+        self, line: str, *, model: Callable[[str], Model] | None = None, progress: Progress = SILENT
+    ) -> Iterator[Retriever]:
+        """A retriever over the corpus; whoever else wants one waits, as indexes are made when they are first used."""
+        with self._lock:
+            if self._indexes is None:
+                self._indexes = self._made()
+            self._indexes.progress = progress
+            try:
+                yield Retriever(self._indexes, line, model=model)
+            finally:
+                self._indexes.progress = SILENT
+
+    def place(self, document: str) -> int:
+        """Where a document stands in its corpus, counted from 1."""
+        if not self._places:
+            self._places = {name: number for number, name in enumerate(self.corpus.ids(), 1)}
+        return self._places[document]
+
+    def facets(self) -> list[str]:
+        """The facets by which its documents could be told apart as sources."""
+        return source_facets(self.corpus)
+
+    def _made(self) -> IndexSet:
+        first = next(iter(self.corpus.documents()), None)
+        published = first is not None and first.provenance is not None and first.provenance.reader in _PASSAGES
+        return IndexSet(
+            self.corpus,
+            encoder=self._encoder,
+            folder=index_folder() if self._keep else None,
+            content=file_sha256(self.corpus.artefact.file(DOCUMENTS)),
+            auto=Chunking("whole") if published else DEFAULT_CHUNKING,
+        )
+
+
+def source_facets(corpus: Corpus) -> list[str]:
+    """Facets with a few values that several documents may share; of a large corpus the first documents are looked at.
+
+    A facet that most documents lack, or whose value is another for every one of many documents, tells no sources apart.
+    """
+    values: dict[str, set[str]] = {}
+    having: dict[str, int] = {}
+    count = 0
+    for document in corpus.documents():
+        if count == _LOOKED_AT:
+            break
+        count += 1
+        for name in document.facets:
+            values.setdefault(name, set()).update(facet_values(document, name))
+            having[name] = having.get(name, 0) + 1
+    return sorted(
+        name
+        for name, found in values.items()
+        if _FEWEST <= len(found) <= _MOST and 2 * having[name] > count and (len(found) < count or count <= _MOST // 2)
+    )
+
+
+def facet_values(document: Document, name: str) -> Sequence[str]:
+    """The values of a document's facet."""
+    value = document.facets.get(name, [])
+    return [value] if isinstance(value, str) else value

@@ -1,0 +1,151 @@
+"""Similar reports: what a retriever line finds for a case, with the passages that matched and the words they share."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from msgspec.structs import replace
+
+from hoofbeat.ask.ask_records import Ask, Marked, Report
+from hoofbeat.ask.search_corpora import SearchableCorpus
+from hoofbeat.models import Model
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Document, Failure, Hit, Passage
+from hoofbeat.retrieval import ENGLISH, Analyzer, Retriever, parse
+from hoofbeat.retrieval.making import most_calls
+
+__all__ = ["ASKED", "find_reports", "marks"]
+
+ASKED = "ask"
+"""The id of the one question."""
+
+_PASSAGES = 3
+_MANY_TERMS = 40
+_SHORT = 3
+_COMMON = frozenset(
+    ENGLISH.terms(
+        "about after all also any been before call called can could did do does done during each ever for from get "
+        "give given had has have he her him his how i man may me more most my new next now old only or other our out "
+        "over patient patients she should since so some than them then they us very we were what when where which "
+        "while who whom why woman would year years you your"
+    )
+)
+_ABOUT = ("journal", "institution", "organ", "year")
+
+
+def find_reports(
+    ask: Ask,
+    shelves: Sequence[SearchableCorpus],
+    *,
+    model: Callable[[str], Model] | None = None,
+    progress: Progress = SILENT,
+) -> tuple[tuple[Report, ...], Failure | None]:
+    """The `k` best reports, and why some could not be looked for.
+
+    Every corpus is searched by itself and they take turns: scores over two corpora can't be compared. Where the line
+    asks no model, a report brings the passages of it that match best; else the one that the line chose.
+    """
+    found: list[tuple[int, int, Report]] = []
+    failure: Failure | None = None
+    for number, shelf in enumerate(shelves):
+        with shelf.searching(ask.line, model=model, progress=progress) as retriever:
+            searched = retriever.run([(ASKED, ask.text)], ask.k)
+            failure = failure or searched.failures.get(ASKED)
+            hits = searched.hits[0]
+            passages = _passages(retriever, ask, hits)
+        for hit in hits:
+            document = shelf.corpus.get(hit.document)
+            found.append((hit.rank, number, _report(shelf, document, hit, passages[hit.document])))
+    found.sort(key=lambda each: each[:2])
+    return _numbered([report for _, _, report in found[: ask.k]], ask.text), failure
+
+
+def _passages(retriever: Retriever, ask: Ask, hits: Sequence[Hit]) -> dict[str, list[tuple[Passage, float]]]:
+    """The passages of each report that match, best first; they stand in the order of the text afterwards."""
+    indexes = retriever.indexes
+    best = {hit.document: [(indexes.passage(hit.passage), hit.score)] for hit in hits if hit.passage}
+    if not hits or most_calls(parse(ask.line)).calls:
+        return best
+    names = [hit.document for hit in hits]
+    more = retriever.search_passages([(ASKED, ask.text)], _PASSAGES * len(names), names)[0]
+    for hit in more:
+        here = best.setdefault(hit.document, [])
+        passage = indexes.passage(hit.passage)
+        if len(here) < _PASSAGES and not any(_overlap(passage, known) for known, _ in here):
+            here.append((passage, hit.score))
+    return best
+
+
+def _overlap(one: Passage, other: Passage) -> bool:
+    return one.start < other.end and other.start < one.end
+
+
+def _report(shelf: SearchableCorpus, document: Document, hit: Hit, passages: Sequence[tuple[Passage, float]]) -> Report:
+    facts = [document.facets[name] for name in _ABOUT if isinstance(document.facets.get(name), str)]
+    return Report(
+        corpus=shelf.name,
+        document=document.id,
+        place=shelf.place(document.id),
+        title=document.title or document.id,
+        rank=hit.rank,
+        score=hit.score,
+        via=hit.via,
+        kind=document.kind,
+        about=" · ".join(map(str, facts)),
+        passages=tuple(Marked(number=0, passage=passage, score=score) for passage, score in passages),
+    )
+
+
+def _numbered(reports: Sequence[Report], text: str) -> tuple[Report, ...]:
+    """Reports and their passages with the numbers by which they are cited, and the words they share with the case."""
+    every = [each.passage.text for report in reports for each in report.passages]
+    wanted = _telling(ENGLISH, text, every)
+    number, numbered = 0, []
+    for rank, report in enumerate(reports, 1):
+        passages = []
+        for each in report.passages:
+            number += 1
+            found = marks(each.passage.text, wanted)
+            passages.append(Marked(number=number, passage=each.passage, score=each.score, marks=found))
+        numbered.append(replace(report, rank=rank, passages=tuple(passages)))
+    return tuple(numbered)
+
+
+def _telling(analyzer: Analyzer, text: str, passages: Sequence[str]) -> frozenset[str]:
+    """The terms of a case that are worth marking: no common words, and of a long one none that most passages have."""
+    terms = set(analyzer.terms(text)) - _COMMON
+    if len(terms) <= _MANY_TERMS:
+        return frozenset(terms)
+    having = Counter(term for passage in passages for term in set(analyzer.terms(passage)))
+    return frozenset(term for term in terms if len(term) > _SHORT and 2 * having[term] <= max(2, len(passages)))
+
+
+def marks(text: str, terms: frozenset[str], analyzer: Analyzer = ENGLISH) -> tuple[tuple[int, int], ...]:
+    """Where words of a text stand whose index terms are among these; words side by side are one mark."""
+    spans = [match.span() for match in re.finditer(analyzer.pattern, text)]
+    known: dict[str, bool] = {}
+    shared = []
+    for start, end in spans:
+        word = text[start:end]
+        if word not in known:
+            known[word] = not terms.isdisjoint(analyzer.terms(word))
+        shared.append(known[word])
+    found = []
+    for hit, group in groupby(zip(spans, shared, strict=True), key=lambda each: each[1]):
+        if hit:
+            found += _joined([span for span, _ in group], text)
+    return tuple(found)
+
+
+def _joined(spans: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:
+    """Neighbours with nothing but a space or a hyphen between them as one."""
+    joined = [spans[0]]
+    for start, end in spans[1:]:
+        if text[joined[-1][1] : start] in {" ", "-", ""}:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined

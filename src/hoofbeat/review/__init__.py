@@ -1,0 +1,1 @@
+"""Review: studies, items, assignments, labels, rounds and exams, without any web framework; `web` has the pages."""

@@ -1,0 +1,162 @@
+"""What waits for an adjudicator: items over which reviewers differ, and those that an annotator flagged.
+
+Labels are shown under Reviewer 1, 2, … in an order of chance that changes from item to item. Whoever is still to label
+an item themselves does not see what others said of it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from hoofbeat.review.forms import Form, Measured, agreement_fields, criterion_rows, load_form
+from hoofbeat.review.review_records import Assignment, Decision, Item, Label, Study
+from hoofbeat.review.reviewer_agreement import form_finder, pseudonyms
+
+if TYPE_CHECKING:
+    from hoofbeat.review.review_store import ReviewStore
+
+__all__ = ["EXPERT", "FLAG", "Said", "Waiting", "base_item", "open_queue", "queue_of"]
+
+EXPERT = {"three-criteria": "three-criteria-expert"}
+"""The form in which what was flagged in another is decided."""
+
+FLAG = "flag"
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    """What one reviewer said of an item: the value and the note by field."""
+
+    reviewer: str
+    values: dict[str, str]
+    notes: dict[str, str]
+
+
+class Waiting(Struct, frozen=True, kw_only=True):
+    """An item for the adjudicator. `why`: differ or flagged; `fields` those it is about; `form` asks for the decision.
+
+    `hidden` says that the adjudicator has yet to label it, so that nothing of what others said is here.
+    """
+
+    item: Item
+    why: str
+    fields: tuple[str, ...]
+    form: Form
+    said: tuple[Said, ...]
+    decision: Decision | None = None
+    hidden: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether it is still to be decided."""
+        return self.decision is None
+
+
+def base_item(item: Item) -> str:
+    """The item of the first round that a later one goes back to; itself where it is of the first."""
+    return str(item.key.get("of", item.id))
+
+
+def queue_of(
+    store: ReviewStore, study: Study, *, person: str = "", items: Sequence[Item] | None = None
+) -> list[Waiting]:
+    """Everything that is or was in the queue, what is open first, as `person` may see it."""
+    return open_queue(
+        study,
+        items or store.items(study.id),
+        store.labels(study.id),
+        store.decisions(study.id),
+        store.assignments(study.id, person) if person else (),
+        person=person,
+    )
+
+
+def open_queue(
+    study: Study,
+    items: Sequence[Item],
+    labels: Iterable[Label],
+    decisions: Iterable[Decision],
+    own: Iterable[Assignment] = (),
+    *,
+    person: str = "",
+) -> list[Waiting]:
+    """The same from what the review store keeps; `own` are the assignments of the person who looks."""
+    by_item: defaultdict[str, list[Label]] = defaultdict(list)
+    states: dict[tuple[str, str], str] = {}
+    for label in labels:
+        states[label.item, label.person] = label.state
+        if label.state == "done":
+            by_item[label.item].append(label)
+    settled = {decision.item: decision for decision in decisions}
+    mine = {row.item for row in own if states.get((row.item, person), "draft") == "draft"}
+    experts = {base_item(item) for item in items if item.stage in EXPERT.values()}
+    form_of = form_finder(study)
+    measured: dict[str, tuple[Measured, ...]] = {}
+    found = []
+    for item in items:
+        form = form_of(item)
+        if form.name not in measured:
+            measured[form.name] = agreement_fields(form)
+        waiting = _waiting(study, item, form, measured[form.name], by_item[item.id], settled.get(item.id))
+        if waiting is None or (waiting.why == "flagged" and item.id in experts and waiting.open):
+            continue  # an expert has it as a task of their own
+        if item.id in mine:
+            waiting = Waiting(
+                item=item, why=waiting.why, fields=(), form=waiting.form, said=(), decision=None, hidden=True
+            )
+        found.append(waiting)
+    return sorted(found, key=lambda each: (not each.open, each.hidden, each.item.place, each.item.id))
+
+
+def _waiting(
+    study: Study,
+    item: Item,
+    form: Form,
+    measured: Sequence[Measured],
+    done: Sequence[Label],
+    decision: Decision | None,
+) -> Waiting | None:
+    flagged = _flagged(form, done)
+    differing = [
+        field.name
+        for field in measured
+        if len({str(label.values[field.name]) for label in done if field.name in label.values}) > 1
+    ]
+    expert = EXPERT.get(form.name)
+    if flagged and expert:
+        why, fields, asks = "flagged", flagged, load_form(expert, study.settings)
+    elif differing:
+        why, fields, asks = "differ", differing, form
+    else:
+        return None
+    return Waiting(
+        item=item, why=why, fields=tuple(fields), form=asks, said=_said(study, item, form, done), decision=decision
+    )
+
+
+def _flagged(form: Form, done: Sequence[Label]) -> list[str]:
+    names = [field.name for field in form.fields if field.kind == "flag"]
+    return [name for name in names if any(label.values.get(name) == FLAG for label in done)]
+
+
+def _said(study: Study, item: Item, form: Form, done: Sequence[Label]) -> tuple[Said, ...]:
+    names = pseudonyms(study.id, (label.person for label in done), item.id)
+    rows = [
+        Said(
+            reviewer=names[label.person],
+            values={name: _in_words(form, name, value) for name, value in label.values.items()},
+            notes={row.criterion: row.note for row in criterion_rows(form, label.values) if row.note},
+        )
+        for label in done
+    ]
+    return tuple(sorted(rows, key=lambda row: row.reviewer))
+
+
+def _in_words(form: Form, name: str, value: Any) -> str:
+    field = form.field(name)
+    words: Mapping[str, str] = {choice.value: choice.label for choice in field.choices} if field else {}
+    values = value if isinstance(value, list) else [value]
+    return "; ".join(words.get(str(each), str(each)) for each in values)

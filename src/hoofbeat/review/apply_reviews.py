@@ -1,0 +1,432 @@
+"""What reviewers decided, carried out on a benchmark: a new one beside the old, with everything that differs listed.
+
+The old benchmark stays as it is. The new one names it by its hash, counts its version up, and holds `diff.jsonl` and
+`diff.md` (what went and why, what changed from what to what), and `labels.jsonl`, the labels that were applied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hoofbeat.benchmarks import Benchmark, corpus_beside
+from hoofbeat.benchmarks.benchmark import KIND, edition_file
+from hoofbeat.corpus.readers.qrels import write_qrels
+from hoofbeat.errors import InputError
+from hoofbeat.recipes.items import Item, Rejected, Stage
+from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask
+from hoofbeat.recipes.writing import FUNNEL_HEADER
+from hoofbeat.records import Document, Question
+from hoofbeat.review.question_revisions import Revised, Rules, by_item, revised, rules_of, verdict
+from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
+from hoofbeat.store.files import write_bytes
+from hoofbeat.store.tables import canonical_json, plain_cell, read_jsonl, read_tsv, write_jsonl, write_tsv
+
+__all__ = [
+    "Applied",
+    "Difference",
+    "Edit",
+    "apply_labels",
+    "diff_markdown",
+    "told",
+    "version_of",
+    "write_applied",
+]
+
+
+class Edit(Struct, frozen=True, kw_only=True):
+    """One thing of a question that is not as before."""
+
+    field: str
+    before: str | list[str]
+    after: str | list[str]
+
+
+class Difference(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one question: dropped for a reason, or changed."""
+
+    item: str
+    what: Literal["dropped", "changed"]
+    reason: str = ""
+    details: str = ""
+    edits: tuple[Edit, ...] = ()
+
+
+def diff_markdown(
+    differences: Sequence[Difference],
+    *,
+    name: str,
+    version: int,
+    kept: int,
+    unlabelled: int,
+    waits: Mapping[str, Sequence[str]],
+) -> str:
+    """What differs, to be read: what went and why, what changed from what to what."""
+    dropped = [each for each in differences if each.what == "dropped"]
+    changed = [each for each in differences if each.what == "changed"]
+    lines = [
+        f"# {_line(name)}: what reviewers' decisions changed",
+        "",
+        f"Version {version}. {kept} questions stay, {len(dropped)} went, "
+        f"{len(changed)} were changed; {unlabelled} were seen by nobody.",
+        "",
+    ]
+    if dropped:
+        lines += ["## Dropped", "", "| question | why | what reviewers said |", "|---|---|---|"]
+        lines += [f"| {_cell(each.item)} | {_cell(each.reason)} | {_cell(each.details)} |" for each in dropped]
+        lines.append("")
+    if changed:
+        lines += ["## Changed", ""]
+        for each in changed:
+            lines += [f"### {_line(each.item)}", ""]
+            for edit in each.edits:
+                lines += [
+                    f"{edit.field}, before:",
+                    "",
+                    *_quoted(edit.before),
+                    "",
+                    "after:",
+                    "",
+                    *_quoted(edit.after),
+                    "",
+                ]
+    if waits:
+        lines += ["## Waiting for an expert", ""]
+        lines += [f"- {_line(id)}: {', '.join(fields)}" for id, fields in waits.items()]
+        lines.append("")
+    lines += ["Research software. Not for clinical use.", ""]
+    return "\n".join(lines)
+
+
+def _quoted(value: str | list[str]) -> list[str]:
+    if isinstance(value, list):
+        return [f"> - {_line(row)}" for row in value]
+    return [f"> {_escaped(row)}".rstrip() for row in value.splitlines()]
+
+
+def _line(text: str) -> str:
+    return _escaped(" ".join(text.split()))
+
+
+def _cell(text: str) -> str:
+    return _line(plain_cell(text)).replace("|", "\\|")
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown shows as it stands: no tags, links or emphasis of its own."""
+    for mark in ("\\", "<", ">", "[", "]", "*", "_", "`", "#"):
+        text = text.replace(mark, f"\\{mark}")
+    return text
+
+
+Source = Callable[[str], Document | None]
+STEP = "reviewers' decisions"
+_REWRITTEN = ("qrels.tsv", "items.jsonl", "rejected.jsonl", "review.jsonl", "funnel.tsv")
+
+
+class Applied(Struct, frozen=True, kw_only=True):
+    """What the labels come to on a benchmark.
+
+    `questions` are those that stay, by edition ("" is the main one); `waits` say on which an expert's word is missing,
+    `unlabelled` how many nobody looked at, and `elsewhere` how many labels are for items that are not here.
+    """
+
+    questions: dict[str, list[Question]]
+    differences: tuple[Difference, ...]
+    items: dict[str, Item]
+    waits: dict[str, tuple[str, ...]]
+    labelled: int
+    unlabelled: int
+    elsewhere: int
+    rules: Rules
+
+    @property
+    def dropped(self) -> list[Difference]:
+        """What goes."""
+        return [each for each in self.differences if each.what == "dropped"]
+
+    @property
+    def changed(self) -> list[Difference]:
+        """What is changed."""
+        return [each for each in self.differences if each.what == "changed"]
+
+
+def apply_labels(
+    artefact: Artefact,
+    labels: Sequence[ReviewLabel],
+    *,
+    where: str = "",
+    source: Source | None = None,
+) -> Applied:
+    """What labels come to; nothing is written. `source` gives documents, where the corpus does not lie beside."""
+    main = Benchmark(artefact)
+    here = {question.id for question in main.questions}
+    said = by_item(labels, where)
+    if not said.keys() & here:
+        raise InputError(
+            "none of these labels is for a question of this benchmark", where=where or None, fix="name its own labels"
+        )
+    rules = rules_of(artefact.manifest.settings)
+    items = _items(artefact)
+    source = source or _beside_source(artefact)
+    differences: list[Difference] = []
+    changes: dict[str, Revised] = {}
+    waits: dict[str, tuple[str, ...]] = {}
+    for question in main.questions:
+        found = verdict(said.get(question.id, {}), rules, where)
+        if found.reason:
+            differences.append(_gone(question.id, found.reason, found.details))
+            continue
+        if found.waits:
+            waits[question.id] = found.waits
+        if found.drop or found.add:
+            made = revised(question, items.get(question.id), found, rules, source)
+            if made.reason:
+                differences.append(_gone(question.id, made.reason, made.details))
+            elif edits := _edits(question, made.question):
+                changes[question.id] = made
+                differences.append(Difference(item=question.id, what="changed", details=made.details, edits=edits))
+    gone = {each.item for each in differences if each.what == "dropped"}
+    editions = {name: Benchmark(artefact, name).questions for name in main.editions()}
+    return Applied(
+        questions={
+            "": [_main(question, changes) for question in main.questions if question.id not in gone],
+            **{
+                name: [_beside(each, changes.get(each.id)) for each in questions if each.id not in gone]
+                for name, questions in editions.items()
+            },
+        },
+        differences=tuple(differences),
+        items={id: made.item for id, made in changes.items() if made.item is not None},
+        waits=waits,
+        labelled=len(said.keys() & here),
+        unlabelled=len(here - said.keys()),
+        elsewhere=sum(len(rows) for id, by in said.items() if id not in here for rows in by.values()),
+        rules=rules,
+    )
+
+
+def _beside_source(artefact: Artefact) -> Source:
+    """The documents of the corpus that lies beside the benchmark."""
+    corpus = corpus_beside(artefact)
+    return lambda id: corpus.get(id) if corpus is not None and id in corpus else None
+
+
+def _items(artefact: Artefact) -> dict[str, Item]:
+    if not artefact.has("items.jsonl"):
+        return {}
+    return {item.id: item for item in read_jsonl(artefact.file("items.jsonl"), Item)}
+
+
+def _gone(item: str, reason: str, details: str) -> Difference:
+    return Difference(item=item, what="dropped", reason=reason, details=details)
+
+
+def _edits(before: Question, after: Question) -> tuple[Edit, ...]:
+    pairs: list[tuple[str, Any, Any]] = [
+        ("context", before.context, after.context),
+        ("options", list(before.options), list(after.options)),
+    ]
+    return tuple(Edit(field=name, before=old, after=new) for name, old, new in pairs if old != new)
+
+
+def _main(question: Question, changes: Mapping[str, Revised]) -> Question:
+    made = changes.get(question.id)
+    return made.question if made else question
+
+
+def _beside(question: Question, made: Revised | None) -> Question:
+    """A question of another edition with the same changes."""
+    if made is None:
+        return question
+    context = question.context
+    if context == made.before.context:
+        context = made.question.context
+    elif context and made.added:
+        context = "\n\n".join((context, *made.added))
+    options = tuple(option for option in question.options if option not in made.dropped)
+    return replace(question, context=context, options=options, lineage=made.question.lineage)
+
+
+# Writing
+def write_applied(
+    artefact: Artefact,
+    applied: Applied,
+    labels: Sequence[ReviewLabel],
+    target: Path,
+    *,
+    command: Sequence[str] = (),
+    origin: Mapping[str, Any] | None = None,
+) -> Artefact:
+    """The new benchmark. Tables that tell how the old one was made are carried over; what is listed by item follows."""
+    old = artefact.manifest
+    version = version_of(old) + 1
+    with create(target, replace_kind=KIND) as draft:
+        _carry_over(artefact, applied, draft.path)
+        _write_questions(artefact, applied, draft.path)
+        _write_account(artefact, applied, labels, draft.path)
+        write_jsonl(draft.path / "labels.jsonl", labels)
+        write_jsonl(draft.path / "diff.jsonl", applied.differences)
+        write_bytes(draft.path / "diff.md", told(artefact, applied).encode())
+        used = InputRef(name="labels.jsonl", sha256=_sha256(labels), kind="labels")
+        kept = applied.questions[""]
+        reasons = Counter(old.counts.reasons) + Counter(each.reason for each in applied.dropped)
+        draft.finish(
+            Manifest(
+                kind=KIND,
+                title=old.title,
+                command=list(command),
+                inputs=[artefact.reference(), used, *old.inputs],
+                settings={
+                    **old.settings,
+                    "version": version,
+                    "applied": {
+                        "from": artefact.path.name,
+                        **(origin or {}),
+                        "rules": msgspec.to_builtins(applied.rules),
+                    },
+                },
+                seeds=old.seeds,
+                models=old.models,
+                prompts=old.prompts,
+                counts=Counts(
+                    kept=len(kept),
+                    rejected=old.counts.rejected + len(applied.dropped),
+                    failed=old.counts.failed,
+                    reasons=dict(sorted(reasons.items())),
+                    failures=old.counts.failures,
+                ),
+                cost=old.cost,
+                costs=old.costs,
+                metrics=_metrics(artefact, applied),
+            )
+        )
+    return open_artefact(target, KIND)
+
+
+def version_of(manifest: Manifest) -> int:
+    """Which version of a benchmark this is; the first has no number."""
+    version = manifest.settings.get("version", 1)
+    return version if isinstance(version, int) else 1
+
+
+def _sha256(labels: Sequence[ReviewLabel]) -> str:
+    return hashlib.sha256(b"".join(canonical_json(label) + b"\n" for label in labels)).hexdigest()
+
+
+def _carry_over(artefact: Artefact, applied: Applied, folder: Path) -> None:
+    """Everything that is not written anew; of images, those that a question still names."""
+    named = {image for questions in applied.questions.values() for each in questions for image in each.images}
+    own = {edition_file(name) for name in applied.questions} | {*_REWRITTEN, "labels.jsonl", "diff.jsonl", "diff.md"}
+    for name in artefact.manifest.files:
+        if name in own or (name.startswith("images/") and name not in named):
+            continue
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(artefact.file(name), place)
+
+
+def _write_questions(artefact: Artefact, applied: Applied, folder: Path) -> None:
+    for name, questions in applied.questions.items():
+        write_jsonl(folder / edition_file(name), questions)
+    here = {question.id for question in applied.questions[""]}
+    grades = {id: rows for id, rows in Benchmark(artefact).qrels().items() if id in here}
+    if grades:
+        write_qrels(folder / "qrels.tsv", grades, "beir")
+
+
+def _write_account(artefact: Artefact, applied: Applied, labels: Iterable[ReviewLabel], folder: Path) -> None:
+    """The tables by item: those that stay, those that went, who still waits, and one more line of the funnel."""
+    gone = {each.item: each for each in applied.dropped}
+    items = _items(artefact)
+    if artefact.has("items.jsonl"):
+        kept = (applied.items.get(id, item) for id, item in items.items() if id not in gone)
+        write_jsonl(folder / "items.jsonl", kept)
+    rejected = list(read_jsonl(artefact.file("rejected.jsonl"), Rejected)) if artefact.has("rejected.jsonl") else []
+    for id, each in gone.items():
+        item = items.get(id)
+        rejected.append(
+            Rejected(
+                id=id,
+                step=STEP,
+                reason=each.reason,
+                details=each.details,
+                documents=item.documents if item else (),
+                values=item.values if item else {},
+            )
+        )
+    if rejected:
+        write_jsonl(folder / "rejected.jsonl", rejected)
+    if artefact.has("review.jsonl"):
+        said = {(label.item, label.criterion) for label in labels}
+        write_jsonl(folder / "review.jsonl", _left(artefact, said, gone))
+    if artefact.has("funnel.tsv"):
+        rows = [tuple(row[name] for name in FUNNEL_HEADER) for row in read_tsv(artefact.file("funnel.tsv"))]
+        write_tsv(folder / "funnel.tsv", FUNNEL_HEADER, [*rows, _funnel_row(applied)])
+
+
+def _left(artefact: Artefact, said: set[tuple[str, str]], gone: Mapping[str, Difference]) -> list[ReviewTask]:
+    """The tasks that still wait: of questions that stay, by criteria without a label."""
+    left = []
+    for task in read_jsonl(artefact.file("review.jsonl"), ReviewTask):
+        criteria = tuple(each for each in task.criteria if (task.item, each) not in said)
+        if criteria and task.item not in gone:
+            left.append(replace(task, criteria=criteria))
+    return left
+
+
+def _stage(applied: Applied) -> Stage:
+    kept, gone = len(applied.questions[""]), applied.dropped
+    return Stage(step=STEP, came=kept + len(gone), kept=kept, reasons=dict(Counter(each.reason for each in gone)))
+
+
+def _funnel_row(applied: Applied) -> tuple[object, ...]:
+    stage = _stage(applied)
+    reasons = "; ".join(
+        f"{count} {reason}" for reason, count in sorted(stage.reasons.items(), key=lambda p: (-p[1], p[0]))
+    )
+    return (stage.step, stage.came, stage.kept, stage.rejected, 0, reasons, "")
+
+
+def _metrics(artefact: Artefact, applied: Applied) -> dict[str, object]:
+    """The old figures that still hold, with the funnel's new line; lengths and facets are those of other questions."""
+    stage = _stage(applied)
+    metrics = {
+        name: value for name, value in artefact.manifest.metrics.items() if name not in ("tokens", "facets", "review")
+    }
+    funnel = metrics.get("funnel")
+    if isinstance(funnel, list):
+        row = {
+            "step": stage.step, "in": stage.came, "kept": stage.kept, "rejected": stage.rejected, "failed": 0,
+            "reasons": stage.reasons, "failures": {},
+        }  # fmt: skip
+        metrics["funnel"] = [*funnel, row]
+    metrics["applied"] = {
+        "labelled": applied.labelled,
+        "unlabelled": applied.unlabelled,
+        "dropped": len(applied.dropped),
+        "changed": len(applied.changed),
+        "waiting for an expert": len(applied.waits),
+        "labels for items not here": applied.elsewhere,
+    }
+    return metrics
+
+
+def told(artefact: Artefact, applied: Applied) -> str:
+    """What differs, to be read."""
+    return diff_markdown(
+        applied.differences,
+        name=artefact.path.name,
+        version=version_of(artefact.manifest) + 1,
+        kept=len(applied.questions[""]),
+        unlabelled=applied.unlabelled,
+        waits=applied.waits,
+    )

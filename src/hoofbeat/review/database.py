@@ -1,0 +1,389 @@
+"""One database for the review store: a SQLite file, or a PostgreSQL server by its URL.
+
+Writers wait for each other (`BEGIN IMMEDIATE` on SQLite, a lock of the transaction on PostgreSQL), so a transaction
+sees everything before it and lines of the trail are numbered in the order they were committed. On SQLite a commit is on
+the disk before it returns. What the database says when it fails is put into our own words; passwords stand in none.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from hoofbeat.errors import HoofbeatError, UsageError
+from hoofbeat.review.database_schema import prepare
+from hoofbeat.review.store_base import DatabaseError, Refused, not_here
+
+__all__ = [
+    "MODES",
+    "Database",
+    "ssl_setting",
+    "ssl_words",
+]
+
+MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
+"""What `sslmode` may say; without it, `prefer`: encrypted where the server can, and whoever it is."""
+
+_SYSTEM = "system"
+_OTHER_NAME = (62, 64)  # OpenSSL's numbers: another name, another address
+_TIMES = (9, 10)  # not yet, not any more
+
+
+def ssl_setting(mode: str, root: str) -> ssl.SSLContext | bool | None:
+    """What the driver is given: a context, True or False to insist on either, None to try.
+
+    `root` is a file with the certificates that are trusted, or `system`; without it those of this machine are. Where it
+    is given, `require` looks at the certificate, too.
+    """
+    if mode not in ("", *MODES):
+        raise UsageError(f"there is no sslmode {mode!r}", fix=f"use one of: {', '.join(MODES)}")
+    if mode not in ("verify-ca", "verify-full") and not (mode == "require" and root):
+        if root:
+            raise UsageError(
+                "sslrootcert is given, and sslmode lets the server go unchecked",
+                fix="add sslmode=verify-full to the address",
+            )
+        return {"require": True, "disable": False}.get(mode)
+    try:
+        context = ssl.create_default_context(cafile=None if root in ("", _SYSTEM) else str(Path(root).expanduser()))
+    except ssl.SSLError:
+        raise UsageError("this file has no certificate that can be read", where=root, fix="give a PEM file") from None
+    except OSError as err:
+        raise UsageError(
+            f"the file of sslrootcert can't be read: {err.strerror}", where=root, fix="look at the path in the address"
+        ) from None
+    context.check_hostname = mode == "verify-full"
+    return context
+
+
+def ssl_words(err: ssl.SSLError) -> tuple[str, str]:
+    """What is wrong with the encryption, and what to do."""
+    if not isinstance(err, ssl.SSLCertVerificationError):
+        return "the database server and this machine find no way to encrypt", "look at the server's log"
+    if err.verify_code in _OTHER_NAME:
+        return (
+            "the database server's certificate is for another name: this may not be the server you mean",
+            "use the name that is in its certificate, or have one made for this name",
+        )
+    if err.verify_code in _TIMES:
+        return "the database server's certificate has run out, or is not valid yet", "have a new one made"
+    return (
+        "the database server's certificate is of nobody whom this machine trusts: this may not be the server you mean",
+        "name the certificate of its authority in the address: sslmode=verify-full&sslrootcert=FILE",
+    )
+
+
+T = TypeVar("T")
+_WAIT_SECONDS = 30
+_IDLE_SECONDS = 2.0
+_TAKE_TURN = "SELECT pg_advisory_xact_lock(1215262566)"  # any number that nobody else takes in this database
+_POSTGRES = ("postgresql", "postgres", "postgresql+pg8000")
+
+
+class _Waiting(Generic[T]):
+    """A job whose caller waits for its turn, or for another to do it along."""
+
+    def __init__(self, job: Callable[[Connection], T]) -> None:
+        self.job = job
+        self.done = False
+        self._value: T | None = None
+        self._error: BaseException | None = None
+
+    def end(self, value: T) -> None:
+        self._value, self.done = value, True
+
+    def fail(self, error: BaseException) -> None:
+        self._error, self.done = error, True
+
+    def result(self) -> T:
+        if self._error is not None:
+            raise self._error
+        return self._value  # type: ignore[return-value]
+
+
+class Database:
+    """An open database. `where` names it without its password."""
+
+    def __init__(self, url_or_path: str) -> None:
+        url = _url_of(url_or_path)
+        self.kind = "sqlite" if url.drivername == "sqlite" else "postgresql"
+        self.where = url.render_as_string(hide_password=True) if self.kind == "postgresql" else str(url.database)
+        self._turn = threading.Lock()
+        self._adding = threading.Lock()
+        self._queue: list[_Waiting[Any]] = []
+        self._file: tuple[int, int] | None = None
+        if self.kind == "sqlite":
+            self._reader = self._writer = _sqlite(url)
+            self._file = _identity(self.where)
+        else:  # readers ask one thing at a time and need no transaction; writers wait for each other anyway
+            self._reader = _postgresql(url, pool_size=32, max_overflow=8, isolation_level="AUTOCOMMIT")
+            self._writer = _postgresql(url, pool_size=1, max_overflow=1)
+        try:
+            with self.write() as connection:
+                prepare(connection, self.where)
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"Database({self.where!r})"
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection for one question: what it sees is what was committed before."""
+        with self._told(), self._reader.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that writes: all of it is kept when the block ends, nothing if it fails."""
+        with self._turn, self._told(), self._transaction() as connection:
+            yield connection
+
+    def together(self, job: Callable[[Connection], T]) -> T:
+        """What `job` returns, once it is committed, in one transaction with the jobs that wait at the same moment.
+
+        A commit waits for the disk; many people who save at once share that wait. If any of the jobs fails, each is
+        done again in a transaction of its own, so that nobody's failure is another's.
+        """
+        waiting: _Waiting[T] = _Waiting(job)
+        with self._adding:
+            self._queue.append(waiting)
+        with self._turn:
+            if not waiting.done:
+                with self._adding:
+                    batch, self._queue = self._queue, []
+                self._do_all(batch)
+        return waiting.result()
+
+    def _do_all(self, batch: list[_Waiting[Any]]) -> None:
+        if len(batch) > 1:
+            try:
+                with self._told(), self._transaction() as connection:
+                    values = [each.job(connection) for each in batch]
+            except Exception:  # noqa: S110 - one of them fails again below, by itself, and is told there
+                pass
+            else:
+                for each, value in zip(batch, values, strict=True):
+                    each.end(value)
+                return
+        for each in batch:
+            try:
+                with self._told(), self._transaction() as connection:
+                    value = each.job(connection)
+            except BaseException as err:
+                each.fail(err)
+            else:
+                each.end(value)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        self._check_file()
+        with self._writer.connect() as connection:
+            writing = connection.execution_options(hoofbeat_write=True)
+            with writing.begin():
+                if self.kind == "postgresql":
+                    writing.exec_driver_sql(_TAKE_TURN)
+                yield writing
+
+    def _check_file(self) -> None:
+        """That the file is still where it was: what goes into one that was removed is kept by nobody."""
+        if self._file is not None and self._file != _identity(self.where):
+            raise DatabaseError(
+                "the file of the reviews was removed or replaced while the server runs: nothing of this was kept",
+                where=self.where,
+                fix="stop the server, put the file back, and start it again",
+            )
+
+    def close(self) -> None:
+        """Close all connections."""
+        for engine in (self._reader, self._writer):
+            engine.dispose()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except HoofbeatError:
+            raise
+        except PoolTimeout:
+            raise DatabaseError("the database is too busy", where=self.where, fix="try again in a moment") from None
+        except UnicodeError:
+            raise not_here("there is nothing of this name") from None
+        except ssl.SSLError as err:
+            what, fix = ssl_words(err)
+            raise DatabaseError(what, where=self.where, fix=fix) from None
+        except DBAPIError as err:
+            raise _in_words(err, self.kind, self.where) from None
+        except (SQLAlchemyError, OSError) as err:
+            raise DatabaseError(
+                f"the database can't be used ({type(err).__name__})", where=self.where, fix="look at its address"
+            ) from None
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file this is, whatever it is called; None where there is none."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _url_of(given: str) -> URL:
+    if "://" not in given:
+        return URL.create("sqlite", database=str(Path(given).absolute()))
+    try:
+        url = make_url(given)
+    except ArgumentError:
+        raise UsageError("this is not the address of a database", fix=_ADDRESS) from None
+    if url.drivername == "sqlite" and url.database and url.database != ":memory:":
+        return URL.create("sqlite", database=str(Path(url.database).absolute()))
+    if url.drivername in _POSTGRES:
+        return url.set(drivername="postgresql+pg8000")
+    raise UsageError("reviews are kept in a SQLite file or in PostgreSQL", fix=_ADDRESS)
+
+
+_ADDRESS = "give a file such as review.db, or postgresql://user:password@host/database"
+
+
+def _sqlite(url: URL) -> Engine:
+    path = Path(str(url.database))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # for the owner alone: it holds what people said
+    except OSError as err:
+        raise DatabaseError(
+            f"the file of the reviews can't be written: {err.strerror}", where=str(path), fix="name another file"
+        ) from None
+    engine = create_engine(
+        url,
+        hide_parameters=True,
+        pool_size=40,
+        max_overflow=24,
+        pool_timeout=_WAIT_SECONDS,
+        connect_args={"timeout": _WAIT_SECONDS, "isolation_level": None},
+    )
+
+    @event.listens_for(engine, "connect")
+    def settle(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute(f"PRAGMA busy_timeout={_WAIT_SECONDS * 1000}")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        if connection.get_execution_options().get("hoofbeat_write"):  # a question alone needs no transaction
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _postgresql(url: URL, **pool: Any) -> Engine:
+    query = dict(url.query)
+    asked: dict[str, Any] = {"timeout": 2 * _WAIT_SECONDS, "application_name": "hoofbeat"}
+    folder = query.pop("host", "")
+    if isinstance(folder, str) and folder.startswith("/"):
+        asked["unix_sock"] = f"{folder}/.s.PGSQL.{query.pop('port', None) or url.port or 5432}"
+    mode, root = str(query.pop("sslmode", "")), str(query.pop("sslrootcert", ""))
+    encrypting = ssl_setting(mode, root)
+    asked["ssl_context"] = False if "unix_sock" in asked else encrypting  # a socket does not leave the machine
+    if query:
+        raise UsageError(
+            f"the database's address has settings that are not known: {', '.join(sorted(query))}",
+            fix="only host (a folder with the server's socket), sslmode and sslrootcert can be given there",
+        )
+    if not url.password and (password := os.environ.get("PGPASSWORD")):
+        url = url.set(password=password)
+    try:
+        engine = create_engine(
+            url.set(query={}),
+            hide_parameters=True,
+            pool_timeout=_WAIT_SECONDS,
+            connect_args=asked,
+            **pool,
+        )
+    except (ImportError, NoSuchModuleError):
+        raise UsageError(
+            "PostgreSQL needs a driver that is not installed", fix="install it: pip install 'hoofbeat[postgres]'"
+        ) from None
+
+    @event.listens_for(engine, "checkin")
+    def leave(_: Any, record: ConnectionPoolEntry) -> None:
+        record.info["left"] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def look(connection: Any, record: ConnectionPoolEntry, _: Any) -> None:
+        """A line that was idle may be dead since (the server was started anew): then the pool takes another."""
+        if time.monotonic() - record.info.get("left", math.inf) > _IDLE_SECONDS:
+            try:
+                connection.cursor().execute("SELECT 1")
+                connection.rollback()
+            except Exception as err:
+                raise DisconnectionError from err
+
+    return engine
+
+
+_POSTGRES_WORDS = {
+    "28P01": ("the database refuses the user or the password", "look at the user and the password in its address"),
+    "28000": ("the database refuses this user", "look at the user in its address and at the server's access rules"),
+    "3D000": ("there is no such database", "make it on the server first, or look at its name in the address"),
+    "42501": ("the database's user may not do this", "let the user make and change tables in this database"),
+    "53100": ("the database server's disk is full", "free some space on the server"),
+    "53300": ("the database server takes no more connections", "wait, or let it take more"),
+    "25006": ("the database is read-only", "name the server that can be written to"),
+    "57014": ("the database took too long", "try again in a moment"),
+}
+
+
+def _in_words(err: DBAPIError, kind: str, where: str) -> DatabaseError | Refused:
+    """What went wrong, in our words: the driver's own may quote statements, values and addresses."""
+    if kind == "postgresql" and _code(err.orig) == "22021":  # a zero character, which no text here has
+        return not_here("there is nothing of this name")
+    what, fix = _sqlite_words(str(err.orig)) if kind == "sqlite" else _postgresql_words(err.orig)
+    return DatabaseError(what, where=where, fix=fix)
+
+
+def _sqlite_words(said: str) -> tuple[str, str]:
+    if "not a database" in said or "malformed" in said:
+        return "this file is no database of reviews, or it is damaged", "name another file, or restore a copy"
+    if "readonly" in said or "unable to open" in said:
+        return "the file of the reviews can't be written", "look at the rights of the file and its folder"
+    if "full" in said or "I/O error" in said:
+        return "the disk is full or fails: nothing of this was kept", "free some space and try again"
+    if "locked" in said or "busy" in said:
+        return "another program holds the file of the reviews", "wait until it is done, and try again"
+    return "the file of the reviews can't be used", "look at the file, or name another"
+
+
+def _postgresql_words(said: BaseException | None) -> tuple[str, str]:
+    if code := _code(said):
+        return _POSTGRES_WORDS.get(code, (f"the database refuses this (code {code})", "look at the server's log"))
+    if "SSL" in str(said):
+        return "the database server does not encrypt", "leave sslmode out of the address, or set the server up for it"
+    return "the database server is out of reach", "look at its address, and whether it is running"
+
+
+def _code(said: BaseException | None) -> str:
+    """The server's code for what went wrong; the driver hides it behind its own trouble with hanging up."""
+    seen: set[int] = set()
+    while said is not None and id(said) not in seen:
+        seen.add(id(said))
+        if said.args and isinstance(said.args[0], dict):
+            return str(said.args[0].get("C", ""))
+        said = said.__cause__ or said.__context__
+    return ""

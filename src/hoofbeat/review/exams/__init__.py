@@ -1,0 +1,1 @@
+"""Exams: people answer a benchmark's questions under the same rules as models."""

@@ -1,0 +1,176 @@
+"""Who may come in: people by invitation, and their sessions.
+
+A secret (the token of an invitation, a session's cookie) is 256 random bits. Only its hash is kept, so whoever reads
+the database, or a copy of it, can't come in with what is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
+
+from hoofbeat.errors import UsageError
+from hoofbeat.review.database_schema import people, sessions, studies
+from hoofbeat.review.review_records import Person, Role
+from hoofbeat.review.store_base import StoreBase, not_here, packed, unpacked
+
+__all__ = ["SESSION_HOURS", "People", "secret_hash"]
+
+SESSION_HOURS = 24.0 * 14
+_NAME_LENGTH = 120
+_OF_SESSION = (
+    select(people)
+    .join(sessions, sessions.c.person == people.c.id)
+    .where(sessions.c.secret == bindparam("of_secret"), sessions.c.expires > bindparam("now"), people.c.active)
+)
+
+
+def secret_hash(secret: str) -> str:
+    """What is kept of a secret."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+class People(StoreBase):
+    """The people of the review store."""
+
+    def invite(
+        self, name: str, role: Role, *, by: str, groups: Sequence[str] = (), studies: Sequence[str] = ()
+    ) -> tuple[Person, str]:
+        """Somebody new, and the token of their invitation, which is shown once and can't be read again."""
+        name = " ".join(name.split())
+        if not 0 < len(name) <= _NAME_LENGTH or not name.isprintable():
+            raise UsageError(f"a name has 1 to {_NAME_LENGTH} printable characters", fix="give the person's name")
+        if role not in get_args(Role):
+            raise UsageError("there is no such role", fix=f"choose one of {', '.join(get_args(Role))}")
+        token = secrets.token_urlsafe(32)
+        with self._database.write() as connection:
+            _check_studies(connection, studies)
+            person = Person(
+                id=f"p-{secrets.token_hex(4)}",
+                name=name,
+                role=role,
+                groups=tuple(groups),
+                studies=tuple(studies),
+                invited=time.time(),
+            )
+            connection.execute(
+                insert(people).values(
+                    id=person.id,
+                    name=person.name,
+                    role=person.role,
+                    groups=packed(person.groups),
+                    studies=packed(person.studies),
+                    active=True,
+                    invited=person.invited,
+                    token=secret_hash(token),
+                )
+            )
+            self._note(connection, "invited", by=by, after=person)
+        return person, token
+
+    def renew(self, person: str, by: str) -> str:
+        """A new token for somebody; the old one and all their sessions end. It also lets a revoked person in again."""
+        token = secrets.token_urlsafe(32)
+        with self._database.write() as connection:
+            found = _person(connection, person)
+            self._shut(connection, person, active=True, token=secret_hash(token))
+            self._note(connection, "renewed", by=by, before={"active": found.active}, after={"person": person})
+        return token
+
+    def revoke(self, person: str, by: str) -> None:
+        """Somebody may not come in any more: token and sessions end at once. What they said stays."""
+        with self._database.write() as connection:
+            found = _person(connection, person)
+            self._shut(connection, person, active=False, token=None)
+            self._note(connection, "revoked", by=by, before={"active": found.active}, after={"person": person})
+
+    def _shut(self, connection: Connection, person: str, **changes: Any) -> None:
+        connection.execute(update(people).where(people.c.id == person).values(**changes))
+        connection.execute(delete(sessions).where(sessions.c.person == person))
+
+    def people(self) -> list[Person]:
+        """Everybody who was ever invited, in that order."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(people).order_by(people.c.invited, people.c.id))
+            return [_person_of(row) for row in rows]
+
+    def person(self, id: str) -> Person | None:
+        """One of them."""
+        with self._database.read() as connection:
+            row = connection.execute(select(people).where(people.c.id == id)).one_or_none()
+            return None if row is None else _person_of(row)
+
+    def invited(self, token: str) -> Person | None:
+        """Whose token this is, without signing in."""
+        with self._database.read() as connection:
+            return _by_token(connection, token)
+
+    def sign_in(self, token: str, *, hours: float = SESSION_HOURS) -> tuple[Person, str] | None:
+        """The person of a token, with the secret of a new session, or None."""
+        if self.invited(token) is None:  # guesses never take a writer's turn
+            return None
+        secret, now = secrets.token_urlsafe(32), time.time()
+
+        def job(connection: Connection) -> Person | None:
+            person = _by_token(connection, token)
+            if person is not None:
+                connection.execute(delete(sessions).where(sessions.c.expires < now))
+                kept = {"secret": secret_hash(secret), "person": person.id, "expires": now + hours * 3600}
+                connection.execute(insert(sessions), kept)
+                self._note(connection, "signed in", by=person.id, at=now)
+            return person
+
+        person = self._database.together(job)
+        return None if person is None else (person, secret)
+
+    def session(self, secret: str) -> Person | None:
+        """Whose session this is, while it lasts and the person is not revoked."""
+        with self._database.read() as connection:
+            asked = {"of_secret": secret_hash(secret), "now": time.time()}
+            row = connection.execute(_OF_SESSION, asked).one_or_none()
+            return None if row is None else _person_of(row)
+
+    def sign_out(self, secret: str) -> None:
+        """End a session; one that is over already stays over."""
+        with self._database.write() as connection:
+            ours = sessions.c.secret == secret_hash(secret)
+            person = connection.execute(select(sessions.c.person).where(ours)).scalar_one_or_none()
+            if person is not None:
+                connection.execute(delete(sessions).where(ours))
+                self._note(connection, "signed out", by=person)
+
+
+def _check_studies(connection: Connection, named: Sequence[str]) -> None:
+    known = set(connection.execute(select(studies.c.id)).scalars())
+    if unknown := [name for name in named if name not in known]:
+        raise UsageError(f"there is no study {unknown[0]!r}", fix="name studies that are there, or none for all")
+
+
+def _by_token(connection: Connection, token: str) -> Person | None:
+    query = select(people).where(people.c.token == secret_hash(token), people.c.active)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _person_of(row)
+
+
+def _person(connection: Connection, person: str) -> Person:
+    row = connection.execute(select(people).where(people.c.id == person)).one_or_none()
+    if row is None:
+        raise not_here("there is no such person")
+    return _person_of(row)
+
+
+def _person_of(row: Row[Any]) -> Person:
+    return Person(
+        id=row.id,
+        name=row.name,
+        role=row.role,
+        groups=unpacked(row.groups, tuple[str, ...]),
+        studies=unpacked(row.studies, tuple[str, ...]),
+        active=row.active,
+        invited=row.invited,
+    )

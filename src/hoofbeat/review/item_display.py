@@ -1,0 +1,169 @@
+"""What a page shows of an item and of a person's list: texts cut at their marks, sides exchanged by seed, counts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from hoofbeat.review.forms import Field, Form, applies, form_for
+from hoofbeat.review.review_records import Assignment, Item, Label, Shown, Study
+from hoofbeat.store.tables import canonical_json
+
+__all__ = [
+    "Part",
+    "Progress",
+    "differences",
+    "exchanged",
+    "next_undone",
+    "parts_for",
+    "pieces",
+    "progress_of_person",
+    "said_in_words",
+    "shown_to",
+    "when_words",
+]
+
+_PLAIN = frozenset({"question", "answer", "gold", "options", "quote", "image"})
+_FOLDED_FROM = 700
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """One piece of the material: its text in pieces, each marked or not; `folded` where it is opened on demand."""
+
+    title: str
+    kind: str
+    pieces: tuple[tuple[str, bool], ...]
+    lines: tuple[str, ...] = ()
+    folded: bool = False
+    marks: int = 0
+    number: int = 0
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """How far a person has come with a study; drafts with something in them are among what is left."""
+
+    done: int
+    skipped: int
+    drafts: int
+    total: int
+
+    @property
+    def left(self) -> int:
+        """What is neither done nor skipped."""
+        return self.total - self.done - self.skipped
+
+    @property
+    def words(self) -> str:
+        """The counts as a line."""
+        drafts = f" ({self.drafts} begun)" if self.drafts else ""
+        return f"{self.done} of {self.total} done, {self.skipped} skipped, {self.left} left{drafts}"
+
+
+def exchanged(study: Study, item: Item, person: str) -> bool:
+    """Whether a person sees the sides of a pair exchanged: a coin thrown by the study's seed, person and item."""
+    if not form_for(study, item).blinded or sum(shown.kind == "answer" for shown in item.shown) != 2:
+        return False
+    words = ["sides", study.settings.get("seed", 0), study.id, person, item.id]
+    return bool(hashlib.blake2b(canonical_json(words), digest_size=8).digest()[0] & 1)
+
+
+def shown_to(study: Study, item: Item, person: str) -> tuple[Shown, ...]:
+    """What a person sees of an item; exchanged answers keep their titles, so that A stands first."""
+    if not exchanged(study, item, person):
+        return item.shown
+    first, second = (place for place, shown in enumerate(item.shown) if shown.kind == "answer")
+    sides = list(item.shown)
+    texts = (sides[first].text, sides[second].text)
+    sides[first] = Shown(title=sides[first].title, text=texts[1], kind="answer")
+    sides[second] = Shown(title=sides[second].title, text=texts[0], kind="answer")
+    return tuple(sides)
+
+
+def pieces(text: str, marks: Iterable[tuple[int, int]]) -> tuple[tuple[str, bool], ...]:
+    """The text in pieces, with whether each is marked; marks that overlap or reach outside are joined and cut."""
+    found: list[tuple[str, bool]] = []
+    at = 0
+    for start, end in sorted(marks):
+        start, end = max(at, start), min(len(text), end)  # noqa: PLW2901 - cut to what is left
+        if start >= end:
+            continue
+        if start > at:
+            found.append((text[at:start], False))
+        found.append((text[start:end], True))
+        at = end
+    if at < len(text):
+        found.append((text[at:], False))
+    return tuple(found)
+
+
+def parts_for(study: Study, item: Item, person: str) -> list[Part]:
+    """The material of an item for a page. Sources and long notes are folded; images are numbered for their address."""
+    parts: list[Part] = []
+    images = 0
+    for shown in shown_to(study, item, person):
+        cut = pieces(shown.text, shown.marks)
+        images += shown.kind == "image"
+        long = len(shown.text) > _FOLDED_FROM
+        parts.append(
+            Part(
+                title=shown.title,
+                kind=shown.kind if shown.kind in {*_PLAIN, "source", "note"} else "case",
+                pieces=cut,
+                lines=shown.lines,
+                folded=(shown.kind == "source" and long) or (shown.kind == "note" and long),
+                marks=sum(marked for _, marked in cut),
+                number=images if shown.kind == "image" else 0,
+            )
+        )
+    return parts
+
+
+def progress_of_person(assignments: Sequence[Assignment], labels: Iterable[Label]) -> Progress:
+    """The counts over what a person is assigned."""
+    mine = {row.item for row in assignments}
+    own = [label for label in labels if label.item in mine]
+    states = [label.state for label in own]
+    begun = sum(label.state == "draft" and bool(label.values) for label in own)
+    return Progress(done=states.count("done"), skipped=states.count("skipped"), drafts=begun, total=len(mine))
+
+
+def next_undone(assignments: Sequence[Assignment], labels: Iterable[Label], after: str = "") -> str | None:
+    """The first item that is neither done nor skipped, from behind `after` to the end and then from the start."""
+    through = {label.item for label in labels if label.state != "draft"}
+    order = [row.item for row in assignments]
+    place = order.index(after) + 1 if after in order else 0
+    return next((item for item in (*order[place:], *order[:place]) if item not in through and item != after), None)
+
+
+def said_in_words(field: Field, value: Any) -> str:
+    """A value as the page says it."""
+    words = {choice.value: choice.label for choice in field.choices}
+    if isinstance(value, list | tuple):
+        return ", ".join(words.get(str(each), str(each)) for each in value)
+    return words.get(str(value), str(value)) if value else "nothing"
+
+
+def when_words(fields: Sequence[Field], field: Field) -> str:
+    """When a field is asked, in words; empty where it always is."""
+    parts = []
+    for name, values in field.when.items():
+        asked = next((each for each in fields if each.name == name), None)
+        if asked is not None:
+            parts.append(f"“{asked.label}” is {' or '.join(said_in_words(asked, value) for value in values)}")
+    return ", or ".join(parts)
+
+
+def differences(
+    form: Form, fields: Sequence[Field], mine: Mapping[str, Any], theirs: Mapping[str, Any]
+) -> list[tuple[str, str, str]]:
+    """The fields in which two versions differ: the label, and what each says."""
+    return [
+        (field.label, said_in_words(field, mine.get(field.name)), said_in_words(field, theirs.get(field.name)))
+        for field in fields
+        if form.field(field.name) is not None
+        and (mine.get(field.name) or None) != (theirs.get(field.name) or None)
+        and (applies(field, mine) or applies(field, theirs))
+    ]

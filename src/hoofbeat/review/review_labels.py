@@ -1,0 +1,321 @@
+"""What people say of items, and what adjudicators settle.
+
+A save brings the version its page showed. If the label has moved on since (another tab, another device), nothing is
+written and the page gets the label as it stands: no save ever overwrites one it has not seen. A save also brings an id
+of its own: the same id again is the same save, so a page that lost the connection may just send it again.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Collection, Mapping
+from typing import Any, get_args
+
+from sqlalchemy import BindParameter, Connection, Row, and_, bindparam, insert, literal, select, update
+
+from hoofbeat.review.database_schema import assignments, decisions, events, items, labels, people, studies
+from hoofbeat.review.review_records import Decision, Label, LabelState, Saved
+from hoofbeat.review.store_base import Refused, StoreBase, closed, not_here, not_yours, packed, plain, unpacked
+
+__all__ = ["Labels"]
+
+_REQUEST = re.compile(r"[A-Za-z0-9._:-]{1,100}")
+_LONGEST_SECONDS = 30 * 24 * 3600.0
+_REASON_LENGTH = 4000
+_CONTENT = ("values", "state", "version", "origin", "seconds", "reason", "changed")
+_STUDY: BindParameter[str] = bindparam("of_study")
+_ITEM: BindParameter[str] = bindparam("of_item")
+_PERSON: BindParameter[str] = bindparam("of_person")
+_THIS_LABEL = and_(labels.c.study == _STUDY, labels.c.item == _ITEM, labels.c.person == _PERSON)
+_LABEL = select(labels).where(_THIS_LABEL)
+_NEW_LABEL = insert(labels)
+_CHANGED_LABEL = update(labels).where(_THIS_LABEL)
+_STANDING = select(
+    studies.c.closed,
+    items.c.id.label("known"),
+    people.c.role,
+    assignments.c.place.label("assigned"),
+    events.c.what.label("did"),
+    events.c.study.label("did_study"),
+    events.c.item.label("did_item"),
+    events.c.after.label("did_after"),
+    *(labels.c[name] for name in _CONTENT),
+).select_from(
+    select(literal(1).label("one"))
+    .subquery("one")
+    .outerjoin(studies, studies.c.id == _STUDY)
+    .outerjoin(items, and_(items.c.study == _STUDY, items.c.id == _ITEM))
+    .outerjoin(people, and_(people.c.id == _PERSON, people.c.active))
+    .outerjoin(
+        assignments,
+        and_(assignments.c.study == _STUDY, assignments.c.item == _ITEM, assignments.c.person == _PERSON),
+    )
+    .outerjoin(events, and_(events.c.person == _PERSON, events.c.request == bindparam("of_request")))
+    .outerjoin(labels, _THIS_LABEL)
+)
+
+
+class Labels(StoreBase):
+    """The labels and decisions of the review store."""
+
+    def label(self, study: str, item: str, person: str) -> Label | None:
+        """What a person says of an item now."""
+        with self._database.read() as connection:
+            row = connection.execute(_LABEL, {"of_study": study, "of_item": item, "of_person": person}).one_or_none()
+            return None if row is None else _label_of(row)
+
+    def labels(
+        self, study: str, *, person: str | None = None, states: Collection[LabelState] | None = None
+    ) -> list[Label]:
+        """What is said of a study's items, by item and person; of one person, or in some states only."""
+        query = select(labels).where(labels.c.study == study).order_by(labels.c.item, labels.c.person)
+        if person is not None:
+            query = query.where(labels.c.person == person)
+        if states is not None:
+            query = query.where(labels.c.state.in_(list(states)))
+        with self._database.read() as connection:
+            return [_label_of(row) for row in connection.execute(query)]
+
+    def save(
+        self,
+        study: str,
+        item: str,
+        person: str,
+        *,
+        values: Mapping[str, Any],
+        state: LabelState,
+        seconds: float,
+        base: int,
+        request: str,
+        reason: str = "",
+    ) -> Saved:
+        """Keep what a person says, if `base` is the version that stands (0: none yet); else nothing, and `conflict`.
+
+        `seconds` is the time spent on the item in all, as the page counts it. `request` names this save.
+        """
+        if state not in get_args(LabelState):
+            raise Refused("there is no such state", fix=f"one of {', '.join(get_args(LabelState))}")
+        if not (math.isfinite(seconds) and 0 <= seconds <= _LONGEST_SECONDS):
+            raise Refused("the time spent is not a number of seconds")
+        if len(reason) > _REASON_LENGTH:
+            raise Refused("the reason is too long", fix=f"at most {_REASON_LENGTH} characters")
+        kept = unpacked(packed(values), dict[str, Any])
+
+        def job(connection: Connection) -> Saved:
+            stands = _standing(connection, study, item, person, request)
+            if (earlier := _earlier(stands, "saved", study, item)) is not None:
+                return Saved(label=_label_within(earlier, study, item, person))
+            _check_may_label(stands)
+            before = _content_in(stands)
+            if base != (stands.version or 0):
+                return _out_of_date(before, study, item, person)
+            after = {
+                "values": kept,
+                "state": state,
+                "version": base + 1,
+                "origin": base + 1,
+                "seconds": max(float(seconds), stands.seconds or 0.0),
+                "reason": plain(reason),
+                "changed": time.time(),
+            }
+            self._put(connection, "saved", study, item, person, before, after, request)
+            return Saved(label=_label_within(after, study, item, person))
+
+        return self._database.together(job)
+
+    def undo(self, study: str, item: str, person: str, *, request: str, base: int | None = None) -> Saved:
+        """Back to what stood before the last change that is not undone yet; this is a new version of its own.
+
+        With `base`, only if that version stands; else nothing is undone, and `conflict`.
+        """
+
+        def job(connection: Connection) -> Saved:
+            stands = _standing(connection, study, item, person, request)
+            if (earlier := _earlier(stands, "undone", study, item)) is not None:
+                return Saved(label=_label_within(earlier, study, item, person))
+            _check_may_label(stands)
+            before = _content_in(stands)
+            if base is not None and base != (stands.version or 0):
+                return _out_of_date(before, study, item, person)
+            if before is None or before["origin"] == 0:
+                raise Refused("there is nothing to undo", fix="go on with the item as it is", status=409)
+            target = _before_version(connection, study, item, person, before["origin"])
+            after = {
+                **before,
+                "values": target.get("values", {}),
+                "state": target.get("state", "draft"),
+                "version": before["version"] + 1,
+                "origin": target.get("origin", 0),
+                "reason": target.get("reason", ""),
+                "changed": time.time(),
+            }
+            self._put(connection, "undone", study, item, person, before, after, request)
+            return Saved(label=_label_within(after, study, item, person))
+
+        return self._database.together(job)
+
+    def _put(
+        self,
+        connection: Connection,
+        what: str,
+        study: str,
+        item: str,
+        person: str,
+        before: dict[str, Any] | None,
+        after: dict[str, Any],
+        request: str,
+    ) -> None:
+        """The label and its line of the trail, in one transaction."""
+        columns = {**after, "values": packed(after["values"])}
+        if before is None:
+            connection.execute(_NEW_LABEL, {"study": study, "item": item, "person": person, **columns})
+        else:
+            connection.execute(_CHANGED_LABEL, {"of_study": study, "of_item": item, "of_person": person, **columns})
+        self._note(
+            connection,
+            what,
+            by=person,
+            study=study,
+            item=item,
+            before=before,
+            after=after,
+            request=request,
+            at=after["changed"],
+        )
+
+    def decide(
+        self,
+        study: str,
+        item: str,
+        person: str,
+        *,
+        values: Mapping[str, Any],
+        note: str = "",
+        base: int = 0,
+        request: str,
+    ) -> Decision:
+        """Settle an item. `base` is the version of the decision that the page showed; a stale one is refused."""
+        kept = packed(values)
+        if len(note) > _REASON_LENGTH:
+            raise Refused("the note is too long", fix=f"at most {_REASON_LENGTH} characters")
+
+        def job(connection: Connection) -> Decision:
+            stands = _standing(connection, study, item, person, request)
+            if (earlier := _earlier(stands, "decided", study, item)) is not None:
+                return Decision(study=study, item=item, person=person, **earlier)
+            _check_may_decide(stands)
+            ours = (decisions.c.study == study) & (decisions.c.item == item)
+            row = connection.execute(select(decisions).where(ours)).one_or_none()
+            if base != (0 if row is None else row.version):
+                raise Refused(
+                    "somebody has settled this item meanwhile", fix="load the page again and look at it", status=409
+                )
+            columns = {"note": plain(note), "changed": time.time(), "version": base + 1}
+            if row is None:
+                connection.execute(
+                    insert(decisions).values(study=study, item=item, person=person, values=kept, **columns)
+                )
+            else:
+                connection.execute(update(decisions).where(ours).values(person=person, values=kept, **columns))
+            after: dict[str, Any] = {**columns, "values": unpacked(kept, dict[str, Any])}
+            before = None if row is None else _told_of(row)
+            self._note(
+                connection, "decided", by=person, study=study, item=item, before=before, after=after, request=request
+            )
+            return Decision(study=study, item=item, person=person, **after)
+
+        return self._database.together(job)
+
+    def decisions(self, study: str) -> list[Decision]:
+        """What is settled of a study's items."""
+        query = select(decisions).where(decisions.c.study == study).order_by(decisions.c.item)
+        with self._database.read() as connection:
+            return [Decision(study=row.study, item=row.item, **_told_of(row)) for row in connection.execute(query)]
+
+
+def _told_of(row: Row[Any]) -> dict[str, Any]:
+    return {
+        "person": row.person,
+        "values": unpacked(row._mapping["values"], dict[str, Any]),
+        "note": row.note,
+        "changed": row.changed,
+        "version": row.version,
+    }
+
+
+def _standing(connection: Connection, study: str, item: str, person: str, request: str) -> Row[Any]:
+    """How a person stands to an item, their label of it, and what this very request did before: one question."""
+    if not _REQUEST.fullmatch(request):
+        raise Refused("a save needs an id of its own", fix="letters, digits and . _ : - up to 100 of them")
+    asked = {"of_study": study, "of_item": item, "of_person": person, "of_request": request}
+    return connection.execute(_STANDING, asked).one()
+
+
+def _earlier(stands: Row[Any], what: str, study: str, item: str) -> dict[str, Any] | None:
+    """What this very request did before, if it came before."""
+    if stands.did is None:
+        return None
+    if (stands.did, stands.did_study, stands.did_item) != (what, study, item):
+        raise Refused("this id was used for another save", fix="load the page again", status=409)
+    return unpacked(stands.did_after, dict[str, Any])
+
+
+def _before_version(connection: Connection, study: str, item: str, person: str, version: int) -> dict[str, Any]:
+    """What stood before a version that was saved; nothing where it was the first."""
+    query = (
+        select(events.c.before, events.c.after)
+        .where(events.c.study == study, events.c.item == item, events.c.person == person, events.c.what == "saved")
+        .order_by(events.c.id.desc())
+    )
+    for before, after in connection.execute(query):
+        if unpacked(after, dict[str, Any])["version"] == version:
+            return {} if before is None else unpacked(before, dict[str, Any])
+    raise AssertionError("a version without its line in the trail")
+
+
+def _check_open(stands: Row[Any]) -> None:
+    if stands.closed is None:
+        raise not_here("there is no such study")
+    if stands.closed:
+        raise closed()
+    if stands.known is None:
+        raise not_here("there is no such item")
+    if stands.role is None:
+        raise not_yours("your invitation is not valid any more")
+
+
+def _check_may_label(stands: Row[Any]) -> None:
+    _check_open(stands)
+    if stands.assigned is None:
+        raise not_yours("this item is not assigned to you", "go on with your own list")
+
+
+def _check_may_decide(stands: Row[Any]) -> None:
+    _check_open(stands)
+    if stands.role not in ("adjudicator", "admin"):
+        raise not_yours("only adjudicators settle items")
+
+
+def _out_of_date(stands: dict[str, Any] | None, study: str, item: str, person: str) -> Saved:
+    """Nothing was done: the label as it stands."""
+    now = stands or {"values": {}, "state": "draft", "version": 0}
+    return Saved(label=_label_within(now, study, item, person), conflict=True)
+
+
+def _content_in(row: Row[Any]) -> dict[str, Any] | None:
+    """A label's content as the trail keeps it, from a row with its columns; None where there is no label."""
+    columns = row._mapping
+    if columns["version"] is None:
+        return None
+    return {"values": unpacked(columns["values"], dict[str, Any]), **{name: columns[name] for name in _CONTENT[1:]}}
+
+
+def _label_within(content: dict[str, Any], study: str, item: str, person: str) -> Label:
+    told = {name: value for name, value in content.items() if name != "origin"}
+    return Label(study=study, item=item, person=person, **told)
+
+
+def _label_of(row: Row[Any]) -> Label:
+    return _label_within(_content_in(row) or {}, row.study, row.item, row.person)

@@ -1,0 +1,148 @@
+"""What every part of the review store shares: the database, the trail, JSON that can be kept, and refusals."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, TypeVar
+
+import msgspec
+from sqlalchemy import Connection, Row, insert
+
+from hoofbeat.errors import InputError, OutputError
+from hoofbeat.review.database import Database
+from hoofbeat.review.database_schema import events
+from hoofbeat.review.review_records import Event
+
+__all__ = [
+    "DatabaseError",
+    "Refused",
+    "StoreBase",
+    "closed",
+    "event_of",
+    "not_here",
+    "not_yours",
+    "packed",
+    "plain",
+    "unpacked",
+]
+
+
+class Refused(InputError):
+    """The review store won't do this: unknown, not yours, closed, out of date. `status` is its HTTP status."""
+
+    def __init__(self, what: str, *, fix: str | None = None, status: int = 400) -> None:
+        super().__init__(what, fix=fix)
+        self.status = status
+
+
+class DatabaseError(OutputError):
+    """The database can't be used: out of reach, not writable, full, or not ours."""
+
+    status = 503
+
+
+def not_here(what: str) -> Refused:
+    """There is no such study, item or person."""
+    return Refused(what, fix="go back and follow a link from your list", status=404)
+
+
+def not_yours(what: str, fix: str = "ask whoever invited you") -> Refused:
+    """The person may not do this."""
+    return Refused(what, fix=fix, status=403)
+
+
+def closed() -> Refused:
+    """The study takes no more labels."""
+    return Refused(
+        "this study is closed and takes no more changes", fix="ask whoever leads the study if it is needed", status=409
+    )
+
+
+T = TypeVar("T")
+_LONGEST = 500_000
+_LONGEST_LINE = 10_000_000
+_NEW_EVENT = insert(events)
+
+
+class StoreBase:
+    """An open database with the trail."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def _note(
+        self,
+        connection: Connection,
+        what: str,
+        *,
+        by: str,
+        study: str = "",
+        item: str = "",
+        before: object = None,
+        after: object = None,
+        request: str | None = None,
+        at: float | None = None,
+    ) -> None:
+        """Add a line to the trail, in the transaction of what it tells."""
+        connection.execute(
+            _NEW_EVENT,
+            {
+                "at": time.time() if at is None else at,
+                "person": by,
+                "what": what,
+                "study": study,
+                "item": item,
+                "before": None if before is None else packed(before, _LONGEST_LINE),
+                "after": None if after is None else packed(after, _LONGEST_LINE),
+                "request": request,
+            },
+        )
+
+
+def event_of(row: Row[Any]) -> Event:
+    """A line of the trail from its row."""
+    before, after = row.before, row.after
+    return Event(
+        id=row.id,
+        at=row.at,
+        person=row.person,
+        what=row.what,
+        study=row.study,
+        item=row.item,
+        before=None if before is None else unpacked(before, dict[str, Any]),
+        after=None if after is None else unpacked(after, dict[str, Any]),
+    )
+
+
+def packed(value: object, longest: int = _LONGEST) -> str:
+    """A value as JSON text; what has no place in JSON or is absurdly long is refused."""
+    try:
+        text = msgspec.json.encode(_plain_within(value)).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+        raise Refused("this can't be kept as it is", fix="send text, numbers, lists and names with values") from None
+    if len(text) > longest:
+        raise Refused("this is too long to be kept", fix="write less", status=413)
+    return text
+
+
+def unpacked(text: str, kind: type[T]) -> T:
+    """A value from its JSON text."""
+    return msgspec.json.decode(text, type=kind)
+
+
+def plain(text: str) -> str:
+    """Text that every database can hold: without zero characters and halves of characters."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def _plain_within(value: object) -> object:
+    """The value with all its text made plain; records become what JSON has."""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, msgspec.Struct):
+        return _plain_within(msgspec.to_builtins(value))
+    if isinstance(value, dict):
+        return {plain(str(name)): _plain_within(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_within(each) for each in value]
+    return value

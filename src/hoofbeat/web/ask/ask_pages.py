@@ -1,0 +1,196 @@
+"""The ask page: a form, what came of it, how far it is, and a way to stop it. The case is never part of an address."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, HTTPException, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import BaseModel
+
+from hoofbeat.ask.ask_flow import check_ask, choose_by, run_ask
+from hoofbeat.ask.ask_records import BY_DOCUMENT, MOST_CHARACTERS, NOTICE, Ask
+from hoofbeat.ask.search_corpora import source_facets
+from hoofbeat.corpus import Corpus
+from hoofbeat.errors import HoofbeatError, UsageError
+from hoofbeat.web.ask.ask_jobs import Asks, Busy, Job, JobState, stoppable
+from hoofbeat.web.ask.ask_views import agreement_view, passage_pieces
+from hoofbeat.web.browse.searching import checked_line, searchable_corpora
+from hoofbeat.web.library import Folder
+from hoofbeat.web.pages import not_found, render
+from hoofbeat.web.refusing import Refusal
+from hoofbeat.web.site import Site, site_of
+
+__all__ = ["asks_of", "router"]
+
+router = APIRouter()
+
+LINES = ("bm25 + dense", "bm25", "dense", "hero")
+"""Retriever lines that the form offers beside the server's own."""
+
+_GONE = "What was asked here is not kept any more, or never was."
+_WORDS: dict[JobState, str] = {
+    "waiting": "Waiting for its turn",
+    "working": "At work",
+    "done": "Done",
+    "failed": "This did not work",
+    "stopped": "Stopped",
+}
+
+
+class AskState(BaseModel):
+    """How far an ask is. `version` goes up whenever the page has more to show."""
+
+    state: JobState
+    words: str
+    step: str
+    done: int
+    total: int | None
+    version: int
+    over: bool
+
+
+def asks_of(site: Site) -> Asks:
+    """The asks of a server."""
+    asks: Asks = site.shared.setdefault("asks", Asks())
+    return asks
+
+
+@router.get("/ask", response_class=HTMLResponse, include_in_schema=False)
+def form(request: Request) -> HTMLResponse:
+    """The empty form."""
+    return _form(request, Ask(text="", line=site_of(request).settings.line), [])
+
+
+@router.post("/ask", include_in_schema=False)
+def begin(
+    request: Request,
+    text: Annotated[str, Form()] = "",
+    corpus: Annotated[list[str] | None, Form()] = None,
+    line: Annotated[str, Form()] = "",
+    model: Annotated[str, Form()] = "",
+    by: Annotated[str, Form()] = "auto",
+    k: Annotated[str, Form()] = "5",
+) -> Response:
+    """Begin an ask; what can't be asked is said beside the form, which keeps what was written."""
+    site = site_of(request)
+    wanted = [name for name in corpus or [] if site.library.folder(name, "corpus")]
+    count = int(k) if k.isascii() and k.isdigit() and len(k) < 3 else 5
+    ask = Ask(
+        text=text.replace("\r\n", "\n")[: MOST_CHARACTERS + 1],
+        line=line.strip() or site.settings.line,
+        model=model,
+        by=by,
+        k=min(20, max(1, count)),
+    )
+    try:
+        job = _begun(site, ask, wanted)
+    except HoofbeatError as err:
+        return _form(request, ask, wanted, problem=err, status=429 if isinstance(err, Busy) else 400)
+    return RedirectResponse(f"/ask/{job.id}", status_code=303)
+
+
+@router.get("/ask/{name}", response_class=HTMLResponse, include_in_schema=False)
+def shown(request: Request, name: str) -> HTMLResponse:
+    """What came of an ask so far."""
+    job = asks_of(site_of(request)).get(name)
+    if job is None:
+        return not_found(request, _GONE)
+    found = job.found
+    page = render(
+        request,
+        "ask/result.html",
+        title="Ask",
+        job=job,
+        words=_WORDS[job.state],
+        found=found,
+        notice=NOTICE,
+        pieces=passage_pieces,
+        agreed=agreement_view(found.agreement) if found and found.agreement else None,
+        **_choices(site_of(request), job.ask, list(job.corpora)),
+    )
+    page.headers["Cache-Control"] = "no-store"
+    return page
+
+
+@router.post("/ask/{name}/stop", include_in_schema=False)
+def stop(request: Request, name: str) -> Response:
+    """Stop an ask and show what is there."""
+    job = asks_of(site_of(request)).stop(name)
+    return not_found(request, _GONE) if job is None else RedirectResponse(f"/ask/{job.id}", status_code=303)
+
+
+@router.get("/api/ask/{name}", responses={404: {"model": Refusal, "description": "No such ask is kept."}})
+def state(request: Request, name: str) -> AskState:
+    """How far an ask is."""
+    job = asks_of(site_of(request)).get(name)
+    if job is None:
+        raise HTTPException(404, _GONE)
+    return AskState(
+        state=job.state,
+        words=_WORDS[job.state],
+        step=job.step,
+        done=job.done,
+        total=job.total,
+        version=job.version,
+        over=job.over,
+    )
+
+
+def _begun(site: Site, ask: Ask, wanted: list[str]) -> Job:
+    """Check an ask and begin it. The model is opened by the thread that uses it, with a ledger of its own."""
+    folders = [folder for folder in site.library.folders("corpus") if folder.slug in wanted]
+    if not folders:
+        raise UsageError("no corpus is chosen", fix="tick at least one of those to search in")
+    load = site.load_model
+    if ask.model and (load is None or ask.model not in site.settings.models):
+        raise UsageError("this server has no such model", fix="choose one of those offered, or none")
+    shelves = searchable_corpora(site, folders)
+    by = choose_by(ask.by, shelves) if ask.model else ""
+    ask = Ask(text=ask.text, line=str(checked_line(site, ask.line)), model=ask.model, by=by, k=ask.k)
+    check_ask(ask)
+
+    def work(job: Job) -> None:
+        model = stoppable(load(ask.model), job.check) if ask.model and load is not None else None
+        try:
+            run_ask(ask, shelves, model=model, told=job.tell, progress=job)
+        finally:
+            if model is not None:
+                model.ledger.close()
+
+    return asks_of(site).start(Job(ask, [folder.slug for folder in folders]), work)
+
+
+def _form(
+    request: Request, ask: Ask, wanted: list[str], *, problem: HoofbeatError | None = None, status: int = 200
+) -> HTMLResponse:
+    page = render(
+        request,
+        "ask/form.html",
+        title="Ask",
+        status=status,
+        problem=problem,
+        notice=NOTICE,
+        **_choices(site_of(request), ask, wanted),
+    )
+    page.headers["Cache-Control"] = "no-store"
+    return page
+
+
+def _choices(site: Site, ask: Ask, wanted: list[str]) -> dict[str, Any]:
+    """What the form offers, and what is chosen in it."""
+    corpora = site.library.folders("corpus")
+    facets = sorted({name for folder in corpora for name in site.library.opened(folder, "source-facets", _facets)})
+    return {
+        "ask": ask,
+        "corpora": corpora,
+        "wanted": wanted or [folder.slug for folder in corpora],
+        "lines": list(dict.fromkeys([site.settings.line, ask.line, *LINES])),
+        "models": site.settings.models if site.load_model is not None else (),
+        "facets": facets,
+        "by_document": BY_DOCUMENT,
+    }
+
+
+def _facets(folder: Folder) -> list[str]:
+    return source_facets(Corpus(folder.artefact()))

@@ -1,0 +1,234 @@
+"""The exam's pages: the list, the way in, a question at a time, and the result at the end."""
+
+from __future__ import annotations
+
+from string import ascii_uppercase
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Form, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from hoofbeat.errors import HoofbeatError
+from hoofbeat.review.exams.exam_actions import LONGEST, begin, end_exam, give, open_question
+from hoofbeat.review.exams.exam_assignment import FORM, Rules
+from hoofbeat.review.exams.exam_sitting import Entry, Sitting, case_shown, exam_items, load_sitting
+from hoofbeat.review.review_records import Person
+from hoofbeat.review.store_base import Refused
+from hoofbeat.web.exam.exam_api import api
+from hoofbeat.web.exam.exam_scores import model_lines, result_of
+from hoofbeat.web.exam.seats import now_of, seat, spent
+from hoofbeat.web.pages import not_found, render
+from hoofbeat.web.review.pictures import artefact_of, picture
+from hoofbeat.web.security import may_browse, signed_in
+from hoofbeat.web.site import site_of, store_of
+
+__all__ = ["router"]
+
+router = APIRouter()
+router.include_router(api)
+
+Me = Annotated[Person, Depends(signed_in)]
+_NO_QUESTION = "There is no such question in your exam."
+
+
+@router.get("/exam", response_class=HTMLResponse, include_in_schema=False)
+def exams(request: Request, person: Me) -> HTMLResponse:
+    """The exams that are open to the person."""
+    store = store_of(request)
+    now = now_of(request)
+    mine = [study for study in store.studies() if study.form == FORM and person.sees(study.id)]
+    sittings = [load_sitting(store, study, person, now) for study in mine]
+    return render(request, "exam/list.html", title="Exams", sittings=sittings)
+
+
+@router.get("/exam/{study}", response_class=HTMLResponse, include_in_schema=False)
+def entrance(request: Request, person: Me, study: str) -> HTMLResponse:
+    """The way in: what to expect, a button to begin; afterwards the list of questions, and the way out."""
+    store, sitting = seat(request, person, study)
+    if sitting.over:
+        sitting = end_exam(store, sitting)
+    return render(
+        request,
+        "exam/entrance.html",
+        title=sitting.study.title,
+        sitting=sitting,
+        rules=sitting.rules,
+        count=len(sitting.entries) or _count(sitting.rules, len(exam_items(store, study))),
+        said=_told(sitting.rules),
+    )
+
+
+@router.post("/exam/{study}/begin", include_in_schema=False)
+def start(request: Request, person: Me, study: str) -> Response:
+    """Begin, or go on where the person was."""
+    store, sitting = seat(request, person, study)
+    if not sitting.over:
+        sitting = begin(store, sitting.study, person, sitting.now)
+    entry = None if sitting.over else sitting.next_open()
+    return _to(study) if entry is None else _opened(request, person, study, entry.place)
+
+
+@router.post("/exam/{study}/questions/{place}/open", include_in_schema=False)
+def opened(request: Request, person: Me, study: str, place: int) -> Response:
+    """Open a question, which starts its time."""
+    return _opened(request, person, study, place)
+
+
+@router.get("/exam/{study}/questions/{place}", response_class=HTMLResponse, include_in_schema=False)
+def question(request: Request, person: Me, study: str, place: int) -> Response:
+    """A question that was opened: with a form, or as it was answered. Looking at another one is opening it."""
+    store, sitting = seat(request, person, study)
+    entry = sitting.entry(place)
+    if entry is None or sitting.began is None:
+        return not_found(request, _NO_QUESTION)
+    if sitting.over:
+        end_exam(store, sitting)
+        return _to(study)
+    return _question(request, sitting, entry) if entry.opened else _to(study)
+
+
+@router.post("/exam/{study}/questions/{place}", include_in_schema=False)
+def answer(
+    request: Request,
+    person: Me,
+    study: str,
+    place: int,
+    choice: Annotated[str, Form()] = "",
+    text: Annotated[str, Form()] = "",
+    seconds: Annotated[str, Form()] = "",
+    stage: Annotated[str, Form()] = "0",
+) -> Response:
+    """Give an answer and go on. What comes too late, or a second time, is refused, and the page says so."""
+    store, sitting = seat(request, person, study)
+    entry = sitting.entry(place)
+    if entry is None:
+        return not_found(request, _NO_QUESTION)
+    number = int(stage) if stage.isdecimal() and len(stage) < 4 else -1
+    try:
+        sitting = give(store, sitting, entry, choice if entry.options else text, spent(seconds), number)
+    except Refused as err:
+        if sitting.over:
+            end_exam(store, sitting)
+            return _to(study)
+        return _question(request, sitting, entry, problem=err, said=text if not entry.options else "")
+    after = sitting.entry(place)
+    following = after if after is not None and not after.done else sitting.next_open(place)
+    return _to(study) if following is None else _opened(request, person, study, following.place)
+
+
+@router.post("/exam/{study}/end", include_in_schema=False)
+def ended(request: Request, person: Me, study: str) -> Response:
+    """End the exam before everything is answered."""
+    store, sitting = seat(request, person, study)
+    end_exam(store, sitting)
+    return RedirectResponse(f"/exam/{study}/result", status_code=303)
+
+
+@router.get("/exam/{study}/result", response_class=HTMLResponse, include_in_schema=False)
+def result(request: Request, person: Me, study: str) -> Response:
+    """The result, once the exam is over: nobody is told anything before."""
+    store, sitting = seat(request, person, study)
+    if not sitting.over:
+        return _to(study)
+    sitting = end_exam(store, sitting)
+    models, waiting = model_lines(site_of(request), sitting)
+    return render(
+        request,
+        "exam/result.html",
+        title=f"Your result: {sitting.study.title}",
+        sitting=sitting,
+        result=result_of(sitting),
+        models=models,
+        waiting=waiting,
+        linked=may_browse(request),
+    )
+
+
+@router.get("/exam/{study}/questions/{place}/images/{number}", include_in_schema=False)
+def image(request: Request, person: Me, study: str, place: int, number: int) -> Response:
+    """An image of a question that the person has opened, at the stage that shows it."""
+    _, sitting = seat(request, person, study)
+    entry = sitting.entry(place)
+    artefact = artefact_of(site_of(request), sitting.study)
+    shown = entry is not None and (sitting.over or (entry.opened and _with_images(sitting, entry)))
+    found = (
+        picture(artefact, entry.question.images, number)
+        if artefact is not None and entry is not None and shown
+        else None
+    )
+    if found is None:
+        return not_found(request, "This image is not on this server.")
+    return Response(found[0], media_type=found[1], headers={"Cache-Control": "private, max-age=3600"})
+
+
+def _opened(request: Request, person: Person, study: str, place: int) -> Response:
+    store, sitting = seat(request, person, study)
+    entry = sitting.entry(place)
+    if entry is None or sitting.began is None:
+        return not_found(request, _NO_QUESTION)
+    if sitting.over:
+        end_exam(store, sitting)
+        return _to(study)
+    open_question(store, sitting, entry)
+    return RedirectResponse(f"/exam/{study}/questions/{place}", status_code=303)
+
+
+def _question(
+    request: Request, sitting: Sitting, entry: Entry, *, problem: HoofbeatError | None = None, said: str = ""
+) -> HTMLResponse:
+    case, asked = case_shown(entry)
+    there = artefact_of(site_of(request), sitting.study) is not None
+    return render(
+        request,
+        "exam/question.html",
+        title=f"Question {entry.place} of {len(sitting.entries)}",
+        status=getattr(problem, "status", 400) if problem else 200,
+        sitting=sitting,
+        entry=entry,
+        case=case,
+        asked=asked,
+        images=range(1, len(entry.question.images) + 1) if _with_images(sitting, entry) else range(0),
+        there=there,
+        letters=ascii_uppercase,
+        problem=problem,
+        said=said or entry.kept.draft,
+        longest=LONGEST,
+    )
+
+
+def _with_images(sitting: Sitting, entry: Entry) -> bool:
+    """Whether images are shown: with a part of the case they could give away the rest."""
+    return bool(entry.question.images) and (not sitting.rules.stages or entry.share == sitting.rules.shares[-1])
+
+
+def _count(rules: Rules, items: int) -> int:
+    return rules.per_person or items
+
+
+def _to(study: str) -> RedirectResponse:
+    return RedirectResponse(f"/exam/{study}", status_code=303)
+
+
+def _told(rules: Rules) -> list[str]:
+    """What a person should know before the first question."""
+    told = [
+        "Every question has one answer. Once you have given it, it can't be changed.",
+        "You may leave a question open, go on, and come back to it.",
+        "The time you spend on each question is recorded.",
+        "You learn how you did when the exam is over, not before.",
+    ]
+    if rules.stages:
+        shares = ", ".join(f"{share}%" for share in rules.stages)
+        told.insert(1, f"Each case is shown in parts: {shares} of its sentences. You answer at every part.")
+    if rules.minutes:
+        told.insert(
+            2,
+            f"You have {rules.minutes:g} minutes for all questions together, from the moment you begin; the time goes "
+            "on when you leave the page. What is marked when it runs out counts.",
+        )
+    told.append(
+        "You may look things up in the literature; please do not ask a language model or a colleague."
+        if rules.literature
+        else "Please do not look anything up: no literature, no search, no language model."
+    )
+    return told

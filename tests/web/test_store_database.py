@@ -1,0 +1,193 @@
+"""The review store's databases: what is kept over a restart, what is refused, and what is said when one fails."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from hoofbeat.errors import HoofbeatError, InputError, UsageError
+from hoofbeat.review.review_records import Label, Saved
+from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.review.store_base import DatabaseError, Refused
+from tests.web.stores import make_study, new_postgres_url, postgres_folder
+
+
+def save(store: ReviewStore, person: str, base: int, request: str, item: str = "item-0", **more: Any) -> Saved:
+    given: dict[str, Any] = {"values": {"quality": base + 1}, "state": "draft", "seconds": 1.0, **more}
+    return store.save("study", item, person, base=base, request=request, **given)
+
+
+def missing(store: ReviewStore, item: str) -> bool:
+    """Whether there is no such item, be it said by nothing or by a refusal."""
+    try:
+        return store.item("study", item) is None
+    except Refused as err:
+        return err.status == 404
+
+
+def fill(store: ReviewStore, person: str) -> None:
+    for n in range(50):
+        save(store, person, 1 + n, f"s{n}", values={"note": "x" * 20_000})
+
+
+def test_everything_is_there_after_closing_and_opening(store_urls: str) -> None:
+    with ReviewStore.open(store_urls) as store:
+        _, (ada, _), (token, _) = make_study(store)
+        signed = store.sign_in(token)
+        assert signed is not None
+        saved = save(store, ada.id, 0, "r1")
+        trail = store.trail()
+    with ReviewStore.open(store_urls) as store:
+        assert store.label("study", "item-0", ada.id) == saved.label
+        assert store.trail() == trail
+        assert store.session(signed[1]) == ada
+        assert save(store, ada.id, 0, "r1") == saved
+
+
+def test_a_newer_layout_is_refused(store_urls: str) -> None:
+    with ReviewStore.open(store_urls) as store, store._database.write() as connection:
+        connection.execute(text("UPDATE review_schema SET version=99"))
+    with pytest.raises(InputError, match="newer Hoofbeat"):
+        ReviewStore.open(store_urls)
+
+
+def test_only_hashes_of_secrets_are_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "review.db"
+    with ReviewStore.open(str(path)) as store:
+        _, token = store.invite("Ada Example", "admin", by="x")
+        signed = store.sign_in(token)
+        assert signed is not None
+    written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"Ada Example" in written
+    assert token.encode() not in written
+    assert signed[1].encode() not in written
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_commits_of_a_file_reach_the_disk_before_they_return(tmp_path: Path) -> None:
+    with ReviewStore.open(str(tmp_path / "review.db")) as store, store._database.read() as connection:
+        assert connection.execute(text("PRAGMA synchronous")).scalar_one() == 2
+        assert connection.execute(text("PRAGMA journal_mode")).scalar_one() == "wal"
+
+
+def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
+    words, other = tmp_path / "words.db", tmp_path / "other.db"
+    words.write_text("no database, just some words that are long enough to be looked at\n" * 100)
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE calls (x)")
+    connection.close()
+    with pytest.raises(DatabaseError, match="no database of reviews"):
+        ReviewStore.open(str(words))
+    with pytest.raises(InputError, match="something else"):
+        ReviewStore.open(str(other))
+    with pytest.raises(DatabaseError, match="can't be written"):
+        ReviewStore.open(str(tmp_path))
+    with pytest.raises(DatabaseError, match="can't be written"):
+        ReviewStore.open(str(words / "below.db"))
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_was_removed_takes_nothing_more(tmp_path: Path, replaced: bool) -> None:
+    path = tmp_path / "review.db"
+    with ReviewStore.open(str(path)) as store:
+        _, (ada, _), _ = make_study(store)
+        path.rename(tmp_path / "elsewhere.db")
+        if replaced:
+            path.write_bytes(b"")
+        with pytest.raises(DatabaseError, match="removed or replaced while the server runs"):
+            save(store, ada.id, 0, "r1")
+        path.unlink(missing_ok=True)
+        (tmp_path / "elsewhere.db").rename(path)
+        assert save(store, ada.id, 0, "r1").label.version == 1
+
+
+@pytest.mark.parametrize(
+    "address", ["mysql://a:hush@b/c", "sqlite://", "postgresql://u:hush@h/d?secret=hush", "://hush"]
+)
+def test_addresses_of_other_kinds_are_refused(address: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        ReviewStore.open(address)
+    assert "hush" not in str(caught.value) + repr(caught.value)
+
+
+def test_a_server_that_refuses_is_told_without_the_password(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url = new_postgres_url()
+    with ReviewStore.open(url) as store, store._database.write() as connection:
+        connection.execute(text("CREATE ROLE locked LOGIN PASSWORD 'right'"))
+        assert "hush" not in repr(store)
+    base, _, socket = url.partition("?")
+    name = base.rpartition("/")[2]
+    cases = {
+        f"postgresql://postgres:hush-hush@/no_such_database?{socket}": "no such database",
+        f"postgresql://nobody:hush-hush@/{name}?{socket}": "refuses",
+        f"postgresql://locked:hush-hush@/{name}?{socket}": "may not do this",
+        "postgresql://postgres:hush-hush@127.0.0.1:9/postgres": "out of reach",
+        "postgresql://postgres:hush-hush@/postgres?host=/no/such/folder": "out of reach",
+    }
+    for address, words in cases.items():
+        with pytest.raises(HoofbeatError, match=words) as caught:
+            ReviewStore.open(address)
+        err = caught.value
+        assert err.fix
+        assert "hush-hush" not in f"{err}{err!r}{err.__cause__!r}{err.details}"
+    monkeypatch.setenv("PGPASSWORD", "hush-hush")
+    with ReviewStore.open(url) as store:
+        assert "hush" not in store.where + repr(store) + repr(store._database)
+    told = capfd.readouterr()
+    assert "hush-hush" not in told.out + told.err
+
+
+def test_a_server_that_hung_up_is_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    hang_up = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+    hang_up += " AND pid <> pg_backend_pid()"
+    with ReviewStore.open(new_postgres_url()) as store, ReviewStore.open(store_address(store)) as other:
+        _, (ada, _), _ = make_study(store)
+        save(store, ada.id, 0, "r1")
+
+        def cut() -> None:
+            with other._database.read() as connection:
+                connection.execute(text(hang_up))
+
+        cut()  # a line in use: the call that meets it is told, the same call again goes through
+        seen = [missing(store, "item-0") for _ in range(2) if not broken(store)]
+        assert seen[-1:] == [False]
+        assert not broken(store)
+        monkeypatch.setattr("hoofbeat.review.database._IDLE_SECONDS", 0.0)
+        cut()  # an idle line: nobody notices
+        assert store.item("study", "item-0") is not None
+        assert save(store, ada.id, 1, "r2").label.version == 2
+
+
+def store_address(store: ReviewStore) -> str:
+    return str(store._database._writer.url.render_as_string(hide_password=False)) + "?host=" + postgres_folder()
+
+
+def broken(store: ReviewStore) -> bool:
+    try:
+        store.studies()
+        return False
+    except DatabaseError as err:
+        return "out of reach" in err.what
+
+
+def test_a_full_disk_is_told_and_leaves_the_label_as_it_was(tmp_path: Path) -> None:
+    with ReviewStore.open(str(tmp_path / "review.db")) as store:
+        _, (ada, _), _ = make_study(store)
+        first = save(store, ada.id, 0, "r1")
+        with store._database.read() as connection:
+            pages = connection.execute(text("PRAGMA page_count")).scalar_one()
+        with store._database._writer.connect() as connection:
+            connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
+        with pytest.raises(DatabaseError, match="full"):
+            fill(store, ada.id)
+        label: Label | None = store.label("study", "item-0", ada.id)
+        assert label is not None
+        assert label.version == len(store.trail(what="saved"))
+        assert label.version >= first.label.version
