@@ -21,9 +21,9 @@ from hoofbeat.review.exams.exam_assignment import INSIDE, OUTSIDE, Rules, assign
 from hoofbeat.review.exams.exam_items import exam_study, question_of
 from hoofbeat.review.exams.exam_results import ExamRow, exam_answers, exam_rows, write_exam_run
 from hoofbeat.review.exams.exam_sitting import Sitting, case_shown, load_sitting
+from hoofbeat.review.review_errors import Refused
 from hoofbeat.review.review_records import Item, Person, Study
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.review.store_base import Refused
 from hoofbeat.store import Counts
 from hoofbeat.web.exam.exam_scores import model_lines, result_of
 from hoofbeat.web.review.pictures import picture

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from hoofbeat.errors import UsageError
+from hoofbeat.review.review_errors import DatabaseError, Refused
 from hoofbeat.review.review_records import Assignment, Item, Saved, Shown, Study
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.review.store_base import DatabaseError, Refused
 from tests.web.stores import make_study
 
 

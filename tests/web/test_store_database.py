@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import text
 
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
+from hoofbeat.review.review_errors import DatabaseError, Refused
 from hoofbeat.review.review_records import Label, Saved
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.review.store_base import DatabaseError, Refused
 from tests.web.stores import make_study, new_postgres_url, postgres_folder
 
 

@@ -18,8 +18,8 @@ from msgspec import Struct
 from sqlalchemy import text
 
 from hoofbeat.errors import HoofbeatError, UsageError
+from hoofbeat.review.review_errors import DatabaseError
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.review.store_base import DatabaseError
 from tests.web.certificates import Certificate, make_authority, make_certificate
 from tests.web.stores import make_study
 

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from hoofbeat.review.review_errors import Refused
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.review.store_base import Refused
 from hoofbeat.web import create_app
 from tests.web.stores import make_study, store_site
 from tests.web.support import serving

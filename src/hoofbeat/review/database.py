@@ -25,7 +25,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.review.database_schema import prepare
-from hoofbeat.review.store_base import DatabaseError, Refused, not_here
+from hoofbeat.review.review_errors import DatabaseError, Refused, not_here
 
 __all__ = [
     "MODES",

@@ -16,8 +16,9 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select, updat
 
 from hoofbeat.errors import UsageError
 from hoofbeat.review.database_schema import people, sessions, studies
+from hoofbeat.review.review_errors import not_here
 from hoofbeat.review.review_records import Person, Role
-from hoofbeat.review.store_base import StoreBase, not_here, packed, unpacked
+from hoofbeat.review.store_base import StoreBase, packed, unpacked
 
 __all__ = ["SESSION_HOURS", "People", "secret_hash"]
 

@@ -16,8 +16,9 @@ from typing import Any, get_args
 from sqlalchemy import BindParameter, Connection, Row, and_, bindparam, insert, literal, select, update
 
 from hoofbeat.review.database_schema import assignments, decisions, events, items, labels, people, studies
+from hoofbeat.review.review_errors import Refused, closed, not_here, not_yours
 from hoofbeat.review.review_records import Decision, Label, LabelState, Saved
-from hoofbeat.review.store_base import Refused, StoreBase, closed, not_here, not_yours, packed, plain, unpacked
+from hoofbeat.review.store_base import StoreBase, packed, plain, unpacked
 
 __all__ = ["Labels"]
 

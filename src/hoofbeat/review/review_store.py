@@ -23,9 +23,10 @@ from hoofbeat.errors import UsageError
 from hoofbeat.review.database import Database
 from hoofbeat.review.database_schema import assignments, events, items, people, studies
 from hoofbeat.review.invitations import People
+from hoofbeat.review.review_errors import not_here
 from hoofbeat.review.review_labels import Labels
 from hoofbeat.review.review_records import Assignment, Event, Item, Study
-from hoofbeat.review.store_base import event_of, not_here, packed, unpacked
+from hoofbeat.review.store_base import event_of, packed, unpacked
 
 __all__ = [
     "Outlines",

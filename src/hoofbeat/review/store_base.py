@@ -1,4 +1,4 @@
-"""What every part of the review store shares: the database, the trail, JSON that can be kept, and refusals."""
+"""What every part of the review store shares: the database, the trail and JSON that can be kept."""
 
 from __future__ import annotations
 
@@ -8,54 +8,18 @@ from typing import Any, TypeVar
 import msgspec
 from sqlalchemy import Connection, Row, insert
 
-from hoofbeat.errors import InputError, OutputError
 from hoofbeat.review.database import Database
 from hoofbeat.review.database_schema import events
+from hoofbeat.review.review_errors import Refused
 from hoofbeat.review.review_records import Event
 
 __all__ = [
-    "DatabaseError",
-    "Refused",
     "StoreBase",
-    "closed",
     "event_of",
-    "not_here",
-    "not_yours",
     "packed",
     "plain",
     "unpacked",
 ]
-
-
-class Refused(InputError):
-    """The review store won't do this: unknown, not yours, closed, out of date. `status` is its HTTP status."""
-
-    def __init__(self, what: str, *, fix: str | None = None, status: int = 400) -> None:
-        super().__init__(what, fix=fix)
-        self.status = status
-
-
-class DatabaseError(OutputError):
-    """The database can't be used: out of reach, not writable, full, or not ours."""
-
-    status = 503
-
-
-def not_here(what: str) -> Refused:
-    """There is no such study, item or person."""
-    return Refused(what, fix="go back and follow a link from your list", status=404)
-
-
-def not_yours(what: str, fix: str = "ask whoever invited you") -> Refused:
-    """The person may not do this."""
-    return Refused(what, fix=fix, status=403)
-
-
-def closed() -> Refused:
-    """The study takes no more labels."""
-    return Refused(
-        "this study is closed and takes no more changes", fix="ask whoever leads the study if it is needed", status=409
-    )
 
 
 T = TypeVar("T")

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from hoofbeat.review.exams.exam_assignment import assign_exam
 from hoofbeat.review.exams.exam_sitting import Entry, Given, Kept, Sitting, load_sitting
+from hoofbeat.review.review_errors import Refused, closed
 from hoofbeat.review.review_records import LabelState, Person, Study
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.review.store_base import Refused, closed
 
 __all__ = ["LONGEST", "answer_of", "begin", "end_exam", "give", "mark", "open_question"]
 

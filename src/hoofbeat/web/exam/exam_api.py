@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hoofbeat.review.exams.exam_actions import LONGEST, mark
 from hoofbeat.review.exams.exam_sitting import Sitting
+from hoofbeat.review.review_errors import not_here
 from hoofbeat.review.review_records import Person
-from hoofbeat.review.store_base import not_here
 from hoofbeat.web.exam.seats import seat
 from hoofbeat.web.refusing import Refusal
 from hoofbeat.web.security import signed_in

@@ -12,8 +12,8 @@ from hoofbeat.errors import HoofbeatError
 from hoofbeat.review.exams.exam_actions import LONGEST, begin, end_exam, give, open_question
 from hoofbeat.review.exams.exam_assignment import FORM, Rules
 from hoofbeat.review.exams.exam_sitting import Entry, Sitting, case_shown, exam_items, load_sitting
+from hoofbeat.review.review_errors import Refused
 from hoofbeat.review.review_records import Person
-from hoofbeat.review.store_base import Refused
 from hoofbeat.web.exam.exam_api import api
 from hoofbeat.web.exam.exam_scores import model_lines, result_of
 from hoofbeat.web.exam.seats import now_of, seat, spent

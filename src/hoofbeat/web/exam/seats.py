@@ -9,9 +9,9 @@ from fastapi import Request
 
 from hoofbeat.review.exams.exam_assignment import FORM, Clock
 from hoofbeat.review.exams.exam_sitting import Sitting, load_sitting
+from hoofbeat.review.review_errors import not_here
 from hoofbeat.review.review_records import Person
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.review.store_base import not_here
 from hoofbeat.web.site import site_of, store_of
 
 __all__ = ["CLOCK", "now_of", "seat", "spent"]

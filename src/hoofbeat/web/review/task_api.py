@@ -14,9 +14,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from hoofbeat.review.forms import check_values
 from hoofbeat.review.item_display import progress_of_person
+from hoofbeat.review.review_errors import not_here
 from hoofbeat.review.review_records import Label, LabelState, Person
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.review.store_base import not_here
 from hoofbeat.web.refusing import Refusal
 from hoofbeat.web.review.task_address import Me, Place, next_address, place_of, skip_reason
 from hoofbeat.web.site import store_of

@@ -10,10 +10,10 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
 from hoofbeat.review.label_export import export_labels
+from hoofbeat.review.review_errors import not_here
 from hoofbeat.review.review_records import Item, Person, Study
 from hoofbeat.review.review_store import Outlines, ReviewStore
 from hoofbeat.review.reviewer_agreement import Agreements, StudyAgreement
-from hoofbeat.review.store_base import not_here
 from hoofbeat.review.study_progress import study_progress
 from hoofbeat.web.refusing import Refusal
 from hoofbeat.web.security import adjudicating, managing
