@@ -14,8 +14,9 @@ from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.benchmark import KIND
 from hoofbeat.benchmarks.exports import FORMATS, export_benchmark
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.readers import read_beir, read_r2med
-from hoofbeat.corpus.readers.qrels import read_qrels, write_qrels
+from hoofbeat.corpus.qrels import read_qrels, write_qrels
+from hoofbeat.corpus.readers.beir import read_beir
+from hoofbeat.corpus.readers.r2med import read_r2med
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Document, Question, Span
 from hoofbeat.store import Counts, Manifest, create, open_artefact

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus
-from hoofbeat.corpus.readers import read_beir, read_r2med, write_beir, write_r2med
+from hoofbeat.corpus.readers.beir import read_beir, write_beir
+from hoofbeat.corpus.readers.r2med import read_r2med, write_r2med
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Question
 from tests.helpers import shared_data

@@ -20,7 +20,7 @@ from hoofbeat.corpus.duplicates import (
 from hoofbeat.corpus.filters import parse_filter, split
 from hoofbeat.corpus.filters.unique import PAIRS, unique_embedding
 from hoofbeat.corpus.minhash import Banding, Shingler, Signer, jaccard
-from hoofbeat.corpus.readers import read_file
+from hoofbeat.corpus.reader import read_file
 from hoofbeat.models.encoder import EncoderBase, Vectors, load_encoder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document

@@ -10,7 +10,8 @@ import pytest
 from hoofbeat import teaching
 from hoofbeat.corpus import Corpus, import_corpus, read_file
 from hoofbeat.corpus.exporting import FORMATS, export_corpus
-from hoofbeat.corpus.readers import read_beir, read_r2med
+from hoofbeat.corpus.readers.beir import read_beir
+from hoofbeat.corpus.readers.r2med import read_r2med
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Question
 from tests.recipes.support import a_corpus

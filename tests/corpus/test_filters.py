@@ -13,7 +13,7 @@ from hoofbeat.corpus.filters.licence import licence_family
 from hoofbeat.corpus.filters.promotional import promotion_score
 from hoofbeat.corpus.filters.rarity import RarityLimits, rarity
 from hoofbeat.corpus.filters.venue import paper_venues, same_journal
-from hoofbeat.corpus.readers import read_file
+from hoofbeat.corpus.reader import read_file
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
 from hoofbeat.teaching import cases_folder

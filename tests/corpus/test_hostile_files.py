@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus import read_file
-from hoofbeat.corpus import readers as readers_module
+from hoofbeat.corpus.reader import Reader
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
 
@@ -106,7 +106,7 @@ def test_wrong_encodings_are_read_with_a_notice(tmp_path: Path) -> None:
 
 
 def test_size_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers_module, "LARGEST_FILE", 10)
+    monkeypatch.setattr(Reader, "max_bytes", 10)
     with pytest.raises(HostileInputError, match="too large"):
         read(tmp_path / "a.md", "more than ten bytes")
 

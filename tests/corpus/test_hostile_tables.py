@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus, read_file
-from hoofbeat.corpus.readers import streams as streams_module
 from hoofbeat.errors import HostileInputError, InputError
+from hoofbeat.store import streams as streams_module
 
 
 def sparse(path: Path, size: int, start: bytes = b"") -> None:

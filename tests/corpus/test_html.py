@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus
-from hoofbeat.corpus.readers.html import read_html
+from hoofbeat.corpus.parsers.html_page import read_html
 from hoofbeat.errors import HostileInputError
 from hoofbeat.records import Document
 from tests.corpus.checks import check_offsets

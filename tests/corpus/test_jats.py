@@ -11,7 +11,7 @@ import pytest
 from lxml import etree
 
 from hoofbeat.corpus import read_file
-from hoofbeat.corpus.readers.jats import read_jats
+from hoofbeat.corpus.parsers.jats_article import read_jats
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
 from tests.corpus.checks import check_offsets

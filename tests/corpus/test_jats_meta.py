@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from hoofbeat.corpus import read_file
-from hoofbeat.corpus.readers.jats import read_jats
+from hoofbeat.corpus.parsers.jats_article import read_jats
 from hoofbeat.records import Document
 from tests.helpers import shared_data
 

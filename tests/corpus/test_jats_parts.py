@@ -8,7 +8,7 @@ import pytest
 
 from hoofbeat.corpus import read_file
 from hoofbeat.corpus.figures import figure_references, table_references
-from hoofbeat.corpus.readers.jats import read_jats
+from hoofbeat.corpus.parsers.jats_article import read_jats
 from hoofbeat.records import Document
 from tests.corpus.checks import check_offsets
 from tests.helpers import shared_data

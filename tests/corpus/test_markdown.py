@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat.corpus.readers.markdown import read_markdown
-from hoofbeat.corpus.readers.plain import read_text
+from hoofbeat.corpus.readers.text import read_text
 from hoofbeat.records import Document
 from tests.corpus.checks import check_offsets
 
@@ -54,7 +54,7 @@ code  stays
 
 
 def markdown(text: str) -> Document:
-    return next(read_markdown(text, "stem"))
+    return read_markdown(text, "stem")
 
 
 def test_a_handbook() -> None:
@@ -89,8 +89,8 @@ def test_without_front_matter_the_first_heading_is_the_title() -> None:
 
 
 def test_plain_text_headings_and_wrapped_lines() -> None:
-    document = next(
-        read_text("A leaflet about sun\n\nWear a hat when you\ngo out.\n\nAt home\n\n- rest\n- drink\n\nStop.", "x")
+    document = read_text(
+        "A leaflet about sun\n\nWear a hat when you\ngo out.\n\nAt home\n\n- rest\n- drink\n\nStop.", "x"
     )
     assert document.title == "A leaflet about sun"
     assert [s.heading for s in document.sections] == ["A leaflet about sun", "At home"]
@@ -100,7 +100,7 @@ def test_plain_text_headings_and_wrapped_lines() -> None:
 
 def test_plain_text_with_a_paragraph_a_line() -> None:
     long = "word " * 60
-    assert next(read_text(f"{long}end.\nshort one.\n", "x")).text == f"{long}end.\n\nshort one."
+    assert read_text(f"{long}end.\nshort one.\n", "x").text == f"{long}end.\n\nshort one."
 
 
 pieces = st.sampled_from(
@@ -130,7 +130,7 @@ def test_offsets_hold_for_any_markdown(parts: list[str]) -> None:
 
 @given(lines)
 def test_offsets_hold_for_any_text(parts: list[str]) -> None:
-    check_offsets(next(read_text("\n".join(parts), "x")))
+    check_offsets(read_text("\n".join(parts), "x"))
 
 
 @given(st.lists(st.from_regex(r"[a-z]{1,8}( [a-z]{1,8}){0,5}\.", fullmatch=True), min_size=1))
@@ -145,7 +145,7 @@ def test_teaching_handbooks() -> None:
         pytest.skip("the teaching handbooks are not here")
     for file in files:
         raw = file.read_text(encoding="utf-8")
-        document = next(read_markdown(raw, file.stem))
+        document = read_markdown(raw, file.stem)
         headings = re.findall(r"^#+ (.+)$", raw, flags=re.MULTILINE)
         assert [s.heading for s in document.sections] == headings
         assert document.id == file.stem

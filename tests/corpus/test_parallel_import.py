@@ -17,7 +17,7 @@ import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus import importing as importing_module
-from hoofbeat.corpus import workers as workers_module
+from hoofbeat.corpus import reader_pool as workers_module
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import Task
 from tests.corpus.test_importing import folder_bytes
@@ -26,7 +26,7 @@ from tests.helpers import shared_data
 FAULTS = """
 import os, signal, sys, time
 sys.path[:] = {path!r}
-from hoofbeat.corpus import worker
+from hoofbeat.corpus import reader_worker as worker
 real = worker.process
 def process(job, beat=None):
     name = os.path.basename(job.path)

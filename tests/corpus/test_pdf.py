@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from hoofbeat.corpus import read_file
-from hoofbeat.corpus.readers import pdf as pdf_module
+from hoofbeat.corpus.parsers import pdf_document as pdf_module
+from hoofbeat.corpus.parsers.pdf_document import read_pdf
 from hoofbeat.corpus.readers.markdown import read_markdown
-from hoofbeat.corpus.readers.pdf import read_pdf
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
 from tests.corpus.checks import check_offsets
@@ -55,7 +55,7 @@ def test_teaching_pdfs_come_out_as_their_sources() -> None:
         images: list[tuple[str, bytes]] = []
         (document,) = read_pdf(file.read_bytes(), file, images)
         check_offsets(document)
-        source = next(read_markdown((HANDBOOKS / f"{file.stem}.md").read_text(encoding="utf-8"), file.stem))
+        source = read_markdown((HANDBOOKS / f"{file.stem}.md").read_text(encoding="utf-8"), file.stem)
         assert [(s.heading, s.level) for s in document.sections] == [(s.heading, s.level) for s in source.sections]
         pages = [s.page or 0 for s in document.sections]
         assert pages == sorted(pages)

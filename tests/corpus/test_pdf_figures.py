@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus, read_file
-from hoofbeat.corpus.readers import pdf as pdf_module
-from hoofbeat.corpus.readers.pdf import read_pdf
+from hoofbeat.corpus.parsers import pdf_document as pdf_module
+from hoofbeat.corpus.parsers.pdf_document import read_pdf
 from hoofbeat.errors import HostileInputError
 from hoofbeat.records import Document
 from tests.corpus.checks import check_offsets

@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus
-from hoofbeat.corpus.readers.plain import read_text
+from hoofbeat.corpus.readers.text import read_text
 from hoofbeat.records import Document
 from tests.corpus.checks import check_offsets
 from tests.helpers import shared_data
@@ -19,7 +19,7 @@ LONG = "A sentence that is long enough to be the body of a paragraph in a publis
 
 
 def text(content: str) -> Document:
-    document = next(read_text(content, "stem"))
+    document = read_text(content, "stem")
     check_offsets(document)
     return document
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.corpus.readers.qrels import QrelsLayout, read_qrels, write_qrels
+from hoofbeat.corpus.qrels import QrelsLayout, read_qrels, write_qrels
 from hoofbeat.errors import InputError, UsageError
 
 GRADES = {"q1": {"d1": 2, "d2": 0}, "-q2": {"=d1": -1, "é": 1}}

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from hoofbeat import teaching
-from hoofbeat.corpus.readers import read_file
+from hoofbeat.corpus.reader import read_file
 from hoofbeat.corpus.vocabularies import SCHEMES, label_specialty, label_with_model, load_scheme
 from hoofbeat.corpus.vocabularies.evidence import Evidence, gather
 from hoofbeat.corpus.vocabularies.labelling import THRESHOLD, Label, label_evidence, label_request

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus, read_file
-from hoofbeat.corpus.readers import Refusal, read_entries
-from hoofbeat.corpus.readers import rows as rows_module
+from hoofbeat.corpus.parsers import rows as rows_module
+from hoofbeat.corpus.parsers.rows import read_rows
+from hoofbeat.corpus.reader import Refusal, read_entries
 from hoofbeat.corpus.readers.mapped import guess_mapping, parse_mapping
 from hoofbeat.corpus.readers.pmc_patients import read_relations
-from hoofbeat.corpus.readers.rows import read_rows
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Document
 from tests.corpus.checks import check_offsets

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hoofbeat import teaching
 from hoofbeat.benchmarks.evidence import locate
 from hoofbeat.corpus import Corpus, import_corpus
-from hoofbeat.corpus.readers.qrels import write_qrels
+from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.recipes.cases.revising import LEVEL_1, LEVEL_2
 from hoofbeat.recipes.items import Failed, Item, Rejected, Stage
 from hoofbeat.recipes.papers.cupcase import DISTRACTOR_CRITERIA, LEAK_CRITERIA

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from playwright.sync_api import Browser, expect
 
 from hoofbeat.benchmarks.collection import COLLECTION, COLLECTION_HEADER, Piece
-from hoofbeat.corpus.readers.qrels import write_qrels
+from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.records import Document, Failure, Hit, Question, Section, TraceStep
 from hoofbeat.retrieval.chunking import Chunking, cut
 from hoofbeat.retrieval.stages import SearchQuery

@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.corpus.readers.streams import lines, open_stream
 from hoofbeat.errors import HostileInputError, InputError, UsageError
+from hoofbeat.store.streams import lines, open_stream
 from hoofbeat.store.tables import plain_cell, read_parquet
 
 __all__ = ["GUESSES", "Fields", "Row", "bad", "each_row", "find_fields"]

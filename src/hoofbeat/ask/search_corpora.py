@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.importing import DOCUMENTS
-from hoofbeat.corpus.readers import beir, r2med
+from hoofbeat.corpus.reader import is_passage
 from hoofbeat.models import Encoder, Model, load_encoder
 from hoofbeat.models.vectors import cached, vectors_folder
 from hoofbeat.progress import SILENT, Progress
@@ -20,7 +20,6 @@ from hoofbeat.store.files import file_sha256
 
 __all__ = ["SearchableCorpus", "facet_values", "source_facets"]
 
-_PASSAGES = frozenset({beir.READER, r2med.READER})
 _LOOKED_AT = 2000
 _FEWEST, _MOST = 2, 60
 
@@ -65,7 +64,7 @@ class SearchableCorpus:
 
     def _made(self) -> IndexSet:
         first = next(iter(self.corpus.documents()), None)
-        published = first is not None and first.provenance is not None and first.provenance.reader in _PASSAGES
+        published = first is not None and is_passage(first)
         return IndexSet(
             self.corpus,
             encoder=self._encoder,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.readers.qrels import read_qrels, write_qrels
+from hoofbeat.corpus.qrels import read_qrels, write_qrels
 from hoofbeat.errors import InputError
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact

@@ -14,7 +14,9 @@ from hoofbeat.benchmarks.collection import COLLECTION, Collection, read_pieces
 from hoofbeat.cli.session import find_corpus
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.importing import DOCUMENTS
-from hoofbeat.corpus.readers import Refusal, beir, r2med, read_beir, read_r2med
+from hoofbeat.corpus.reader import Refusal, is_passage
+from hoofbeat.corpus.readers.beir import read_beir, read_corpus
+from hoofbeat.corpus.readers.r2med import read_r2med
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Document, Question
 from hoofbeat.store import InputRef, open_artefact
@@ -23,7 +25,6 @@ from hoofbeat.store.files import file_sha256
 __all__ = ["Bed", "bed_of", "content_of", "holds_passages", "open_bed"]
 
 _MOST_NAMED = 8
-_PASSAGES = frozenset({beir.READER, r2med.READER})
 
 
 class Bed(Struct, frozen=True, kw_only=True):
@@ -94,7 +95,7 @@ def bed_of(bench: Benchmark, corpus: Corpus) -> Bed:
 def holds_passages(corpus: Corpus) -> bool:
     """Whether the documents of a corpus were published as passages: it was imported from such a collection."""
     first = next(iter(corpus.documents()), None)
-    return first is not None and first.provenance is not None and first.provenance.reader in _PASSAGES
+    return first is not None and is_passage(first)
 
 
 def content_of(corpus: Corpus) -> str:
@@ -154,7 +155,7 @@ def _public(folder: Path, split: str) -> Bed:
     if not tests.judgments:
         raise InputError("there are no judgments, so nothing can be measured", where=str(folder), fix="check the qrels")
     documents = []
-    for entry in beir.read_corpus(folder / "corpus.jsonl"):
+    for entry in read_corpus(folder / "corpus.jsonl"):
         if isinstance(entry, Refusal):
             raise InputError(
                 f"a document can't be read: {entry.reason}",

@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from hoofbeat.corpus.corpus import Corpus
 from hoofbeat.corpus.importing import Rejection, import_corpus
-from hoofbeat.corpus.readers import SUFFIXES, read_file
+from hoofbeat.corpus.reader import read_file
 
-__all__ = ["SUFFIXES", "Corpus", "Rejection", "import_corpus", "read_file"]
+__all__ = ["Corpus", "Rejection", "import_corpus", "read_file"]

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from hoofbeat.corpus.corpus import Corpus
-from hoofbeat.corpus.readers import write_beir, write_r2med
+from hoofbeat.corpus.readers.beir import write_beir
+from hoofbeat.corpus.readers.r2med import write_r2med
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Question

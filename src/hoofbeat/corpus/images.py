@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from hoofbeat.corpus.readers.building import safe_id
+from hoofbeat.corpus.parsers.text_builder import safe_id
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
 from hoofbeat.store.files import output_errors, read_bytes

@@ -19,9 +19,10 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.corpus.readers import SUFFIXES, holds_documents, is_known, parse_mapping
-from hoofbeat.corpus.worker import Done, Item, Job, Taken, receive
-from hoofbeat.corpus.workers import PATIENCE, ReaderPool, available_cores
+from hoofbeat.corpus.reader import companions, holds_documents, is_known, known_suffixes
+from hoofbeat.corpus.reader_pool import PATIENCE, ReaderPool, available_cores
+from hoofbeat.corpus.reader_worker import Done, Item, Job, Taken, receive
+from hoofbeat.corpus.readers.mapped import parse_mapping
 from hoofbeat.errors import ArtefactError, InputError, UsageError
 from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
@@ -35,7 +36,6 @@ REJECTED = "rejected.jsonl"
 SOURCES = "sources.jsonl"
 MOST_INPUTS = 1_000
 _WORK = ".work"
-_QUESTIONS = frozenset({"queries.jsonl", "query.jsonl", "qrels.jsonl"})
 _items = msgspec.msgpack.Decoder(Item).decode
 
 
@@ -243,15 +243,15 @@ def _below(folder: Path, mapping: str) -> Iterator[_Source]:
     """Files with a known suffix below a folder; hidden ones and links that lead out of it are left alone."""
     root = os.path.realpath(folder)
     for place, folders, files in os.walk(folder):
-        is_collection = "corpus.jsonl" in files and not _QUESTIONS.isdisjoint(files)
+        left_out = companions({*files, *folders})
         folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and not _is_artefact(Path(place, name))
+            name
+            for name in folders
+            if not name.startswith(".") and name not in left_out and not _is_artefact(Path(place, name))
         )
-        if is_collection:
-            folders[:] = [name for name in folders if name != "qrels"]
         for name in sorted(files):
             path = os.path.join(place, name)  # noqa: PTH118 - a Path a file is most of the walk's time
-            if name.startswith(".") or not is_known(Path(name)) or (is_collection and name in _QUESTIONS):
+            if name.startswith(".") or name in left_out or not is_known(name):
                 continue
             if Path(os.path.realpath(path)).is_relative_to(root) and holds_documents(Path(path), mapping=mapping):
                 yield _Source(path, os.path.relpath(path, folder).replace(os.sep, "/"))
@@ -261,7 +261,9 @@ def _nothing(paths: Sequence[Path], first: Sequence[Rejection], count: int) -> I
     where = ", ".join(map(str, paths)) or "no path"
     if not count:
         return InputError(
-            "nothing to import: no file with a known suffix", where=where, fix=f"name {', '.join(SUFFIXES)} files"
+            "nothing to import: no file with a known suffix",
+            where=where,
+            fix=f"name {', '.join(known_suffixes())} files",
         )
     listed = "; ".join(f"{each.source}: {each.reason}" for each in first)
     more = f" (and {count - len(first)} more)" if count > len(first) else ""

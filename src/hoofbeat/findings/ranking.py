@@ -15,7 +15,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from hoofbeat.corpus.readers.qrels import read_qrels, write_qrels
+from hoofbeat.corpus.qrels import read_qrels, write_qrels
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.trec import read_trec_run, trec_order, trec_run_lines
 from hoofbeat.records import Hit

@@ -10,10 +10,10 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import ArrayLike
 
-from hoofbeat.corpus.readers.qrels import trec_name
-from hoofbeat.corpus.readers.streams import lines, open_stream, text_of
+from hoofbeat.corpus.qrels import trec_name
 from hoofbeat.errors import InputError
 from hoofbeat.records import Hit
+from hoofbeat.store.streams import lines, open_stream, text_of
 
 __all__ = ["in_trec_order", "read_trec_run", "trec_order", "trec_run_lines"]
 

@@ -17,7 +17,7 @@ import msgspec
 
 from hoofbeat.benchmarks.benchmark import KIND, edition_file
 from hoofbeat.corpus.facets import facet_values
-from hoofbeat.corpus.readers.qrels import write_qrels
+from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.corpus.stats import NO_TOKENIZER, Tokenizer, load_tokenizer, quantiles
 from hoofbeat.errors import InputError, WeightsError
 from hoofbeat.recipes.items import Stage

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.benchmarks.benchmark import KIND, edition_file
-from hoofbeat.corpus.readers.qrels import write_qrels
+from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.items import Item, Rejected, Stage
 from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask

@@ -15,7 +15,8 @@ from hoofbeat.benchmarks.collection import collection_documents, read_pieces
 from hoofbeat.cli.bed import open_bed
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.importing import import_corpus
-from hoofbeat.corpus.readers import write_beir, write_r2med
+from hoofbeat.corpus.readers.beir import write_beir
+from hoofbeat.corpus.readers.r2med import write_r2med
 from hoofbeat.findings.ranking import Measure, evaluate
 from hoofbeat.models import ChatRequest
 from hoofbeat.models.encoders.base import EncoderBase, Vectors

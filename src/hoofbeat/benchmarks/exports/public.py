@@ -8,8 +8,9 @@ from pathlib import Path
 from hoofbeat.benchmarks.benchmark import edition_file
 from hoofbeat.benchmarks.exports.bundle import Bundle
 from hoofbeat.benchmarks.exports.describing import FIELDS, data_card, write_croissant_file, write_datasheet_file
-from hoofbeat.corpus.readers import write_beir, write_r2med
-from hoofbeat.corpus.readers.qrels import write_qrels
+from hoofbeat.corpus.qrels import write_qrels
+from hoofbeat.corpus.readers.beir import write_beir
+from hoofbeat.corpus.readers.r2med import write_r2med
 from hoofbeat.records import Question
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import canonical_json, write_jsonl, write_parquet

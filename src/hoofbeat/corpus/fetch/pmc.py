@@ -34,7 +34,7 @@ from hoofbeat.corpus.fetch.lists import (
 from hoofbeat.corpus.fetch.running import bring, fetch_all
 from hoofbeat.corpus.fetch.services import Connection, Selection
 from hoofbeat.corpus.images import IMAGE_SUFFIXES
-from hoofbeat.corpus.readers.building import safe_id
+from hoofbeat.corpus.parsers.text_builder import safe_id
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
 

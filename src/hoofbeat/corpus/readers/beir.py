@@ -6,23 +6,46 @@ corpus are measured against them as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.corpus.readers.building import TextBuilder, safe_id, squeeze
-from hoofbeat.corpus.readers.entries import Entry, Refusal, member_of, refusal
-from hoofbeat.corpus.readers.plain import lay_out_prose
-from hoofbeat.corpus.readers.qrels import Judgments, read_qrels, write_qrels
-from hoofbeat.corpus.readers.rows import Row, read_rows
+from hoofbeat.corpus.parsers.prose import lay_out_prose
+from hoofbeat.corpus.parsers.rows import Row, read_rows
+from hoofbeat.corpus.parsers.text_builder import TextBuilder, safe_id, squeeze
+from hoofbeat.corpus.qrels import Judgments, read_qrels, write_qrels
+from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, member_of, refusal
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets, Question
 from hoofbeat.store.tables import write_jsonl
 
 __all__ = ["READER", "Judgments", "TestCollection", "passage_document", "read_beir", "read_corpus", "write_beir"]
 
-READER = "beir/1"
+_MAIN, _QUERIES = "corpus.jsonl", "queries.jsonl"
+_R2MED_QUERIES = "query.jsonl"
+
+
+class _Beir(Reader):
+    name = "beir"
+    summary = "BEIR folders: corpus.jsonl beside queries.jsonl"
+    suffixes = (".jsonl",)
+    takes_any = False
+    gives_passages = True
+    max_bytes = None
+
+    def recognises(self, path: Path) -> bool:
+        beside = path.parent
+        return path.name == _MAIN and (beside / _QUERIES).is_file() and not (beside / _R2MED_QUERIES).is_file()
+
+    def companions(self, names: Collection[str]) -> frozenset[str]:
+        return frozenset({_QUERIES, "qrels"}) if {_MAIN, _QUERIES} <= set(names) else frozenset()
+
+    def read(self, source: SourceFile) -> Iterator[DocumentEntry | Refusal]:
+        return read_corpus(source.path)
+
+
+READER = _Beir()
 
 
 class TestCollection(Struct, frozen=True, kw_only=True):
@@ -34,14 +57,14 @@ class TestCollection(Struct, frozen=True, kw_only=True):
     judgments: Judgments
 
 
-def read_corpus(path: Path) -> Iterator[Entry | Refusal]:
+def read_corpus(path: Path) -> Iterator[DocumentEntry | Refusal]:
     """The documents of a `corpus.jsonl`, BEIR's (`_id`, `title`, `text`, `metadata`) or R2MED's (`id`, `text`)."""
     for number, row in read_rows(path):
         if isinstance(row, Refusal):
             yield row
             continue
         try:
-            yield Entry(document=passage_document(row), member=member_of(number))
+            yield DocumentEntry(document=passage_document(row), member=member_of(number))
         except InputError as err:
             yield refusal(member_of(number), err)
 
@@ -91,7 +114,7 @@ def read_beir(path: Path, split: str = "test") -> TestCollection:
         raise InputError(f"no judgments for the split {split}", where=str(file), fix=f"there are: {splits}")
     judgments = read_qrels(file, corpus_ids=True)
     questions = []
-    for number, row in whole_rows(path / "queries.jsonl"):
+    for number, row in whole_rows(path / _QUERIES):
         id = row_id(row)
         if id in judgments:
             questions.append(question_of(row, id, judgments[id], number))
@@ -148,11 +171,11 @@ def write_beir(
     grades = {question.id: dict.fromkeys(question.documents, 1) for question in asked}
     grades.update({id: dict(given) for id, given in (judgments or {}).items()})
     count = write_jsonl(
-        path / "corpus.jsonl",
+        path / _MAIN,
         ({"_id": each.id, "title": each.title, "text": each.text, "metadata": each.facets} for each in documents),
     )
     write_jsonl(
-        path / "queries.jsonl",
+        path / _QUERIES,
         ({"_id": each.id, "text": each.full_text, "answer": each.answer, "metadata": each.facets} for each in asked),
     )
     write_qrels(path / "qrels" / f"{split}.tsv", grades, "beir")

@@ -16,17 +16,16 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.corpus.readers.building import TextBuilder, safe_id, squeeze
-from hoofbeat.corpus.readers.entries import Entry, Refusal, member_of, refusal
-from hoofbeat.corpus.readers.plain import lay_out, lay_out_prose
-from hoofbeat.corpus.readers.rows import Row, first_row, read_rows
+from hoofbeat.corpus.parsers.prose import lay_out, lay_out_prose
+from hoofbeat.corpus.parsers.rows import ROW_SUFFIXES, Row, first_row, read_rows, table_suffix
+from hoofbeat.corpus.parsers.text_builder import TextBuilder, safe_id, squeeze
+from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, member_of, refusal
 from hoofbeat.corpus.roles import assign_roles, role_of
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Document, Facets
 
-__all__ = ["READER", "FieldMapping", "document_of", "guess_mapping", "holds_documents", "parse_mapping", "read_mapped"]
+__all__ = ["READER", "FieldMapping", "document_of", "guess_mapping", "has_text", "parse_mapping", "read_mapped"]
 
-READER = "mapped/1"
 LONGEST_FACET = 5_000
 LONGEST_GUESS = 300
 LEAST_REPORT = 2_000
@@ -68,6 +67,23 @@ _ORGANISATION = re.compile(
     r"|Professional Association|Public For Profit Organization|State/Local Government Agency)"
     r"(?:\s+\[[^\]]{1,20}\])?\s*(?=$|\S)"
 )
+
+
+class _Mapped(Reader):
+    name = "mapped"
+    summary = "tables with one document per row: JSON lines, CSV, TSV, JSON arrays (--mapping names the fields)"
+    suffixes = ROW_SUFFIXES
+    takes_mapping = True
+    max_bytes = None
+
+    def holds_documents(self, path: Path, mapping: str) -> bool:
+        return table_suffix(path) != ".json" and has_text(path, mapping)
+
+    def read(self, source: SourceFile) -> Iterator[DocumentEntry | Refusal]:
+        return read_mapped(source.path, source.mapping)
+
+
+READER = _Mapped()
 
 
 class FieldMapping(Struct, frozen=True, kw_only=True):
@@ -126,7 +142,7 @@ def guess_mapping(row: Row) -> FieldMapping:
     return FieldMapping(parts=parts, facets=facets, rest=rest)
 
 
-def holds_documents(path: Path, mapping: str = "") -> bool:
+def has_text(path: Path, mapping: str = "") -> bool:
     """Whether a table's first row has a text, by the mapping or by well-known names (then an id as well).
 
     A table that can't be read counts as one that does, so that an import lists it with the reason.
@@ -144,7 +160,7 @@ def holds_documents(path: Path, mapping: str = "") -> bool:
     return any(texts) and (bool(mapping) or "id" in parts)
 
 
-def read_mapped(path: Path, mapping: str = "") -> Iterator[Entry | Refusal]:
+def read_mapped(path: Path, mapping: str = "") -> Iterator[DocumentEntry | Refusal]:
     """The documents of a table, row by row. One whose first row has no text that is known is refused as a whole."""
     given = parse_mapping(mapping) if mapping else None
     stem = path.name.partition(".")[0]
@@ -162,7 +178,7 @@ def read_mapped(path: Path, mapping: str = "") -> Iterator[Entry | Refusal]:
         except InputError as err:
             yield refusal(member_of(number), err)
             continue
-        yield Entry(document=document if given else ids.apart(document), member=member_of(number))
+        yield DocumentEntry(document=document if given else ids.apart(document), member=member_of(number))
     if empty:
         raise InputError("no rows in this table", where=str(path), fix="leave it out")
 

@@ -9,19 +9,18 @@ import html
 import re
 from collections.abc import Iterator
 
-from hoofbeat.corpus.readers.building import TextBuilder, role_of, safe_id, squeeze
-from hoofbeat.corpus.readers.front_matter import About, split_front_matter
+from hoofbeat.corpus.parsers.front_matter import assemble, split_front_matter
+from hoofbeat.corpus.parsers.prose import is_item, list_items
+from hoofbeat.corpus.parsers.text_builder import TextBuilder, role_of, squeeze
+from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile
 from hoofbeat.records import Document
 
-__all__ = ["MARKDOWN_READER", "assemble", "is_item", "list_items", "read_markdown"]
-
-MARKDOWN_READER = "markdown/1"
+__all__ = ["READER", "read_markdown"]
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_ITEM = re.compile(r"(\s*)([-*+]|\d{1,9}[.)])[ \t]+(.*)$")
 _QUOTE = re.compile(r" {0,3}>[ \t]?")
 _IMAGE = re.compile(r"!\[([^\]\[]{0,2000})\]\(\s*<?([^()\s<>]{1,2000})>?(?:\s+\"[^\"]{0,500}\")?\s*\)")
 _LABEL = re.compile(r"((?:Figure|Fig\.?|Table|Box)\s*\w{1,6})\s*[.:]\s+", re.IGNORECASE)
@@ -41,35 +40,21 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _REFERENCE = re.compile(r" {0,3}\[[^\]\[]{1,200}\]:\s+\S")
 
 
-def read_markdown(text: str, stem: str) -> Iterator[Document]:
+class _Markdown(Reader):
+    name = "markdown"
+    summary = "Markdown with front matter: handbooks and leaflets of institutions"
+    suffixes = (".md", ".markdown")
+
+    def read(self, source: SourceFile) -> Iterator[DocumentEntry]:
+        yield DocumentEntry(document=read_markdown(source.text(), source.stem))
+
+
+def read_markdown(text: str, stem: str) -> Document:
     """The one document of a Markdown file."""
-    about, rest = split_front_matter(text)
-    reader = _Markdown()
-    reader.read(_COMMENT.sub("", rest).expandtabs(4).split("\n"))
-    yield assemble(about, reader.builder, stem)
-
-
-def assemble(about: About, builder: TextBuilder, stem: str) -> Document:
-    """A document from what was said about it and its text; the first heading is the title where none is stated."""
-    sections = builder.sections()
-    first = next((section.heading for section in sections if section.heading), "")
-    return Document(
-        id=about.id or safe_id(stem),
-        title=about.title or first or stem,
-        text=builder.text,
-        kind=about.kind,
-        sections=sections,
-        figures=tuple(builder.figures),
-        tables=tuple(builder.tables),
-        facets=about.facets,
-        licence=about.licence,
-        notices=about.notices,
-    )
-
-
-def is_item(line: str) -> bool:
-    """Whether a line begins a list's item."""
-    return bool(_ITEM.match(line))
+    front, rest = split_front_matter(text)
+    lines = _MarkdownLines()
+    lines.read(_COMMENT.sub("", rest).expandtabs(4).split("\n"))
+    return assemble(front, lines.builder, stem)
 
 
 def _plain(text: str) -> str:
@@ -82,37 +67,7 @@ def _plain(text: str) -> str:
     return squeeze("".join(part for place, part in enumerate(parts) if place % 3 != 1))
 
 
-def list_items(lines: list[str], *, plain: bool = False) -> Iterator[str]:
-    """List lines with `- ` or their number; a line that begins no item belongs to the one before."""
-    indents: list[int] = []
-    item = ""
-    for line in lines:
-        match = _ITEM.match(line)
-        if match is None:
-            item = f"{item} {line.strip()}".strip()
-            continue
-        if item:
-            yield _finished(item, plain)
-        width = len(match.group(1))
-        while indents and indents[-1] >= width:
-            indents.pop()
-        indents.append(width)
-        mark = "-" if match.group(2) in "-*+" else match.group(2)
-        item = "\0" * (len(indents) - 1) + f"{mark} {match.group(3).strip()}"
-    if item:
-        yield _finished(item, plain)
-
-
-def _finished(item: str, plain: bool) -> str:
-    depth = len(item) - len(item.lstrip("\0"))
-    text = item[depth:]
-    mark, space, rest = text.partition(" ")
-    if not _ITEM.match(text):
-        return squeeze(text) if plain else _plain(text)
-    return "  " * depth + mark + space + (squeeze(rest) if plain else _plain(rest))
-
-
-class _Markdown:
+class _MarkdownLines:
     """Reads lines into blocks."""
 
     def __init__(self) -> None:
@@ -146,7 +101,7 @@ class _Markdown:
         elif _RULE.match(line) or _REFERENCE.match(line):
             self._flush()
         elif line.strip():
-            if _ITEM.match(line) and self._run and not _ITEM.match(self._run[0]):
+            if is_item(line) and self._run and not is_item(self._run[0]):
                 self._flush()
             self._run.append(line)
         return place + 1
@@ -192,8 +147,8 @@ class _Markdown:
         images = _IMAGE.findall("\n".join(lines))
         if images:
             lines = [line for line in _IMAGE.sub("", "\n".join(lines)).split("\n") if line.strip()]
-        if any(_ITEM.match(line) for line in lines):
-            self.builder.paragraph("\n".join(list_items(lines)))
+        if any(is_item(line) for line in lines):
+            self.builder.paragraph("\n".join(list_items(lines, _plain)))
         else:
             self.builder.paragraph(_plain(" ".join(lines)))
         for caption, file in images:
@@ -202,7 +157,7 @@ class _Markdown:
 
 
 def _is_words(line: str) -> bool:
-    return not _ITEM.match(line) and not _IMAGE.search(line)
+    return not is_item(line) and not _IMAGE.search(line)
 
 
 def _labelled(caption: str) -> tuple[str, str]:
@@ -215,3 +170,6 @@ def _cells(line: str) -> tuple[str, ...]:
     if text.endswith("|") and not text.endswith("\\|"):
         text = text[:-1]
     return tuple(_plain(cell.replace("\\|", "|")) for cell in re.split(r"(?<!\\)\|", text))
+
+
+READER = _Markdown()

@@ -13,16 +13,16 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.corpus.readers.building import TextBuilder, safe_id, squeeze
-from hoofbeat.corpus.readers.entries import Entry, Refusal, member_of, refusal
-from hoofbeat.corpus.readers.plain import lay_out_prose
-from hoofbeat.corpus.readers.rows import Row, first_row, read_rows
+from hoofbeat.corpus.parsers.prose import lay_out_prose
+from hoofbeat.corpus.parsers.rows import ROW_SUFFIXES, Row, first_row, read_rows, table_suffix
+from hoofbeat.corpus.parsers.text_builder import TextBuilder, safe_id, squeeze
+from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, member_of, refusal
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets
 
-__all__ = ["READER", "PatientRelations", "is_pmc_patients", "read_pmc_patients", "read_relations"]
+__all__ = ["READER", "PatientRelations", "read_pmc_patients", "read_relations"]
 
-READER = "pmc-patients/1"
+_NAME = "pmc-patients"
 FIELDS = frozenset({"patient_uid", "patient", "PMID"})
 
 _YEARS = {"year": 1.0, "month": 1 / 12, "week": 7 / 365.25, "day": 1 / 365.25, "hour": 1 / 8766}
@@ -38,20 +38,43 @@ class PatientRelations(Struct, frozen=True, kw_only=True):
     articles: dict[str, int]
 
 
-def is_pmc_patients(path: Path) -> bool:
-    """Whether a table is PMC-Patients, told by the fields of its first row."""
-    row = first_row(path)
-    return isinstance(row, dict) and row.keys() >= FIELDS
+class _PmcPatients(Reader):
+    name = _NAME
+    summary = "PMC-Patients: patient summaries as one CSV or JSON file"
+    suffixes = ROW_SUFFIXES
+    takes_any = False
+    max_bytes = None
+
+    def recognises(self, path: Path) -> bool:
+        """Told by the fields of the first row; a file that can't be read by its name."""
+        try:
+            row = first_row(path) if path.is_file() else None
+        except InputError:
+            return _is_named_so(path)
+        return isinstance(row, dict) and row.keys() >= FIELDS
+
+    def holds_documents(self, path: Path, mapping: str) -> bool:  # noqa: ARG002 - its fields are known
+        return table_suffix(path) != ".json" or _is_named_so(path)
+
+    def read(self, source: SourceFile) -> Iterator[DocumentEntry | Refusal]:
+        return read_pmc_patients(source.path)
 
 
-def read_pmc_patients(path: Path) -> Iterator[Entry | Refusal]:
+READER = _PmcPatients()
+
+
+def _is_named_so(path: Path) -> bool:
+    return path.name.lower().startswith(_NAME)
+
+
+def read_pmc_patients(path: Path) -> Iterator[DocumentEntry | Refusal]:
     """Every patient summary as a document."""
     for number, row in read_rows(path):
         if isinstance(row, Refusal):
             yield row
             continue
         try:
-            yield Entry(document=_document(row), member=member_of(number))
+            yield DocumentEntry(document=_document(row), member=member_of(number))
         except InputError as err:
             yield refusal(member_of(number), err)
 

@@ -5,24 +5,47 @@ Its eight sets are published so, and the recipe of the same name writes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from hoofbeat.corpus.readers.beir import TestCollection, question_of, row_id, whole_rows
-from hoofbeat.corpus.readers.qrels import read_qrels, write_qrels
+from hoofbeat.corpus.qrels import read_qrels, write_qrels
+from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile
+from hoofbeat.corpus.readers.beir import TestCollection, question_of, read_corpus, row_id, whole_rows
 from hoofbeat.records import Document, Question
 from hoofbeat.store.tables import write_jsonl
 
 __all__ = ["READER", "read_r2med", "write_r2med"]
 
-READER = "r2med/1"
+_MAIN, _QUERIES, _JUDGMENTS = "corpus.jsonl", "query.jsonl", "qrels.jsonl"
+
+
+class _R2med(Reader):
+    name = "r2med"
+    summary = "R2MED folders: corpus.jsonl beside query.jsonl"
+    suffixes = (".jsonl",)
+    takes_any = False
+    gives_passages = True
+    max_bytes = None
+
+    def recognises(self, path: Path) -> bool:
+        return path.name == _MAIN and (path.parent / _QUERIES).is_file()
+
+    def companions(self, names: Collection[str]) -> frozenset[str]:
+        own = frozenset({_QUERIES, _JUDGMENTS})
+        return own if _MAIN in names and not own.isdisjoint(names) else frozenset()
+
+    def read(self, source: SourceFile) -> Iterator[DocumentEntry | Refusal]:
+        return read_corpus(source.path)
+
+
+READER = _R2med()
 
 
 def read_r2med(path: Path) -> TestCollection:
     """The questions and judgments of an R2MED folder; `body_system` is a facet, the answer the gold answer."""
-    judgments = read_qrels(path / "qrels.jsonl", corpus_ids=True)
+    judgments = read_qrels(path / _JUDGMENTS, corpus_ids=True)
     questions = []
-    for number, row in whole_rows(path / "query.jsonl"):
+    for number, row in whole_rows(path / _QUERIES):
         id = row_id(row)
         questions.append(question_of(row, id, judgments.get(id, {}), number))
     return TestCollection(questions=tuple(questions), judgments=judgments)
@@ -38,9 +61,9 @@ def write_r2med(
     asked = list(questions)
     grades = {question.id: dict.fromkeys(question.documents, 1) for question in asked}
     grades.update({id: dict(given) for id, given in (judgments or {}).items()})
-    count = write_jsonl(path / "corpus.jsonl", ({"id": each.id, "text": _whole(each)} for each in documents))
+    count = write_jsonl(path / _MAIN, ({"id": each.id, "text": _whole(each)} for each in documents))
     write_jsonl(
-        path / "query.jsonl",
+        path / _QUERIES,
         (
             {
                 "id": each.id,
@@ -52,7 +75,7 @@ def write_r2med(
             for each in asked
         ),
     )
-    write_qrels(path / "qrels.jsonl", grades, "r2med")
+    write_qrels(path / _JUDGMENTS, grades, "r2med")
     return count
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.corpus.readers.entries import Refusal
-from hoofbeat.corpus.readers.rows import ROW_SUFFIXES, bare_suffix, read_rows
+from hoofbeat.corpus.parsers.rows import ROW_SUFFIXES, read_rows, table_suffix
+from hoofbeat.corpus.reader import Refusal
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.messages.anonymising import find_identifiers
 from hoofbeat.recipes.messages.identifiers import words_of
@@ -103,7 +103,7 @@ _NO_TEXT = "the row has no question"
 def _check_file(path: Path, limits: Limits) -> None:
     if not path.is_file():
         raise InputError("there is no such file", where=str(path), fix="check the path")
-    if bare_suffix(path) not in ROW_SUFFIXES:
+    if table_suffix(path) not in ROW_SUFFIXES:
         raise InputError(
             "a harvest file is a table", where=str(path), fix=f"use one of {', '.join(ROW_SUFFIXES)}, also gzipped"
         )

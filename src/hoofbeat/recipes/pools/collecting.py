@@ -15,8 +15,8 @@ from string import ascii_uppercase
 from hoofbeat.benchmarks.collection import Piece, piece_document
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.facets import facet_values
-from hoofbeat.corpus.readers.entries import Refusal
-from hoofbeat.corpus.readers.rows import Row, read_rows
+from hoofbeat.corpus.parsers.rows import Row, read_rows
+from hoofbeat.corpus.reader import Refusal
 from hoofbeat.corpus.roles import assign_roles, find_case
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.recipes.items import Item, Outcome, Rejection

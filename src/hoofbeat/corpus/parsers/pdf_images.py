@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pypdfium2 as pdfium
 
-from hoofbeat.corpus.readers.pdf_lines import Turn, turned
+from hoofbeat.corpus.parsers.pdf_lines import Turn, turned
 
 __all__ = ["CaptionPlace", "PageImage", "captioned", "page_images", "without_repeated"]
 

@@ -18,10 +18,10 @@ from typing import Literal, NamedTuple, get_args
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.corpus.readers.building import safe_id
-from hoofbeat.corpus.readers.streams import lines, open_stream, text_of
+from hoofbeat.corpus.parsers.text_builder import safe_id
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.store.files import atomic_write
+from hoofbeat.store.streams import lines, open_stream, text_of
 from hoofbeat.store.tables import bare_cell, write_jsonl, write_tsv
 
 __all__ = ["QRELS_LAYOUTS", "Judgments", "QrelsLayout", "read_qrels", "trec_name", "write_qrels"]

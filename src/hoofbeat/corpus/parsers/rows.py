@@ -14,11 +14,11 @@ from typing import IO
 
 import msgspec
 
-from hoofbeat.corpus.readers.entries import Refusal, member_of, refusal
-from hoofbeat.corpus.readers.streams import LONGEST_LINE, lines, open_stream, text_of
+from hoofbeat.corpus.reader import Refusal, member_of, refusal
 from hoofbeat.errors import HostileInputError, InputError
+from hoofbeat.store.streams import LONGEST_LINE, lines, open_stream, text_of
 
-__all__ = ["ROW_SUFFIXES", "Row", "bare_suffix", "first_row", "read_rows"]
+__all__ = ["ROW_SUFFIXES", "Row", "first_row", "read_rows", "table_suffix"]
 
 ROW_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
 MOST_COLUMNS = 10_000
@@ -31,7 +31,7 @@ Row = dict[str, object]
 _BETWEEN = re.compile(r"[\s,]*")
 
 
-def bare_suffix(path: Path) -> str:
+def table_suffix(path: Path) -> str:
     """The suffix that says what a file is: `.jsonl` for both `a.jsonl` and `a.jsonl.gz`."""
     return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
 
@@ -43,7 +43,7 @@ def first_row(path: Path) -> Row | Refusal | None:
 
 def read_rows(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, Row | Refusal]]:
     """The rows of a file with their line numbers (for a JSON array: their place in it)."""
-    suffix = bare_suffix(path)
+    suffix = table_suffix(path)
     with open_stream(path) as stream:
         if suffix == ".json":
             yield from _array(stream)

@@ -12,11 +12,11 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.corpus.readers.building import safe_id, squeeze
+from hoofbeat.corpus.parsers.text_builder import TextBuilder, safe_id, squeeze
 from hoofbeat.errors import InputError
-from hoofbeat.records import Facets
+from hoofbeat.records import Document, Facets
 
-__all__ = ["About", "about_from", "side_file", "split_front_matter"]
+__all__ = ["About", "about_from", "assemble", "side_file", "split_front_matter"]
 
 LARGEST_SIDE_FILE = 1_000_000
 
@@ -102,3 +102,21 @@ def _value(text: str) -> str | list[str]:
 
 def _unquoted(text: str) -> str:
     return text[1:-1] if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'" else text
+
+
+def assemble(about: About, builder: TextBuilder, stem: str) -> Document:
+    """A document from what was said about it and its text; the first heading is the title where none is stated."""
+    sections = builder.sections()
+    first = next((section.heading for section in sections if section.heading), "")
+    return Document(
+        id=about.id or safe_id(stem),
+        title=about.title or first or stem,
+        text=builder.text,
+        kind=about.kind,
+        sections=sections,
+        figures=tuple(builder.figures),
+        tables=tuple(builder.tables),
+        facets=about.facets,
+        licence=about.licence,
+        notices=about.notices,
+    )

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.corpus.images import ImageStore
-from hoofbeat.corpus.readers import Reading, check_file, read_entries
+from hoofbeat.corpus.reader import DocumentWithImages, check_file, read_entries
 from hoofbeat.errors import InputError
 from hoofbeat.store.files import file_sha256
 
@@ -124,7 +124,7 @@ def process(job: Job, beat: Callable[[int], None] | None = None) -> Done:
     beats = time.monotonic()
     count = 0
     try:
-        check_file(Path(job.path))
+        check_file(Path(job.path), mapping=job.mapping)
         found = file_sha256(Path(job.path))
         digest = bytes.fromhex(found)
         for item in _items(job, folder, found):
@@ -151,13 +151,13 @@ def process(job: Job, beat: Callable[[int], None] | None = None) -> Done:
 def _items(job: Job, folder: Path, digest: str) -> Iterator[Item]:
     seen: set[str] = set()
     for entry in read_entries(Path(job.path), folder / "scratch", mapping=job.mapping, digest=digest):
-        if isinstance(entry, Reading):
+        if isinstance(entry, DocumentWithImages):
             yield _taken(entry, job, folder, seen)
         else:
             yield Failed(entry.member, entry.reason, entry.group)
 
 
-def _taken(entry: Reading, job: Job, folder: Path, seen: set[str]) -> Taken:
+def _taken(entry: DocumentWithImages, job: Job, folder: Path, seen: set[str]) -> Taken:
     document = entry.document
     if job.facets:
         document = msgspec.structs.replace(document, facets={**document.facets, **job.facets})

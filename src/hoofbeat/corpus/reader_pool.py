@@ -20,7 +20,7 @@ from typing import Self
 
 import msgspec
 
-from hoofbeat.corpus.worker import Beat, Done, Failed, Job, receive, send
+from hoofbeat.corpus.reader_worker import Beat, Done, Failed, Job, receive, send
 
 __all__ = ["PATIENCE", "ReaderPool", "available_cores"]
 
@@ -29,7 +29,7 @@ AHEAD = 8
 DEPTH = 3
 
 _decode = msgspec.msgpack.Decoder(Done | Beat).decode
-_SERVE = "import sys; sys.path[:] = {path!r}; from hoofbeat.corpus.worker import serve; serve()"
+_SERVE = "import sys; sys.path[:] = {path!r}; from hoofbeat.corpus.reader_worker import serve; serve()"
 
 
 def available_cores() -> int:

@@ -9,19 +9,15 @@ such corpora put before the first word and figure labels that stand a second tim
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from hoofbeat.corpus.readers.building import TextBuilder, squeeze
-from hoofbeat.corpus.readers.front_matter import split_front_matter
-from hoofbeat.corpus.readers.markdown import assemble, is_item, list_items
+from hoofbeat.corpus.parsers.text_builder import TextBuilder, squeeze
 from hoofbeat.corpus.roles import Role, role_of
-from hoofbeat.records import Document
 
-__all__ = ["TEXT_READER", "lay_out", "lay_out_prose", "read_text"]
+__all__ = ["is_item", "lay_out", "lay_out_prose", "list_items"]
 
-TEXT_READER = "text/2"
 LONGEST_HEADING = 80
 WRAPPED_WIDTH = 100
 LEAST_BODY = 60
@@ -50,6 +46,7 @@ _MAIN = frozenset(
         Role.BACK,
     }
 )
+_ITEM = re.compile(r"(\s*)([-*+]|\d{1,9}[.)])[ \t]+(.*)$")
 _OPENING, _CLOSING = "([{", ")]}"
 
 
@@ -61,14 +58,6 @@ class _Unit(Struct, frozen=True):
     alone: bool = False
     first: bool = False
     is_list: bool = False
-
-
-def read_text(text: str, stem: str) -> Iterator[Document]:
-    """The one document of a plain text file."""
-    about, rest = split_front_matter(text)
-    builder = TextBuilder()
-    lay_out(rest, builder)
-    yield assemble(about, builder, stem)
 
 
 def lay_out(text: str, builder: TextBuilder) -> None:
@@ -98,6 +87,41 @@ def lay_out(text: str, builder: TextBuilder) -> None:
             place += 1
         else:
             builder.paragraph(unit.text if unit.is_list else squeeze(unit.text))
+
+
+def is_item(line: str) -> bool:
+    """Whether a line begins a list's item."""
+    return bool(_ITEM.match(line))
+
+
+def list_items(lines: list[str], clean: Callable[[str], str]) -> Iterator[str]:
+    """List lines, cleaned, with `- ` or their number; a line that begins no item belongs to the one before."""
+    indents: list[int] = []
+    item = ""
+    for line in lines:
+        match = _ITEM.match(line)
+        if match is None:
+            item = f"{item} {line.strip()}".strip()
+            continue
+        if item:
+            yield _finished(item, clean)
+        width = len(match.group(1))
+        while indents and indents[-1] >= width:
+            indents.pop()
+        indents.append(width)
+        mark = "-" if match.group(2) in "-*+" else match.group(2)
+        item = "\0" * (len(indents) - 1) + f"{mark} {match.group(3).strip()}"
+    if item:
+        yield _finished(item, clean)
+
+
+def _finished(item: str, clean: Callable[[str], str]) -> str:
+    depth = len(item) - len(item.lstrip("\0"))
+    text = item[depth:]
+    mark, space, rest = text.partition(" ")
+    if not _ITEM.match(text):
+        return clean(text)
+    return "  " * depth + mark + space + clean(rest)
 
 
 def lay_out_prose(text: str, builder: TextBuilder) -> None:
@@ -151,7 +175,7 @@ def _lines(lines: Sequence[str], wrapped: bool) -> Iterator[_Unit]:
     if len(lines) == 1:
         yield _Unit(lines[0], alone=True, first=True, is_list=is_item(lines[0]))
     elif any(map(is_item, lines)):
-        yield _Unit("\n".join(list_items(list(lines), plain=True)), is_list=True)
+        yield _Unit("\n".join(list_items(list(lines), squeeze)), is_list=True)
     elif wrapped:
         if lines and _is_known_heading(lines[0]):
             yield _Unit(lines[0], first=True)

@@ -20,17 +20,13 @@ from typing import IO
 
 from msgspec import Struct
 
-from hoofbeat.corpus.readers.entries import Entry, Refusal, refusal
-from hoofbeat.corpus.readers.jats import read_jats
-from hoofbeat.corpus.readers.pdf import read_pdf
-from hoofbeat.corpus.readers.streams import FREE_GROWTH, MOST_GROWTH, Inflating, stream_errors
+from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, refusal
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
+from hoofbeat.store.streams import FREE_GROWTH, MOST_GROWTH, Inflating, stream_errors
 
-__all__ = ["PACKAGE_SUFFIXES", "READER", "is_package", "pdf_documents", "read_package"]
+__all__ = ["READER", "read_package"]
 
-READER = "package/1"
-PACKAGE_SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip")
 MOST_MEMBERS = 1_000_000
 LARGEST_ARTICLE = 200_000_000
 LARGEST_IMAGE = 50_000_000
@@ -55,12 +51,23 @@ class _Member(Struct, frozen=True):
         return "" if path.name.startswith(".") else path.suffix.lower()
 
 
-def is_package(path: Path) -> bool:
-    """Whether a file's name is that of a package."""
-    return path.name.lower().endswith(PACKAGE_SUFFIXES)
+class _Package(Reader):
+    name = "package"
+    summary = "PubMed Central's packages: an article's XML or PDF with its images, or many articles"
+    suffixes = (".tar.gz", ".tgz", ".tar", ".zip")
+    gzipped = False
+    max_bytes = None
+    may_hold_case = True
+    extracts_images = True
+
+    def read(self, source: SourceFile) -> Iterator[DocumentEntry | Refusal]:
+        return read_package(source.path, source.scratch)
 
 
-def read_package(path: Path, scratch: Path) -> Iterator[Entry | Refusal]:
+READER = _Package()
+
+
+def read_package(path: Path, scratch: Path) -> Iterator[DocumentEntry | Refusal]:
     """The documents of a package; images of a single article are put into `scratch` (made if need be) first."""
     articles, papers = _survey(path)
     if not articles and not papers:
@@ -90,9 +97,9 @@ def read_package(path: Path, scratch: Path) -> Iterator[Entry | Refusal]:
         yield from _entries(name, data, scratch, alone=True)
 
 
-def _entries(name: str, data: bytes, scratch: Path, *, alone: bool) -> Iterator[Entry | Refusal]:
+def _entries(name: str, data: bytes, scratch: Path, *, alone: bool) -> Iterator[DocumentEntry | Refusal]:
     for document in _documents(name, data, scratch):
-        yield Entry(document=document, member=name if not alone else PurePosixPath(name).name)
+        yield DocumentEntry(document=document, member=name if not alone else PurePosixPath(name).name)
 
 
 def _documents(name: str, data: bytes, scratch: Path) -> Iterator[Document]:
@@ -100,20 +107,13 @@ def _documents(name: str, data: bytes, scratch: Path) -> Iterator[Document]:
         raise InputError("the file is empty", fix="leave it out")
     stem = PurePosixPath(name).stem
     if PurePosixPath(name).suffix.lower() == ".pdf":
-        yield from pdf_documents(data, scratch / _last_name(name), scratch)
+        from hoofbeat.corpus.parsers.pdf_document import extract_pdf  # noqa: PLC0415 - PDFium, only for PDFs
+
+        yield from extract_pdf(data, scratch / _last_name(name), scratch)
     else:
+        from hoofbeat.corpus.parsers.jats_article import read_jats  # noqa: PLC0415 - lxml, only for XML
+
         yield from read_jats(data, stem)
-
-
-def pdf_documents(data: bytes, path: Path, scratch: Path) -> Iterator[Document]:
-    """The document of a PDF, its pictures put into `scratch`; `path` says where its side file would lie."""
-    images: list[tuple[str, bytes]] = []
-    documents = list(read_pdf(data, path, images))
-    if images:
-        scratch.mkdir(parents=True, exist_ok=True)
-    for name, picture in images:
-        (scratch / _last_name(name)).write_bytes(picture)
-    yield from documents
 
 
 def _survey(path: Path) -> tuple[int, int]:

@@ -1,0 +1,410 @@
+"""PDF: what most institutions publish. Text is read by position, structure from how it looks.
+
+Headings are lines that the bookmarks name, else lines set larger than the body, or bold; their levels follow the
+outline or their sizes. Lines become paragraphs again: words parted at line ends are joined, and a paragraph goes on
+over columns and pages. Pictures are taken out and given to the captions they stand beside. Pages without text (scans)
+are said to be that, not read as empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+import pypdfium2 as pdfium
+from msgspec import Struct, field
+
+from hoofbeat.corpus.parsers.front_matter import About, assemble, side_file
+from hoofbeat.corpus.parsers.pdf_images import (
+    FARTHEST,
+    CaptionPlace,
+    PageImage,
+    captioned,
+    page_images,
+    without_repeated,
+)
+from hoofbeat.corpus.parsers.pdf_lines import (
+    HYPHEN,
+    LARGER,
+    Bookmark,
+    Line,
+    PageBox,
+    Piece,
+    body_size,
+    bookmarks,
+    marked_lines,
+    ordered_lines,
+    page_pieces,
+    page_turn,
+    turned,
+    without_running_heads,
+)
+from hoofbeat.corpus.parsers.text_builder import TextBuilder, role_of, safe_id, squeeze
+from hoofbeat.errors import HostileInputError, InputError
+from hoofbeat.records import Document
+
+__all__ = ["extract_pdf", "read_pdf"]
+
+MOST_PAGES = 5_000
+MOST_IMAGE_BYTES = 300_000_000
+LEAST_UNCAPTIONED = 72.0
+LONGEST_CAPTION = 600
+NEAR_LINES = 2.5
+LONGEST_HEADING = 200
+LONGEST_WORD = 60
+NEW_PARAGRAPH = 1.2
+
+_BULLET = re.compile(r"[•◦▪●○■‣∙·–*-]\s+(?=\S)|(\d{1,3}[.)])\s+(?=\S)")
+_HYPHENS = f"-‐{HYPHEN}"
+_LAST_WORD = re.compile(r"[^\W\d_]+$")
+_FIRST_WORD = re.compile(r"[^\W\d_]+")
+_SENTENCE_END = re.compile(r"[.!?:;]['\"”’)\]]*$")
+_FIGURE = re.compile(r"(Fig(?:ure|\.)?\s*\d+[A-Za-z]?)\s*[.:]\s*", re.IGNORECASE)
+_UNTITLED = re.compile(r"(untitled|microsoft word\b.*|.*\.(docx?|indd|pdf|qxd|pptx?))", re.IGNORECASE)
+_REASONS = {
+    pdfium.raw.FPDF_ERR_PASSWORD: "the PDF is encrypted and needs a password",
+    pdfium.raw.FPDF_ERR_SECURITY: "the PDF is encrypted in a way that can't be read",
+    pdfium.raw.FPDF_ERR_FORMAT: "the PDF is broken or is no PDF",
+}
+
+
+class Paragraph:
+    """Lines that belong together, while they are being put together."""
+
+    def __init__(self, line: Line) -> None:
+        self.lines = [line]
+
+    @property
+    def first(self) -> Line:
+        """The first line."""
+        return self.lines[0]
+
+    @property
+    def last(self) -> Line:
+        """The last line so far."""
+        return self.lines[-1]
+
+
+class _Content(Struct):
+    """What a PDF file holds, page by page."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    pages: list[PageBox] = field(default_factory=list)
+    images: list[PageImage] = field(default_factory=list)
+    outline: list[Bookmark] = field(default_factory=list)
+    title: str = ""
+
+
+def read_pdf(data: bytes, path: Path, images: list[tuple[str, bytes]] | None = None) -> Iterator[Document]:
+    """The one document of a PDF file; what its side file says about it counts first (`front_matter.side_file`).
+
+    Figures name image files that are put into `images` (name, data); without a list pictures are not taken out.
+    """
+    about = side_file(path)
+    content = _load(data, safe_id(path.stem) if images is not None else "")
+    if not content.pieces:
+        raise InputError(
+            f"no text in this PDF: its {len(content.pages)} pages are images or empty",
+            fix="recognise its text (OCR) first",
+        )
+    lines = ordered_lines(without_running_heads(content.pieces, content.pages))
+    marks = marked_lines(lines, content.outline)
+    parts = _paragraphs(lines, marks)
+    pictures = _Pictures(parts, without_repeated(content.images), content.pages)
+    builder = _Structure(lines, parts, marks, pictures).build()
+    if images is not None:
+        images += pictures.used
+    if not about.title and content.title:
+        about = msgspec.structs.replace(about, title=content.title)
+    yield assemble(about if about.title else _titled(about, lines), builder, path.stem)
+
+
+def extract_pdf(data: bytes, path: Path, scratch: Path) -> Iterator[Document]:
+    """The document of a PDF, its pictures put into `scratch`; `path` says where its side file would lie."""
+    images: list[tuple[str, bytes]] = []
+    documents = list(read_pdf(data, path, images))
+    if images:
+        scratch.mkdir(parents=True, exist_ok=True)
+    for name, picture in images:
+        (scratch / name).write_bytes(picture)
+    yield from documents
+
+
+def _load(data: bytes, image_stem: str) -> _Content:
+    try:
+        document = pdfium.PdfDocument(data)
+    except pdfium.PdfiumError as err:
+        reason = _REASONS.get(getattr(err, "err_code", None), f"the PDF can't be opened: {err}")
+        raise InputError(reason, fix="open it in a viewer and save an unprotected, repaired copy") from err
+    content = _Content()
+    with closing(document):
+        count = len(document)
+        if count > MOST_PAGES:
+            raise HostileInputError(f"PDF refused as hostile: {count:,} pages, at most {MOST_PAGES:,} are read")
+        try:
+            for index in range(count):
+                with closing(document[index]) as page, closing(page.get_textpage()) as textpage:
+                    _load_page(page, textpage, content, image_stem)
+        except pdfium.PdfiumError as err:
+            number = len(content.pages) + 1
+            raise InputError(f"the PDF is broken: page {number} can't be read", fix="repair the file") from err
+        with suppress(pdfium.PdfiumError):
+            title = squeeze(document.get_metadata_value("Title"))
+            content.title = "" if _UNTITLED.fullmatch(title) else title
+        content.outline = bookmarks(document)
+    return content
+
+
+def _load_page(page: Any, textpage: Any, content: _Content, image_stem: str) -> None:
+    number = len(content.pages) + 1
+    turn = page_turn(textpage)
+    left, bottom, right, top = page.get_mediabox()
+    _, _, bottom, top = turned(left, right, bottom, top, turn)
+    pieces = page_pieces(textpage, number, turn)
+    if image_stem and sum(len(image.data) for image in content.images) < MOST_IMAGE_BYTES:
+        content.images += page_images(page, number, image_stem, turn)
+    content.pieces += pieces
+    content.pages.append(PageBox(bottom, top))
+
+
+def _titled(about: About, lines: list[Line]) -> About:
+    """The title as the largest print of the first page."""
+    first = [line for line in lines if line.page == lines[0].page]
+    largest = max(line.size for line in first)
+    words = [line.text for line in first if line.size == largest][:4]
+    title = squeeze(" ".join(words))
+    return msgspec.structs.replace(about, title=title) if len(title) <= LONGEST_HEADING else about
+
+
+class _Pictures:
+    """The pictures of a document: which caption each stands at, and which stand alone on their page."""
+
+    def __init__(self, parts: Sequence[Paragraph], images: list[PageImage], pages: Sequence[PageBox]) -> None:
+        self.used: list[tuple[str, bytes]] = []
+        self._of: dict[int, list[PageImage]] = {}
+        heights = [box.top - box.bottom for box in pages]
+        labelled = [part for part in parts if _FIGURE.match(part.first.text)]
+        alone = self._given(images, labelled, heights)
+        body = body_size(line for part in parts for line in part.lines)
+        small = [part for part in parts if _is_small_print(part, body) and not _FIGURE.match(part.first.text)]
+        alone = self._given(alone, small, [NEAR_LINES * body / FARTHEST] * len(pages)) if alone else []
+        self._alone = [each for each in alone if min(each.x1 - each.x0, each.top - each.bottom) >= LEAST_UNCAPTIONED]
+
+    def _given(
+        self, images: Sequence[PageImage], captions: Sequence[Paragraph], reach: Sequence[float]
+    ) -> list[PageImage]:
+        """Give pictures to the captions near them; those that are left over."""
+        chosen, alone = captioned(images, [_place(part) for part in captions], reach)
+        self._of |= {id(captions[place]): found for place, found in chosen.items()}
+        return alone
+
+    def __contains__(self, part: Paragraph) -> bool:
+        return id(part) in self._of
+
+    def at(self, part: Paragraph) -> list[str]:
+        """The files of a caption's pictures."""
+        return self._names(self._of.get(id(part), []))
+
+    def before(self, page: int) -> Iterator[tuple[int, list[str]]]:
+        """Pictures without a caption on the pages up to this one, each once."""
+        while self._alone and self._alone[0].page < page:
+            image = self._alone.pop(0)
+            yield image.page, self._names([image])
+
+    def _names(self, images: list[PageImage]) -> list[str]:
+        self.used += [(image.name, image.data) for image in images]
+        return [image.name for image in images]
+
+
+def _place(part: Paragraph) -> CaptionPlace:
+    left, right = min(line.x0 for line in part.lines), max(line.x1 for line in part.lines)
+    return CaptionPlace(part.first.page, left, right, part.last.y, part.first.y + part.first.size)
+
+
+def _is_small_print(part: Paragraph, body: float) -> bool:
+    """Whether a paragraph is set like a caption: small, short, no list item and no table row."""
+    first = part.first
+    short = sum(len(line.text) for line in part.lines) <= LONGEST_CAPTION
+    return first.size < 0.96 * body and len(first.cells) == 1 and short and not _BULLET.match(first.text)
+
+
+class _Structure:
+    """Paragraphs on their way into sections, lists, tables and figures."""
+
+    def __init__(
+        self, lines: list[Line], parts: list[Paragraph], marks: Mapping[Line, int], pictures: _Pictures
+    ) -> None:
+        self.builder = TextBuilder()
+        self.parts = parts
+        self.marks = marks
+        self.pictures = pictures
+        self.body = body_size(lines)
+        self.body_bold = _mostly_bold(lines, self.body)
+        self.words = {word.lower() for line in lines for word in re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", line.text)}
+        self.levels = self._levels()
+        self._roles: list[tuple[int, str]] = []
+        self._rows: list[Line] = []
+        self._items: list[str] = []
+
+    def build(self) -> TextBuilder:
+        """Take every paragraph."""
+        for part in self.parts:
+            text = _joined(part.lines, self.words)
+            bullet = _BULLET.match(text)
+            heading = self._is_heading(part)
+            if self._items and (heading or not bullet):
+                self._flush_items()
+            if self._rows and (heading or len(part.first.cells) == 1):
+                self._flush_rows()
+            for page, files in self.pictures.before(part.first.page):
+                self.builder.figure(files=files, page=page)
+            if heading:
+                self._heading(part, text)
+            elif len(part.first.cells) > 1:
+                self._rows.extend(part.lines)
+            elif bullet:
+                self._items.append(f"{bullet.group(1) or '-'} {text[bullet.end() :]}")
+            elif _FIGURE.match(text) or part in self.pictures:
+                _, label, caption = _FIGURE.split(text, maxsplit=1) if _FIGURE.match(text) else ("", "", text)
+                files = self.pictures.at(part)
+                self.builder.figure(label=label, caption=caption, files=files, page=part.first.page)
+            else:
+                self.builder.paragraph(text, page=part.first.page)
+        self._flush_items()
+        self._flush_rows()
+        for page, files in self.pictures.before(MOST_PAGES + 1):
+            self.builder.figure(files=files, page=page)
+        return self.builder
+
+    def _is_heading(self, part: Paragraph) -> bool:
+        return part.first in self.marks or _is_heading(part, self.body, self.body_bold)
+
+    def _levels(self) -> dict[tuple[float, bool], int]:
+        """The level of each look: by size where there is no outline, else as deep as the outline says."""
+        found = [part for part in self.parts if self._is_heading(part)]
+        styles = sorted({_style(part) for part in found}, key=lambda style: (-style[0], not style[1]))
+        if not self.marks:
+            return {style: min(place, 6) for place, style in enumerate(styles, start=1)}
+        seen: dict[tuple[float, bool], int] = {}
+        for part in found:
+            if part.first in self.marks:
+                depth = self.marks[part.first]
+                seen[_style(part)] = min(seen.get(_style(part), depth), depth)
+        above = sum(1 for style in styles if style[0] > max(size for size, _ in seen))
+        levels: dict[tuple[float, bool], int] = {}
+        deepest = 0
+        for place, style in enumerate(styles, start=1):
+            level = place if place <= above else above + seen[style] if style in seen else deepest + 1
+            levels[style] = min(level, 6)
+            deepest = max(deepest, level)
+        self.marks = {line: min(above + depth, 6) for line, depth in self.marks.items()}
+        return levels
+
+    def _heading(self, part: Paragraph, text: str) -> None:
+        level = self.marks.get(part.first) or self.levels[_style(part)]
+        while self._roles and self._roles[-1][0] >= level:
+            self._roles.pop()
+        role = role_of(text, self._roles[-1][1] if self._roles else "")
+        self._roles.append((level, role))
+        self.builder.heading(text, level, role=role, page=part.first.page)
+
+    def _flush_items(self) -> None:
+        if self._items:
+            self.builder.paragraph("\n".join(self._items))
+            self._items.clear()
+
+    def _flush_rows(self) -> None:
+        if self._rows:
+            _table(self.builder, self._rows)
+            self._rows.clear()
+
+
+def _table(builder: TextBuilder, rows: list[Line]) -> None:
+    if len(rows) == 1:
+        builder.paragraph(rows[0].text, page=rows[0].page)
+    else:
+        builder.table((row.cells for row in rows), page=rows[0].page)
+
+
+def _mostly_bold(lines: list[Line], body: float) -> bool:
+    same = [line for line in lines if line.size == body]
+    return sum(len(line.text) for line in same if line.bold) * 2 > sum(len(line.text) for line in same)
+
+
+def _style(part: Paragraph) -> tuple[float, bool]:
+    return part.first.size, part.first.bold
+
+
+def _is_heading(part: Paragraph, body: float, body_bold: bool) -> bool:
+    text = " ".join(line.text for line in part.lines)
+    if len(text) > LONGEST_HEADING or len(part.lines) > 4 or not any(character.isalpha() for character in text):
+        return False
+    if len(part.first.cells) > 1:
+        return False
+    if part.first.size >= body * LARGER:
+        return True
+    bold = part.first.bold and not body_bold and part.first.size >= body * 0.95
+    return bold and not text.endswith((".", ",", ";"))
+
+
+def _paragraphs(lines: list[Line], marks: Mapping[Line, int]) -> list[Paragraph]:
+    """Lines grouped: a paragraph ends at a wider gap, a new look, an indent, a list mark, a table row or a bookmark."""
+    steps = [
+        (above.y - below.y) / below.size
+        for above, below in pairwise(lines)
+        if _same_column(above, below) and above.size == below.size and 0 < above.y - below.y < 3 * below.size
+    ]
+    leading = median(steps) if steps else 1.2
+    parts: list[Paragraph] = []
+    for line in lines:
+        marked = line in marks or (bool(parts) and parts[-1].last in marks)
+        if parts and not marked and _goes_on(parts[-1], line, leading):
+            parts[-1].lines.append(line)
+        else:
+            parts.append(Paragraph(line))
+    return parts
+
+
+def _same_column(above: Line, below: Line) -> bool:
+    return above.page == below.page and above.column == below.column
+
+
+def _goes_on(part: Paragraph, line: Line, leading: float) -> bool:
+    last = part.last
+    if abs(last.size - line.size) > 0.5 or last.bold != line.bold or _BULLET.match(line.text):
+        return False
+    if len(last.cells) > 1 or len(line.cells) > 1:
+        return False
+    if not _same_column(last, line):
+        return not _SENTENCE_END.search(last.text) and (line.text[:1].islower() or last.text[-1] in f",-{HYPHEN}")
+    if last.y - line.y > NEW_PARAGRAPH * leading * line.size:
+        return False
+    indented = line.x0 > last.x0 + 0.8 * line.size
+    return not (indented and not _BULLET.match(last.text) and bool(_SENTENCE_END.search(last.text)))
+
+
+def _joined(lines: list[Line], words: set[str]) -> str:
+    """The text of lines as one; a word parted at a line's end loses its hyphen unless it is written with one."""
+    pieces: list[str] = []
+    for line, following in pairwise(lines):
+        if line.text[-1] not in _HYPHENS:
+            pieces += [line.text, " "]
+            continue
+        pieces.append(line.text[:-1])
+        head = _LAST_WORD.search(line.text[-LONGEST_WORD:-1])
+        tail = _FIRST_WORD.match(following.text)
+        if not (head and tail and tail.group()[0].islower()):
+            pieces.append("-")
+            continue
+        first, second = head.group().lower(), tail.group().lower()
+        if f"{first}-{second}" in words and first + second not in words:
+            pieces.append("-")
+    last = lines[-1].text
+    pieces.append(last[:-1] + "-" if last.endswith(HYPHEN) else last)
+    return "".join(pieces).replace(HYPHEN, "")
