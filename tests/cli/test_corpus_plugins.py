@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.support import hoofbeat, json_of
 
-READER = '''
+READER = """
 from hoofbeat.corpus.reader import DocumentEntry, Reader
 from hoofbeat.records import Document
 
@@ -28,7 +28,7 @@ class Records(Reader):
 
 
 READER = Records()
-'''
+"""
 
 
 @pytest.fixture
