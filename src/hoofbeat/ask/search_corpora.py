@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.importing import DOCUMENTS
 from hoofbeat.corpus.reader import is_passage
+from hoofbeat.facets import facet_values
 from hoofbeat.models import Encoder, Model, load_encoder
 from hoofbeat.models.vectors import cached, vectors_folder
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.records import Document
 from hoofbeat.retrieval import IndexSet, Retriever
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
 from hoofbeat.retrieval.indexes import index_folder
 from hoofbeat.store.files import file_sha256
 
-__all__ = ["SearchableCorpus", "facet_values", "source_facets"]
+__all__ = ["SearchableCorpus", "source_facets"]
 
 _LOOKED_AT = 2000
 _FEWEST, _MOST = 2, 60
@@ -87,16 +87,10 @@ def source_facets(corpus: Corpus) -> list[str]:
             break
         count += 1
         for name in document.facets:
-            values.setdefault(name, set()).update(facet_values(document, name))
+            values.setdefault(name, set()).update(facet_values(document.facets, name))
             having[name] = having.get(name, 0) + 1
     return sorted(
         name
         for name, found in values.items()
         if _FEWEST <= len(found) <= _MOST and 2 * having[name] > count and (len(found) < count or count <= _MOST // 2)
     )
-
-
-def facet_values(document: Document, name: str) -> Sequence[str]:
-    """The values of a document's facet."""
-    value = document.facets.get(name, [])
-    return [value] if isinstance(value, str) else value

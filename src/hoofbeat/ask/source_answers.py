@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from hoofbeat.answering import Planned
 from hoofbeat.answering.answer import fit
 from hoofbeat.ask.ask_records import BY_DOCUMENT, Agreement, Ask, SourceSays
-from hoofbeat.ask.search_corpora import SearchableCorpus, facet_values
+from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.ask.similar_reports import ASKED
 from hoofbeat.audit.answers.source_answers import PlannedSource, answer_from_sources, each_planned
 from hoofbeat.audit.answers.source_evidence import is_hero, through_hero, through_line
 from hoofbeat.audit.pair_judge import compare_answers
+from hoofbeat.facets import facet_values
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_pack, load_prompt
@@ -86,7 +87,7 @@ def _sources(
         ranked += [(hit.rank, number, shelf, shelf.corpus.get(hit.document)) for hit in hits]
     groups: dict[tuple[int, str], _Source] = {}
     for _, number, shelf, document in sorted(ranked, key=lambda each: each[:2]):
-        names = [document.id] if ask.by == BY_DOCUMENT else facet_values(document, ask.by)
+        names = [document.id] if ask.by == BY_DOCUMENT else facet_values(document.facets, ask.by)
         for name in names:
             before = groups.get((number, name), _Source(name=name, shelf=shelf, documents=()))
             groups[number, name] = replace(before, documents=(*before.documents, document))

@@ -17,10 +17,10 @@ from hoofbeat.cli.audit_compare_page import RATES, compared_page, shown_labels
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
 from hoofbeat.errors import UsageError
+from hoofbeat.facets import facet_names
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.prompts import Pack
 from hoofbeat.reports.sections.audits.differing import differing
-from hoofbeat.reports.sections.common import facet_names
 from hoofbeat.reports.words import written
 from hoofbeat.reports.writing import report_files
 from hoofbeat.store import Artefact, Counts, Manifest, check_target, create, open_artefact

@@ -11,6 +11,7 @@ from hoofbeat.audit.findings import flip_rates
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.cli.console import Screen
 from hoofbeat.errors import UsageError
+from hoofbeat.facets import facet_values
 from hoofbeat.findings.intervals import wilson
 from hoofbeat.reports.words import count_of
 
@@ -25,9 +26,9 @@ def say_uncompared(screen: Screen, plan: AuditPlan) -> None:
     alone = plan.uncompared
     if not alone:
         return
-    groups = _named({name for question in alone for name in _values(question.facets.get("group", "general"))})
+    groups = _named({name for question in alone for name in facet_values(question.facets, "group") or ["general"]})
     facet = plan.pack.group_facet
-    there = _named({name for source in plan.sources for name in _values(source.facets.get(facet, "")) if name})
+    there = _named({name for source in plan.sources for name in facet_values(source.facets, facet) if name})
     why = f"their facet group is {groups}, the facet {facet} of the sources is {there or 'not given'}"
     if len(alone) == len(plan.questions):
         raise UsageError(
@@ -38,10 +39,6 @@ def say_uncompared(screen: Screen, plan: AuditPlan) -> None:
         f"note: {len(alone):,} of {len(plan.questions):,} questions can't be compared, because fewer than two sources "
         f"are asked: {_named([question.id for question in alone])} ({why})"
     )
-
-
-def _values(facet: str | list[str]) -> list[str]:
-    return [facet] if isinstance(facet, str) else facet
 
 
 def _named(names: Collection[str]) -> str:

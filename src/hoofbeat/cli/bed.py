@@ -18,6 +18,7 @@ from hoofbeat.corpus.reader import Refusal, is_passage
 from hoofbeat.corpus.readers.beir import read_beir, read_corpus
 from hoofbeat.corpus.readers.r2med import read_r2med
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.facets import facet_values, has_facets
 from hoofbeat.records import Document, Question
 from hoofbeat.store import InputRef, open_artefact
 from hoofbeat.store.files import file_sha256
@@ -56,9 +57,9 @@ class Bed(Struct, frozen=True, kw_only=True):
             wanted.setdefault(name.strip(), set()).add(value.strip())
         found, values = [], dict[str, set[str]]()
         for each in self.documents:
-            for facet, has in each.facets.items():
-                values.setdefault(facet, set()).update([has] if isinstance(has, str) else has)
-            if _has(each, wanted):
+            for facet in each.facets:
+                values.setdefault(facet, set()).update(facet_values(each.facets, facet))
+            if has_facets(each.facets, wanted):
                 found.append(each.id)
         if not found:
             raise UsageError(f"no document has {' '.join(where)}", where=self.name, fix=_facets_there(wanted, values))
@@ -197,11 +198,3 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(listed[:_MOST_NAMED]) + (
         f" and {len(listed) - _MOST_NAMED} more" if len(listed) > _MOST_NAMED else ""
     )
-
-
-def _has(document: Document, wanted: dict[str, set[str]]) -> bool:
-    for name, values in wanted.items():
-        value = document.facets.get(name, [])
-        if values.isdisjoint([value] if isinstance(value, str) else value):
-            return False
-    return True

@@ -23,6 +23,7 @@ from hoofbeat.cli.session import check_file, command_words, json_option, plot_op
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.stats import CorpusStats, Share, compute_stats, load_tokenizer, write_stats
 from hoofbeat.corpus.vocabularies import SCHEMES, Match, find_words, load_scheme, load_vocabulary
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Document, Figure, Section, Table
 from hoofbeat.reports.plots import stats_svg
 from hoofbeat.store import Cost, Counts
@@ -207,8 +208,8 @@ class _Page:
         self._line(document.title or document.id, "bold")
         about = " · ".join(part for part in (document.id, document.kind, document.licence) if part)
         self._line(about, "dim")
-        for name, value in document.facets.items():
-            self._line(f"{name}: {value if isinstance(value, str) else '; '.join(value)}", "dim")
+        for name in document.facets:
+            self._line(f"{name}: {'; '.join(facet_values(document.facets, name))}", "dim")
         for notice in document.notices:
             self._line(f"notice: {notice}", "bold red")
         place = 0

@@ -27,6 +27,7 @@ from hoofbeat.cli.corpus_stats import harmless, show_command
 from hoofbeat.cli.session import find_corpus, json_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, InputError
+from hoofbeat.facets import facet_values
 from hoofbeat.recipes.items import Failed, Item, Rejected
 from hoofbeat.records import Question, Span
 from hoofbeat.store import Artefact, Cost, Counts, open_artefact
@@ -220,8 +221,8 @@ class _Shown:
             self._block("answer", question.answer or "(none)")
         self._facts("images", question.images)
         self._facts("documents", question.documents)
-        for name, value in question.facets.items():
-            self._line(f"{name}: {value if isinstance(value, str) else '; '.join(value)}", "dim")
+        for name in question.facets:
+            self._line(f"{name}: {'; '.join(facet_values(question.facets, name))}", "dim")
         self._lineage(question)
 
     def _candidate(self, row: Rejected | Failed | Item) -> None:

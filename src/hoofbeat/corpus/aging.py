@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from hoofbeat.corpus.citations import Citations
-from hoofbeat.corpus.facets import facet_values
 from hoofbeat.corpus.filters.rarity import RarityLimits, rarity
 from hoofbeat.errors import InputError
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Document, Question
 
 __all__ = ["Aged", "aging_counts", "aging_table", "refilter"]
@@ -103,6 +103,8 @@ def _aged(
 
 def _mark(document: Document, question: Question, name: str) -> int | None:
     """The count that the rarity filter left on the document, or a recipe on a question of one document."""
-    values = facet_values(document, name) or (facet_values(question, name) if len(question.documents) == 1 else [])
+    values = facet_values(document.facets, name) or (
+        facet_values(question.facets, name) if len(question.documents) == 1 else []
+    )
     value = next(iter(values), "")
     return int(value) if value.isdecimal() else None

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from hoofbeat.corpus.citation_rows import CitationLink, CitationProblem, normalise_id, read_rows
 from hoofbeat.errors import InputError
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 from hoofbeat.store.tables import read_parquet, write_jsonl, write_parquet
 
@@ -114,10 +115,7 @@ class Citations:
 
 def document_ids(document: Document) -> tuple[str, ...]:
     """Every id a document goes by: its own, and those among its facets."""
-    named = [document.id]
-    for name in ("pmcid", "pmc", "pmid", "doi"):
-        value = document.facets.get(name, [])
-        named += [value] if isinstance(value, str) else value
+    named = (document.id, *facet_values(document.facets, "pmcid", "pmc", "pmid", "doi"))
     return tuple(dict.fromkeys(filter(None, map(normalise_id, named))))
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from hoofbeat.corpus.importing import DOCUMENTS
 from hoofbeat.errors import InputError
+from hoofbeat.facets import has_facets
 from hoofbeat.records import Document
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.offsets import each_line, lines_at
@@ -60,7 +61,7 @@ class Corpus:
     def select(self, **facets: str | Sequence[str]) -> list[Document]:
         """Documents whose facets have these values; a list means any of them, and a facet that is a list any of its."""
         wanted = {name: {value} if isinstance(value, str) else set(value) for name, value in facets.items()}
-        return [document for document in self.documents() if _matches(document, wanted)]
+        return [document for document in self.documents() if has_facets(document.facets, wanted)]
 
     def __len__(self) -> int:
         return len(self._places)
@@ -75,11 +76,3 @@ class Corpus:
     def _places(self) -> dict[str, int]:
         """Where each document's line begins."""
         return {line.id: offset for offset, line in each_line(self._table, _Id)}
-
-
-def _matches(document: Document, wanted: dict[str, set[str]]) -> bool:
-    for name, values in wanted.items():
-        found = document.facets.get(name, [])
-        if values.isdisjoint([found] if isinstance(found, str) else found):
-            return False
-    return True

@@ -25,8 +25,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.corpus.facets import year_of
 from hoofbeat.corpus.minhash import SEED, WIDTH, Banding, Shingler, Signer, jaccard
+from hoofbeat.facets import year_of
 from hoofbeat.models.encoder import Encoder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document

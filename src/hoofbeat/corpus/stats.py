@@ -17,13 +17,13 @@ from typing import Any
 from msgspec import Struct
 
 from hoofbeat.corpus.corpus import Corpus
-from hoofbeat.corpus.facets import facet_values, year_of
 from hoofbeat.corpus.filters.language import language_of
 from hoofbeat.corpus.filters.licence import licence_family
 from hoofbeat.corpus.vocabularies.evidence import gather
 from hoofbeat.corpus.vocabularies.labelling import THRESHOLD, label_evidence
 from hoofbeat.corpus.vocabularies.schemes import SCHEMES, load_scheme
 from hoofbeat.errors import InputError
+from hoofbeat.facets import facet_values, year_of
 from hoofbeat.models import weights
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
@@ -235,7 +235,7 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 def _values(document: Document) -> dict[str, str]:
     year = year_of(document)
-    venues = facet_values(document, "journal", "venue", "institution", "developer")
+    venues = facet_values(document.facets, "journal", "venue", "institution", "developer")
     return {
         "year": UNKNOWN if year is None else str(year),
         "venue": venues[0] if venues and venues[0] else UNKNOWN,

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.facets import facet_values
 from hoofbeat.findings.clusters import cluster_labels
 from hoofbeat.findings.intervals import SAMPLES, Interval, bootstrap_mean, percentiles, sums_and_sizes
 from hoofbeat.records import Facets
@@ -70,8 +71,7 @@ def by_facet(
         raise UsageError("there are no values to break down", fix="measure at least one question")
     members: dict[str, list[str]] = {}
     for question in values:
-        found = facets.get(question, {}).get(facet, [])
-        for value in dict.fromkeys([found] if isinstance(found, str) else found) or [NONE]:
+        for value in facet_values(facets.get(question, {}), facet) or [NONE]:
             members.setdefault(value or NONE, []).append(question)
     order = sorted(members, key=lambda value: (value == NONE, -len(members[value]), value))
 

@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from hoofbeat.facets import facet_values
 from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, percentiles, resampled_sums, wilson
 from hoofbeat.findings.scoring import asked_question, planned_question
@@ -176,8 +177,7 @@ def _micro(matrix: NDArray[np.float64], drawn: NDArray[np.float64], level: float
 def _members(questions: list[Question], facet: str) -> dict[str, NDArray[np.float64]]:
     members: dict[str, NDArray[np.float64]] = {}
     for number, question in enumerate(questions):
-        values = question.facets.get(facet, [])
-        for value in dict.fromkeys([values] if isinstance(values, str) else values) or [_NONE]:
+        for value in facet_values(question.facets, facet) or [_NONE]:
             members.setdefault(value or _NONE, np.zeros(len(questions)))[number] = 1.0
     return dict(sorted(members.items(), key=lambda pair: (pair[0] == _NONE, pair[0])))
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from hoofbeat.audit.audit_folder import Source
+from hoofbeat.facets import facet_values
 from hoofbeat.prompts import Pack
 
 __all__ = ["MASK", "Mask", "code_number", "instructions", "number_of", "pair_code", "shown"]
@@ -55,8 +56,7 @@ class Mask:
     def __init__(self, sources: Iterable[Source], facet: str) -> None:
         names: set[str] = set()
         for source in sources:
-            value = source.facets.get(facet, ())
-            names |= {source.title, *([value] if isinstance(value, str) else value)}
+            names |= {source.title, *facet_values(source.facets, facet)}
             if not source.id.isalpha():
                 names.add(source.id)
         kept = sorted((name for name in map(str.strip, names) if len(name) >= _LEAST_NAME), key=lambda n: (-len(n), n))

@@ -10,8 +10,8 @@ from msgspec import Struct
 from hoofbeat.answering import Run
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.facets import facet_values
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.facets import facet_value
 from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.scoring import Outcome, choice_outcomes, scored_outcomes
 from hoofbeat.judging import Judged
@@ -289,7 +289,7 @@ def summarise(
 
 def _groups(plan: LeakagePlan, cutoff: Cutoff | None) -> dict[str, dict[str, str]]:
     groups = {
-        "specialty": {q.id: next(iter(facet_values(q, "specialty")), "") for q in plan.questions},
+        "specialty": {q.id: facet_value(q.facets, "specialty") for q in plan.questions},
         "published": {q.id: span_of(plan.dates[q.id]) for q in plan.questions},
     }
     if cutoff is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from hoofbeat.answering.run import count_outcomes
-from hoofbeat.corpus.facets import facet_values
+from hoofbeat.facets import facet_value
 from hoofbeat.leakage.leakage_check import LeakagePlan, Probed
 from hoofbeat.leakage.leakage_figures import LeakageSummary
 from hoofbeat.leakage.leakage_records import PROBES, LikelihoodRow
@@ -108,7 +108,7 @@ def _sheet(plan: LeakagePlan, probed: Mapping[str, Probed]) -> Iterator[tuple[ob
         given = {(row.question, row.probe): row for row in mine.overlaps}
         for question in plan.questions:
             date = plan.dates[question.id]
-            line: list[object] = [question.id, model, next(iter(facet_values(question, "specialty")), "")]
+            line: list[object] = [question.id, model, facet_value(question.facets, "specialty")]
             line.append("" if date is None else f"{date.year}-{date.month:02d}" if date.month else str(date.year))
             for text in ("question", "reference", "explanation"):
                 line += [_perplexity(scored.get((question.id, text, control))) for control in (False, True)]

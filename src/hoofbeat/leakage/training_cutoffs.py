@@ -18,8 +18,8 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct, convert
 
-from hoofbeat.corpus.facets import facet_values
 from hoofbeat.errors import UsageError
+from hoofbeat.facets import facet_values
 from hoofbeat.findings.accuracy import Outcome
 from hoofbeat.findings.intervals import Interval, percentiles, wilson
 from hoofbeat.records import Document, Question
@@ -134,9 +134,9 @@ def publication(question: Question, documents: Mapping[str, Document]) -> Publis
     found = [
         date
         for name in question.documents
-        if name in documents and (date := _date(facet_values(documents[name], "date", "released", "year")))
+        if name in documents and (date := _date(facet_values(documents[name].facets, "date", "released", "year")))
     ]
-    return min(found, default=None) or _date(facet_values(question, "date", "released", "year"))
+    return min(found, default=None) or _date(facet_values(question.facets, "date", "released", "year"))
 
 
 def _date(values: Sequence[str]) -> Published | None:

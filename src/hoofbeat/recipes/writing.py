@@ -16,10 +16,10 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from hoofbeat.benchmarks.benchmark import KIND, edition_file
-from hoofbeat.corpus.facets import facet_values
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.corpus.stats import NO_TOKENIZER, Tokenizer, load_tokenizer, quantiles
 from hoofbeat.errors import InputError, WeightsError
+from hoofbeat.facets import facet_values
 from hoofbeat.recipes.items import Stage
 from hoofbeat.recipes.recipe import Made, Ran, Recipe, run_steps
 from hoofbeat.recipes.steps import Estimated, RecipeStep
@@ -201,7 +201,7 @@ def _facet_tables(questions: Sequence[Question]) -> dict[str, dict[str, int]]:
     tables: dict[str, Counter[str]] = {}
     for question in questions:
         for facet in question.facets:
-            tables.setdefault(facet, Counter()).update(facet_values(question, facet))
+            tables.setdefault(facet, Counter()).update(facet_values(question.facets, facet))
     return {facet: _ordered(counts) for facet, counts in sorted(tables.items())}
 
 

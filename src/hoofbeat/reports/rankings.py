@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import hoofbeat
 from hoofbeat.errors import UsageError
+from hoofbeat.facets import facet_names, facet_values
 from hoofbeat.findings.ablation import Ablation
 from hoofbeat.findings.breakdown import by_facet, over_sets, values_of
 from hoofbeat.findings.correlation import AnswersAndRetrieval
@@ -21,7 +22,7 @@ from hoofbeat.reports.markdown import to_markdown
 from hoofbeat.reports.model import Block, Card, Cell, Report, Table, charts_in, tables_in
 from hoofbeat.reports.page import to_html
 from hoofbeat.reports.sections.breakdowns import ablation_blocks, answer_blocks, facet_blocks, set_blocks
-from hoofbeat.reports.sections.common import facet_names, facet_values, spread
+from hoofbeat.reports.sections.common import spread
 from hoofbeat.reports.sections.systems import (
     difference_blocks,
     measure_bars,

@@ -16,6 +16,7 @@ import msgspec
 
 from hoofbeat.audit import Audit
 from hoofbeat.errors import UsageError
+from hoofbeat.facets import facet_value
 from hoofbeat.judging.aspects import Key, answer_key, answer_text, unanswered
 from hoofbeat.judging.catalogue import takes
 from hoofbeat.judging.designs import make_design
@@ -29,7 +30,7 @@ from hoofbeat.records import Answer, Question
 from hoofbeat.review.assignments import stratified
 from hoofbeat.review.forms import Form, form_names, load_form
 from hoofbeat.review.review_records import Item, Shown, Study
-from hoofbeat.review.task_items import benchmark_items, facet_of, group_of, waiting_forms
+from hoofbeat.review.task_items import benchmark_items, group_of, waiting_forms
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.files import read_bytes
 from hoofbeat.store.tables import canonical_json, read_jsonl
@@ -227,7 +228,7 @@ def _item_pair_items(code: str, pair: Drawn, question: str, sides: Iterable[str]
 
 
 def _group(question: Question, pack: Pack) -> str:
-    return facet_of(question.facets, pack.group_facet) or group_of(question.facets)
+    return facet_value(question.facets, pack.group_facet) or group_of(question.facets)
 
 
 def pack_settings(pack: Pack) -> dict[str, Any]:

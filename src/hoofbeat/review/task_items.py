@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from hoofbeat.benchmarks import corpus_beside, find_quote
 from hoofbeat.corpus import Corpus
+from hoofbeat.facets import facet_value
 from hoofbeat.recipes.items import Rejected
 from hoofbeat.recipes.pools.two_stage import FLAGGED
 from hoofbeat.recipes.reviewing import ReviewTask
@@ -19,7 +20,7 @@ from hoofbeat.review.review_records import Item, Shown
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import canonical_json, read_jsonl, read_tsv
 
-__all__ = ["GROUP_FACETS", "benchmark_items", "facet_of", "form_of_task", "group_of", "item_code", "waiting_forms"]
+__all__ = ["GROUP_FACETS", "benchmark_items", "form_of_task", "group_of", "item_code", "waiting_forms"]
 
 GROUP_FACETS = ("specialty", "discipline", "body_system", "organ", "group")
 """The facets that say to whose field a question belongs, the first that is there."""
@@ -131,20 +132,14 @@ def _item(task: ReviewTask, form: str, beside: _Beside, strata: str | None) -> I
             "why": task.why,
             "images": list(question.images if question else ()),
         },
-        stratum=facet_of(facets, strata) if strata else group or task.step,
+        stratum=facet_value(facets, strata) if strata else group or task.step,
         group=group,
     )
 
 
-def facet_of(facets: Facets, name: str) -> str:
-    """The value of a facet, the first where there are several, nothing where there is none."""
-    value = facets.get(name, "")
-    return value if isinstance(value, str) else value[0] if value else ""
-
-
 def group_of(facets: Facets) -> str:
     """To whose field something belongs."""
-    return next((value for name in GROUP_FACETS if (value := facet_of(facets, name))), "")
+    return next((value for name in GROUP_FACETS if (value := facet_value(facets, name))), "")
 
 
 def _about(task: ReviewTask, question: Question | None) -> list[Shown]:
@@ -247,7 +242,7 @@ def _revision_items(artefact: Artefact, beside: _Beside, strata: str | None) -> 
                 place=0,
                 shown=tuple(shown),
                 key={"item": id, "step": "revision", "findings": [criterion for criterion, _, _ in findings]},
-                stratum=facet_of(facets, strata) if strata else group_of(facets),
+                stratum=facet_value(facets, strata) if strata else group_of(facets),
                 group=group_of(facets),
             )
         )

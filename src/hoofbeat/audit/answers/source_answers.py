@@ -10,6 +10,7 @@ import msgspec
 from hoofbeat.answering.answer import PROMPT_TOKENS, Planned, fit
 from hoofbeat.audit.answers.citation_checks import NO_SECTION, check_citations, plain_words, sections_shown
 from hoofbeat.audit.answers.source_evidence import Find, Room, Search, Shown, searching
+from hoofbeat.facets import facet_values
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
@@ -50,12 +51,14 @@ def asked_of(question: Question, document: Document, pack: Pack) -> bool:
 
     Case and white space around a group's name do not count.
     """
-    groups = _values(question.facets.get("group", "general"))
-    return groups <= {""} or "general" in groups or bool(groups & _values(document.facets.get(pack.group_facet, "")))
+    groups = _folded(facet_values(question.facets, "group"))
+    return (
+        groups <= {""} or "general" in groups or bool(groups & _folded(facet_values(document.facets, pack.group_facet)))
+    )
 
 
-def _values(facet: str | list[str]) -> set[str]:
-    return {name.strip().casefold() for name in ([facet] if isinstance(facet, str) else facet)}
+def _folded(groups: Sequence[str]) -> set[str]:
+    return {name.strip().casefold() for name in groups}
 
 
 def each_planned(

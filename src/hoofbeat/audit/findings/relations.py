@@ -15,6 +15,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from hoofbeat.errors import InputError
+from hoofbeat.facets import facet_values
 from hoofbeat.findings.agreement import Agreement, agreement
 from hoofbeat.findings.shares import SENSITIVITY_THRESHOLD
 from hoofbeat.records import Answer, Comparison, Question
@@ -326,8 +327,7 @@ def known_label(comparison: Comparison, domain: RelationLabels) -> str:
 
 def groups_of(question: Question, facet: str) -> tuple[str, ...]:
     """The groups of a question by one of its facets, each once."""
-    value = question.facets.get(facet, NO_GROUP)
-    return (value,) if isinstance(value, str) else tuple(dict.fromkeys(value)) or (NO_GROUP,)
+    return tuple(facet_values(question.facets, facet)) or (NO_GROUP,)
 
 
 def unknown_question(question: str) -> InputError:

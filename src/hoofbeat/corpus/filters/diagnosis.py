@@ -10,10 +10,10 @@ import tomllib
 from functools import cache
 from importlib import resources
 
-from hoofbeat.corpus.facets import facet_values
 from hoofbeat.corpus.filters.base import Filter, Verdict, per_document
 from hoofbeat.corpus.filters.facets import word_starts, written
 from hoofbeat.corpus.filters.line import Clause
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
 __all__ = ["build_diagnosis", "diagnosis_words"]
@@ -48,7 +48,7 @@ def build_diagnosis(clause: Clause) -> Filter:
 
 
 def _fields(document: Document) -> list[tuple[str, str]]:
-    tags = facet_values(document, "keywords", "subjects", "mesh")
+    tags = facet_values(document.facets, "keywords", "subjects", "mesh")
     fields = [("keywords", tag) for tag in tags]
     fields.append(("title", document.title))
     fields += [("headings", section.heading) for section in document.sections]

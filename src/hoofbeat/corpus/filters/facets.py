@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from hoofbeat.corpus.facets import facet_values
 from hoofbeat.corpus.filters.base import KEPT, Filter, Verdict, per_document
 from hoofbeat.corpus.filters.line import Clause
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
 __all__ = ["build_facet", "build_words", "shown", "word_starts", "written"]
@@ -19,7 +19,7 @@ __all__ = ["build_facet", "build_words", "shown", "word_starts", "written"]
 FIELDS: dict[str, tuple[str, Callable[[Document], list[str]]]] = {
     "title": ("title~rare,unusual", lambda document: [document.title]),
     "text": ("text~autopsy", lambda document: [document.text]),
-    "keywords": ("keywords~diagnos", lambda document: facet_values(document, "keywords", "subjects", "mesh")),
+    "keywords": ("keywords~diagnos", lambda document: facet_values(document.facets, "keywords", "subjects", "mesh")),
 }
 _NEEDS_QUOTES = re.compile(r'[,;()"]')
 
@@ -55,7 +55,7 @@ def build_facet(clause: Clause) -> Filter:
     example = f"facet.{name}=value"
     clause.no_arguments(example)
     values = [value.text for value in clause.compared(("=", "~"), example)]
-    return _compared(clause.name, clause.operator, values, lambda document: facet_values(document, name))
+    return _compared(clause.name, clause.operator, values, lambda document: facet_values(document.facets, name))
 
 
 def _compared(name: str, operator: str, values: list[str], field: Callable[[Document], list[str]]) -> Filter:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from hoofbeat.corpus.facets import facet_values
 from hoofbeat.corpus.filters.base import KEPT, Filter, Verdict, per_document
 from hoofbeat.corpus.filters.facets import shown, written
 from hoofbeat.corpus.filters.line import Clause
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
 __all__ = ["build_type", "normal_type"]
@@ -32,7 +32,7 @@ def build_type(clause: Clause) -> Filter:
     wanted = {normal_type(value) for value in values}
 
     def judge(document: Document) -> Verdict:
-        found = [value for value in (document.kind, *facet_values(document, *_FACETS)) if value]
+        found = [value for value in (document.kind, *facet_values(document.facets, *_FACETS)) if value]
         if not wanted.isdisjoint(map(normal_type, found)):
             return KEPT
         return Verdict("other article type" if found else "no article type", shown(found))

@@ -14,9 +14,9 @@ from importlib import resources
 
 from msgspec import Struct
 
-from hoofbeat.corpus.facets import facet_values
 from hoofbeat.corpus.filters.base import KEPT, Filter, Verdict, per_document
 from hoofbeat.corpus.filters.line import Clause
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
 __all__ = ["build_language", "detect_language", "language_of"]
@@ -52,7 +52,7 @@ def _table() -> _Table:
 
 def language_of(document: Document) -> str:
     """The language a document is in: two letters, or `unknown`."""
-    for value in facet_values(document, "language", "lang"):
+    for value in facet_values(document.facets, "language", "lang"):
         plain = re.split(r"[-_,;\s]", value.strip().lower())[0]
         if plain:
             return _table().names.get(plain, plain)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from hoofbeat.corpus.facets import facet_values
 from hoofbeat.corpus.filters.base import KEPT, Filter, Verdict, per_document
 from hoofbeat.corpus.filters.line import Clause
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
 __all__ = ["FAMILIES", "build_licence", "licence_family"]
@@ -66,7 +66,7 @@ def build_licence(clause: Clause) -> Filter:
         wanted.append(family)
 
     def judge(document: Document) -> Verdict:
-        stated = (document.licence, *facet_values(document, "licence-url"))
+        stated = (document.licence, *facet_values(document.facets, "licence-url"))
         family = next((found for found in map(licence_family, stated) if found != "unknown"), "unknown")
         if family in wanted:
             return KEPT

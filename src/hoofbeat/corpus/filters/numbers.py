@@ -5,9 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from hoofbeat.corpus.facets import year_of
 from hoofbeat.corpus.filters.base import KEPT, Filter, Verdict, per_document
 from hoofbeat.corpus.filters.line import Clause
+from hoofbeat.facets import year_of
 from hoofbeat.records import Document
 
 __all__ = ["COMPARE", "build_number"]

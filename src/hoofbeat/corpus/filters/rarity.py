@@ -14,9 +14,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.corpus.citations import CitationCount, Citations, load_citations
-from hoofbeat.corpus.facets import year_of
 from hoofbeat.corpus.filters.base import Documents, Filter, Ready, Verdict
 from hoofbeat.corpus.filters.line import Clause
+from hoofbeat.facets import year_of
 from hoofbeat.progress import Progress
 from hoofbeat.records import Document, Facets
 

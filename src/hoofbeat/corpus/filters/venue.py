@@ -15,11 +15,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.corpus.facets import facet_values
 from hoofbeat.corpus.filters.base import KEPT, Filter, Verdict, per_document
 from hoofbeat.corpus.filters.facets import shown, written
 from hoofbeat.corpus.filters.line import Clause
 from hoofbeat.errors import InputError
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 from hoofbeat.store.tables import read_tsv
 
@@ -91,7 +91,7 @@ def build_venue(clause: Clause) -> Filter:
 
 def _filter(line: str, venues: Venues, settings: dict[str, object]) -> Filter:
     def judge(document: Document) -> Verdict:
-        found = [name for name in facet_values(document, *FACETS) if name]
+        found = [name for name in facet_values(document.facets, *FACETS) if name]
         if any(venues.find(name) for name in found):
             return KEPT
         return Verdict("venue not on the list" if found else "no venue stated", shown(found))

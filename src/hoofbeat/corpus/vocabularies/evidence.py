@@ -14,6 +14,7 @@ from hoofbeat.corpus.vocabularies.schemes import medical_fields
 from hoofbeat.corpus.vocabularies.terms import Term
 from hoofbeat.corpus.vocabularies.vocabulary import Vocabulary
 from hoofbeat.corpus.vocabularies.words import normal_form, phrase_key, tokens
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
 __all__ = ["Evidence", "Place", "gather", "places"]
@@ -65,8 +66,7 @@ def places(document: Document) -> Iterator[Place]:
     if document.title:
         yield Place("title", document.title)
     for name in ("keywords", "journal", "diagnosis"):
-        value = document.facets.get(name, "")
-        if text := value if isinstance(value, str) else "; ".join(value):
+        if text := "; ".join(facet_values(document.facets, name)):
             yield Place(name if name != "diagnosis" else "keywords", text)
     if not document.sections:
         yield Place("lead", document.text[:_LEAD])

@@ -14,7 +14,7 @@ from typing import Any
 
 from hoofbeat.audit.answers.source_answers import asked_of
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.facets import facet_values
+from hoofbeat.facets import facet_values
 from hoofbeat.prompts import Pack, label, load_prompt
 from hoofbeat.recipes.items import Item, Outcome
 from hoofbeat.recipes.steps import RecipeStep, ask
@@ -43,7 +43,7 @@ Schema = dict[str, object]
 
 def groups_of(corpus: Corpus, pack: Pack) -> list[str]:
     """The groups that sources of the corpus belong to, sorted."""
-    found = {value for document in corpus.documents() for value in facet_values(document, pack.group_facet)}
+    found = {value for document in corpus.documents() for value in facet_values(document.facets, pack.group_facet)}
     return sorted(value for value in found if value and value != GENERAL)
 
 
@@ -157,8 +157,7 @@ def subtopic_step(name: str, value: str, pack: Pack, most: int) -> RecipeStep:
     """Label each question with sub-topics of its topics; those without any pass by."""
 
     def mine(item: Item) -> list[str]:
-        topics = item.facets.get("topics", [])
-        return subtopics_of(pack, [topics] if isinstance(topics, str) else topics)
+        return subtopics_of(pack, facet_values(item.facets, "topics"))
 
     def read(item: Item, said: dict[str, Any], _shop: Workshop) -> Outcome:
         chosen = [each for each in mine(item) if each in said["topics"]]
@@ -207,7 +206,7 @@ def routing(questions: Sequence[Question], corpus: Corpus, pack: Pack) -> dict[s
 
 def _kinds_of_source(corpus: Corpus, pack: Pack) -> list[tuple[Document, int]]:
     """One bare document for each set of groups that sources belong to, and how many sources do."""
-    counts = Counter(tuple(sorted(set(facet_values(each, pack.group_facet)))) for each in corpus.documents())
+    counts = Counter(tuple(sorted(set(facet_values(each.facets, pack.group_facet)))) for each in corpus.documents())
     return [
         (Document(id="", title="", text="", facets={pack.group_facet: list(groups)} if groups else {}), count)
         for groups, count in counts.items()

@@ -12,9 +12,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from hoofbeat.corpus.facets import year_of
 from hoofbeat.corpus.filters.rarity import RarityLimits
 from hoofbeat.corpus.roles import CASE_ROLES, Role
+from hoofbeat.facets import year_of
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.deciding import asks_yes_no, begun_at, fact_before, first_asked, lies, no_deed, told_at
 from hoofbeat.recipes.cases.distraction import (

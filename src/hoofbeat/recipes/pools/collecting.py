@@ -14,11 +14,11 @@ from string import ascii_uppercase
 
 from hoofbeat.benchmarks.collection import Piece, piece_document
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.facets import facet_values
 from hoofbeat.corpus.parsers.rows import Row, read_rows
 from hoofbeat.corpus.reader import Refusal
 from hoofbeat.corpus.roles import assign_roles, find_case
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.facets import facet_values
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, check
 from hoofbeat.recipes.workshop import Workshop
@@ -183,7 +183,7 @@ def address_key(text: str) -> str:
 def _keys(document: Document) -> Iterator[str]:
     """Everything a document may be cited by. An id of seven or eight digits is taken for a PubMed number too."""
     for name in _CITED_BY:
-        for value in facet_values(document, name):
+        for value in facet_values(document.facets, name):
             yield address_key(value)
             bare = value.strip().lower()
             if name == "pmid" and bare.isdecimal():

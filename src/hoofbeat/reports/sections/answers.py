@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
+from hoofbeat.facets import facet_names, facet_values
 from hoofbeat.findings.accuracy import Outcome
 from hoofbeat.records import Answer, Judgment, OptionLikelihood, Passage, Question, Span, TraceStep, Vote
 from hoofbeat.reports.lookup import Lookup, System
@@ -23,7 +24,7 @@ from hoofbeat.reports.model import (
     VoteView,
 )
 from hoofbeat.reports.packing import PLAIN_CHARACTERS, PLAIN_ENTRIES, viewer_of
-from hoofbeat.reports.sections.common import facet_names, facet_values, failure_text, question_view
+from hoofbeat.reports.sections.common import failure_text, question_view
 from hoofbeat.reports.words import count_of, cut, one_line, written
 
 __all__ = ["STATES", "AnswerKey", "answer_key", "answer_view", "answers_viewer", "asked_view", "system_name"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
@@ -10,19 +9,17 @@ from typing import Protocol
 from msgspec import Struct
 
 from hoofbeat.corpus import Corpus
-from hoofbeat.records import Answer, Facets, Failure, Passage, Question, Span
+from hoofbeat.facets import FacetTally
+from hoofbeat.records import Answer, Failure, Passage, Question, Span
 from hoofbeat.reports.charts import NARROW, WIDE, Bar, interval_bars
 from hoofbeat.reports.model import Block, Card, Chart, Column, Details, Heading, Lead, PassageView, QuestionView, Table
 from hoofbeat.reports.words import Form, cut, written
 
 __all__ = [
     "PAGE_CHARACTERS",
-    "FacetTally",
     "Part",
     "counted",
     "facet_blocks",
-    "facet_names",
-    "facet_values",
     "failure_text",
     "figure",
     "passage_views",
@@ -38,7 +35,6 @@ PAGE_CHARACTERS = 3_000_000
 _PASSAGE = 900
 _AROUND = 220
 _REASONS = 6
-_VALUES = 40
 _CHARTED = 12
 
 
@@ -88,45 +84,6 @@ def counted(
     rows = tuple((label, count, count / total if total else None) for label, count in counts)
     columns = (Column(head), Column("count", "count"), Column("share", "share"))
     return Table(name=name, caption=caption, n=total, unit=unit, columns=columns, rows=rows, note=note)
-
-
-def facet_values(facets: Facets, name: str) -> list[str]:
-    """The values of one facet; none where it is missing."""
-    value = facets.get(name, [])
-    return [value] if isinstance(value, str) else list(dict.fromkeys(value))
-
-
-class FacetTally:
-    """Values of facets counted one item at a time; a facet of too many values is let go."""
-
-    def __init__(self, items: Iterable[Facets] = ()) -> None:
-        self.total = 0
-        self._counts: dict[str, Counter[str] | None] = {}
-        for facets in items:
-            self.add(facets)
-
-    def add(self, facets: Facets) -> None:
-        """Count one item."""
-        self.total += 1
-        for name in facets:
-            counter = self._counts.setdefault(name, Counter())
-            if counter is not None:
-                counter.update(facet_values(facets, name))
-                if len(counter) > _VALUES:
-                    self._counts[name] = None
-
-    def counts(self) -> dict[str, list[tuple[str, int]]]:
-        """The counts of each facet that tells items apart, largest first; the specialty comes first."""
-        useful = {name: counter for name, counter in self._counts.items() if counter and len(counter) > 1}
-        return {
-            name: sorted(useful[name].items(), key=lambda pair: (-pair[1], pair[0]))
-            for name in sorted(useful, key=lambda name: (name != "specialty", name))
-        }
-
-
-def facet_names(items: Iterable[Facets]) -> list[str]:
-    """Facets by which items fall into at least two and not too many groups; the specialty comes first."""
-    return list(FacetTally(items).counts())
 
 
 def facet_blocks(tally: FacetTally, prefix: str, unit: str) -> list[Block]:

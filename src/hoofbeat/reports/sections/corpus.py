@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from hoofbeat.corpus.funnel import FunnelStep
 from hoofbeat.corpus.importing import REJECTED, Rejection
+from hoofbeat.facets import FacetTally
 from hoofbeat.records import Document
 from hoofbeat.reports.model import Block, Card, Column, Details, Notice, Table, Text
-from hoofbeat.reports.sections.common import FacetTally, Part, counted, facet_blocks
+from hoofbeat.reports.sections.common import Part, counted, facet_blocks
 from hoofbeat.reports.sections.funnel import funnel_blocks, funnel_of
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact

@@ -12,6 +12,7 @@ from hoofbeat.answering.pictures import check_images
 from hoofbeat.answering.protocols import FREE, option_trouble
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Question
 from hoofbeat.review.exams.exam_assignment import FORM, Rules
 from hoofbeat.review.review_records import Item, Shown, Study
@@ -93,8 +94,7 @@ def _item(study: Study, place: int, question: Question, rules: Rules) -> Item:
     shown.append(Shown(title="Question", text=question.text, kind="question"))
     if question.options:
         shown.append(Shown(title="Options", kind="options", lines=question.options))
-    value = question.facets.get(rules.facet, [])
-    groups = [value] if isinstance(value, str) else list(value)
+    groups = facet_values(question.facets, rules.facet)
     first = next(iter(groups), "")
     return Item(
         id=hashlib.blake2b(f"{study.id}\0{question.id}".encode(), digest_size=6).hexdigest(),

@@ -13,10 +13,10 @@ import polars
 from msgspec import Struct
 
 from hoofbeat.errors import InputError
+from hoofbeat.facets import FacetTally, facet_values
 from hoofbeat.findings.scoring import Outcome
 from hoofbeat.records import Answer, Failure, Judgment, Question
 from hoofbeat.reports.lookup import System
-from hoofbeat.reports.sections.common import FacetTally, facet_values
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.words import cut
 from hoofbeat.store import Artefact

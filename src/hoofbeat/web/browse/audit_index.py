@@ -19,9 +19,9 @@ from hoofbeat.audit.findings import Pairs
 from hoofbeat.audit.findings.divergence_themes import plain_topic
 from hoofbeat.audit.pair_table import each_row
 from hoofbeat.errors import InputError
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Comparison, Failure, Question
 from hoofbeat.reports.sections.audits.facts import Facts
-from hoofbeat.reports.sections.common import facet_values
 from hoofbeat.store.offsets import each_line, lines_at
 from hoofbeat.web.browse.queries import alike
 

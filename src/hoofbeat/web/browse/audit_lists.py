@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 from msgspec import Struct
 
+from hoofbeat.facets import facet_values
 from hoofbeat.reports.charts.bars import tone_of
-from hoofbeat.reports.sections.common import facet_values
 from hoofbeat.reports.words import cut, written
 from hoofbeat.web.browse.audit_folders import ThemesFound, audit_of, themes_of
 from hoofbeat.web.browse.audit_index import NO_LABEL, AuditIndex, PairRow, WantedPairs

@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Facets
 from hoofbeat.reports.words import cut
 from hoofbeat.store.offsets import each_line, lines_at
@@ -279,7 +280,7 @@ class _Collected:
 
     def add(self, place: int, facets: Facets) -> None:
         """Take in one row."""
-        for name, value in facets.items():
+        for name in facets:
             if name in self._left_out:
                 continue
             rows = self._rows.get(name)
@@ -287,7 +288,7 @@ class _Collected:
                 if len(self._rows) >= _MOST_FACETS:
                     continue
                 rows = self._rows[name] = {}
-            for each in (value,) if isinstance(value, str) else dict.fromkeys(value):
+            for each in facet_values(facets, name):
                 known = rows.get(each)
                 if known is None:
                     if len(rows) >= _MOST_VALUES or len(each) > _LONGEST_VALUE:

@@ -13,11 +13,11 @@ from hoofbeat.audit.answers.citation_checks import count_citations
 from hoofbeat.audit.findings import Pairs, label_counts, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, Relations
 from hoofbeat.errors import UsageError
+from hoofbeat.facets import facet_names
 from hoofbeat.prompts import Pack, load_pack
 from hoofbeat.records import Answer, Question
 from hoofbeat.reports.model import SideView
 from hoofbeat.reports.sections.audits.evidence import side_view
-from hoofbeat.reports.sections.common import facet_names
 
 __all__ = [
     "AnswerKey",

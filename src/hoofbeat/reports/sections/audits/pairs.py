@@ -14,12 +14,13 @@ from msgspec import Struct
 
 from hoofbeat.audit.findings.divergence_themes import plain_topic
 from hoofbeat.audit.pair_table import each_row
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Comparison, Question
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.model import Block, Entry, PairView, QuestionView, SideView, Viewer
 from hoofbeat.reports.packing import viewer_of
 from hoofbeat.reports.sections.audits.facts import AnswerKey, Facts
-from hoofbeat.reports.sections.common import facet_values, failure_text
+from hoofbeat.reports.sections.common import failure_text
 from hoofbeat.reports.sections.planted import PlantedLabels
 from hoofbeat.reports.words import cut
 

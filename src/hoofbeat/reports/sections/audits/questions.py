@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hoofbeat.audit.findings import each_matrix
 from hoofbeat.audit.findings.relations import RelationMatrix
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Question
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.grids import NO_LABEL as NO_LETTER
@@ -14,7 +15,6 @@ from hoofbeat.reports.model import AnswerView, Block, Entry, GridView, Notice, Q
 from hoofbeat.reports.packing import PLAIN_ENTRIES, viewer_of
 from hoofbeat.reports.sections.audits.evidence import silent_text
 from hoofbeat.reports.sections.audits.facts import FEW, AnswerKey, Facts, Said, state_of
-from hoofbeat.reports.sections.common import facet_values
 from hoofbeat.reports.sections.planted import PlantedLabels
 from hoofbeat.reports.words import count_of, cut
 

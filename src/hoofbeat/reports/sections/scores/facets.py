@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from hoofbeat.facets import facet_names, facet_values
 from hoofbeat.findings.accuracy import Accuracy, accuracies
 from hoofbeat.findings.breakdown import NONE
 from hoofbeat.findings.scoring import Outcome
 from hoofbeat.findings.shares import System
 from hoofbeat.reports.charts import Shade, heatmap
 from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Notice, Table
-from hoofbeat.reports.sections.common import facet_names, facet_values, figure
+from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.sections.scores.shown import UNSCORED, Shown, folded, missing
 from hoofbeat.reports.words import written

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hoofbeat.facets import facet_names
 from hoofbeat.findings.options import OptionDecisions, option_decisions
 from hoofbeat.reports.model import Cell, Column, Heading, Table
-from hoofbeat.reports.sections.common import facet_names
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.sections.scores.shown import UNSCORED, Ours, Shown, folded, triple
 
