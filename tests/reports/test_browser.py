@@ -15,8 +15,8 @@ from hoofbeat import teaching
 from hoofbeat.findings import Outcome
 from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.reports import Report, build_report, to_html
-from hoofbeat.reports.compared import write_compared
-from hoofbeat.reports.comparisons import compare_answers
+from hoofbeat.reports.comparison.answers import compare_answers
+from hoofbeat.reports.comparison.answers_page import write_answers
 from hoofbeat.reports.page import write_html
 from hoofbeat.reports.sections.answers import answer_key, answers_viewer
 from hoofbeat.reports.sections.audits import audit_part
@@ -252,7 +252,7 @@ def test_without_scripts_the_first_items_can_be_read(browser: Browser, long_page
 def test_flipped_questions_are_filtered_by_pair_and_change(browser: Browser, tmp_path: Path, width: int) -> None:
     run_of(tmp_path / "before", [*chosen("rrrrww", "m1"), *chosen("wwwwww", "m2")], questions(6))
     run_of(tmp_path / "after", [*chosen("rrwwrr", "m1"), *chosen("rwwwww", "m2")], questions(6))
-    made = write_compared(tmp_path / "out", compare_answers([tmp_path / "before", tmp_path / "after"]))
+    made = write_answers(tmp_path / "out", compare_answers([tmp_path / "before", tmp_path / "after"]))
     opened = Opened(browser, made.path.resolve() / "report.html", width=width)
     assert shown(opened) == "5 of 5 shown"
     opened.page.locator("select[data-filter=state]").select_option("wrong → right")

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from hoofbeat.findings import SystemDifference
 from hoofbeat.records import Answer, Failure, Question
-from hoofbeat.reports.comparisons import compare_answers
-from hoofbeat.reports.flips import flips_of
+from hoofbeat.reports.comparison.answers import compare_answers
+from hoofbeat.reports.comparison.flips import flips_of
 from hoofbeat.reports.words import written
 from hoofbeat.web.browse.compared_index import open_beside
 from tests.web.answered import a_judged, a_run, verdicts

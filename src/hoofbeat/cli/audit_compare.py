@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 import msgspec
-import polars
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.findings import AuditsCompared, AuditSide, changed_pairs, compare_audits, slim_answers
-from hoofbeat.audit.findings.prevalence_intensity import Change, PrevalenceIntensity
+from hoofbeat.audit.findings import AuditsComparison, AuditSide, changed_pairs, compare_audits, slim_answers
+from hoofbeat.audit.findings.prevalence_intensity import Change
 from hoofbeat.audit.findings.relations import RelationLabels
-from hoofbeat.cli.audit_compare_page import RATES, compared_page, shown_labels
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_names
-from hoofbeat.findings.intervals import Interval
 from hoofbeat.prompts import Pack
+from hoofbeat.reports.comparison.audits_page import AUDIT_COMPARISON, RATES, altered_settings, write_audits
 from hoofbeat.reports.sections.audits.differing import differing
 from hoofbeat.reports.words import written
-from hoofbeat.reports.writing import report_files
-from hoofbeat.store import Artefact, Counts, Manifest, check_target, create, open_artefact
-from hoofbeat.store.files import write_bytes
-from hoofbeat.store.tables import write_tsv
+from hoofbeat.store import check_target
 
-__all__ = ["KIND", "command"]
-
-KIND = "audit-comparison"
+__all__ = ["command"]
 
 _FACETS = 4
 _SHOWN = 8
-_OTHERWISE = {"pack", "mode", "plan", "shard", "questions"}
-"""Settings that are told apart from the rest, or say nothing of how answers were found."""
 
 
 @click.command("compare")
@@ -54,7 +45,7 @@ def command(
     """Compare the audits BEFORE and AFTER: coverage, labels, and whether disagreement became more frequent, stronger,
     or only visible."""
     screen = Screen(as_json=as_json)
-    check_target(output.resolve(), KIND)
+    check_target(output.resolve(), AUDIT_COMPARISON)
     first, second = Audit.open(before), Audit.open(after)
     pack = _pack(first, second)
     domain = RelationLabels.of(pack.labels)
@@ -67,18 +58,20 @@ def command(
         compared, joined = compare_audits(sides[0], sides[1], domain, facets=chosen, seed=seed)
         changed = changed_pairs(joined, sides[0].table, sides[1].table)
         task.advance()
-    warnings, altered = differing(first, second), _altered(first, second)
+    warnings, altered = differing(first, second), altered_settings(first, second)
     _show(screen, compared, warnings)
     for name, values in altered.items():
         screen.say(f"{name}: {_plain(values[0])}, then {_plain(values[1])}")
-    artefact = _write(
+    artefact = write_audits(
         output,
         (first, second),
         compared,
         changed,
-        warnings,
-        settings={"facets": chosen, "page_rows": page_rows, "warnings": warnings, "altered": altered},
+        facets=chosen,
+        page_rows=page_rows,
+        warnings=warnings,
         seed=seed,
+        command=command_words(),
     )
     screen.finish(
         artefact,
@@ -121,13 +114,6 @@ def _side(audit: Audit) -> AuditSide:
     )
 
 
-def _altered(first: Audit, second: Audit) -> dict[str, list[object]]:
-    """The settings that are not the same in both audits, before and after."""
-    before, after = first.artefact.manifest.settings, second.artefact.manifest.settings
-    names = sorted((before.keys() | after.keys()) - _OTHERWISE)
-    return {name: [before.get(name), after.get(name)] for name in names if before.get(name) != after.get(name)}
-
-
 def _plain(value: object) -> str:
     """A setting in words: none, or the parts of one that has parts."""
     if isinstance(value, dict):
@@ -135,7 +121,7 @@ def _plain(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _show(screen: Screen, compared: AuditsCompared, warnings: Sequence[str]) -> None:
+def _show(screen: Screen, compared: AuditsComparison, warnings: Sequence[str]) -> None:
     split = compared.split
     screen.title(
         f"{compared.questions} questions and {compared.sources} sources in both; {split.pairs_in_both:,} pairs judged "
@@ -174,98 +160,3 @@ def _points(change: Change) -> str:
     if change.change is None or change.interval is None:
         return written(None)
     return written((change.change, change.interval.low, change.interval.high), "points")
-
-
-def _write(
-    target: Path,
-    audits: tuple[Audit, Audit],
-    compared: AuditsCompared,
-    changed: polars.DataFrame,
-    warnings: Sequence[str],
-    *,
-    settings: dict[str, object],
-    seed: int,
-) -> Artefact:
-    names = audits[0].artefact.path.resolve().name, audits[1].artefact.path.resolve().name
-    split = compared.split
-    with create(target, replace_kind=KIND) as draft:
-        write_bytes(draft.path / "summary.json", msgspec.json.format(msgspec.json.encode(compared), indent=1) + b"\n")
-        _write_tables(draft.path, compared)
-        rows = int(str(settings["page_rows"]))
-        for number, start in enumerate(range(0, changed.height, rows), start=1):
-            page = changed.slice(start, rows)
-            write_tsv(draft.path / "changed" / f"changed-{number:04}.tsv", page.columns, page.iter_rows())
-        for name, content in report_files(compared_page(compared, names, warnings), ("html", "markdown")):
-            write_bytes(draft.path / name, content)
-        draft.finish(
-            Manifest(
-                kind=KIND,
-                title=f"{names[0]} and {names[1]}: {compared.questions} questions in both",
-                command=command_words(),
-                inputs=[audit.artefact.reference() for audit in audits],
-                settings=settings,
-                seeds={"bootstrap": seed},
-                counts=Counts(kept=compared.shift.pairs),
-                metrics={
-                    name: msgspec.to_builtins(getattr(split, field)) for field, name, _ in RATES
-                } | {"by coverage": split.by_coverage},
-            )
-        )  # fmt: skip
-    return open_artefact(target, KIND)
-
-
-def _write_tables(folder: Path, compared: AuditsCompared) -> None:
-    head = ("rate", "before", "after", "change", "low", "high")
-    groups = [("", "", compared.split)]
-    groups += [(facet, name, found) for facet, rows in compared.groups.items() for name, found in rows.items()]
-    write_tsv(
-        folder / "rates.tsv",
-        ("facet", "group", "questions", "pairs_in_both", *head),
-        [
-            (facet, name, found.questions, found.pairs_in_both, *row)
-            for facet, name, found in groups
-            for row in _rates(found)
-        ],
-    )
-    labels = shown_labels(compared.shift.labels)
-    write_tsv(
-        folder / "labels.tsv",
-        ("before", "after", "pairs"),
-        [
-            (labels[down], labels[across], count)
-            for down, row in enumerate(compared.shift.counts)
-            for across, count in enumerate(row)
-            if count
-        ],
-    )
-    write_tsv(
-        folder / "coverage.tsv",
-        ("source", "asked_before", "asked_after", "before", "after", "asked_in_both", "gained", "lost", "change", "low",
-         "high", "p"),
-        [
-            (row.source, *row.planned, *row.coverage, row.shared, row.gained, row.lost, row.change,
-             *_ends(row.interval), row.p)
-            for row in compared.coverage
-        ],
-    )  # fmt: skip
-    write_tsv(
-        folder / "only.tsv",
-        ("what", "name", "in"),
-        [
-            (what, name, when)
-            for what, both in (("source", compared.sources_only), ("question", compared.questions_only))
-            for when, names in zip(("before", "after"), both, strict=True)
-            for name in names
-        ],
-    )
-
-
-def _rates(found: PrevalenceIntensity) -> Iterator[tuple[object, ...]]:
-    for field, name, _ in RATES:
-        change: Change = getattr(found, field)
-        yield name, change.before, change.after, change.change, *_ends(change.interval)
-    yield "by coverage", None, None, found.by_coverage, *_ends(found.by_coverage_interval)
-
-
-def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
-    return (interval.low, interval.high) if interval else (None, None)

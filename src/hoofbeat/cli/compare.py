@@ -7,16 +7,23 @@ from pathlib import Path
 
 import click
 
-from hoofbeat.cli.comparing import compare_rankings
-from hoofbeat.cli.comparing_answers import compare_answer_folders
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.ranking import KIND as RANKINGS
 from hoofbeat.cli.session import check_file, command_words, json_option, output_option
 from hoofbeat.errors import UsageError
-from hoofbeat.reports.comparisons import KINDS as ANSWERS
-from hoofbeat.store import open_artefact
+from hoofbeat.findings.ranking import RANKINGS
+from hoofbeat.reports.comparison.answers import KINDS as ANSWERS
+from hoofbeat.reports.comparison.answers import AnswersComparison, compare_answers
+from hoofbeat.reports.comparison.answers_page import warnings_of, write_answers
+from hoofbeat.reports.comparison.flips import flips_of
+from hoofbeat.reports.comparison.folder import KIND
+from hoofbeat.reports.comparison.rankings import RankingsComparison, compare_rankings
+from hoofbeat.reports.comparison.rankings_page import write_rankings
+from hoofbeat.reports.words import written
+from hoofbeat.store import check_target, open_artefact
 
-__all__ = ["command"]
+__all__ = ["command", "show_rankings"]
+
+_SHOWN = 20
 
 
 @click.command("compare")
@@ -50,30 +57,74 @@ def command(
     check_file(page, ".html")
     if len(folders) < 2:
         raise UsageError("a comparison needs two folders or more", fix="name another folder")
-    if _are_rankings(folders):
+    rankings = _are_rankings(folders)
+    check_target(output.resolve(), KIND)
+    if rankings:
         if systems:
             raise UsageError("--system chooses among answers, and these are rankings", fix="leave --system out")
-        artefact = compare_rankings(
-            screen,
-            folders,
-            output,
-            baseline=baseline,
-            judged=judged,
-            condition=condition,
-            seed=seed,
-            command=command_words(),
-        )
+        ranked = compare_rankings(folders, baseline=baseline, judged=judged, condition=condition, seed=seed)
+        show_rankings(screen, ranked)
+        artefact = write_rankings(output, ranked, command=command_words())
     else:
         if judged or condition:
             raise UsageError(
                 "--judged and --condition go with rankings, and these are answers", fix="choose with --system"
             )
-        artefact = compare_answer_folders(
-            screen, folders, output, baseline=baseline, systems=systems, seed=seed, command=command_words()
-        )
+        answered = compare_answers(folders, baseline=baseline, systems=systems, seed=seed, progress=screen)
+        _show_answers(screen, answered)
+        artefact = write_answers(output, answered, command=command_words())
     if page is not None:
         page.write_bytes(artefact.file("report.html").read_bytes())
     screen.finish(artefact, next_step=("open", output / "report.html"))
+
+
+def show_rankings(screen: Screen, compared: RankingsComparison) -> None:
+    """The differences by the main measure, and the grid of settings where there is one."""
+    table, grid = compared.tables[0], compared.grid
+    best = table.ranked[0].system
+    rows = [
+        [
+            f"{pair.a} against {pair.b}",
+            f"{pair.paired.difference:+.3f} [{pair.paired.interval.low:+.3f}, {pair.paired.interval.high:+.3f}]",
+            f"{pair.p_holm:.4f}",
+            f"{pair.wins}/{pair.ties}/{pair.losses}",
+        ]
+        for pair in table.comparisons
+        if best in {pair.a, pair.b} or len(table.comparisons) <= 10
+    ]
+    screen.table([f"{table.measure}, {table.n} questions", "difference", "p (Holm)", "won/tied/lost"], rows)
+    if grid is not None:
+        cells = [
+            [row, *(f"{cell.mean:.3f}" if (cell := grid.cell(row, column)) else "" for column in grid.columns)]
+            for row in grid.rows
+        ]
+        screen.table([f"{grid.down} by {grid.across}" if grid.across else grid.down, *grid.columns], cells)
+    if compared.left_out:
+        screen.say(f"{compared.left_out} questions are left out, because not every line has a value for them")
+
+
+def _show_answers(screen: Screen, compared: AnswersComparison) -> None:
+    rows = []
+    surest = sorted(zip(compared.pairs, compared.differences, strict=True), key=lambda item: item[1].p_holm)
+    for pair, row in surest[:_SHOWN]:
+        span = row.paired.interval
+        flips = flips_of(compared, pair)
+        rows.append(
+            [
+                compared.title(pair) + (" [!]" if pair.marks else ""),
+                f"{row.paired.n}",
+                f"{written(row.paired.difference, 'points')} [{written(span.low, 'points')}, "
+                f"{written(span.high, 'points')}]",
+                written(row.p_holm, "p"),
+                f"{row.unscored}",
+                "; ".join(f"{times} {name}" for name, times in flips.items()) or "none",
+            ]
+        )
+    screen.table(["", "questions", "difference, points", "p (Holm)", "unscored", "flipped"], rows)
+    if len(surest) > _SHOWN:
+        screen.say(f"and {len(surest) - _SHOWN} pairs more, in pairs.tsv")
+    for warning in warnings_of(compared):
+        screen.say(f"[!] {warning}")
 
 
 def _are_rankings(folders: Sequence[Path]) -> bool:

@@ -9,14 +9,12 @@ from msgspec import Struct
 
 from hoofbeat.cli.bed import Bed
 from hoofbeat.errors import InputError
-from hoofbeat.findings.trec import in_trec_order, read_trec_run
+from hoofbeat.findings.trec import TREC_RUN, in_trec_order, read_trec_run
 from hoofbeat.records import Hit
-from hoofbeat.store import Artefact, InputRef
+from hoofbeat.store import InputRef
 from hoofbeat.store.files import file_sha256
 
-__all__ = ["OtherRun", "ranked_inputs", "read_other_runs"]
-
-_KIND = "trec run"
+__all__ = ["OtherRun", "read_other_runs"]
 
 Scores = dict[str, dict[str, float]]
 
@@ -40,11 +38,6 @@ def read_other_runs(paths: Sequence[Path], bed: Bed, top: int) -> list[OtherRun]
         name = run.name if seen[run.name] == 1 else f"{run.name} {seen[run.name]}"
         named.append(OtherRun(name=name, hits=run.hits, source=run.source, notes=run.notes))
     return named
-
-
-def ranked_inputs(artefact: Artefact) -> list[InputRef]:
-    """The questions and documents behind a rankings folder, without the run file that it was read from."""
-    return [each for each in artefact.manifest.inputs if each.kind != _KIND]
 
 
 def _read(path: Path, bed: Bed, top: int) -> OtherRun:
@@ -78,7 +71,7 @@ def _read(path: Path, bed: Bed, top: int) -> OtherRun:
     return OtherRun(
         name=f"run:{path.name.removesuffix('.gz').rpartition('.')[0] or path.name}",
         hits={question: _hits(question, found, top) for question, found in kept.items()},
-        source=InputRef(name=path.name, sha256=file_sha256(path), kind=_KIND),
+        source=InputRef(name=path.name, sha256=file_sha256(path), kind=TREC_RUN),
         notes=tuple(notes),
     )
 

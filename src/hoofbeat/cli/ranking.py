@@ -16,7 +16,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.findings.breakdown import by_facet
 from hoofbeat.findings.clusters import cluster_labels, clusters_of
 from hoofbeat.findings.intervals import bootstrap_mean
-from hoofbeat.findings.ranking import Evaluation, Measure, evaluate
+from hoofbeat.findings.ranking import RANKINGS, Evaluation, Measure, evaluate
 from hoofbeat.findings.trec import in_trec_order, trec_run_lines
 from hoofbeat.models import Model, load_encoder
 from hoofbeat.models.vectors import cached, vectors_folder
@@ -33,7 +33,6 @@ from hoofbeat.store.manifest import Cost
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 __all__ = [
-    "KIND",
     "MEASURES",
     "Models",
     "asked_models",
@@ -47,7 +46,6 @@ __all__ = [
     "show_measures",
 ]
 
-KIND = "rankings"
 MEASURES = ("nDCG@10", "R@1", "R@10", "RR")
 _MOST_VALUES = 40
 
@@ -100,12 +98,12 @@ def rank_bed(
 
     `models` are those that the line asks, `encoders` the endpoints behind its encoders.
     """
-    check_target(target, KIND)
+    check_target(target, RANKINGS)
     asked, missing = _asked(bed, documents)
     retriever = Retriever(indexes, line, model=models)
     searched = retriever.run([(question.id, question.full_text) for question in asked], top, documents)
     made = Manifest(
-        kind=KIND,
+        kind=RANKINGS,
         title=retriever.line,
         command=list(command),
         inputs=bed.inputs,
@@ -129,14 +127,16 @@ def measure_run(
     command: Sequence[str] = (),
 ) -> Artefact:
     """Measure what other software ranked, and write its folder as if a line had ranked it."""
-    check_target(target, KIND)
+    check_target(target, RANKINGS)
     asked, missing = _asked(bed, None)
     searched = Searched(
         [SearchQuery(id=question.id, text=question.full_text) for question in asked],
         [run.hits.get(question.id, []) for question in asked],
     )
     told = {"line": run.name, "top": top, **({"notes": list(run.notes)} if run.notes else {}), **(settings or {})}
-    made = Manifest(kind=KIND, title=run.name, command=list(command), inputs=[*bed.inputs, run.source], settings=told)
+    made = Manifest(
+        kind=RANKINGS, title=run.name, command=list(command), inputs=[*bed.inputs, run.source], settings=told
+    )
     return _write(bed, target, asked, missing, searched, made, measures=measures, documents=None, seed=seed)
 
 
@@ -161,7 +161,7 @@ def _write(
     result = evaluate(hits, qrels, parsed)
     names = {hit.question for hit in hits} | {hit.document for hit in hits}
     spaced = sorted(name for name in names if len(name.split()) != 1)
-    with create(target, replace_kind=KIND) as draft:
+    with create(target, replace_kind=RANKINGS) as draft:
         write_jsonl(draft.path / "questions.jsonl", asked)
         _write_hits(draft.path, searched, hits, as_trec=not spaced)
         if qrels:
@@ -181,7 +181,7 @@ def _write(
                 metrics=_metrics(came, result, list(map(str, parsed)), seed) if qrels else {},
             )
         )
-    return open_artefact(target, KIND)
+    return open_artefact(target, RANKINGS)
 
 
 def _write_hits(folder: Path, searched: Searched, hits: Sequence[Hit], *, as_trec: bool) -> None:

@@ -13,13 +13,11 @@ import click
 from msgspec.structs import replace
 
 from hoofbeat.cli.bed import Bed, open_bed
-from hoofbeat.cli.comparing import KIND as COMPARISON
-from hoofbeat.cli.comparing import compare_rankings
+from hoofbeat.cli.compare import show_rankings
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.evidence import find_evidence, show_evidence
 from hoofbeat.cli.other_runs import read_other_runs
 from hoofbeat.cli.ranking import (
-    KIND,
     MEASURES,
     Models,
     explain,
@@ -40,9 +38,12 @@ from hoofbeat.cli.session import (
     output_option,
 )
 from hoofbeat.errors import OutputError, UsageError
-from hoofbeat.findings.ranking import Measure
+from hoofbeat.findings.ranking import RANKINGS, Measure
 from hoofbeat.models import Estimate, Model
 from hoofbeat.records import Hit, Question
+from hoofbeat.reports.comparison.folder import KIND as COMPARISON
+from hoofbeat.reports.comparison.rankings import compare_rankings
+from hoofbeat.reports.comparison.rankings_page import write_rankings
 from hoofbeat.retrieval import IndexSet, Retriever, Searched, parse
 from hoofbeat.retrieval.line import stages
 from hoofbeat.retrieval.making import most_calls
@@ -246,7 +247,7 @@ def _tidy(output: Path, places: Sequence[tuple[Path, Variant]]) -> None:
     for name in {"comparison", *(row["folder"] for row in read_tsv(listing))} - set(now):
         folder = output / Path(name).name
         if folder.is_dir():
-            open_artefact(folder, (KIND, COMPARISON))
+            open_artefact(folder, (RANKINGS, COMPARISON))
             shutil.rmtree(folder)
     write_tsv(listing, ("folder", "line"), list(now.items()))
 
@@ -337,13 +338,9 @@ def _finish(
         show_measures(screen, made)
     measured = [artefact for artefact in made if artefact.manifest.metrics]
     if len(measured) > 1:
-        compared = compare_rankings(
-            screen,
-            [artefact.path for artefact in measured],
-            output / "comparison",
-            seed=seed,
-            command=command_words(),
-        )
+        found = compare_rankings([artefact.path for artefact in measured], seed=seed)
+        show_rankings(screen, found)
+        compared = write_rankings(output / "comparison", found, command=command_words())
         if page is not None:
             with atomic_write(page) as stream:
                 stream.write(compared.file("report.html").read_bytes())
@@ -367,4 +364,4 @@ def _say_recall(screen: Screen, made: Sequence[Artefact]) -> None:
 
 
 def _slug(line: str) -> str:
-    return re.sub(r"[^a-z0-9.]+", "-", line.lower()).strip("-")[:60] or KIND
+    return re.sub(r"[^a-z0-9.]+", "-", line.lower()).strip("-")[:60] or RANKINGS

@@ -7,7 +7,7 @@ document, samples of one question), whole clusters are resampled.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "Interval",
     "bootstrap_mean",
     "cluster_sums",
+    "drawn_again",
     "holm",
     "mcnemar_exact",
     "newcombe",
@@ -134,12 +135,8 @@ def bootstrap_mean(
     if not len(array):
         raise UsageError("there is nothing to resample")
     sums, sizes = sums_and_sizes(array, clusters)
-    rng = np.random.default_rng(seed)
-    means = np.empty(samples)
-    step = max(1, _CELLS // len(sums))
-    for first in range(0, samples, step):
-        drawn = rng.integers(len(sums), size=(min(step, samples - first), len(sums)))
-        means[first : first + step] = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    blocks = [sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1) for drawn in drawn_again(len(sums), samples, seed)]
+    means: NDArray[np.float64] = np.concatenate(blocks)
     return percentiles(means, level, "bootstrap" if clusters is None else "cluster bootstrap")
 
 
@@ -183,16 +180,20 @@ def resampled_sums(columns: NDArray[np.float64], *, samples: int = SAMPLES, seed
     n = len(columns)
     if not n:
         raise UsageError("there is nothing to resample")
+    blocks = []
+    for drawn in drawn_again(n, samples, seed):
+        places = (drawn + n * np.arange(len(drawn))[:, None]).ravel()
+        blocks.append(np.bincount(places, minlength=drawn.size).reshape(drawn.shape) @ columns)
+    sums: NDArray[np.float64] = np.concatenate(blocks)
+    return sums
+
+
+def drawn_again(n: int, samples: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """The one way to resample: `samples` rows of `n` places drawn with replacement, in blocks of bounded size."""
     rng = np.random.default_rng(seed)
-    sums = np.empty((samples, columns.shape[1]))
     step = max(1, _CELLS // n)
     for first in range(0, samples, step):
-        rows = min(step, samples - first)
-        drawn = rng.integers(n, size=(rows, n))
-        drawn += n * np.arange(rows)[:, None]
-        times = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
-        sums[first : first + rows] = times @ columns
-    return sums
+        yield rng.integers(n, size=(min(step, samples - first), n))
 
 
 def mcnemar_exact(only_a: int, only_b: int) -> float:
@@ -235,9 +236,8 @@ def sums_and_sizes(
     if len(clusters) != len(values):
         raise UsageError(f"{len(values)} values and {len(clusters)} cluster labels")
     numbers: dict[Hashable, int] = {}
-    places = np.array([numbers.setdefault(label, len(numbers)) for label in clusters])
-    sums: NDArray[np.float64] = np.zeros(len(numbers))
-    np.add.at(sums, places, values)
+    places = [numbers.setdefault(label, len(numbers)) for label in clusters]
+    sums = np.bincount(places, weights=values, minlength=len(numbers)).astype(np.float64)
     return sums, np.bincount(places).astype(np.float64)
 
 

@@ -21,6 +21,7 @@ from hoofbeat.findings.trec import read_trec_run, trec_order, trec_run_lines
 from hoofbeat.records import Hit
 
 __all__ = [
+    "RANKINGS",
     "Evaluation",
     "Gains",
     "Measure",
@@ -36,6 +37,9 @@ __all__ = [
     "trec_run_lines",
     "write_qrels",
 ]
+
+RANKINGS = "rankings"
+"""The kind of folder that holds the rankings of one line."""
 
 MeasureName = Literal["nDCG", "R", "P", "RR", "AP", "Success", "Judged"]
 

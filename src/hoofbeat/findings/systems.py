@@ -18,7 +18,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.clusters import cluster_labels
-from hoofbeat.findings.intervals import SAMPLES, Difference, Interval, bootstrap_mean, holm, paired_difference
+from hoofbeat.findings.intervals import (
+    SAMPLES,
+    Difference,
+    Interval,
+    bootstrap_mean,
+    drawn_again,
+    holm,
+    paired_difference,
+    sums_and_sizes,
+)
 
 __all__ = [
     "EXACT",
@@ -172,10 +181,7 @@ def randomisation_test(
     A sampled p counts the pattern that was seen as one of the sample, so it is never 0.
     """
     delta = np.asarray(a, np.float64) - np.asarray(b, np.float64)
-    if clusters is not None:
-        numbers: dict[str, int] = {}
-        places = [numbers.setdefault(label, len(numbers)) for label in clusters]
-        delta = np.bincount(places, weights=delta, minlength=len(numbers)).astype(np.float64)
+    delta, _ = sums_and_sizes(delta, clusters)
     delta = delta[np.abs(delta) > _SAME]
     edge = abs(float(delta.sum())) - _SAME * (1 + float(np.abs(delta).sum()))
     if len(delta) <= EXACT:
@@ -249,15 +255,12 @@ def rank_intervals(
 
     Systems that come out equal share all the places that they take up together: four that never differ have 1 to 4.
     """
-    numbers: dict[str | int, int] = {}
-    of = [numbers.setdefault(label, len(numbers)) for label in (clusters or range(values.shape[1]))]
-    sums = np.stack([np.bincount(of, weights=row, minlength=len(numbers)) for row in values])
-    sizes = np.bincount(of, minlength=len(numbers)).astype(np.float64)
-    rng = np.random.default_rng(seed)
+    totals = [sums_and_sizes(row, clusters) for row in values]
+    sums, sizes = np.stack([sums for sums, _ in totals]), totals[0][1]
     best: NDArray[np.int64] = np.empty((samples, len(values)), np.int64)
     worst: NDArray[np.int64] = np.empty((samples, len(values)), np.int64)
-    for sample in range(samples):
-        drawn = np.bincount(rng.integers(len(numbers), size=len(numbers)), minlength=len(numbers))
+    for sample, places in enumerate(row for block in drawn_again(len(sizes), samples, seed) for row in block):
+        drawn = np.bincount(places, minlength=len(sizes))
         means = (sums @ drawn) / float(sizes @ drawn)
         best[sample] = 1 + (means[None, :] > means[:, None] + _SAME).sum(axis=1)
         worst[sample] = (means[None, :] >= means[:, None] - _SAME).sum(axis=1)

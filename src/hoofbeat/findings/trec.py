@@ -15,7 +15,10 @@ from hoofbeat.errors import InputError
 from hoofbeat.records import Hit
 from hoofbeat.store.streams import lines, open_stream, text_of
 
-__all__ = ["in_trec_order", "read_trec_run", "trec_order", "trec_run_lines"]
+__all__ = ["TREC_RUN", "in_trec_order", "read_trec_run", "trec_order", "trec_run_lines"]
+
+TREC_RUN = "trec run"
+"""The kind of input that is a run file of other software."""
 
 
 def trec_run_lines(hits: Iterable[Hit], tag: str) -> Iterator[str]:

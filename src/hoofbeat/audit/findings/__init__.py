@@ -15,7 +15,7 @@ from hoofbeat.audit.findings.audit_changes import (
     split_between,
     split_by,
 )
-from hoofbeat.audit.findings.audit_comparison import AuditsCompared, AuditSide, compare_audits, reworded_questions
+from hoofbeat.audit.findings.audit_comparison import AuditsComparison, AuditSide, compare_audits, reworded_questions
 from hoofbeat.audit.findings.divergence_themes import Example, Theme, Topics, divergence_topics, themes
 from hoofbeat.audit.findings.pair_arrays import Frame, Pairs, pairs_of
 from hoofbeat.audit.findings.relation_counts import counts_by, label_counts
@@ -55,7 +55,7 @@ __all__ = [
     "BY_SOURCE",
     "BY_TOPIC",
     "AuditSide",
-    "AuditsCompared",
+    "AuditsComparison",
     "CoverageChange",
     "CoverageHeat",
     "Example",

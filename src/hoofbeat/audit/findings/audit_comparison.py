@@ -24,7 +24,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import SAMPLES
 from hoofbeat.records import Answer, Question
 
-__all__ = ["AuditSide", "AuditsCompared", "compare_audits", "reworded_questions"]
+__all__ = ["AuditSide", "AuditsComparison", "compare_audits", "reworded_questions"]
 
 _NAMED = 3
 
@@ -38,7 +38,7 @@ class AuditSide(Struct, frozen=True, kw_only=True):
     answers: Iterable[Answer]
 
 
-class AuditsCompared(Struct, frozen=True, kw_only=True):
+class AuditsComparison(Struct, frozen=True, kw_only=True):
     """What changed from one audit to the next; pairs of figures are before and after.
 
     `relations` are each audit's own rates, `split` what prevalence and intensity make of their change, `groups` the
@@ -67,7 +67,7 @@ def compare_audits(
     samples: int = SAMPLES,
     level: float = 0.95,
     seed: int = 0,
-) -> tuple[AuditsCompared, Joined]:
+) -> tuple[AuditsComparison, Joined]:
     """Compare two audits of the same questions, and lay their tables over each other.
 
     A question of the same name with another text is refused, as are audits that share no question.
@@ -77,7 +77,7 @@ def compare_audits(
     tables = pairs_of(before.table, domain), pairs_of(after.table, domain)
     joined = join(tables[0], tables[1], domain)
     names = [set(side.sources) for side in (before, after)]
-    compared = AuditsCompared(
+    compared = AuditsComparison(
         questions=len(shared),
         sources=len(names[0] & names[1]),
         relations=(label_counts(tables[0], asked[0], domain), label_counts(tables[1], asked[1], domain)),

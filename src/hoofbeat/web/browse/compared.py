@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.findings import SystemDifference
-from hoofbeat.reports.flips import CHANGES
+from hoofbeat.findings.flips import CHANGES, tone_of_change
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.sections.answers import asked_view
 from hoofbeat.reports.sections.common import spread
@@ -187,15 +187,9 @@ def _flips(both: _Both) -> list[Flip]:
             found[place] = change
     places = sorted(found)
     return [
-        Flip(listed, found[place], _tone(found[place]))
+        Flip(listed, found[place], tone_of_change(found[place]))
         for place, listed in zip(places, index.listed(places), strict=True)
     ]
-
-
-def _tone(change: str) -> str:
-    if change.endswith("→ right") or change.startswith("more"):
-        return "right"
-    return "wrong" if change.endswith("→ wrong") or change.startswith("fewer") else "unscored"
 
 
 def _pickers(both: _Both) -> list[Picker]:

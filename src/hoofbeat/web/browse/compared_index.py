@@ -7,9 +7,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.findings import Accuracy, SystemDifference
-from hoofbeat.reports.compared import warnings_of
-from hoofbeat.reports.comparisons import AnswersCompared, Pair, Place, compare_answers
-from hoofbeat.reports.flips import CHANGES, change
+from hoofbeat.findings.flips import CHANGES, change
+from hoofbeat.reports.comparison.answers import AnswersComparison, Pair, Place, compare_answers
+from hoofbeat.reports.comparison.answers_page import warnings_of
 from hoofbeat.web.browse.links import reference_of
 from hoofbeat.web.browse.preparing import prepared
 from hoofbeat.web.library import Folder
@@ -71,7 +71,7 @@ def _beside(first: Folder, second: Folder) -> Beside:
     )
 
 
-def _pair(compared: AnswersCompared, number: int, changes: NDArray[np.int8]) -> BesidePair:
+def _pair(compared: AnswersComparison, number: int, changes: NDArray[np.int8]) -> BesidePair:
     pair = compared.pairs[number]
     counts = np.bincount(changes[changes != SAME], minlength=len(CHANGES)).tolist()
     scores: dict[Place, Accuracy] = compared.accuracies

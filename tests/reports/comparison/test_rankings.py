@@ -17,10 +17,12 @@ from hoofbeat.findings.breakdown import by_facet, over_sets, values_of
 from hoofbeat.findings.correlation import AnswersAndRetrieval, answers_and_retrieval
 from hoofbeat.findings.systems import compare_systems
 from hoofbeat.records import Facets
+from hoofbeat.reports.comparison.rankings_page import rankings_report
 from hoofbeat.reports.model import Report, Table, charts_in, tables_in
 from hoofbeat.reports.page import to_html
-from hoofbeat.reports.rankings import flat_rows, rankings_files, rankings_report
 from hoofbeat.reports.sections.breakdowns import ablation_table
+from hoofbeat.reports.sheets import flat_rows
+from hoofbeat.reports.writing import report_files
 from hoofbeat.store.tables import read_tsv, write_tsv
 from tests.reports.examples import HOSTILE
 from tests.reports.parsing import parsed, words
@@ -150,7 +152,7 @@ def test_the_page_is_whole_and_says_the_same() -> None:
             answers=answers(),
         )
     )
-    assert page == rankings_files(report)["report.html"].decode()
+    assert page == to_html(report)
     assert not re.search(r'(?:src|href)="(?!#)', page)
     root = parsed(page)
     text = words(root)
@@ -161,15 +163,15 @@ def test_the_page_is_whole_and_says_the_same() -> None:
 
 def test_files_of_a_folder() -> None:
     report = whole()
-    files = rankings_files(report)
-    assert len([name for name in files if name.startswith("tables/")]) == len(list(tables_in(report.blocks)))
+    files = dict(report_files(report))
+    assert len([name for name in files if name.endswith(".csv")]) == len(list(tables_in(report.blocks)))
     for name, data in files.items():
         if name.endswith(".svg"):
             assert etree.fromstring(data).get("role") == "img"
             assert f"({name})" in files["report.md"].decode()
-    rows = list(csv.DictReader(io.StringIO(files["tables/01-measures.csv"].decode())))
+    rows = list(csv.DictReader(io.StringIO(files["tables/measures.csv"].decode())))
     assert float(rows[0]["nDCG@10"]) >= float(rows[1]["nDCG@10"])
-    assert files == rankings_files(whole())
+    assert files == dict(report_files(whole()))
 
 
 def test_tables_as_tsv(tmp_path: Path) -> None:
@@ -194,7 +196,7 @@ def test_one_system_and_one_measure_are_enough() -> None:
 
 def test_questions_that_are_left_out_are_told() -> None:
     report = rankings_report({"a": {"q1": {"RR": 0.5}, "q2": {"RR": 1.0}}, "b": {"q2": {"RR": 0.0}}})
-    text = words(parsed(rankings_files(report)["report.html"].decode()))
+    text = words(parsed(to_html(report)))
     assert "Questions left out because another system has no value for them: a 1." in text
 
 

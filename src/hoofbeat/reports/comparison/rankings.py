@@ -1,4 +1,4 @@
-"""Comparison folders: rankings of the same questions set against each other, in tables and on one page."""
+"""Rankings of the same questions compared: which line is better, by how much, and whether chance explains it."""
 
 from __future__ import annotations
 
@@ -7,45 +7,62 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.cli.console import Screen
-from hoofbeat.cli.other_runs import ranked_inputs
-from hoofbeat.cli.ranking import KIND as RANKINGS
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.ablation import Ablation, AblationCell, ablation
+from hoofbeat.findings.ablation import Ablation, ablation
 from hoofbeat.findings.breakdown import values_of
 from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.correlation import AnswersAndRetrieval, answers_and_retrieval
+from hoofbeat.findings.ranking import RANKINGS
 from hoofbeat.findings.scoring import scored_outcomes
 from hoofbeat.findings.systems import SystemTable, compare_systems
+from hoofbeat.findings.trec import TREC_RUN
 from hoofbeat.judging import Judged
 from hoofbeat.records import Question
-from hoofbeat.reports.rankings import rankings_files, rankings_report
-from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.files import write_bytes
-from hoofbeat.store.tables import read_jsonl, read_tsv, write_tsv
+from hoofbeat.store import Artefact, InputRef, open_artefact
+from hoofbeat.store.tables import read_jsonl, read_tsv
 
-__all__ = ["KIND", "compare_rankings", "verdicts_of"]
-
-KIND = "comparison"
+__all__ = ["RankingsComparison", "compare_rankings", "verdicts_of"]
 
 Values = dict[str, dict[str, float]]
 """Question to measure to value."""
 
 
+class RankingsComparison(Struct, frozen=True, kw_only=True):
+    """Lines set against each other by every measure they share; the first of `tables` is of the main measure.
+
+    `sets` are the sets that questions belong to where there are several, `grid` the settings that differ where all
+    lines come from one with braces, `answers` how right the answers were that go with each ranking.
+    """
+
+    folders: tuple[Artefact, ...]
+    systems: dict[str, Values]
+    questions: tuple[Question, ...]
+    sets: dict[str, str] | None
+    clusters: dict[str, str]
+    tables: tuple[SystemTable, ...]
+    grid: Ablation | None
+    answers: tuple[AnswersAndRetrieval, ...]
+    baseline: str
+    seed: int
+
+    @property
+    def left_out(self) -> int:
+        """How many questions are left out because not every line has a value for them."""
+        return max(row.left_out for row in self.tables[0].means)
+
+
 def compare_rankings(
-    screen: Screen,
     folders: Sequence[Path],
-    target: Path,
     *,
     baseline: str = "",
     judged: Sequence[Path] = (),
     condition: str = "",
     seed: int = 0,
-    command: Sequence[str] = (),
-) -> Artefact:
-    """Compare rankings folders and write the folder of their comparison; the first measure is shown on the screen.
+) -> RankingsComparison:
+    """Compare rankings folders by every measure that all of them have.
 
     `judged` are folders of judgments, one for each of the rankings, in their order: how right the answers were is then
     set against how good the ranking was.
@@ -57,49 +74,20 @@ def compare_rankings(
         raise UsageError("these rankings have no measure in common", fix="rank them with the same --measure")
     systems, asked, sets = _systems(artefacts)
     clusters = clusters_of(asked)
-    tables = [
-        compare_systems(systems, measure, baseline=baseline, clusters=clusters, seed=seed) for measure in measures
-    ]
-    grid = None if sets else _ablation(artefacts, list(systems.values()), measures[0], clusters, seed)
-    right = _answers(systems, judged, condition, measures[0], clusters, seed)
-    _show(screen, tables[0], grid)
-    left_out = max(row.left_out for row in tables[0].means)
-    if left_out:
-        screen.say(f"{left_out} questions are left out, because not every line has a value for them")
-    with create(target, replace_kind=KIND) as draft:
-        _write_tables(draft.path, tables, grid, right)
-        report = rankings_report(
-            systems,
-            title="Retrievers compared",
-            main=measures[0],
-            baseline=baseline,
-            facets={question.id: question.facets for question in asked},
-            sets=sets,
-            clusters=clusters,
-            ablations=[grid] if grid else [],
-            answers=right,
-            seed=seed,
-        )
-        for name, content in rankings_files(report).items():
-            write_bytes(draft.path / name, content)
-        draft.finish(
-            Manifest(
-                kind=KIND,
-                title=f"{len(systems)} retrievers over {tables[0].n} questions",
-                command=list(command),
-                inputs=[artefact.reference() for artefact in artefacts],
-                settings={"systems": list(systems), "baseline": baseline},
-                seeds={"bootstrap and randomisation": seed},
-                counts=Counts(kept=len(artefacts)),
-                metrics={
-                    row.system: {"measure": table.measure, "value": row.mean, "low": row.interval.low,
-                                 "high": row.interval.high, "n": table.n}
-                    for table in tables[:1]
-                    for row in table.means
-                },
-            )
-        )  # fmt: skip
-    return open_artefact(target, KIND)
+    return RankingsComparison(
+        folders=tuple(artefacts),
+        systems=systems,
+        questions=tuple(asked),
+        sets=sets,
+        clusters=clusters,
+        tables=tuple(
+            compare_systems(systems, measure, baseline=baseline, clusters=clusters, seed=seed) for measure in measures
+        ),
+        grid=None if sets else _ablation(artefacts, list(systems.values()), measures[0], clusters, seed),
+        answers=tuple(_answers(systems, judged, condition, measures[0], clusters, seed)),
+        baseline=baseline,
+        seed=seed,
+    )
 
 
 def verdicts_of(judged: Judged, condition: str) -> dict[str, bool | None]:
@@ -133,7 +121,7 @@ def _systems(artefacts: Sequence[Artefact]) -> tuple[dict[str, Values], list[Que
     comes twice over one set is told apart by its folder.
     """
     beds = list(dict.fromkeys(str(artefact.manifest.settings["bed"]) for artefact in artefacts))
-    contents = {(artefact.manifest.settings["bed"], repr(ranked_inputs(artefact))) for artefact in artefacts}
+    contents = {(artefact.manifest.settings["bed"], repr(_searched(artefact))) for artefact in artefacts}
     if len(contents) > len(beds):
         raise UsageError(
             "these rankings are of different questions or documents under one name",
@@ -144,14 +132,16 @@ def _systems(artefacts: Sequence[Artefact]) -> tuple[dict[str, Values], list[Que
     systems: dict[str, Values] = {}
     asked: dict[str, Question] = {}
     sets: dict[str, str] = {}
+    libraries: dict[str, int] = {}
     for artefact in artefacts:
         title, bed = artefact.manifest.title, str(artefact.manifest.settings["bed"])
         values = systems.setdefault(title if times[title, bed] == 1 else f"{title} ({artefact.path.name})", {})
         before = f"{bed}: " if len(beds) > 1 else ""
+        shelf = libraries.setdefault(_library(artefact), len(libraries))
         if not artefact.has("queries.tsv"):
             raise UsageError(f"{artefact.path} has no measures", fix="name rankings of a benchmark with judgments")
         for question in read_jsonl(artefact.file("questions.jsonl"), Question):
-            asked[before + question.id] = replace(question, id=before + question.id)
+            asked[before + question.id] = _renamed(question, before, shelf)
             sets[before + question.id] = bed
         for row in read_tsv(artefact.file("queries.tsv")):
             values.setdefault(before + row["query"], {})[row["measure"]] = float(row["value"])
@@ -162,6 +152,23 @@ def _systems(artefacts: Sequence[Artefact]) -> tuple[dict[str, Values], list[Que
             fix="name the rankings of each line over each of the sets, once",
         )
     return systems, list(asked.values()), sets if len(beds) > 1 else None
+
+
+def _searched(artefact: Artefact) -> list[InputRef]:
+    """The questions and documents behind a rankings folder, without the run file that it was read from."""
+    return [each for each in artefact.manifest.inputs if each.kind != TREC_RUN]
+
+
+def _library(artefact: Artefact) -> str:
+    """What holds the documents that were ranked: two sets may be of one corpus, and then share documents."""
+    inputs = _searched(artefact)
+    return repr([each.sha256 for each in inputs if each.kind == "corpus"] or inputs)
+
+
+def _renamed(question: Question, before: str, library: int) -> Question:
+    """A question named after its set; its documents are told apart from those that another library calls the same."""
+    documents = tuple(f"{library}: {name}" for name in question.documents) if before else question.documents
+    return replace(question, id=before + question.id, documents=documents)
 
 
 def _ablation(
@@ -206,77 +213,3 @@ def _answers(
     verdicts = {name: verdicts_of(Judged.open(path), condition) for name, path in zip(systems, judged, strict=True)}
     scores = {name: values_of(values, measure) for name, values in systems.items()}
     return answers_and_retrieval(verdicts, scores, clusters=clusters, seed=seed)
-
-
-def _show(screen: Screen, table: SystemTable, grid: Ablation | None) -> None:
-    best = table.ranked[0].system
-    rows = [
-        [
-            f"{pair.a} against {pair.b}",
-            f"{pair.paired.difference:+.3f} [{pair.paired.interval.low:+.3f}, {pair.paired.interval.high:+.3f}]",
-            f"{pair.p_holm:.4f}",
-            f"{pair.wins}/{pair.ties}/{pair.losses}",
-        ]
-        for pair in table.comparisons
-        if best in {pair.a, pair.b} or len(table.comparisons) <= 10
-    ]
-    screen.table([f"{table.measure}, {table.n} questions", "difference", "p (Holm)", "won/tied/lost"], rows)
-    if grid is not None:
-        cells = [
-            [row, *(f"{cell.mean:.3f}" if (cell := grid.cell(row, column)) else "" for column in grid.columns)]
-            for row in grid.rows
-        ]
-        screen.table([f"{grid.down} by {grid.across}" if grid.across else grid.down, *grid.columns], cells)
-
-
-def _write_tables(
-    folder: Path, tables: Sequence[SystemTable], grid: Ablation | None, right: Sequence[AnswersAndRetrieval]
-) -> None:
-    write_tsv(
-        folder / "systems.tsv",
-        ("measure", "system", "n", "mean", "low", "high", "rank", "rank_low", "rank_high"),
-        [
-            (table.measure, row.system, table.n, row.mean, row.interval.low, row.interval.high, row.rank,
-             *row.rank_interval)
-            for table in tables
-            for row in table.means
-        ],
-    )  # fmt: skip
-    write_tsv(
-        folder / "pairs.tsv",
-        ("measure", "a", "b", "n", "difference", "low", "high", "p", "p_holm", "wins", "ties", "losses"),
-        [
-            (table.measure, pair.a, pair.b, pair.paired.n, pair.paired.difference, pair.paired.interval.low,
-             pair.paired.interval.high, pair.test.p, pair.p_holm, pair.wins, pair.ties, pair.losses)
-            for table in tables
-            for pair in table.comparisons
-        ],
-    )  # fmt: skip
-    if grid is not None:
-        write_tsv(
-            folder / "ablation.tsv",
-            ("measure", grid.down, grid.across or "-", "mean", "low", "high", "gain", "gain_low", "gain_high"),
-            [
-                (grid.measure, cell.down, cell.across, cell.mean, cell.interval.low, cell.interval.high,
-                 *_gain(cell))
-                for cell in grid.cells
-            ],
-        )  # fmt: skip
-    if right:
-        write_tsv(
-            folder / "answers.tsv",
-            ("system", "n", "unscored", "accuracy", "accuracy_low", "accuracy_high",
-             "score", "score_low", "score_high"),
-            [
-                (row.model, row.n, row.unscored, row.accuracy, row.accuracy_interval.low, row.accuracy_interval.high,
-                 row.score, row.score_interval.low, row.score_interval.high)
-                for row in right
-            ],
-        )  # fmt: skip
-
-
-def _gain(cell: AblationCell) -> tuple[object, object, object]:
-    """What a combination gains over the baseline, and the interval; nothing for the baseline itself."""
-    if cell.gain is None:
-        return "", "", ""
-    return cell.gain.difference, cell.gain.interval.low, cell.gain.interval.high

@@ -15,12 +15,13 @@ from statsmodels.stats.multitest import multipletests
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings import Outcome
+from hoofbeat.findings.flips import CHANGES, change
 from hoofbeat.judging import AnswerFolder, Job, judge_folder
 from hoofbeat.records import Judgment
-from hoofbeat.reports.compared import warnings_of, write_compared
-from hoofbeat.reports.comparisons import compare_answers
-from hoofbeat.reports.flips import CHANGES, Flipped, change, each_flipped, flips_of, flips_viewer
-from hoofbeat.reports.measuring import measured, settings_that_differ
+from hoofbeat.reports.comparison.answers import compare_answers
+from hoofbeat.reports.comparison.answers_page import warnings_of, write_answers
+from hoofbeat.reports.comparison.flips import FlippedQuestion, each_flipped, flips_of, flips_viewer
+from hoofbeat.reports.comparison.measurement import measurement_of, settings_that_differ
 from hoofbeat.store import open_artefact
 from hoofbeat.store.tables import read_jsonl
 from tests.reports.answer_runs import chosen, judged_run, questions, run_of
@@ -70,8 +71,8 @@ def test_every_flip_is_counted_and_listed(tmp_path: Path) -> None:
     )  # fmt: skip
     assert len(expected) == 6
     assert flips_of(compared, compared.pairs[0]) == expected
-    made = write_compared(tmp_path / "out", compared)
-    listed = list(read_jsonl(made.file("flipped.jsonl"), Flipped))
+    made = write_answers(tmp_path / "out", compared)
+    listed = list(read_jsonl(made.file("flipped.jsonl"), FlippedQuestion))
     assert Counter(each.change for each in listed) == expected
     first = listed[0]
     assert (first.question, first.change, first.gold, first.context) == (
@@ -95,7 +96,7 @@ def test_every_flip_is_counted_and_listed(tmp_path: Path) -> None:
 def test_the_same_folders_give_the_same_bytes(tmp_path: Path) -> None:
     run_of(tmp_path / "a", chosen(BEFORE))
     run_of(tmp_path / "b", chosen(AFTER))
-    made = [write_compared(tmp_path / name, compare_answers([tmp_path / "a", tmp_path / "b"])) for name in ("x", "y")]
+    made = [write_answers(tmp_path / name, compare_answers([tmp_path / "a", tmp_path / "b"])) for name in ("x", "y")]
     assert made[0].manifest.files == made[1].manifest.files
 
 
@@ -145,7 +146,7 @@ def test_another_protocol_is_marked_loudly(tmp_path: Path) -> None:
     compared = compare_answers([tmp_path / "a", tmp_path / "b"])
     assert compared.pairs[0].against == ("likelihood against letter",)
     assert any("NOT THE SAME MEASUREMENT" in each for each in warnings_of(compared))
-    made = write_compared(tmp_path / "out", compared)
+    made = write_answers(tmp_path / "out", compared)
     assert "NOT THE SAME MEASUREMENT" in made.file("report.md").read_text("utf-8")
     tree = parsed(made.file("report.html").read_text("utf-8"))
     assert "likelihood against letter" in words(tree.xpath("//header")[0])
@@ -184,7 +185,7 @@ def test_another_panel_of_judges_is_marked_loudly(tmp_path: Path) -> None:
     assert against("a", "d") == ("judged by other judges: x, y, z-2 against x, y, z",)
     assert against("d", "e") == ()  # the same weights, run otherwise
     assert against("f", "g") == ()  # the same model under two names
-    made = write_compared(tmp_path / "out", compare_answers([tmp_path / "a", tmp_path / "c"]))
+    made = write_answers(tmp_path / "out", compare_answers([tmp_path / "a", tmp_path / "c"]))
     assert "NOT THE SAME MEASUREMENT in 1 of 1 pair: judged by other judges" in made.file("report.md").read_text(
         "utf-8"
     )
@@ -216,7 +217,7 @@ def test_settings_that_differ_are_listed_with_both_values(tmp_path: Path) -> Non
         for each in told
     )
     assert not any("NOT THE SAME MEASUREMENT" in each for each in told)
-    made = write_compared(tmp_path / "out", compared)
+    made = write_answers(tmp_path / "out", compared)
     [row] = made.manifest.metrics["pairs"].values()  # type: ignore[attr-defined]
     assert row["not_comparable"] == [f"differs in: {each}" for each in found]
     assert f"differs in: {'; '.join(found)}" in made.file("pairs.tsv").read_text("utf-8")
@@ -259,7 +260,7 @@ def test_judgments_tell_how_their_run_was_asked(tmp_path: Path) -> None:
         )
         judge_folder(AnswerFolder.open(run.path), Job(humans=verdicts), tmp_path / name)
         folders.append(open_artefact(tmp_path / name))
-    first, second = (measured(each, ("m", "closed"), "") for each in folders)
+    first, second = (measurement_of(each, ("m", "closed"), "") for each in folders)
     assert settings_that_differ(first, second) == ("instruction best / brief",)
 
 

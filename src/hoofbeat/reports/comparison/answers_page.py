@@ -8,54 +8,48 @@ from pathlib import Path
 
 import hoofbeat
 from hoofbeat.findings import Accuracy
+from hoofbeat.findings.flips import CHANGES
 from hoofbeat.reports.charts import Bar, interval_bars
-from hoofbeat.reports.comparisons import AnswersCompared, Pair
-from hoofbeat.reports.flips import CHANGES, each_flipped, flips_of, flips_viewer
+from hoofbeat.reports.comparison.answers import AnswersComparison, Pair
+from hoofbeat.reports.comparison.flips import each_flipped, flips_of, flips_viewer
+from hoofbeat.reports.comparison.folder import KIND, NOTICE, write_comparison
 from hoofbeat.reports.model import Block, Card, Cell, Column, Heading, Report, Table, Text, tables_in
-from hoofbeat.reports.rankings import flat_rows
 from hoofbeat.reports.sections.common import figure, reasons_text, spread
+from hoofbeat.reports.sheets import flat_rows
 from hoofbeat.reports.words import count_of, written
-from hoofbeat.reports.writing import write_report
-from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.tables import write_jsonl, write_tsv
+from hoofbeat.store import Artefact, Counts, Manifest
 
-__all__ = ["compared_report", "warnings_of", "write_compared"]
+__all__ = ["answers_report", "warnings_of", "write_answers"]
 
-KIND = "comparison"
-_NOTICE = "Research software. Not for clinical use."
 _DRAWN = 40
 
 
-def write_compared(target: Path, compared: AnswersCompared, *, command: Sequence[str] = ()) -> Artefact:
+def write_answers(target: Path, compared: AnswersComparison, *, command: Sequence[str] = ()) -> Artefact:
     """Write the folder: `pairs.tsv`, `systems.tsv`, `flips.tsv`, `flipped.jsonl`, and the report with its tables."""
-    with create(target, replace_kind=KIND) as draft:
-        report = compared_report(compared)
-        for table in tables_in(report.blocks):
-            header, rows = flat_rows(table)
-            write_tsv(draft.path / f"{table.name}.tsv", header, rows)
-        flipped = write_jsonl(draft.path / "flipped.jsonl", each_flipped(compared))
-        write_report(report, draft.path)
-        draft.finish(
-            Manifest(
-                kind=KIND,
-                title=f"answers of {', '.join(side.name for side in compared.sides)} compared",
-                command=list(command),
-                inputs=[side.artefact.reference() for side in compared.sides],
-                settings={
-                    "folders": [side.name for side in compared.sides],
-                    "baseline": compared.baseline,
-                    "systems": list(compared.picked),
-                    "warnings": warnings_of(compared),
-                },
-                seeds={"bootstrap and randomisation": compared.seed},
-                counts=Counts(kept=len(compared.pairs)),
-                metrics={"pairs": _metrics(compared), "flipped": flipped},
-            )
-        )
-    return open_artefact(target, KIND)
+    report = answers_report(compared)
+    manifest = Manifest(
+        kind=KIND,
+        title=f"answers of {', '.join(side.name for side in compared.sides)} compared",
+        command=list(command),
+        inputs=[side.artefact.reference() for side in compared.sides],
+        settings={
+            "folders": [side.name for side in compared.sides],
+            "baseline": compared.baseline,
+            "systems": list(compared.picked),
+            "warnings": warnings_of(compared),
+        },
+        seeds={"bootstrap and randomisation": compared.seed},
+        counts=Counts(kept=len(compared.pairs)),
+        metrics={
+            "pairs": _metrics(compared),
+            "flipped": sum(flips_of(compared, pair).total() for pair in compared.pairs),
+        },
+    )
+    sheets = ((table.name, *flat_rows(table)) for table in tables_in(report.blocks))
+    return write_comparison(target, report, manifest, sheets, flipped=each_flipped(compared))
 
 
-def warnings_of(compared: AnswersCompared) -> list[str]:
+def warnings_of(compared: AnswersComparison) -> list[str]:
     """What a reader must know before reading a difference."""
     many = count_of(len(compared.pairs), "pair")
     against = Counter(reason for pair in compared.pairs for reason in pair.against)
@@ -83,7 +77,7 @@ def warnings_of(compared: AnswersCompared) -> list[str]:
     return told + [f"No answer of {name} could be scored." for name in lost]
 
 
-def compared_report(compared: AnswersCompared) -> Report:
+def answers_report(compared: AnswersComparison) -> Report:
     """The page."""
     blocks = _difference_blocks(compared)
     blocks += [Heading("Each system", "systems"), _systems_table(compared)]
@@ -93,7 +87,7 @@ def compared_report(compared: AnswersCompared) -> Report:
     n = max(row.paired.n for row in compared.differences)
     return Report(
         title="Answers compared",
-        notice=_NOTICE,
+        notice=NOTICE,
         version=hoofbeat.__version__,
         subtitle=f"{', '.join(side.name for side in compared.sides)}: {count_of(len(compared.pairs), 'pair')} of "
         f"systems, paired over up to {count_of(n, 'question')}.",
@@ -103,7 +97,7 @@ def compared_report(compared: AnswersCompared) -> Report:
     )
 
 
-def _cards(compared: AnswersCompared, flipped: int) -> tuple[Card, ...]:
+def _cards(compared: AnswersComparison, flipped: int) -> tuple[Card, ...]:
     rows = list(zip(compared.pairs, compared.differences, strict=True))
     pair, largest = max(rows, key=lambda item: abs(item[1].paired.difference))
     sure = sum(row.p_holm < 0.05 for row in compared.differences)
@@ -123,7 +117,7 @@ def _cards(compared: AnswersCompared, flipped: int) -> tuple[Card, ...]:
     )
 
 
-def _difference_blocks(compared: AnswersCompared) -> list[Block]:
+def _difference_blocks(compared: AnswersComparison) -> list[Block]:
     rows = list(zip(compared.pairs, compared.differences, strict=True))
     shown = sorted(rows, key=lambda item: -abs(item[1].paired.difference))[:_DRAWN] if len(rows) > _DRAWN else rows
     bars = [
@@ -151,7 +145,7 @@ def _difference_blocks(compared: AnswersCompared) -> list[Block]:
     return [Heading("Differences", "differences"), chart, _pairs_table(compared)]
 
 
-def _pairs_table(compared: AnswersCompared) -> Table:
+def _pairs_table(compared: AnswersComparison) -> Table:
     columns = (
         Column("second"),
         Column("against first"),
@@ -209,7 +203,7 @@ def _same(pair: Pair) -> str:
     return "; ".join(parts) or "yes"
 
 
-def _systems_table(compared: AnswersCompared) -> Table:
+def _systems_table(compared: AnswersComparison) -> Table:
     columns = (
         Column("folder"),
         Column("model"),
@@ -251,7 +245,7 @@ def _systems_table(compared: AnswersCompared) -> Table:
     )
 
 
-def _flips_table(compared: AnswersCompared) -> Table:
+def _flips_table(compared: AnswersComparison) -> Table:
     counts = [flips_of(compared, pair) for pair in compared.pairs]
     changes = [name for name in CHANGES if any(count[name] for count in counts)]
     return Table(
@@ -271,7 +265,7 @@ def _lost(row: Accuracy) -> int:
     return sum(row.unscored.values())
 
 
-def _metrics(compared: AnswersCompared) -> dict[str, object]:
+def _metrics(compared: AnswersComparison) -> dict[str, object]:
     """What `--json` prints of each pair."""
     return {
         compared.title(pair): {

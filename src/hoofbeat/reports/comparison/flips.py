@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.findings import Outcome
+from hoofbeat.findings.flips import CHANGES, change, flips, standing, tone_of_change
 from hoofbeat.records import Answer, Judgment, Question, Span
-from hoofbeat.reports.comparisons import AnswersCompared, Pair, Place
+from hoofbeat.reports.comparison.answers import AnswersComparison, Pair, Place
 from hoofbeat.reports.model import Block, Entry, Text, Viewer
 from hoofbeat.reports.packing import viewer_of
 from hoofbeat.reports.sections.answers import answer_key, answer_view, asked_view
 from hoofbeat.reports.words import cut
 
-__all__ = ["CHANGES", "Flipped", "FlippedSide", "change", "each_flipped", "flips_of", "flips_viewer"]
-
-CHANGES = (
-    "right → wrong",
-    "wrong → right",
-    "right → unscored",
-    "wrong → unscored",
-    "unscored → right",
-    "unscored → wrong",
-    "fewer samples right",
-    "more samples right",
-    "samples → unscored",
-    "unscored → samples",
-)
-"""How a question can flip from the first system to the second; the last four where there are several samples."""
+__all__ = ["FlippedQuestion", "FlippedSide", "each_flipped", "flips_of", "flips_viewer"]
 
 
 class FlippedSide(Struct, frozen=True, kw_only=True):
@@ -48,7 +34,7 @@ class FlippedSide(Struct, frozen=True, kw_only=True):
     judgments: tuple[Judgment, ...]
 
 
-class Flipped(Struct, frozen=True, kw_only=True):
+class FlippedQuestion(Struct, frozen=True, kw_only=True):
     """A question that flipped, with everything needed to see why: one line of `flipped.jsonl`."""
 
     question: str
@@ -62,33 +48,17 @@ class Flipped(Struct, frozen=True, kw_only=True):
     second: FlippedSide
 
 
-def change(before: Sequence[Outcome], after: Sequence[Outcome]) -> str:
-    """How a question flipped, as one of `CHANGES`; empty where it did not."""
-    if len(before) == len(after) == 1:
-        states = _state(before[0]), _state(after[0])
-        return "" if states[0] == states[1] else f"{states[0]} → {states[1]}"
-    lost = [all(row.correct is None for row in rows) for rows in (before, after)]
-    if lost[0] != lost[1]:
-        return "samples → unscored" if lost[1] else "unscored → samples"
-    shares = [sum(row.correct is True for row in rows) / len(rows) for rows in (before, after)]
-    if shares[0] == shares[1]:
-        return ""
-    return "more samples right" if shares[1] > shares[0] else "fewer samples right"
-
-
-def flips_of(compared: AnswersCompared, pair: Pair) -> Counter[str]:
+def flips_of(compared: AnswersComparison, pair: Pair) -> Counter[str]:
     """How often each change happened between two systems, over the questions planned for both."""
-    first, second = compared.results[pair.first], compared.results[pair.second]
-    found = Counter(change(rows, second[question]) for question, rows in first.items() if question in second)
-    return Counter({name: found[name] for name in CHANGES if found[name]})
+    return flips(compared.results[pair.first], compared.results[pair.second])
 
 
-def each_flipped(compared: AnswersCompared) -> Iterator[Flipped]:
+def each_flipped(compared: AnswersComparison) -> Iterator[FlippedQuestion]:
     """Every flip, question by question; answers and judgments are read when it is their turn."""
-    for question, flips in _by_question(compared):
+    for question, found in _by_question(compared):
         read = _Read(compared, question)
-        for pair, how in flips:
-            yield Flipped(
+        for pair, how in found:
+            yield FlippedQuestion(
                 question=question.id,
                 change=how,
                 context=question.context,
@@ -101,7 +71,7 @@ def each_flipped(compared: AnswersCompared) -> Iterator[Flipped]:
             )
 
 
-def flips_viewer(compared: AnswersCompared, prefix: str) -> Viewer:
+def flips_viewer(compared: AnswersComparison, prefix: str) -> Viewer:
     """The flipped questions with both answers and their judgments; it can be filtered by pair and change."""
     seen = {name for pair in compared.pairs for name in flips_of(compared, pair)}
     return viewer_of(
@@ -114,18 +84,18 @@ def flips_viewer(compared: AnswersCompared, prefix: str) -> Viewer:
     )
 
 
-def _entries(compared: AnswersCompared, prefix: str) -> Iterator[Entry]:
+def _entries(compared: AnswersComparison, prefix: str) -> Iterator[Entry]:
     numbers = {pair: number for number, pair in enumerate(compared.pairs)}
-    for count, (question, flips) in enumerate(_by_question(compared), start=1):
+    for count, (question, found) in enumerate(_by_question(compared), start=1):
         read = _Read(compared, question)
         outcomes: list[tuple[str, ...]] = [() for _ in numbers]
-        for pair, how in flips:
+        for pair, how in found:
             outcomes[numbers[pair]] = (how,)
-        places = list(dict.fromkeys(place for pair, _ in flips for place in (pair.first, pair.second)))
+        places = list(dict.fromkeys(place for pair, _ in found for place in (pair.first, pair.second)))
         said = [answer for place in places for answer in read.answers(place)]
         blocks: list[Block] = [asked_view(question, said)]
         if len(compared.pairs) > 1:
-            listed = "\n".join(f"{compared.title(pair)}: {how}" for pair, how in flips)
+            listed = "\n".join(f"{compared.title(pair)}: {how}" for pair, how in found)
             blocks.append(Text(listed, label="What changed"))
         for place in places:
             rows = {answer_key(row): row for row in compared.results[place][question.id]}
@@ -136,39 +106,41 @@ def _entries(compared: AnswersCompared, prefix: str) -> Iterator[Entry]:
                     compared.name(place),
                     rows.get(answer_key(answer)),
                     [each for each in read.judgments(place) if answer_key(each) == answer_key(answer)],
-                    places=tuple(numbers[pair] for pair, _ in flips if place in (pair.first, pair.second)),
+                    places=tuple(numbers[pair] for pair, _ in found if place in (pair.first, pair.second)),
                     folded=len(said) > 4,
                 )
                 for answer in read.answers(place)
             ]
-        tally = Counter(how for _, how in flips)
+        tally = Counter(how for _, how in found)
         yield Entry(
             id=f"{prefix}-q{count}",
             name=question.id,
             title=cut(question.text, 160),
-            marks=tuple((f"{how} {times:,}" if times > 1 else how, _tone(how)) for how, times in tally.items()),
+            marks=tuple(
+                (f"{how} {times:,}" if times > 1 else how, tone_of_change(how)) for how, times in tally.items()
+            ),
             outcomes=tuple(outcomes),
             blocks=tuple(blocks),
         )
 
 
-def _by_question(compared: AnswersCompared) -> Iterator[tuple[Question, list[tuple[Pair, str]]]]:
+def _by_question(compared: AnswersComparison) -> Iterator[tuple[Question, list[tuple[Pair, str]]]]:
     """The questions that flipped in some pair, in the order they were asked, with how they did."""
     for question in compared.questions.values():
-        flips = []
+        found = []
         for pair in compared.pairs:
             before = compared.results[pair.first].get(question.id)
             after = compared.results[pair.second].get(question.id)
             if before and after and (how := change(before, after)):
-                flips.append((pair, how))
-        if flips:
-            yield question, flips
+                found.append((pair, how))
+        if found:
+            yield question, found
 
 
 class _Read:
     """Answers and judgments of one question, read once for all pairs."""
 
-    def __init__(self, compared: AnswersCompared, question: Question) -> None:
+    def __init__(self, compared: AnswersComparison, question: Question) -> None:
         self._compared = compared
         self._question = question
         self._answers: dict[int, list[Answer]] = {}
@@ -190,25 +162,8 @@ class _Read:
             folder=self._compared.sides[place.folder].name,
             model=place.model,
             condition=place.condition,
-            standing=_standing(self._compared.results[place][self._question.id]),
+            standing=standing(self._compared.results[place][self._question.id]),
             shown=tuple(dict.fromkeys(passage.id for answer in answers for passage in answer.evidence)),
             answers=tuple(replace(answer, evidence=()) for answer in answers),
             judgments=tuple(self.judgments(place)),
         )
-
-
-def _standing(rows: Sequence[Outcome]) -> str:
-    if len(rows) == 1:
-        return _state(rows[0]) + (f" ({rows[0].unscored})" if rows[0].unscored else "")
-    right, lost = sum(row.correct is True for row in rows), sum(row.correct is None for row in rows)
-    return f"{right} of {len(rows)} right" + (f", {lost} unscored" if lost else "")
-
-
-def _state(row: Outcome) -> str:
-    return "unscored" if row.correct is None else "right" if row.correct else "wrong"
-
-
-def _tone(how: str) -> str:
-    if how.endswith("→ right") or how.startswith("more"):
-        return "right"
-    return "wrong" if how.endswith("→ wrong") or how.startswith("fewer") else "unscored"

@@ -22,11 +22,11 @@ from hoofbeat.findings.scoring import HUMAN, scored_outcomes
 from hoofbeat.judging import Judged
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Judgment, Question
+from hoofbeat.reports.comparison.measurement import judged_otherwise, measurement_of, panel_of, settings_that_differ
 from hoofbeat.reports.lookup import Lookup, System
-from hoofbeat.reports.measuring import judged_otherwise, measured, panel_of, settings_that_differ
 from hoofbeat.store import Artefact, open_artefact
 
-__all__ = ["KINDS", "AnswersCompared", "Pair", "Place", "Side", "compare_answers", "open_side"]
+__all__ = ["KINDS", "AnswersComparison", "Pair", "Place", "Side", "compare_answers", "open_side"]
 
 KINDS = ("judgments", "run")
 """The kinds of folders whose answers can be compared."""
@@ -131,7 +131,7 @@ def open_side(path: Path, name: str = "") -> Side:
     return side
 
 
-class AnswersCompared(Struct, frozen=True, kw_only=True):
+class AnswersComparison(Struct, frozen=True, kw_only=True):
     """What came of it: the folders, the pairs with their differences in the same order, and each system's accuracy.
 
     `apart` counts the pairs that are left out because no question was put to both of their systems.
@@ -171,7 +171,7 @@ def compare_answers(
     systems: Sequence[str] = (),
     seed: int = 0,
     progress: Progress = SILENT,
-) -> AnswersCompared:
+) -> AnswersComparison:
     """Compare the answers of folders of judgments, or of runs that choose options.
 
     `baseline` names the one system that all others are compared with, `systems` those that take part: by model, by
@@ -204,7 +204,7 @@ def compare_answers(
     clusters = clusters_of(questions.values())
     found = differences(rows, [(pair.second.key, pair.first.key) for pair in pairs], clusters=clusters, seed=seed)
     scores = {(row.model, row.condition): row for row in accuracies(rows, clusters=clusters, seed=seed)}
-    return AnswersCompared(
+    return AnswersComparison(
         sides=tuple(sides),
         questions=questions,
         pairs=tuple(pairs),
@@ -354,7 +354,7 @@ def _against(
 def _settings(pair: Pair, sides: Sequence[Side]) -> tuple[str, ...]:
     """In what two systems were asked otherwise."""
     both = [
-        measured(side.artefact, place.system, side.protocols[place.system])
+        measurement_of(side.artefact, place.system, side.protocols[place.system])
         for place in (pair.first, pair.second)
         for side in (sides[place.folder],)
     ]

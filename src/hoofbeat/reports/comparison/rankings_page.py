@@ -1,26 +1,25 @@
 """Rankings of several systems as one page: who is better, by how much, how surely, and where.
 
 Everything comes in as plain mappings (system to question to measure to value), so that rankings folders, runs of other
-programs and figures of a paper can be set side by side. `rankings_report` gives the report, `rankings_files` the page
-with its tables and charts as files.
+programs and figures of a paper can be set side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import hoofbeat
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_names, facet_values
-from hoofbeat.findings.ablation import Ablation
+from hoofbeat.findings.ablation import Ablation, AblationCell
 from hoofbeat.findings.breakdown import by_facet, over_sets, values_of
 from hoofbeat.findings.correlation import AnswersAndRetrieval
 from hoofbeat.findings.systems import Systems, SystemTable, compare_systems
 from hoofbeat.records import Facets
-from hoofbeat.reports.charts import standalone
-from hoofbeat.reports.markdown import to_markdown
-from hoofbeat.reports.model import Block, Card, Cell, Report, Table, charts_in, tables_in
-from hoofbeat.reports.page import to_html
+from hoofbeat.reports.comparison.folder import KIND, NOTICE, Sheet, write_comparison
+from hoofbeat.reports.comparison.rankings import RankingsComparison
+from hoofbeat.reports.model import Block, Card, Report
 from hoofbeat.reports.sections.breakdowns import ablation_blocks, answer_blocks, facet_blocks, set_blocks
 from hoofbeat.reports.sections.common import spread
 from hoofbeat.reports.sections.systems import (
@@ -30,16 +29,13 @@ from hoofbeat.reports.sections.systems import (
     recall_blocks,
     system_blocks,
 )
-from hoofbeat.reports.sheets import to_csv
 from hoofbeat.reports.words import count_of, written
-from hoofbeat.store.files import slug
+from hoofbeat.store import Artefact, Counts, Manifest
 
-__all__ = ["flat_rows", "rankings_files", "rankings_report"]
+__all__ = ["rankings_report", "write_rankings"]
 
-_NOTICE = "Research software. Not for clinical use."
 _MAIN = "nDCG@10"
 _FACETS = 4
-_HEADS = {1: ("",), 2: (" low", " high"), 3: ("", " low", " high")}
 
 
 def rankings_report(
@@ -81,7 +77,7 @@ def rankings_report(
     blocks += answer_blocks(answers, chosen, seed=seed)
     return Report(
         title=title,
-        notice=_NOTICE,
+        notice=NOTICE,
         version=hoofbeat.__version__,
         subtitle=f"{count_of(len(order), 'system')}, {count_of(table.n, 'question')}, placed by {chosen}.",
         cards=_cards(table),
@@ -89,42 +85,88 @@ def rankings_report(
     )
 
 
-def rankings_files(report: Report) -> dict[str, bytes]:
-    """The files of a report folder by name: the page, the same as Markdown, every table as CSV, every chart as SVG."""
-    tables = {f"tables/{number:02}-{slug(table.name)}.csv": table for number, table in _numbered(report)}
-    charts = list(charts_in(report.blocks))
-    names = {chart.name: f"charts/{number:02}-{slug(chart.name)}.svg" for number, chart in enumerate(charts, start=1)}
-    return {
-        "report.html": to_html(report).encode(),
-        "report.md": to_markdown(report, names).encode(),
-        **{name: to_csv(table).encode() for name, table in tables.items()},
-        **{names[chart.name]: standalone(chart.wide).encode() for chart in charts},
-    }
+def write_rankings(target: Path, compared: RankingsComparison, *, command: Sequence[str] = ()) -> Artefact:
+    """Write the folder: `systems.tsv`, `pairs.tsv`, the settings' grid and the answers if any, and the report."""
+    main = compared.tables[0]
+    report = rankings_report(
+        compared.systems,
+        title="Retrievers compared",
+        main=main.measure,
+        baseline=compared.baseline,
+        facets={question.id: question.facets for question in compared.questions},
+        sets=compared.sets,
+        clusters=compared.clusters,
+        ablations=[compared.grid] if compared.grid else [],
+        answers=compared.answers,
+        seed=compared.seed,
+    )
+    manifest = Manifest(
+        kind=KIND,
+        title=f"{len(compared.systems)} retrievers over {main.n} questions",
+        command=list(command),
+        inputs=[artefact.reference() for artefact in compared.folders],
+        settings={"systems": list(compared.systems), "baseline": compared.baseline},
+        seeds={"bootstrap and randomisation": compared.seed},
+        counts=Counts(kept=len(compared.folders)),
+        metrics={
+            row.system: {"measure": main.measure, "value": row.mean, "low": row.interval.low,
+                         "high": row.interval.high, "n": main.n}
+            for row in main.means
+        },
+    )  # fmt: skip
+    return write_comparison(target, report, manifest, _sheets(compared))
 
 
-def flat_rows(table: Table) -> tuple[list[str], list[list[object]]]:
-    """A table's header and rows for `write_tsv`: intervals in columns of their own, figures as numbers."""
-    widths = [max((_width(row[place]) for row in table.rows), default=1) for place in range(len(table.columns))]
-    header = [
-        column.title + head for column, width in zip(table.columns, widths, strict=True) for head in _HEADS[width]
-    ]
-    rows = [
-        [part for cell, width in zip(row, widths, strict=True) for part in _parts(cell, width)] for row in table.rows
-    ]
-    return header, rows
+def _sheets(compared: RankingsComparison) -> Iterator[Sheet]:
+    tables, grid, right = compared.tables, compared.grid, compared.answers
+    yield (
+        "systems",
+        ("measure", "system", "n", "mean", "low", "high", "rank", "rank_low", "rank_high"),
+        [
+            (table.measure, row.system, table.n, row.mean, row.interval.low, row.interval.high, row.rank,
+             *row.rank_interval)
+            for table in tables
+            for row in table.means
+        ],
+    )  # fmt: skip
+    yield (
+        "pairs",
+        ("measure", "a", "b", "n", "difference", "low", "high", "p", "p_holm", "wins", "ties", "losses"),
+        [
+            (table.measure, pair.a, pair.b, pair.paired.n, pair.paired.difference, pair.paired.interval.low,
+             pair.paired.interval.high, pair.test.p, pair.p_holm, pair.wins, pair.ties, pair.losses)
+            for table in tables
+            for pair in table.comparisons
+        ],
+    )  # fmt: skip
+    if grid is not None:
+        yield (
+            "ablation",
+            ("measure", grid.down, grid.across or "-", "mean", "low", "high", "gain", "gain_low", "gain_high"),
+            [
+                (grid.measure, cell.down, cell.across, cell.mean, cell.interval.low, cell.interval.high,
+                 *_gain(cell))
+                for cell in grid.cells
+            ],
+        )  # fmt: skip
+    if right:
+        yield (
+            "answers",
+            ("system", "n", "unscored", "accuracy", "accuracy_low", "accuracy_high",
+             "score", "score_low", "score_high"),
+            [
+                (row.model, row.n, row.unscored, row.accuracy, row.accuracy_interval.low, row.accuracy_interval.high,
+                 row.score, row.score_interval.low, row.score_interval.high)
+                for row in right
+            ],
+        )  # fmt: skip
 
 
-def _width(cell: Cell) -> int:
-    return len(cell) if isinstance(cell, tuple) else 1
-
-
-def _parts(cell: Cell, width: int) -> list[object]:
-    parts: list[object] = list(cell) if isinstance(cell, tuple) else [cell]
-    return parts + [None] * (width - len(parts))
-
-
-def _numbered(report: Report) -> list[tuple[int, Table]]:
-    return list(enumerate(tables_in(report.blocks), start=1))
+def _gain(cell: AblationCell) -> tuple[object, object, object]:
+    """What a combination gains over the baseline, and the interval; nothing for the baseline itself."""
+    if cell.gain is None:
+        return "", "", ""
+    return cell.gain.difference, cell.gain.interval.low, cell.gain.interval.high
 
 
 def _measures(systems: Systems) -> list[str]:

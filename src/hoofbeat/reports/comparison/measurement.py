@@ -21,7 +21,7 @@ from hoofbeat.reports.sections.scores.settings import asked_of
 from hoofbeat.reports.words import cut, model_name, short_hash
 from hoofbeat.store import Artefact, Manifest
 
-__all__ = ["Measured", "judged_otherwise", "measured", "panel_of", "settings_that_differ"]
+__all__ = ["Measurement", "judged_otherwise", "measurement_of", "panel_of", "settings_that_differ"]
 
 _SAMPLING = ("temperature", "seed", "max_tokens")
 _NOT_KNOWN = "not recorded"
@@ -30,7 +30,7 @@ _JUDGING = {"judge", "probe of order", *(aspect.prompt for aspect in MODEL_ASPEC
 _LONGEST = 60
 
 
-class Measured(Struct, frozen=True):
+class Measurement(Struct, frozen=True):
     """How one system's answers came about: settings by name, and the identity of the model behind them."""
 
     spec: str
@@ -39,14 +39,14 @@ class Measured(Struct, frozen=True):
     settings: dict[str, str]
 
 
-def measured(artefact: Artefact, system: System, protocol: str) -> Measured:
+def measurement_of(artefact: Artefact, system: System, protocol: str) -> Measurement:
     """What a folder's manifest says of one of its systems; judgments keep what their run said."""
     model, condition = system
     asked = asked_of(artefact).of(model)
     parsed = _parsed(condition)
     chosen = {name: value for name, value in asked.items() if _matters(name, parsed, protocol, asked)}
     models = artefact.manifest.models
-    return Measured(
+    return Measurement(
         model.partition("[")[0],
         model_name(models.get(f"answer: {model}", models.get("answer", ""))),
         protocol,
@@ -110,7 +110,7 @@ def _shown(manifest: Manifest, condition: Condition | None) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def settings_that_differ(first: Measured, second: Measured) -> tuple[str, ...]:
+def settings_that_differ(first: Measurement, second: Measurement) -> tuple[str, ...]:
     """In what two systems were asked otherwise, each with its value in the first and in the second.
 
     What only one of the folders tells is passed over, but for how answers are drawn.

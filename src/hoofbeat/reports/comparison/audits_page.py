@@ -1,21 +1,34 @@
-"""The page of two audits compared: the split, the labels that moved, and what each source covers now."""
+"""Two audits compared as a page and a folder: the split, the labels that moved, and what each source covers now."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
+
+import msgspec
+import polars
 
 import hoofbeat
-from hoofbeat.audit.findings import AuditsCompared, CoverageChange
+from hoofbeat.audit import Audit
+from hoofbeat.audit.findings import AuditsComparison, CoverageChange
 from hoofbeat.audit.findings.prevalence_intensity import Change, PrevalenceIntensity
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import Bar, interval_dots, number_matrix
+from hoofbeat.reports.comparison.folder import NOTICE
 from hoofbeat.reports.model import Block, Cell, Chart, Column, Heading, Lead, Notice, Report, Table, Text
 from hoofbeat.reports.sections.audits.changing import change_cards, change_in_words
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.words import count_of, written
+from hoofbeat.reports.writing import report_files
+from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
+from hoofbeat.store.files import write_bytes
+from hoofbeat.store.tables import write_tsv
 
-__all__ = ["RATES", "compared_page", "points", "shown_labels"]
+__all__ = ["AUDIT_COMPARISON", "RATES", "altered_settings", "write_audits"]
+
+AUDIT_COMPARISON = "audit-comparison"
+"""The kind of folder that holds two audits compared."""
 
 RATES = (
     ("r_abs", "R_abs", "pairs with a silent source, of each audit's pairs"),
@@ -31,9 +44,123 @@ _NOTE = (
     "A silent source can't disagree: what is found more only because more pairs are answered stands under coverage."
 )
 _CHARTED = 40
+_OTHERWISE = {"pack", "mode", "plan", "shard", "questions"}
+"""Settings that are told apart from the rest, or say nothing of how answers were found."""
 
 
-def compared_page(compared: AuditsCompared, names: tuple[str, str], warnings: Sequence[str]) -> Report:
+def altered_settings(first: Audit, second: Audit) -> dict[str, list[object]]:
+    """The settings that are not the same in both audits, before and after."""
+    before, after = first.artefact.manifest.settings, second.artefact.manifest.settings
+    names = sorted((before.keys() | after.keys()) - _OTHERWISE)
+    return {name: [before.get(name), after.get(name)] for name in names if before.get(name) != after.get(name)}
+
+
+def write_audits(
+    target: Path,
+    audits: tuple[Audit, Audit],
+    compared: AuditsComparison,
+    changed: polars.DataFrame,
+    *,
+    facets: Sequence[str],
+    page_rows: int,
+    warnings: Sequence[str],
+    seed: int = 0,
+    command: Sequence[str] = (),
+) -> Artefact:
+    """Write the folder: `summary.json`, tables of rates, labels and coverage, the changed pairs, and the report.
+
+    A file of changed pairs has `page_rows` rows; the report begins with `warnings`.
+    """
+    names = audits[0].artefact.path.resolve().name, audits[1].artefact.path.resolve().name
+    split = compared.split
+    with create(target, replace_kind=AUDIT_COMPARISON) as draft:
+        write_bytes(draft.path / "summary.json", msgspec.json.format(msgspec.json.encode(compared), indent=1) + b"\n")
+        _write_tables(draft.path, compared)
+        for number, start in enumerate(range(0, changed.height, page_rows), start=1):
+            page = changed.slice(start, page_rows)
+            write_tsv(draft.path / "changed" / f"changed-{number:04}.tsv", page.columns, page.iter_rows())
+        for name, content in report_files(_page(compared, names, warnings), ("html", "markdown")):
+            write_bytes(draft.path / name, content)
+        draft.finish(
+            Manifest(
+                kind=AUDIT_COMPARISON,
+                title=f"{names[0]} and {names[1]}: {compared.questions} questions in both",
+                command=list(command),
+                inputs=[audit.artefact.reference() for audit in audits],
+                settings={
+                    "facets": list(facets),
+                    "page_rows": page_rows,
+                    "warnings": list(warnings),
+                    "altered": altered_settings(*audits),
+                },
+                seeds={"bootstrap": seed},
+                counts=Counts(kept=compared.shift.pairs),
+                metrics={
+                    name: msgspec.to_builtins(getattr(split, field)) for field, name, _ in RATES
+                } | {"by coverage": split.by_coverage},
+            )
+        )  # fmt: skip
+    return open_artefact(target, AUDIT_COMPARISON)
+
+
+def _write_tables(folder: Path, compared: AuditsComparison) -> None:
+    head = ("rate", "before", "after", "change", "low", "high")
+    groups = [("", "", compared.split)]
+    groups += [(facet, name, found) for facet, rows in compared.groups.items() for name, found in rows.items()]
+    write_tsv(
+        folder / "rates.tsv",
+        ("facet", "group", "questions", "pairs_in_both", *head),
+        [
+            (facet, name, found.questions, found.pairs_in_both, *row)
+            for facet, name, found in groups
+            for row in _rates(found)
+        ],
+    )
+    labels = _shown_labels(compared.shift.labels)
+    write_tsv(
+        folder / "labels.tsv",
+        ("before", "after", "pairs"),
+        [
+            (labels[down], labels[across], count)
+            for down, row in enumerate(compared.shift.counts)
+            for across, count in enumerate(row)
+            if count
+        ],
+    )
+    write_tsv(
+        folder / "coverage.tsv",
+        ("source", "asked_before", "asked_after", "before", "after", "asked_in_both", "gained", "lost", "change", "low",
+         "high", "p"),
+        [
+            (row.source, *row.planned, *row.coverage, row.shared, row.gained, row.lost, row.change,
+             *_ends(row.interval), row.p)
+            for row in compared.coverage
+        ],
+    )  # fmt: skip
+    write_tsv(
+        folder / "only.tsv",
+        ("what", "name", "in"),
+        [
+            (what, name, when)
+            for what, both in (("source", compared.sources_only), ("question", compared.questions_only))
+            for when, names in zip(("before", "after"), both, strict=True)
+            for name in names
+        ],
+    )
+
+
+def _rates(found: PrevalenceIntensity) -> Iterator[tuple[object, ...]]:
+    for field, name, _ in RATES:
+        change: Change = getattr(found, field)
+        yield name, change.before, change.after, change.change, *_ends(change.interval)
+    yield "by coverage", None, None, found.by_coverage, *_ends(found.by_coverage_interval)
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (interval.low, interval.high) if interval else (None, None)
+
+
+def _page(compared: AuditsComparison, names: tuple[str, str], warnings: Sequence[str]) -> Report:
     """The whole page."""
     split = compared.split
     blocks: list[Block] = [
@@ -53,7 +180,7 @@ def compared_page(compared: AuditsCompared, names: tuple[str, str], warnings: Se
     ]
     return Report(
         title=f"From {names[0]} to {names[1]}",
-        notice="Research software. Not for clinical use.",
+        notice=NOTICE,
         version=hoofbeat.__version__,
         subtitle="Two audits of the same questions.",
         cards=change_cards(split),
@@ -62,12 +189,12 @@ def compared_page(compared: AuditsCompared, names: tuple[str, str], warnings: Se
     )
 
 
-def points(value: float | None, interval: Interval | None) -> Cell:
+def _points(value: float | None, interval: Interval | None) -> Cell:
     """A change with its interval."""
     return None if value is None or interval is None else (value, interval.low, interval.high)
 
 
-def shown_labels(labels: Sequence[str]) -> list[str]:
+def _shown_labels(labels: Sequence[str]) -> list[str]:
     """Labels as they are written; none is `no label`."""
     return [label or "no label" for label in labels]
 
@@ -76,9 +203,9 @@ def _split_table(split: PrevalenceIntensity) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for field, name, meaning in RATES:
         change: Change = getattr(split, field)
-        rows.append((name, change.before, change.after, points(change.change, change.interval), meaning))
+        rows.append((name, change.before, change.after, _points(change.change, change.interval), meaning))
     rows.append(
-        ("by coverage", None, None, points(split.by_coverage, split.by_coverage_interval),
+        ("by coverage", None, None, _points(split.by_coverage, split.by_coverage_interval),
          "what remains of pct_any_div: pairs that only one audit judged")
     )  # fmt: skip
     columns = (
@@ -100,8 +227,8 @@ def _group_table(facet: str, groups: dict[str, PrevalenceIntensity], questions: 
             name,
             found.questions,
             found.pairs_in_both,
-            *(points((change := getattr(found, field)).change, change.interval) for field, _, _ in RATES),
-            points(found.by_coverage, found.by_coverage_interval),
+            *(_points((change := getattr(found, field)).change, change.interval) for field, _, _ in RATES),
+            _points(found.by_coverage, found.by_coverage_interval),
         )
         for name, found in groups.items()
     ]
@@ -113,9 +240,9 @@ def _group_table(facet: str, groups: dict[str, PrevalenceIntensity], questions: 
     )  # fmt: skip
 
 
-def _labels(compared: AuditsCompared) -> list[Block]:
+def _labels(compared: AuditsComparison) -> list[Block]:
     shift, agreement = compared.shift, compared.agreement
-    names = shown_labels(shift.labels)
+    names = _shown_labels(shift.labels)
     draw = partial(
         number_matrix, names, names, [list(row) for row in shift.counts], title="Labels before and after",
         down="before", across="after",
@@ -172,7 +299,7 @@ def _coverage(rows: Sequence[CoverageChange]) -> list[Block]:
         unit="questions put to a source in both audits",
         columns=columns,
         rows=tuple(
-            (row.source, *row.coverage, row.shared, row.gained, row.lost, points(row.change, row.interval), row.p)
+            (row.source, *row.coverage, row.shared, row.gained, row.lost, _points(row.change, row.interval), row.p)
             for row in rows
         ),
         note="Gained: addressed only in the second audit; lost: only in the first. p is not corrected for the number "
