@@ -30,6 +30,28 @@ class Records(Reader):
 READER = Records()
 """
 
+FILTER = """
+from hoofbeat.corpus.filter import KEPT, CorpusFilter, FilterVerdict, per_document
+
+
+class Vowels(CorpusFilter):
+    name = "vowels"
+    summary = "titles with at least N vowels"
+    example = "vowels>=2"
+
+    def build(self, clause):
+        limit = clause.whole(clause.compared((">=",), self.example)[0])
+
+        def judge(document):
+            count = sum(letter in "aeiou" for letter in document.title.lower())
+            return KEPT if count >= limit else FilterVerdict("few vowels", f"{count} in the title")
+
+        return per_document(self.name, f"vowels>={limit}", judge, {"limit": limit})
+
+
+FILTER = Vowels()
+"""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -45,7 +67,7 @@ def folder(tmp_path: Path) -> Path:
 
 def plugin_inputs(manifest: Path) -> dict[str, str]:
     inputs = json.loads(manifest.read_text())["inputs"]
-    return {each["name"]: each["sha256"] for each in inputs if each["kind"] == "plugin"}
+    return {each["name"]: each["sha256"] for each in inputs if each.get("kind") == "plugin"}
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -66,3 +88,18 @@ def test_without_the_plugin_its_files_are_unknown(folder: Path) -> None:
     assert done["counts"]["kept"] == 1
     error = hoofbeat("corpus", "import", "source/part0.rec", "-o", "other", folder=folder, code=1).stderr
     assert "no reader for this kind of file: .rec" in error
+
+
+def test_a_filter_is_one_file(folder: Path) -> None:
+    (folder / "vowels.py").write_text(FILTER)
+    hoofbeat("corpus", "import", "source/note.md", "-o", "notes", folder=folder)
+    words = ("corpus", "filter", "notes", "--plugin", "vowels.py", "-o", "kept", "--json", "--keep")
+    done = json_of(hoofbeat(*words, "vowels>=2; not vowels>=4", folder=folder))
+    assert [step["step"] for step in done["funnel"]] == ["vowels>=2", "not vowels>=4"]
+    assert done["counts"]["kept"] == 1
+    assert list(plugin_inputs(folder / "kept" / "manifest.json")) == ["vowels.py"]
+    assert "few vowels" in hoofbeat(*words, "vowels>=9", folder=folder, code=1).stderr
+    assert "unknown filter 'vowels'" in hoofbeat(*words[:3], "--keep", "vowels>=2", folder=folder, code=2).stderr
+    shown = hoofbeat("corpus", "filter", "--plugin", "vowels.py", "--help", folder=folder).stdout
+    assert "titles with at least N vowels" in shown
+    assert "journals of the case-report list" in shown

@@ -11,14 +11,15 @@ import pytest
 from hoofbeat.corpus.duplicates import (
     CROWD,
     JACCARD,
+    PAIRS,
     Duplicates,
     Pair,
     embedding_duplicates,
     minhash_duplicates,
     opening_windows,
+    unique_embedding,
 )
-from hoofbeat.corpus.filters import parse_filter, split
-from hoofbeat.corpus.filters.unique import PAIRS, unique_embedding
+from hoofbeat.corpus.filter import parse_filter, split
 from hoofbeat.corpus.minhash import Banding, Shingler, Signer, jaccard
 from hoofbeat.corpus.reader import read_file
 from hoofbeat.models.encoder import EncoderBase, Vectors, load_encoder

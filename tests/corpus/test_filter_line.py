@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.corpus.filters import KNOWN, parse_filter, parse_filters, split
+from hoofbeat.corpus.filter import CorpusFilter, parse_filter, parse_filters, split
 from hoofbeat.errors import UsageError
+from hoofbeat.registry import registry
 from tests.corpus.filter_documents import document
 
 
@@ -55,11 +56,11 @@ def test_several_steps_in_one_line() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", KNOWN)
-def test_the_example_of_every_filter_can_be_read(name: str) -> None:
-    step = parse_filter(KNOWN[name].example)
-    assert step.name == name
-    assert step.two_pass == (name == "unique")
+@pytest.mark.parametrize("known", registry.all(CorpusFilter), ids=lambda known: known.name)
+def test_the_example_of_every_filter_can_be_read(known: CorpusFilter) -> None:
+    step = parse_filter(known.example)
+    assert known.accepts(step.name)
+    assert step.two_pass == (known.name == "unique")
 
 
 @pytest.mark.parametrize(

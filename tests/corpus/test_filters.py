@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus.citations import CitationCount, Citations, load_citations
-from hoofbeat.corpus.filters import parse_filter, split
+from hoofbeat.corpus.filter import parse_filter, split
 from hoofbeat.corpus.filters.language import detect_language
 from hoofbeat.corpus.filters.licence import licence_family
 from hoofbeat.corpus.filters.promotional import promotion_score
-from hoofbeat.corpus.filters.rarity import RarityLimits, rarity
+from hoofbeat.corpus.filters.rare import RarityLimits, rarity
 from hoofbeat.corpus.filters.venue import paper_venues, same_journal
 from hoofbeat.corpus.reader import read_file
 from hoofbeat.errors import InputError

@@ -13,8 +13,8 @@ from hoofbeat.cli.corpus_filter import aging_command, filter_command
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.aging import aging_counts, refilter
 from hoofbeat.corpus.citations import load_citations
-from hoofbeat.corpus.filters import parse_filters
-from hoofbeat.corpus.filters.rarity import RarityLimits
+from hoofbeat.corpus.filter import parse_filters
+from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.funnel import (
     FunnelStep,
     filter_corpus,

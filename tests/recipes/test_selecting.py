@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hoofbeat.corpus.filters import parse_filters
-from hoofbeat.corpus.filters.rarity import RarityLimits
+from hoofbeat.corpus.filter import parse_filters
+from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.funnel import run_filters
 from hoofbeat.errors import UsageError
 from hoofbeat.recipes.items import Item, Rejection

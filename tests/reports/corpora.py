@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hoofbeat import teaching
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.filters import parse_filters
+from hoofbeat.corpus.filter import parse_filters
 from hoofbeat.corpus.funnel import filter_corpus
 from hoofbeat.corpus.stats import CorpusStats, compute_stats, write_stats
 from hoofbeat.records import Document

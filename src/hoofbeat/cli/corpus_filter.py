@@ -9,13 +9,15 @@ import click
 
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.console import Screen
+from hoofbeat.cli.extensions import CommandWithList
 from hoofbeat.cli.session import check_file, command_words, find_corpus, json_option, output_option, plot_option
 from hoofbeat.corpus.aging import HEADER, Aged, aging_counts, aging_table, refilter
 from hoofbeat.corpus.citations import load_citations
 from hoofbeat.corpus.corpus import Corpus
-from hoofbeat.corpus.filters import FACET, KNOWN, parse_filters
-from hoofbeat.corpus.filters.rarity import RarityLimits
+from hoofbeat.corpus.filter import CorpusFilter, parse_filters
+from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.funnel import FunnelStep, filter_corpus, funnel_data, read_funnel
+from hoofbeat.registry import registry
 from hoofbeat.reports.plots import funnel_svg
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_tsv
@@ -23,11 +25,17 @@ from hoofbeat.store.tables import write_tsv
 __all__ = ["aging_command", "filter_command"]
 
 _LIMITS = RarityLimits()
-_FILTERS = "\n".join(f"  {known.example:<52} {known.keeps}" for known in (*KNOWN.values(), FACET))
-_EPILOG = f"\b\nFilters, in the order they are to be applied; `not` before one turns it round:\n{_FILTERS}"
 
 
-@click.command("filter", epilog=_EPILOG)
+class _FilterCommand(CommandWithList):
+    @staticmethod
+    def listing() -> str:
+        """The filters, with an example of each."""
+        lines = "\n".join(f"  {each.example:<52} {each.summary}" for each in registry.all(CorpusFilter))
+        return f"Filters, in the order they are to be applied; `not` before one turns it round:\n{lines}"
+
+
+@click.command("filter", cls=_FilterCommand)
 @click.argument("corpus", type=click.Path(path_type=Path))
 @click.option("--keep", "lines", multiple=True, required=True, metavar="FILTER", help="A filter, or several with ; .")
 @output_option("filtered")
@@ -47,10 +55,9 @@ def filter_command(
     artefact = filter_corpus(Corpus.open(corpus), steps, output, title=title, command=command_words(), progress=screen)
     funnel = read_funnel(artefact)
     show_funnel(screen, funnel)
-    if any(step.name == "rare" for step in steps):
-        kept = Corpus.open(output).documents()
-        unknown = sum(document.facets.get("rarity") == "unknown" for document in kept)
-        screen.say(f"rarity unknown, kept and marked so: {unknown} of {artefact.manifest.counts.kept}")
+    for step in steps:
+        if step.remark is not None:
+            screen.say(step.remark(Corpus.open(output).documents()))
     if plot is not None:
         write_bytes(plot, funnel_svg(funnel).encode())
         screen.say(f"plot: {plot}")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from hoofbeat.corpus.citations import Citations
-from hoofbeat.corpus.filters.rarity import RarityLimits, rarity
+from hoofbeat.corpus.filters.rare import RarityLimits, rarity
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document, Question

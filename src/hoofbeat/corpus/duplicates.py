@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -25,18 +25,34 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from hoofbeat.corpus.filter import KEPT, Documents, FilterStep, FilterTable, FilterVerdict, Judge, PreparedFilter
 from hoofbeat.corpus.minhash import SEED, WIDTH, Banding, Shingler, Signer, jaccard
 from hoofbeat.facets import year_of
-from hoofbeat.models.encoder import Encoder
+from hoofbeat.models.encoder import Encoder, load_encoder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
 from hoofbeat.store.files import output_errors
 
-__all__ = ["COSINE", "JACCARD", "Duplicates", "Pair", "embedding_duplicates", "minhash_duplicates", "opening_windows"]
+__all__ = [
+    "COSINE",
+    "JACCARD",
+    "PAIRS",
+    "SEED",
+    "WIDTH",
+    "Duplicates",
+    "Pair",
+    "embedding_duplicates",
+    "minhash_duplicates",
+    "opening_windows",
+    "unique_embedding",
+    "unique_minhash",
+]
 
 JACCARD = 0.15
 COSINE = 0.95
 CROWD = 8
+PAIRS = "duplicates.tsv"
+HEADER = ("first", "second", "score", "kept")
 WINDOW_WORDS = 150
 WINDOWS = 4
 
@@ -270,3 +286,63 @@ def _vectors(documents: Sequence[Document], encoder: Encoder) -> NDArray[np.floa
         rows.append(mean / (np.linalg.norm(mean) or 1.0))
         place += len(texts)
     return np.array(rows, np.float32)
+
+
+def unique_minhash(threshold: float = JACCARD, *, width: int = WIDTH, seed: int = SEED) -> FilterStep:
+    """Drops documents whose words, five at a time, overlap those of an earlier one."""
+
+    def prepare(documents: Documents, progress: Progress) -> PreparedFilter:
+        found = minhash_duplicates(documents(), threshold, width=width, seed=seed, progress=progress)
+        return PreparedFilter(_judge(found), {PAIRS: _table(found)})
+
+    given = {"width": (width, WIDTH), "seed": (seed, SEED)}
+    more = "".join(f", {name}={value}" for name, (value, usual) in given.items() if value != usual)
+    return FilterStep(
+        name="unique",
+        line=f"unique(minhash, {threshold:g}{more})",
+        prepare=prepare,
+        settings={"method": "minhash", "threshold": threshold, "words": width},
+        seeds={"minhash": seed},
+        two_pass=True,
+    )
+
+
+def unique_embedding(
+    threshold: float = COSINE, *, encoder: str = "minilm", load: Callable[[str], Encoder] = load_encoder
+) -> FilterStep:
+    """Drops documents that say the same as an earlier one, by the cosine of their vectors."""
+
+    def prepare(documents: Documents, progress: Progress) -> PreparedFilter:
+        loaded = load(encoder)
+        found = embedding_duplicates(documents(), loaded, threshold, progress=progress)
+        return PreparedFilter(_judge(found), {PAIRS: _table(found)}, {"encoder": loaded.identity})
+
+    more = f", encoder={encoder}" if encoder != "minilm" else ""
+    return FilterStep(
+        name="unique",
+        line=f"unique(embedding, {threshold:g}{more})",
+        prepare=prepare,
+        settings={
+            "method": "embedding",
+            "threshold": threshold,
+            "encoder": encoder,
+            "windows": WINDOWS,
+            "window_words": WINDOW_WORDS,
+        },
+        two_pass=True,
+    )
+
+
+def _judge(found: Duplicates) -> Judge:
+    def judge(document: Document) -> FilterVerdict:
+        if document.id not in found.dropped:
+            return KEPT
+        other, score = found.dropped[document.id]
+        return FilterVerdict("near-duplicate", f"of {other}, score {score:.3f}")
+
+    return judge
+
+
+def _table(found: Duplicates) -> FilterTable:
+    rows = tuple((pair.first, pair.second, f"{pair.score:.6f}", pair.kept) for pair in found.pairs)
+    return FilterTable(HEADER, rows)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from hoofbeat.corpus.roles import role_spans
 from hoofbeat.records import Document, Figure, Table
 
-__all__ = ["figure_references", "table_references"]
+__all__ = ["figure_references", "figure_roles", "table_references"]
 
 LONGEST_RANGE = 20
 
@@ -23,6 +24,8 @@ _FIGURES = re.compile(rf"\bFig(?:ure|\.)?s?\.?\s*({_LIST})", re.IGNORECASE)
 _TABLES = re.compile(rf"\bTables?\.?\s*({_LIST})", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![A-Za-z\d])[Ss]?\d{1,3}(?!\d)")
 _RANGE = re.compile(r"\s*(?:[-–—]|to)\s*")
+
+_LABEL_NUMBER = re.compile(r"\d+")
 
 
 def figure_references(document: Document) -> list[tuple[int, int, str]]:
@@ -68,3 +71,17 @@ def _between(before: tuple[str, int] | None, name: str, text: str, start: int) -
     if int(first) < int(last) <= int(first) + LONGEST_RANGE:
         prefix = "S" if name.startswith("S") else ""
         yield from (f"{prefix}{number}" for number in range(int(first) + 1, int(last)))
+
+
+def figure_roles(document: Document, figure: Figure) -> set[str]:
+    """The roles of the sections a figure belongs to."""
+    spans = list(role_spans(document))
+    found = {role for role, start, end in spans if start <= figure.start < end}
+    number = _LABEL_NUMBER.search(figure.label)
+    if found or not number:
+        return found
+    mention = re.compile(rf"\bfig(?:ure|s|ures)?\b\.?\s*{number[0]}(?!\d)", re.IGNORECASE)
+    for match in mention.finditer(document.text):
+        if not figure.start <= match.start() < figure.end:
+            return {role for role, start, end in spans if start <= match.start() < end}
+    return found

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.corpus.corpus import Corpus
-from hoofbeat.corpus.filters.base import Documents, Filter, Ready, Rejected, Table, judged
+from hoofbeat.corpus.filter import Documents, FilterStep, FilterTable, PreparedFilter, RejectedDocument, judged
 from hoofbeat.corpus.importing import DOCUMENTS, REJECTED
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
@@ -58,20 +58,20 @@ class FunnelStep(Struct, kw_only=True):
 class Funnel:
     """Documents through steps, one at a time; iterate over it once, then read `steps`, `tables` and `models`."""
 
-    def __init__(self, documents: Documents, steps: Sequence[Filter], progress: Progress = SILENT) -> None:
+    def __init__(self, documents: Documents, steps: Sequence[FilterStep], progress: Progress = SILENT) -> None:
         self.filters = tuple(steps)
         self.steps = [FunnelStep(step=step.line) for step in steps]
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, FilterTable] = {}
         self.models: dict[str, str] = {}
         self._documents = documents
-        self._ready: list[Ready] = []
+        self._ready: list[PreparedFilter] = []
         for place, step in enumerate(self.filters):
             ready = step.prepare(partial(self._through, place), progress)
             self._ready.append(ready)
             self.tables.update({_own_name(name, self.tables): table for name, table in ready.tables.items()})
             self.models.update(ready.models)
 
-    def __iter__(self) -> Iterator[Document | Rejected]:
+    def __iter__(self) -> Iterator[Document | RejectedDocument]:
         """Every document that stays, with its marks, and every one that does not, in the order of the corpus."""
         for document in self._documents():
             place, outcome = self._judged(document, len(self.filters))
@@ -79,7 +79,7 @@ class Funnel:
                 step.came += 1
             for step in self.steps[:place]:
                 step.kept += 1
-            if isinstance(outcome, Rejected):
+            if isinstance(outcome, RejectedDocument):
                 reasons = self.steps[place].reasons
                 reasons[outcome.reason] = reasons.get(outcome.reason, 0) + 1
             yield outcome
@@ -91,25 +91,25 @@ class Funnel:
             if isinstance(outcome, Document):
                 yield outcome
 
-    def _judged(self, document: Document, steps: int) -> tuple[int, Document | Rejected]:
+    def _judged(self, document: Document, steps: int) -> tuple[int, Document | RejectedDocument]:
         """What the first so many steps make of a document, and how many it passed."""
         for place in range(steps):
             outcome = judged(document, self.filters[place], self._ready[place].judge)
-            if isinstance(outcome, Rejected):
+            if isinstance(outcome, RejectedDocument):
                 return place, outcome
             document = outcome
         return steps, document
 
 
 def run_filters(
-    documents: Sequence[Document], steps: Sequence[Filter], progress: Progress = SILENT
-) -> tuple[list[Document], list[Rejected], list[FunnelStep]]:
+    documents: Sequence[Document], steps: Sequence[FilterStep], progress: Progress = SILENT
+) -> tuple[list[Document], list[RejectedDocument], list[FunnelStep]]:
     """What the steps keep of documents in memory, what they reject, and the funnel."""
     funnel = Funnel(lambda: iter(documents), steps, progress)
     kept: list[Document] = []
-    rejected: list[Rejected] = []
+    rejected: list[RejectedDocument] = []
     for outcome in funnel:
-        if isinstance(outcome, Rejected):
+        if isinstance(outcome, RejectedDocument):
             rejected.append(outcome)
         else:
             kept.append(outcome)
@@ -118,7 +118,7 @@ def run_filters(
 
 def filter_corpus(
     corpus: Corpus,
-    steps: Sequence[Filter],
+    steps: Sequence[FilterStep],
     target: Path,
     *,
     title: str = "",
@@ -229,7 +229,7 @@ def _write(funnel: Funnel, folder: Path, images: _Images, progress: Progress, to
         def staying() -> Iterator[Document]:
             for outcome in funnel:
                 task.advance()
-                if isinstance(outcome, Rejected):
+                if isinstance(outcome, RejectedDocument):
                     refused.write(msgspec.json.encode(outcome) + b"\n")
                 else:
                     yield images.keep(outcome)
@@ -253,12 +253,12 @@ def _reasons(steps: Sequence[FunnelStep]) -> dict[str, int]:
     return dict(sorted(total.items()))
 
 
-def _files(steps: Sequence[Filter]) -> list[InputRef]:
+def _files(steps: Sequence[FilterStep]) -> list[InputRef]:
     paths = dict.fromkeys(path for step in steps for path in step.files)
     return [InputRef(name=path.name, sha256=file_sha256(path), kind="file") for path in paths]
 
 
-def _own_name(name: str, taken: dict[str, Table]) -> str:
+def _own_name(name: str, taken: dict[str, FilterTable]) -> str:
     """The name of a table, numbered where two steps leave one of the same name."""
     path, number = Path(name), 2
     while name in taken:

@@ -2,7 +2,7 @@
 
 Recipes take their questions from the case presentation and must not see the discussion, so somebody has to say which
 is which, over all the headings real reports use and for those that use none. Headings are looked up in
-`data/roles.toml`; where they do not tell, the text does (`role_content`). Every decision comes with a confidence and
+`data/roles.toml`; where they do not tell, the text does (`score`). Every decision comes with a confidence and
 its reason (`section_roles`); `assign_roles` writes the roles into the document, `find_case` says where the case stands.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import cache, lru_cache
 from importlib import resources
@@ -36,6 +36,7 @@ __all__ = [
     "heading_role",
     "paragraphs",
     "role_of",
+    "role_spans",
     "score",
     "section_roles",
 ]
@@ -219,6 +220,25 @@ def case_spans(document: Document) -> tuple[tuple[int, int], ...]:
         return tuple(spans)
     found = [each for span in spans for each in paragraphs(document.text, *span, _table().features)]
     return tuple(spans) if sum(each.score for each in found) >= LEAST_RUN else ()
+
+
+def role_spans(document: Document) -> Iterator[tuple[str, int, int]]:
+    """Role, start and end of each section that has one and has text, its subsections included.
+
+    What tells of the patient, tests, diagnosis, treatment or outcome is also part of the case.
+    """
+    for place, section in enumerate(document.sections):
+        if not section.role:
+            continue
+        end, has_text = section.end, section.end > section.body
+        for below in document.sections[place + 1 :]:
+            if below.level <= section.level:
+                break
+            end, has_text = below.end, has_text or below.end > below.body
+        if has_text:
+            yield section.role, section.start, end
+            if section.role in CASE_ROLES and section.role != Role.CASE:
+                yield Role.CASE, section.start, end
 
 
 def find_case(document: Document) -> tuple[int, int] | None:

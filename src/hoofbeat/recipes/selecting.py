@@ -11,9 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from hoofbeat.corpus.filters import Filter, Verdict, parse_filters
-from hoofbeat.corpus.filters.base import Judge, per_document
-from hoofbeat.corpus.filters.rarity import RarityLimits, rare, rarity
+from hoofbeat.corpus.filter import FilterStep, FilterVerdict, Judge, parse_filters, per_document
+from hoofbeat.corpus.filters.rare import RarityLimits, rare, rarity
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.recipes.workshop import TableFile, Workshop
@@ -31,7 +30,7 @@ def filter_steps(line: str, *, spare: Collection[str] = ()) -> list[RecipeStep]:
     return [filter_step(each, spare=spare) for each in parse_filters(line)] if line.strip(" ;") else []
 
 
-def filter_step(filter: Filter, *, spare: Collection[str] = ()) -> RecipeStep:
+def filter_step(filter: FilterStep, *, spare: Collection[str] = ()) -> RecipeStep:
     """One filter as a step: an item stays when all its documents do. A two-pass filter sees those of all items."""
 
     def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
@@ -58,9 +57,9 @@ def rarity_step(citations: str, limits: RarityLimits) -> RecipeStep:
     return filter_step(per_document("rare", line, lambda document: rarity(document, None, limits)))
 
 
-def _judged(item: Item, shop: Workshop, filter: Filter, judge: Judge, spare: Collection[str]) -> Outcome:
+def _judged(item: Item, shop: Workshop, filter: FilterStep, judge: Judge, spare: Collection[str]) -> Outcome:
     for document in _marked(item, shop):
-        verdict: Verdict = judge(document)
+        verdict: FilterVerdict = judge(document)
         if verdict.kept:
             item = item.labelled(**verdict.facets) if verdict.facets else item
         elif verdict.reason in spare:

@@ -11,7 +11,7 @@ from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.aging import aging_counts, refilter
 from hoofbeat.corpus.citations import load_citations
-from hoofbeat.corpus.filters.rarity import RarityLimits
+from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.vocabularies import load_scheme
 from hoofbeat.errors import InputError
 from hoofbeat.models.wire import Trouble

@@ -10,15 +10,13 @@ import tomllib
 from functools import cache
 from importlib import resources
 
-from hoofbeat.corpus.filters.base import Filter, Verdict, per_document
-from hoofbeat.corpus.filters.facets import word_starts, written
-from hoofbeat.corpus.filters.line import Clause
+from hoofbeat.corpus.filter import CorpusFilter, FilterStep, FilterVerdict, per_document, quoted_value, word_starts
+from hoofbeat.corpus.filter_line import Clause
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
-__all__ = ["build_diagnosis", "diagnosis_words"]
+__all__ = ["FILTER", "diagnosis_words"]
 
-EXAMPLE = "diagnosis"
 OPENING = 3000
 
 
@@ -29,22 +27,30 @@ def diagnosis_words() -> tuple[str, ...]:
     return tuple(tomllib.loads(raw)["words"])
 
 
-def build_diagnosis(clause: Clause) -> Filter:
-    """`diagnosis`: one of our words must be there; `diagnosis(word, word)`: one of these."""
-    if clause.operator:
-        clause.alone(EXAMPLE)
-    given = [argument.text for argument in clause.arguments]
-    words = given or list(diagnosis_words())
-    pattern = word_starts(words)
+class _Diagnosis(CorpusFilter):
+    name = "diagnosis"
+    summary = "reports tagged as being about a diagnosis"
+    example = "diagnosis"
 
-    def judge(document: Document) -> Verdict:
-        for place, text in _fields(document):
-            if match := pattern.search(text):
-                return Verdict(details=f"{match.group()} in {place}")
-        return Verdict("no diagnosis keyword")
+    def build(self, clause: Clause) -> FilterStep:
+        """`diagnosis`: one of our words must be there; `diagnosis(word, word)`: one of these."""
+        if clause.operator:
+            clause.alone(self.example)
+        given = [argument.text for argument in clause.arguments]
+        words = given or list(diagnosis_words())
+        pattern = word_starts(words)
 
-    line = f"diagnosis({', '.join(map(written, given))})" if given else "diagnosis"
-    return per_document("diagnosis", line, judge, {"words": words})
+        def judge(document: Document) -> FilterVerdict:
+            for place, text in _fields(document):
+                if match := pattern.search(text):
+                    return FilterVerdict(details=f"{match.group()} in {place}")
+            return FilterVerdict("no diagnosis keyword")
+
+        line = f"diagnosis({', '.join(map(quoted_value, given))})" if given else "diagnosis"
+        return per_document("diagnosis", line, judge, {"words": words})
+
+
+FILTER = _Diagnosis()
 
 
 def _fields(document: Document) -> list[tuple[str, str]]:

@@ -14,14 +14,13 @@ from importlib import resources
 
 from msgspec import Struct
 
-from hoofbeat.corpus.filters.base import KEPT, Filter, Verdict, per_document
-from hoofbeat.corpus.filters.line import Clause
+from hoofbeat.corpus.filter import KEPT, CorpusFilter, FilterStep, FilterVerdict, per_document
+from hoofbeat.corpus.filter_line import Clause
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
-__all__ = ["build_language", "detect_language", "language_of"]
+__all__ = ["FILTER", "detect_language", "language_of"]
 
-EXAMPLE = "language=en"
 READ = 20_000
 FEWEST_WORDS = 8
 FEWEST_STOP_WORDS = 3
@@ -85,18 +84,26 @@ def detect_language(text: str) -> str:
     return ranked[0][0]
 
 
-def build_language(clause: Clause) -> Filter:
-    """The document must be in one of the languages."""
-    clause.no_arguments(EXAMPLE)
-    names = _table().names
-    wanted = []
-    for value in clause.compared(("=",), EXAMPLE):
-        if value.text.lower() not in {*names, "unknown"}:
-            clause.unknown(value.at, f"unknown language {value.text!r}", value.text, sorted({*names.values()}))
-        wanted.append(names.get(value.text.lower(), "unknown"))
+class _Language(CorpusFilter):
+    name = "language"
+    summary = "languages, as stated or as detected"
+    example = "language=en"
 
-    def judge(document: Document) -> Verdict:
-        found = language_of(document)
-        return KEPT if found in wanted else Verdict(f"language {found}")
+    def build(self, clause: Clause) -> FilterStep:
+        """The document must be in one of the languages."""
+        clause.no_arguments(self.example)
+        names = _table().names
+        wanted = []
+        for value in clause.compared(("=",), self.example):
+            if value.text.lower() not in {*names, "unknown"}:
+                clause.unknown(value.at, f"unknown language {value.text!r}", value.text, sorted({*names.values()}))
+            wanted.append(names.get(value.text.lower(), "unknown"))
 
-    return per_document("language", f"language={','.join(wanted)}", judge, {"languages": wanted})
+        def judge(document: Document) -> FilterVerdict:
+            found = language_of(document)
+            return KEPT if found in wanted else FilterVerdict(f"language {found}")
+
+        return per_document("language", f"language={','.join(wanted)}", judge, {"languages": wanted})
+
+
+FILTER = _Language()

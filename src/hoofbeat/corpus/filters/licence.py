@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from hoofbeat.corpus.filters.base import KEPT, Filter, Verdict, per_document
-from hoofbeat.corpus.filters.line import Clause
+from hoofbeat.corpus.filter import KEPT, CorpusFilter, FilterStep, FilterVerdict, per_document
+from hoofbeat.corpus.filter_line import Clause
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
-__all__ = ["FAMILIES", "build_licence", "licence_family"]
+__all__ = ["FAMILIES", "FILTER", "licence_family"]
 
 FAMILIES = (
     "CC0",
@@ -23,7 +23,6 @@ FAMILIES = (
     "Apache-2.0",
     "unknown",
 )
-EXAMPLE = "licence=CC BY,CC0"
 
 _ADDRESS = re.compile(r"creativecommons\.org/(?:licen[sc]es/(by(?:-(?:nc|nd|sa))*)|publicdomain/(zero|mark))", re.I)
 _CC_CODE = re.compile(r"\bcc[\s_-]*(by(?:[\s_-]*(?:nc|nd|sa)\b)*)(?![a-z])", re.IGNORECASE)
@@ -55,24 +54,32 @@ def licence_family(text: str) -> str:
     return "public domain" if _PUBLIC.search(text) else "unknown"
 
 
-def build_licence(clause: Clause) -> Filter:
-    """The licence must be of one of the families."""
-    clause.no_arguments(EXAMPLE)
-    wanted = []
-    for value in clause.compared(("=",), EXAMPLE):
-        family = licence_family(value.text)
-        if family == "unknown" and value.text.lower() != "unknown":
-            clause.unknown(value.at, f"unknown licence {value.text!r}", value.text, FAMILIES)
-        wanted.append(family)
+class _Licence(CorpusFilter):
+    name = "licence"
+    summary = "families of licences"
+    example = "licence=CC BY,CC0"
 
-    def judge(document: Document) -> Verdict:
-        stated = (document.licence, *facet_values(document.facets, "licence-url"))
-        family = next((found for found in map(licence_family, stated) if found != "unknown"), "unknown")
-        if family in wanted:
-            return KEPT
-        return Verdict(f"licence {family}", document.licence or "none stated")
+    def build(self, clause: Clause) -> FilterStep:
+        """The licence must be of one of the families."""
+        clause.no_arguments(self.example)
+        wanted = []
+        for value in clause.compared(("=",), self.example):
+            family = licence_family(value.text)
+            if family == "unknown" and value.text.lower() != "unknown":
+                clause.unknown(value.at, f"unknown licence {value.text!r}", value.text, FAMILIES)
+            wanted.append(family)
 
-    return per_document("licence", f"licence={','.join(wanted)}", judge, {"families": wanted})
+        def judge(document: Document) -> FilterVerdict:
+            stated = (document.licence, *facet_values(document.facets, "licence-url"))
+            family = next((found for found in map(licence_family, stated) if found != "unknown"), "unknown")
+            if family in wanted:
+                return KEPT
+            return FilterVerdict(f"licence {family}", document.licence or "none stated")
+
+        return per_document("licence", f"licence={','.join(wanted)}", judge, {"families": wanted})
+
+
+FILTER = _Licence()
 
 
 def _creative_commons(words: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from hoofbeat.corpus.filters.base import KEPT, Filter, Verdict, per_document
-from hoofbeat.corpus.filters.line import Clause
+from hoofbeat.corpus.filter import KEPT, CorpusFilter, FilterStep, FilterVerdict, per_document
+from hoofbeat.corpus.filter_line import Clause
 from hoofbeat.facets import year_of
 from hoofbeat.records import Document
 
-__all__ = ["COMPARE", "build_number"]
+__all__ = ["COMPARE", "FILTERS"]
 
 COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -21,29 +21,35 @@ COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-_MEASURES: dict[str, Callable[[Document], int | None]] = {
-    "year": year_of,
-    "words": lambda document: len(document.text.split()),
-    "characters": lambda document: len(document.text),
-}
+class _Number(CorpusFilter):
+    def __init__(self, name: str, summary: str, example: str, measure: Callable[[Document], int | None]) -> None:
+        self.name = name
+        self.summary = summary
+        self.example = example
+        self._measure = measure
+
+    def build(self, clause: Clause) -> FilterStep:
+        """`year>=2023`, `words>=300`, `characters<=200000`; several are several steps."""
+        name = self.name
+        clause.no_arguments(self.example)
+        values = clause.compared(tuple(COMPARE), self.example)
+        if len(values) > 1:
+            clause.fail(values[1].at, f"{name} is compared with one number", f"write {self.example}, and a second step")
+        limit = clause.whole(values[0])
+        holds = COMPARE[clause.operator]
+        line = f"{name}{clause.operator}{limit}"
+
+        def judge(document: Document) -> FilterVerdict:
+            found = self._measure(document)
+            if found is None:
+                return FilterVerdict(f"no {name} stated")
+            return KEPT if holds(found, limit) else FilterVerdict(f"not {line}", f"{name} {found}")
+
+        return per_document(name, line, judge, {"limit": limit, "operator": clause.operator})
 
 
-def build_number(clause: Clause) -> Filter:
-    """`year>=2023`, `words>=300`, `characters<=200000`; several are several steps."""
-    name = clause.name
-    example = "year>=2023" if name == "year" else f"{name}>=300"
-    clause.no_arguments(example)
-    values = clause.compared(tuple(COMPARE), example)
-    if len(values) > 1:
-        clause.fail(values[1].at, f"{name} is compared with one number", f"write {example}, and a second step")
-    limit = clause.whole(values[0])
-    measure, holds = _MEASURES[name], COMPARE[clause.operator]
-    line = f"{name}{clause.operator}{limit}"
-
-    def judge(document: Document) -> Verdict:
-        found = measure(document)
-        if found is None:
-            return Verdict(f"no {name} stated")
-        return KEPT if holds(found, limit) else Verdict(f"not {line}", f"{name} {found}")
-
-    return per_document(name, line, judge, {"limit": limit, "operator": clause.operator})
+FILTERS = (
+    _Number("year", "years of publication", "year>=2023", year_of),
+    _Number("words", "lengths in words", "words>=300", lambda document: len(document.text.split())),
+    _Number("characters", "lengths in characters", "characters<=200000", lambda document: len(document.text)),
+)

@@ -17,13 +17,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from hoofbeat.corpus.filters.base import Filter, Verdict, per_document
-from hoofbeat.corpus.filters.line import Clause
+from hoofbeat.corpus.filter import CorpusFilter, FilterStep, FilterVerdict, per_document
+from hoofbeat.corpus.filter_line import Clause
 from hoofbeat.records import Document
 
-__all__ = ["PromotionFinding", "PromotionScore", "build_promotional", "promotion_score"]
+__all__ = ["FILTER", "PromotionFinding", "PromotionScore", "promotion_score"]
 
-EXAMPLE = "not promotional(3)"
 LONGEST_DETAILS = 5
 
 _MARKED = re.compile(r"((?:[A-Z0-9][\w+-]*[ -]){0,2}[A-Z0-9][\w+-]*)\s?[®™]")
@@ -111,24 +110,36 @@ def _product_findings(product: str, document: Document, table: _Table) -> tuple[
     return total, findings
 
 
-def build_promotional(clause: Clause) -> Filter:
-    """Keeps what reaches the threshold; use it with `not`."""
-    if clause.operator or len(clause.arguments) > 1:
-        clause.fail(
-            clause.arguments[1].at if len(clause.arguments) > 1 else clause.operator_at,
-            "promotional takes one number, its threshold",
-            f"write {EXAMPLE}",
-        )
-    given = clause.number(clause.arguments[0], low=0.5) if clause.arguments else None
-    threshold = _table().threshold if given is None else given
+class _Promotional(CorpusFilter):
+    name = "promotional"
+    summary = "reports that advertise: use it with not"
+    example = "not promotional"
 
-    def judge(document: Document) -> Verdict:
-        found = promotion_score(document)
-        details = f"score {found.score:g}{_quoted(found)}"
-        return Verdict(details=details) if found.score >= threshold else Verdict("not promotional", details)
+    def build(self, clause: Clause) -> FilterStep:
+        """Keeps what reaches the threshold; use it with `not`."""
+        if clause.operator or len(clause.arguments) > 1:
+            clause.fail(
+                clause.arguments[1].at if len(clause.arguments) > 1 else clause.operator_at,
+                "promotional takes one number, its threshold",
+                f"write {self.example}(3)",
+            )
+        given = clause.number(clause.arguments[0], low=0.5) if clause.arguments else None
+        threshold = _table().threshold if given is None else given
 
-    line = "promotional" if given is None else f"promotional({given:g})"
-    return per_document("promotional", line, judge, {"threshold": threshold})
+        def judge(document: Document) -> FilterVerdict:
+            found = promotion_score(document)
+            details = f"score {found.score:g}{_quoted(found)}"
+            return (
+                FilterVerdict(details=details)
+                if found.score >= threshold
+                else FilterVerdict("not promotional", details)
+            )
+
+        line = "promotional" if given is None else f"promotional({given:g})"
+        return per_document("promotional", line, judge, {"threshold": threshold})
+
+
+FILTER = _Promotional()
 
 
 def _product(document: Document) -> str:

@@ -15,17 +15,23 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.corpus.filters.base import KEPT, Filter, Verdict, per_document
-from hoofbeat.corpus.filters.facets import shown, written
-from hoofbeat.corpus.filters.line import Clause
+from hoofbeat.corpus.filter import (
+    KEPT,
+    CorpusFilter,
+    FilterStep,
+    FilterVerdict,
+    listed_values,
+    per_document,
+    quoted_value,
+)
+from hoofbeat.corpus.filter_line import Clause
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 from hoofbeat.store.tables import read_tsv
 
-__all__ = ["Venue", "Venues", "build_venue", "paper_venues", "same_journal"]
+__all__ = ["FILTER", "Venue", "Venues", "paper_venues", "same_journal"]
 
-EXAMPLE = "venue(medical)"
 FACETS = ("journal", "journal-abbreviation", "journal_abbreviation", "journal-abbrev", "venue")
 
 _LITTLE = {"of", "in", "and", "the", "for", "on", "a", "an", "de", "la", "der", "und", "et"}
@@ -69,32 +75,42 @@ def paper_venues() -> Venues:
         return Venues(_read(path))
 
 
-def build_venue(clause: Clause) -> Filter:
-    """`venue`, `venue(medical)`: the paper's list; `venue(my.tsv)`: a table of your own; `venue=A,B`: these."""
-    if clause.operator:
-        clause.no_arguments("venue=BMJ Case Rep,JAAD Case Rep")
-        names = [value.text for value in clause.compared(("=",), "venue=BMJ Case Rep")]
-        return _filter(f"venue={','.join(map(written, names))}", Venues(map(Venue, names)), {"venues": names})
-    words = [argument.text for argument in clause.arguments]
-    if not words:
-        return _filter("venue", paper_venues(), {"list": "OGCaReBench, Table 16"})
-    if words == ["medical"]:
-        medical = Venues(venue for venue in paper_venues().venues if venue.medical)
-        return _filter("venue(medical)", medical, {"list": "OGCaReBench, Table 16, medical ones"})
-    path = Path(words[0])
-    if len(words) > 1 or path.suffix not in {".tsv", ".txt"}:
-        clause.fail(clause.arguments[0].at, "a list of venues is a .tsv or .txt file", f"write venue or {EXAMPLE}")
-    listed = Venues(_read(path))
-    plain = _filter(f"venue({path.name})", listed, {"list": path.name, "venues": len(listed.venues)})
-    return Filter(name="venue", line=plain.line, prepare=plain.prepare, settings=plain.settings, files=(path,))
+class _Venue(CorpusFilter):
+    name = "venue"
+    summary = "journals of the case-report list of OGCaReBench, or of your own"
+    example = "venue(medical)"
+
+    def build(self, clause: Clause) -> FilterStep:
+        """`venue`, `venue(medical)`: the paper's list; `venue(my.tsv)`: a table of your own; `venue=A,B`: these."""
+        if clause.operator:
+            clause.no_arguments("venue=BMJ Case Rep,JAAD Case Rep")
+            names = [value.text for value in clause.compared(("=",), "venue=BMJ Case Rep")]
+            return _filter(f"venue={','.join(map(quoted_value, names))}", Venues(map(Venue, names)), {"venues": names})
+        words = [argument.text for argument in clause.arguments]
+        if not words:
+            return _filter("venue", paper_venues(), {"list": "OGCaReBench, Table 16"})
+        if words == ["medical"]:
+            medical = Venues(venue for venue in paper_venues().venues if venue.medical)
+            return _filter("venue(medical)", medical, {"list": "OGCaReBench, Table 16, medical ones"})
+        path = Path(words[0])
+        if len(words) > 1 or path.suffix not in {".tsv", ".txt"}:
+            clause.fail(
+                clause.arguments[0].at, "a list of venues is a .tsv or .txt file", f"write venue or {self.example}"
+            )
+        listed = Venues(_read(path))
+        plain = _filter(f"venue({path.name})", listed, {"list": path.name, "venues": len(listed.venues)})
+        return FilterStep(name="venue", line=plain.line, prepare=plain.prepare, settings=plain.settings, files=(path,))
 
 
-def _filter(line: str, venues: Venues, settings: dict[str, object]) -> Filter:
-    def judge(document: Document) -> Verdict:
+FILTER = _Venue()
+
+
+def _filter(line: str, venues: Venues, settings: dict[str, object]) -> FilterStep:
+    def judge(document: Document) -> FilterVerdict:
         found = [name for name in facet_values(document.facets, *FACETS) if name]
         if any(venues.find(name) for name in found):
             return KEPT
-        return Verdict("venue not on the list" if found else "no venue stated", shown(found))
+        return FilterVerdict("venue not on the list" if found else "no venue stated", listed_values(found))
 
     return per_document("venue", line, judge, settings)
 

@@ -14,9 +14,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from hoofbeat.corpus.filters.images import figure_roles
-from hoofbeat.corpus.filters.sections import role_spans
-from hoofbeat.corpus.roles import CASE_ROLES, Role, case_spans
+from hoofbeat.corpus.figures import figure_roles
+from hoofbeat.corpus.roles import CASE_ROLES, Role, case_spans, role_spans
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, check
 from hoofbeat.recipes.wordlists import word_data

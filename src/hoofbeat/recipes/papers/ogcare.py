@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from hoofbeat.corpus.filters.rarity import RarityLimits
+from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.roles import CASE_ROLES, Role
 from hoofbeat.facets import year_of
 from hoofbeat.prompts import load_prompt

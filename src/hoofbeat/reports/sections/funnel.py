@@ -8,7 +8,7 @@ from itertools import islice
 
 import msgspec
 
-from hoofbeat.corpus.filters.base import Rejected
+from hoofbeat.corpus.filter import RejectedDocument
 from hoofbeat.corpus.funnel import FunnelStep, read_funnel
 from hoofbeat.corpus.importing import REJECTED
 from hoofbeat.errors import InputError
@@ -75,7 +75,7 @@ def _table(steps: Sequence[FunnelStep], prefix: str) -> Table:
 
 
 def _rejected(artefact: Artefact, prefix: str, total: int) -> Table:
-    found = read_jsonl(artefact.file(REJECTED), Rejected) if artefact.has(REJECTED) else iter(())
+    found = read_jsonl(artefact.file(REJECTED), RejectedDocument) if artefact.has(REJECTED) else iter(())
     rows = tuple((item.id, item.step, item.reason, cut(item.details, _DETAILS)) for item in islice(found, _LISTED))
     return Table(
         name=f"{prefix}-rejected-list",

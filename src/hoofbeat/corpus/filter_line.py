@@ -6,13 +6,13 @@
     operator = ">=" | "<=" | ">" | "<" | "=" | "~"
     value    = "quoted text" | text without , ; ( )
 
-This module reads the form; what a step means is said by the filter of its name (`filters.KNOWN`).
+This module reads the form; what a step means is said by the filter of its name (`hoofbeat.corpus.filter`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import NoReturn
 
@@ -94,17 +94,21 @@ class Clause(Struct, frozen=True):
         return int(float(argument.text))
 
 
-def read_line(line: str, known: Iterable[str]) -> list[Clause]:
-    """The steps of a line; what is wrong with it is a `UsageError` that points at the column."""
-    return _Reader(line, tuple(known)).steps()
+def read_line(line: str, known: Iterable[str], accepts: Callable[[str], bool]) -> list[Clause]:
+    """The steps of a line; what is wrong with it is a `UsageError` that points at the column.
+
+    `accepts` says whether a name is that of a filter; `known` are the names that messages list.
+    """
+    return _Reader(line, tuple(known), accepts).steps()
 
 
 class _Reader:
     """Reads the grammar above from left to right; `at` is the next character to read."""
 
-    def __init__(self, line: str, known: tuple[str, ...]) -> None:
+    def __init__(self, line: str, known: tuple[str, ...], accepts: Callable[[str], bool]) -> None:
         self.text = re.sub(r"\s", " ", line)
         self.known = known
+        self.accepts = accepts
         self.at = 0
 
     def steps(self) -> list[Clause]:
@@ -125,7 +129,7 @@ class _Reader:
         if negated:
             column = self.skip()
             word = self.word(column)
-        if word not in self.known and not word.startswith("facet."):
+        if not self.accepts(word):
             _unknown(self.text, column, f"unknown filter {word!r}", word, self.known)
         arguments = self.arguments() if self.take("(") else ()
         operator_at = self.skip()

@@ -1,0 +1,262 @@
+"""Filters: which documents of a corpus are kept, and why the others are not. `corpus/filters` has one file per filter.
+
+A selection is written as a line, `year>=2023; not retracted; unique(minhash, 0.15)`: `parse_filters` makes steps of it,
+`hoofbeat.corpus.funnel` applies them. A step sees one document at a time and remembers nothing, so a corpus of any size
+streams through. One that must compare documents with each other is `two_pass`: it reads the whole stream once before
+it can judge. Steps are pure: the same documents in the same order give the same verdicts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+from msgspec import Struct, field
+
+from hoofbeat.corpus.filter_line import Clause, read_line
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Document, Facets
+from hoofbeat.registry import registry
+
+__all__ = [
+    "KEPT",
+    "CorpusFilter",
+    "Documents",
+    "FilterStep",
+    "FilterTable",
+    "FilterVerdict",
+    "Judge",
+    "PreparedFilter",
+    "RejectedDocument",
+    "compared_values",
+    "judged",
+    "listed_values",
+    "parse_filter",
+    "parse_filters",
+    "per_document",
+    "quoted_value",
+    "sift",
+    "split",
+    "word_starts",
+]
+
+
+class FilterVerdict(Struct, frozen=True):
+    """What a filter says of a document.
+
+    `reason` is empty when the document is kept; else it is in words that many documents share, so that it can be
+    counted. `details` says what in this document made it so. `facets` are marks that the document carries on.
+    """
+
+    reason: str = ""
+    details: str = ""
+    facets: Facets = field(default_factory=dict)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the document stays."""
+        return not self.reason
+
+
+_NEEDS_QUOTES = re.compile(r'[,;()"]')
+
+KEPT = FilterVerdict()
+
+Judge = Callable[[Document], FilterVerdict]
+Documents = Callable[[], Iterator[Document]]
+
+
+class FilterTable(Struct, frozen=True):
+    """Rows that a filter leaves beside its verdicts, such as the pairs of near-duplicates."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+
+class PreparedFilter(Struct, frozen=True):
+    """A filter ready to judge, with the tables and the model it used, by name."""
+
+    judge: Judge
+    tables: Mapping[str, FilterTable] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
+
+
+class FilterStep(Struct, frozen=True, kw_only=True):
+    """One step of a selection. `line` is how it is written, `settings` everything that can change its verdicts.
+
+    `files` are what it reads besides the documents. `prepare` makes it ready; it may call the documents (again and
+    again) only when the filter is `two_pass`. `remark` says a line about the documents that the whole selection kept.
+    """
+
+    name: str
+    line: str
+    prepare: Callable[[Documents, Progress], PreparedFilter]
+    settings: Mapping[str, object] = field(default_factory=dict)
+    seeds: Mapping[str, int] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+    two_pass: bool = False
+    remark: Callable[[Iterable[Document]], str] | None = None
+
+    def __str__(self) -> str:
+        return self.line
+
+
+class RejectedDocument(Struct, frozen=True, kw_only=True):
+    """A document that a step did not keep."""
+
+    id: str
+    step: str
+    reason: str
+    details: str = ""
+
+
+def per_document(name: str, line: str, judge: Judge, settings: Mapping[str, object] | None = None) -> FilterStep:
+    """A filter that needs nothing but the document before it."""
+    return FilterStep(
+        name=name, line=line, prepare=lambda _documents, _progress: PreparedFilter(judge), settings=settings or {}
+    )
+
+
+def judged(document: Document, step: FilterStep, judge: Judge) -> Document | RejectedDocument:
+    """The document as the step leaves it (with its marks), or as rejected."""
+    verdict = judge(document)
+    if verdict.reason:
+        return RejectedDocument(id=document.id, step=step.line, reason=verdict.reason, details=verdict.details)
+    if verdict.facets:
+        return msgspec.structs.replace(document, facets={**document.facets, **verdict.facets})
+    return document
+
+
+def sift(documents: Iterable[Document], step: FilterStep, judge: Judge) -> Iterator[Document | RejectedDocument]:
+    """Each document as the step leaves it, or as rejected, in their order."""
+    for document in documents:
+        yield judged(document, step, judge)
+
+
+def split(
+    documents: Sequence[Document], step: FilterStep, progress: Progress = SILENT
+) -> tuple[list[Document], list[RejectedDocument]]:
+    """What one step keeps and what it rejects, for documents that fit in memory."""
+    ready = step.prepare(lambda: iter(documents), progress)
+    kept: list[Document] = []
+    rejected: list[RejectedDocument] = []
+    for outcome in sift(documents, step, ready.judge):
+        if isinstance(outcome, RejectedDocument):
+            rejected.append(outcome)
+        else:
+            kept.append(outcome)
+    return kept, rejected
+
+
+class CorpusFilter:
+    """A filter that can be named in a line. A subclass sets the attributes and defines `build`; one object is enough.
+
+    `summary` says what it keeps, `example` shows how it is written.
+    """
+
+    extension_kind: ClassVar[str] = "filter"
+    extension_package: ClassVar[str] = "hoofbeat.corpus.filters"
+
+    name: str
+    summary: str
+    example: str
+    negatable: bool = True
+    """Whether `not` makes sense before it."""
+
+    def accepts(self, name: str) -> bool:
+        """Whether a name in a line means this filter."""
+        return name == self.name
+
+    def build(self, clause: Clause) -> FilterStep:
+        """The step that a clause of a line asks for; a `UsageError` points at what is wrong with it."""
+        raise NotImplementedError
+
+
+def parse_filters(line: str) -> list[FilterStep]:
+    """The steps of a filter line, in their order; what is wrong with it is a `UsageError` that points at the column."""
+    return [_built(clause) for clause in _clauses(line)]
+
+
+def parse_filter(line: str) -> FilterStep:
+    """A filter line of one step."""
+    clauses = _clauses(line)
+    if len(clauses) > 1:
+        clauses[1].fail(clauses[1].at, "one step is expected here", "give one step at a time")
+    return _built(clauses[0])
+
+
+def _clauses(line: str) -> list[Clause]:
+    return read_line(line, registry.names(CorpusFilter), lambda name: _filter_of(name) is not None)
+
+
+def _filter_of(name: str) -> CorpusFilter | None:
+    return next((each for each in registry.all(CorpusFilter) if each.accepts(name)), None)
+
+
+def _built(clause: Clause) -> FilterStep:
+    found = _filter_of(clause.name)
+    assert found is not None  # the line was read with these names
+    if clause.negated and not found.negatable:
+        clause.fail(clause.at, f"not can't stand before {clause.name}", "what it drops is listed in rejected.jsonl")
+    built = found.build(clause)
+    return _negated(built) if clause.negated else built
+
+
+def _negated(inner: FilterStep) -> FilterStep:
+    """Keeps what the filter rejects, and the other way round."""
+
+    def prepare(documents: Documents, progress: Progress) -> PreparedFilter:
+        ready = inner.prepare(documents, progress)
+        return PreparedFilter(_opposite(ready.judge, inner.line), ready.tables, ready.models)
+
+    return msgspec.structs.replace(inner, line=f"not {inner.line}", prepare=prepare)
+
+
+def _opposite(judge: Judge, line: str) -> Judge:
+    def opposite(document: Document) -> FilterVerdict:
+        verdict = judge(document)
+        return FilterVerdict(line, verdict.details) if verdict.kept else FilterVerdict()
+
+    return opposite
+
+
+def word_starts(words: Sequence[str]) -> re.Pattern[str]:
+    """Finds words that begin with one of these; a space in one stands for any white space."""
+    parts = (r"\s+".join(map(re.escape, word.split())) for word in words)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(parts)})", re.IGNORECASE)
+
+
+def quoted_value(value: str) -> str:
+    """A value as it is written in a filter line."""
+    return f'"{value}"' if _NEEDS_QUOTES.search(value) else value
+
+
+def listed_values(values: Sequence[str]) -> str:
+    """Values for a rejection's details, not more than a few."""
+    more = f" and {len(values) - 3} more" if len(values) > 3 else ""
+    return (", ".join(value if len(value) <= 80 else value[:79] + "…" for value in values[:3])) + more
+
+
+def compared_values(
+    name: str, operator: str, values: list[str], field: Callable[[Document], list[str]], *, details: bool = True
+) -> FilterStep:
+    """Keeps documents with a value in the field that is one of these (`=`), or has a word that begins so (`~`)."""
+    pattern = word_starts(values)
+    whole = {value.casefold() for value in values}
+
+    def matches(text: str) -> bool:
+        return text.casefold() in whole if operator == "=" else bool(pattern.search(text))
+
+    def judge(document: Document) -> FilterVerdict:
+        found = [value for value in field(document) if value]
+        if any(map(matches, found)):
+            return KEPT
+        if not found:
+            return FilterVerdict(f"no {name}")
+        return FilterVerdict(f"{name} does not match", listed_values(found) if details else "")
+
+    line = f"{name}{operator}{','.join(map(quoted_value, values))}"
+    return per_document(name, line, judge, {"values": values})

@@ -1,0 +1,42 @@
+"""Words in a document's fields: `title~rare`, `text~autopsy`, `keywords~diagnos`.
+
+`=` compares whole values, `~` finds a value that holds a word beginning so (`diagnos` finds
+"Diagnosis, differential" but not "misdiagnosis"); both without regard to case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hoofbeat.corpus.filter import CorpusFilter, FilterStep, compared_values
+from hoofbeat.corpus.filter_line import Clause
+from hoofbeat.facets import facet_values
+from hoofbeat.records import Document
+
+__all__ = ["FILTERS"]
+
+
+class _FieldWords(CorpusFilter):
+    def __init__(self, name: str, summary: str, example: str, field: Callable[[Document], list[str]]) -> None:
+        self.name = name
+        self.summary = summary
+        self.example = example
+        self._field = field
+
+    def build(self, clause: Clause) -> FilterStep:
+        """One of the words must be there."""
+        clause.no_arguments(self.example)
+        values = [value.text for value in clause.compared(("~", "="), self.example)]
+        return compared_values(self.name, clause.operator, values, self._field, details=self.name != "text")
+
+
+FILTERS = (
+    _FieldWords(
+        "keywords",
+        "keywords and subjects with a word that begins so",
+        "keywords~diagnos",
+        lambda document: facet_values(document.facets, "keywords", "subjects", "mesh"),
+    ),
+    _FieldWords("title", "titles with a word that begins so", "title~rare,unusual", lambda document: [document.title]),
+    _FieldWords("text", "texts with a word that begins so", "text~autopsy", lambda document: [document.text]),
+)
