@@ -18,15 +18,15 @@ from hoofbeat.audit.audit_folder import ECONOMY, ORDER, PAIRS, EconomyProbe, Ord
 from hoofbeat.audit.findings import Example, Theme
 from hoofbeat.errors import InputError
 from hoofbeat.records import Question
-from hoofbeat.reports import build_report
-from hoofbeat.reports.build import assemble
-from hoofbeat.reports.model import GridView, Notice, PairView, Report, Table, Viewer, tables_in, viewers_in
+from hoofbeat.reports.build import assemble, build_report
+from hoofbeat.reports.model import GridView, Notice, PairView, Report, Viewer, tables_in, viewers_in
 from hoofbeat.reports.sections.audits import audit_part
 from hoofbeat.reports.sections.audits.facts import read_facts
 from hoofbeat.reports.sections.audits.pairs import kept_pairs
 from hoofbeat.reports.sections.audits.sources import pairs_link
 from hoofbeat.reports.sections.audits.strips import usual_labels
 from hoofbeat.reports.sections.audits.trust import economy_of, mode_card
+from hoofbeat.reports.tables import Table
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl, write_parquet
 from tests.reports.audits import made_audit, teaching_audit

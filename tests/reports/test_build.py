@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from hoofbeat.errors import ArtefactError, OutputError, UsageError
 from hoofbeat.records import Answer, Document, Failure, Question
-from hoofbeat.reports import build_report
-from hoofbeat.reports.build import assemble
-from hoofbeat.reports.model import Table, Viewer, tables_in
+from hoofbeat.reports.build import assemble, build_report
+from hoofbeat.reports.model import Viewer, tables_in
 from hoofbeat.reports.sections.answers import answers_viewer
+from hoofbeat.reports.tables import Table
 from hoofbeat.store import Artefact, Manifest, open_artefact
 from tests.reports import examples
 from tests.reports.examples import HOSTILE

@@ -10,10 +10,11 @@ from hoofbeat.corpus.funnel import read_funnel
 from hoofbeat.corpus.stats import CorpusStats, Quantiles, Share
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
-from hoofbeat.reports import build_report
-from hoofbeat.reports.model import Table, tables_in
+from hoofbeat.reports.build import build_report
+from hoofbeat.reports.model import tables_in
 from hoofbeat.reports.sections.corpus import corpus_part
 from hoofbeat.reports.sections.stats import stats_part
+from hoofbeat.reports.tables import Table
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl, write_tsv
 from tests.reports import corpora, examples

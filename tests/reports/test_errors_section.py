@@ -12,9 +12,10 @@ from hoofbeat.cli import cli
 from hoofbeat.errors import HoofbeatError, InputError
 from hoofbeat.findings.intervals import wilson
 from hoofbeat.records import Answer
-from hoofbeat.reports.model import Details, Notice, Table
+from hoofbeat.reports.model import Details, Notice
 from hoofbeat.reports.sections.error_labels import KINDS, PHYSICIAN, known_answers, read_error_labels
 from hoofbeat.reports.sections.errors import errors_part
+from hoofbeat.reports.tables import Table
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_csv, write_jsonl
 

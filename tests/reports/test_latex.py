@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat.reports.latex import escape, to_latex
-from hoofbeat.reports.model import Column, Table
+from hoofbeat.reports.tables import Column, Table
 from hoofbeat.store import Artefact
 from tests.reports.examples import HOSTILE
 

@@ -9,14 +9,13 @@ from itertools import pairwise
 
 import pytest
 
-from hoofbeat.reports import Report, to_csv, to_html, to_markdown
 from hoofbeat.reports.charts import Bar, interval_bars
+from hoofbeat.reports.markdown import to_markdown
 from hoofbeat.reports.model import (
     AnswerView,
     Block,
     Card,
     Chart,
-    Column,
     Columns,
     Details,
     Entry,
@@ -29,13 +28,15 @@ from hoofbeat.reports.model import (
     PairView,
     PassageView,
     QuestionView,
+    Report,
     SideView,
-    Table,
     Text,
     TraceView,
     Viewer,
     VoteView,
 )
+from hoofbeat.reports.page import to_html
+from hoofbeat.reports.tables import Column, Table, to_csv
 from tests.reports.examples import HOSTILE
 from tests.reports.parsing import parsed
 

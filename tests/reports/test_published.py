@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import UsageError
-from hoofbeat.reports import Choices
+from hoofbeat.reports.build import Choices
 from hoofbeat.reports.sections.published import PaperTable, papers, published_part
 from hoofbeat.reports.sections.scores.shown import Ours
 from tests.helpers import shared_data

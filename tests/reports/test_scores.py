@@ -11,7 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from hoofbeat.records import Answer, Failure, Question
-from hoofbeat.reports import FORMATS, Choices, build_report, papers
+from hoofbeat.reports.build import Choices, build_report
+from hoofbeat.reports.sections.published import papers
+from hoofbeat.reports.writing import FORMATS
 from hoofbeat.store import Artefact
 from tests.reports import scored
 from tests.reports.examples import HOSTILE

@@ -11,9 +11,10 @@ from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.prevalence_intensity import prevalence_intensity
 from hoofbeat.records import Question
 from hoofbeat.reports.build import assemble
-from hoofbeat.reports.model import Notice, Table, tables_in
+from hoofbeat.reports.model import Notice, tables_in
 from hoofbeat.reports.sections.audits import shift_parts
 from hoofbeat.reports.sections.audits.changing import change_in_words
+from hoofbeat.reports.tables import Table
 from hoofbeat.store import InputRef, create, open_artefact
 from hoofbeat.store.tables import write_jsonl
 from tests.cli.audit_folders import invented_pairs

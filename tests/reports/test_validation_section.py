@@ -15,7 +15,7 @@ from hoofbeat.audit.findings.validation_figures import Rated, reference, validat
 from hoofbeat.audit.findings.validation_folder import ABLATION, VALIDATION, ValidatedPair, write_tables
 from hoofbeat.errors import ArtefactError
 from hoofbeat.judging.packets_records import Both, Drawn, Said
-from hoofbeat.reports import build_report
+from hoofbeat.reports.build import build_report
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
 
 LEVELS = ("low", "medium", "high")

@@ -24,7 +24,7 @@ from hoofbeat.recipes.papers.r2med import CRITERIA as THREE_CRITERIA
 from hoofbeat.recipes.reviewing import ReviewTask
 from hoofbeat.recipes.writing import FUNNEL_HEADER, funnel_rows
 from hoofbeat.records import Answer, Document, Failure, Judgment, Passage, Question, Span, Step, Usage
-from hoofbeat.reports import build_report
+from hoofbeat.reports.build import build_report
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv

@@ -19,9 +19,9 @@ from hoofbeat.judging.humans import read_labels as read_sheet
 from hoofbeat.judging.packets_labels import human_labels
 from hoofbeat.judging.packets_text import pair_code
 from hoofbeat.recipes.reviewing import known_labels, read_labels
-from hoofbeat.reports.model import Table
 from hoofbeat.reports.sections.error_labels import PHYSICIAN, SETTLED, known_answers, read_error_labels
 from hoofbeat.reports.sections.errors import errors_part
+from hoofbeat.reports.tables import Table
 from hoofbeat.review.assignments import Plan, give_out
 from hoofbeat.review.forms import load_form
 from hoofbeat.review.label_export import ADJUDICATED, as_csv, export_labels, joined, origin_of, write_export

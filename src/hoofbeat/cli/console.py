@@ -9,22 +9,25 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
 import click
 import msgspec
 import rich.progress
+import rich.table
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from hoofbeat.cli.plain import plain
 from hoofbeat.models import Estimate, Model
 from hoofbeat.progress import Task
+from hoofbeat.reports.tables import Cell, Column, Table, table_of
+from hoofbeat.reports.words import written
 from hoofbeat.store import Artefact, Cost
 
-__all__ = ["Screen"]
+__all__ = ["Screen", "terminal_table"]
 
 _FILE_WIDTH = 240
 
@@ -101,14 +104,9 @@ class Screen:
         """A heading."""
         self._console.print(Text(f"\n{plain(text)}", style="bold"), soft_wrap=True)
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """A small table; all columns but the first are numbers."""
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for place, name in enumerate(header):
-            table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
-        for row in rows:
-            table.add_row(*(Text(plain(cell)) for cell in row))  # as it stands: a retriever's brackets are no markup
-        self._console.print(table)
+    def table(self, columns: Sequence[str | Column], rows: Iterable[Sequence[Cell]]) -> None:
+        """A small table; all columns but the first are figures, written in their column's form."""
+        self._console.print(terminal_table(table_of(columns, rows)))
 
     def finish(
         self, artefact: Artefact, *, next_step: Sequence[object] = (), cost: Cost | None = None, **more: object
@@ -168,6 +166,21 @@ class Screen:
             f"would make at most {estimate.calls} calls ({estimate.cached} more are in the ledger): about "
             f"{estimate.tokens_in} tokens in, at most {estimate.tokens_out_most} out, {money}"
         )
+
+
+def terminal_table(table: Table, *, header_style: str = "dim", cut: bool = True) -> rich.table.Table:
+    """A table for the terminal, without rules: the first column at the left, all others at the right.
+
+    Caption and n are left to the command's own lines. Where a line is too long, cells are cut, or else folded.
+    """
+    made = rich.table.Table(box=None, pad_edge=False, header_style=header_style)
+    for place, column in enumerate(table.columns):
+        justify: Literal["left", "right"] = "left" if place == 0 else "right"
+        made.add_column(Text(column.title), justify=justify, no_wrap=cut, overflow="ellipsis" if cut else "fold")
+    for row in table.rows:
+        cells = (written(value, column.form) for value, column in zip(row, table.columns, strict=True))
+        made.add_row(*(Text(plain(cell)) for cell in cells))  # as text: a retriever's brackets are no markup
+    return made
 
 
 def _listed(counts: dict[str, int]) -> str:

@@ -18,14 +18,16 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from hoofbeat.cli.console import Screen
+from hoofbeat.cli.console import Screen, terminal_table
 from hoofbeat.cli.session import check_file, command_words, json_option, plot_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.stats import CorpusStats, Share, compute_stats, load_tokenizer, write_stats
 from hoofbeat.corpus.vocabularies import SCHEMES, Match, find_words, load_scheme, load_vocabulary
 from hoofbeat.facets import facet_values
-from hoofbeat.records import Document, Figure, Section, Table
+from hoofbeat.records import Document, Figure, Section
+from hoofbeat.records import Table as DocumentTable
 from hoofbeat.reports.plots import stats_svg
+from hoofbeat.reports.tables import Column, Table, table_of
 from hoofbeat.store import Cost, Counts
 from hoofbeat.store.files import write_bytes
 
@@ -112,34 +114,31 @@ def _frame(corpus: Corpus, kind: str, kept: int, seconds: float) -> dict[str, ob
 def _print_stats(stats: CorpusStats) -> None:
     console = Console(highlight=False, markup=False, emoji=False)
     console.print(Text(f"{stats.documents} documents", style="bold"))
-    lengths = _table("length", "min", "max", "mean", "median", "75th", "95th")
     measured = {**stats.lengths, **({"figures": stats.figures} if stats.figures else {})}
-    for unit, each in measured.items():
-        name = f"tokens ({stats.tokenizer})" if unit == "tokens" else unit
-        numbers = (each.minimum, each.maximum, each.mean, each.median, each.p75, each.p95)
-        lengths.add_row(name, *(f"{number:,.1f}".removesuffix(".0") for number in numbers))
-    console.print(lengths)
+    columns = (Column(name, "amount") for name in ("min", "max", "mean", "median", "75th", "95th"))
+    rows = [
+        (f"tokens ({stats.tokenizer})" if unit == "tokens" else unit,
+         each.minimum, each.maximum, each.mean, each.median, each.p75, each.p95)
+        for unit, each in measured.items()
+    ]  # fmt: skip
+    console.print(_printed(table_of(("length", *columns), rows)))
     titled = [(load_scheme(name).title, rows) for name, rows in stats.specialties.items()]
-    for title, rows in [*titled, *((name, rows) for name, rows in stats.tables.items() if name != "figures")]:
+    for title, shares in [*titled, *((name, rows) for name, rows in stats.tables.items() if name != "figures")]:
         console.print()
-        console.print(_shares(title, rows))
+        console.print(_printed(_shares(title, shares)))
 
 
-def _shares(title: str, rows: Sequence[Share]) -> RichTable:
-    table = _table(title, "documents", "share")
-    for row in rows[:_SHOWN_ROWS] if len(rows) > _SHOWN_ROWS + 15 else rows:
-        table.add_row(Text(harmless(row.value)), f"{row.documents:,}", f"{row.share:.1%}")
-    if len(rows) > _SHOWN_ROWS + 15:
+def _shares(title: str, rows: Sequence[Share]) -> Table:
+    many = len(rows) > _SHOWN_ROWS + 15
+    cells = [(harmless(row.value), row.documents, row.share) for row in (rows[:_SHOWN_ROWS] if many else rows)]
+    if many:
         rest = rows[_SHOWN_ROWS:]
-        table.add_row(f"({len(rest)} more)", f"{sum(r.documents for r in rest):,}", f"{sum(r.share for r in rest):.1%}")
-    return table
+        cells.append((f"({len(rest)} more)", sum(row.documents for row in rest), sum(row.share for row in rest)))
+    return table_of((title, Column("documents", "count"), Column("share", "share")), cells)
 
 
-def _table(*header: str) -> RichTable:
-    table = RichTable(box=None, pad_edge=False, header_style="bold")
-    for place, name in enumerate(header):
-        table.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
-    return table
+def _printed(table: Table) -> RichTable:
+    return terminal_table(table, header_style="bold", cut=False)
 
 
 # show
@@ -243,8 +242,8 @@ class _Page:
             place = max(place, item.end)
         self._paragraphs(place, end)
 
-    def _items(self, start: int, end: int) -> Iterator[Figure | Table]:
-        every: list[Figure | Table] = [*self._document.figures, *self._document.tables]
+    def _items(self, start: int, end: int) -> Iterator[Figure | DocumentTable]:
+        every: list[Figure | DocumentTable] = [*self._document.figures, *self._document.tables]
         inside = [item for item in every if start <= item.start < item.end <= end]
         last = start
         for item in sorted(inside, key=lambda each: (each.start, -each.end)):
@@ -268,7 +267,7 @@ class _Page:
             line.append(f"  ({harmless(', '.join(figure.files))})", style="dim")
         self._print(line)
 
-    def _table(self, table: Table) -> None:
+    def _table(self, table: DocumentTable) -> None:
         if not table.rows or not self._console.is_terminal or self._marked(table.start, table.end):
             self._paragraphs(table.start, table.end)
             return

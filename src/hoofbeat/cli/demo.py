@@ -27,7 +27,7 @@ from hoofbeat.errors import OutputError
 from hoofbeat.judging import AnswerFolder, Job, judge_folder
 from hoofbeat.models import SPEC_HELP, Model, weights
 from hoofbeat.recipes import build_teaching, teaching_patient_questions
-from hoofbeat.reports import build_report
+from hoofbeat.reports.build import build_report
 from hoofbeat.store import Artefact, Cost
 
 __all__ = ["command"]

@@ -9,7 +9,9 @@ import click
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
-from hoofbeat.reports import FORMATS, Choices, build_report, papers
+from hoofbeat.reports.build import Choices, build_report
+from hoofbeat.reports.sections.published import papers
+from hoofbeat.reports.writing import FORMATS
 
 __all__ = ["command"]
 

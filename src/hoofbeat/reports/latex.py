@@ -9,7 +9,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
-from hoofbeat.reports.model import Block, Cell, Column, Columns, Details, Heading, Notice, Report, Table, Text
+from hoofbeat.reports.model import Block, Columns, Details, Heading, Notice, Report, Text
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import clean, one_line, written
 from hoofbeat.store.files import slug
 

@@ -20,10 +20,10 @@ from hoofbeat.reports.model import (
     PairView,
     QuestionView,
     Report,
-    Table,
     Text,
     Viewer,
 )
+from hoofbeat.reports.tables import Table
 from hoofbeat.reports.words import clean, one_line, written
 
 __all__ = ["to_markdown"]

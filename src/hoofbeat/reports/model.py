@@ -11,15 +11,13 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from hoofbeat.reports.words import Form
+from hoofbeat.reports.tables import Table
 
 __all__ = [
     "AnswerView",
     "Block",
     "Card",
-    "Cell",
     "Chart",
-    "Column",
     "Columns",
     "Details",
     "Entry",
@@ -35,7 +33,6 @@ __all__ = [
     "QuestionView",
     "Report",
     "SideView",
-    "Table",
     "Text",
     "TraceView",
     "Verdict",
@@ -45,9 +42,6 @@ __all__ = [
     "tables_in",
     "viewers_in",
 ]
-
-Cell = str | int | float | tuple[float, float] | tuple[float, float, float] | None
-"""A table's cell; a pair of numbers is a range, three a value with its interval, None a figure that has no value."""
 
 Verdict = Literal["right", "wrong", "unscored", "plain"]
 
@@ -91,30 +85,6 @@ class Lead(Struct, frozen=True):
     text: str
     link: str = ""
     words: str = "See it"
-
-
-class Column(Struct, frozen=True):
-    """A column of a table and how its numbers are written."""
-
-    title: str
-    form: Form = "text"
-
-
-class Table(Struct, frozen=True, kw_only=True):
-    """A table. `name` is the stem of its CSV file, `n` how many of `unit` it speaks of.
-
-    `links` holds an anchor (`#...`) for each row, or an empty string; it may be left out.
-    """
-
-    kind: ClassVar[str] = "table"
-    name: str
-    caption: str
-    n: int
-    unit: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    links: tuple[str, ...] = ()
-    note: str = ""
 
 
 class Chart(Struct, frozen=True, kw_only=True):

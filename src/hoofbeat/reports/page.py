@@ -18,9 +18,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from hoofbeat.reports.charts import chart_css
-from hoofbeat.reports.model import Block, Cell, Column, Entry, Report, Viewer, viewers_in
+from hoofbeat.reports.model import Block, Entry, Report, Viewer, viewers_in
 from hoofbeat.reports.nodes import markup
 from hoofbeat.reports.packing import codes_of, places_of
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.views import block_nodes
 from hoofbeat.reports.words import clean, written
 from hoofbeat.store.files import atomic_write, slug
@@ -100,7 +101,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    environment.filters.update(drawing=_drawing, cell=_cell, numeric=_numeric, slug=slug, href=_href)
+    environment.filters.update(
+        drawing=_drawing, cell=_cell, numeric=_numeric, slug=slug, href=_href, leads_on=_leads_on
+    )
     environment.filters.update(drawn=_drawn, codes=_codes, places=_places)
     return environment
 
@@ -138,6 +141,11 @@ def _numeric(column: Column) -> bool:
     return column.form != "text"
 
 
+def _leads_on(table: Table) -> bool:
+    """Whether rows lead to other pages of a site: their links are then made larger, for fingers."""
+    return any(link.startswith("/") for link in table.links)
+
+
 def _href(link: str) -> str:
-    """Links lead within the page only."""
-    return link if link.startswith("#") else ""
+    """Links lead within the page, or to another page of the site that shows the blocks; nowhere else."""
+    return link if link.startswith("#") or (link[:1] == "/" and link[1:2] not in ("/", "\\")) else ""

@@ -10,9 +10,9 @@ from hoofbeat.errors import UsageError
 from hoofbeat.reports.charts import standalone
 from hoofbeat.reports.latex import report_fragment, to_latex
 from hoofbeat.reports.markdown import to_markdown
-from hoofbeat.reports.model import Chart, Report, Table, charts_in, tables_in
+from hoofbeat.reports.model import Chart, Report, charts_in, tables_in
 from hoofbeat.reports.page import to_html, write_html
-from hoofbeat.reports.sheets import to_csv
+from hoofbeat.reports.tables import Table, to_csv
 from hoofbeat.store.files import slug, write_bytes
 
 __all__ = ["FORMATS", "report_files", "write_report"]

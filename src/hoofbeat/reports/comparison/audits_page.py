@@ -16,9 +16,10 @@ from hoofbeat.audit.findings.prevalence_intensity import Change, PrevalenceInten
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import Bar, interval_dots, number_matrix
 from hoofbeat.reports.comparison.folder import NOTICE
-from hoofbeat.reports.model import Block, Cell, Chart, Column, Heading, Lead, Notice, Report, Table, Text
+from hoofbeat.reports.model import Block, Chart, Heading, Lead, Notice, Report, Text
 from hoofbeat.reports.sections.audits.changing import change_cards, change_in_words
 from hoofbeat.reports.sections.common import figure
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.reports.writing import report_files
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact

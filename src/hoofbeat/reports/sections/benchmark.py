@@ -5,9 +5,10 @@ from __future__ import annotations
 from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.facets import FacetTally
 from hoofbeat.reports.charts import Bar, interval_bars
-from hoofbeat.reports.model import Block, Card, Column, Entry, Heading, Notice, Table, Text, Viewer
+from hoofbeat.reports.model import Block, Card, Entry, Heading, Notice, Text, Viewer
 from hoofbeat.reports.sections.common import Part, facet_blocks, figure, question_view
 from hoofbeat.reports.sections.recipes import build_blocks, build_cards
+from hoofbeat.reports.tables import Column, Table
 from hoofbeat.reports.words import count_of, cut
 from hoofbeat.store import Artefact, Counts
 

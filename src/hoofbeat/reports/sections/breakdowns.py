@@ -10,8 +10,9 @@ from hoofbeat.findings.breakdown import FacetTable, Group, SetTable
 from hoofbeat.findings.correlation import AnswersAndRetrieval, Correlation, correlation
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import NARROW, Bar, FitPoint, fitted_scatter, interval_dots, number_matrix
-from hoofbeat.reports.model import Block, Cell, Column, Heading, Notice, Table, Text
+from hoofbeat.reports.model import Block, Heading, Notice, Text
 from hoofbeat.reports.sections.common import figure
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.store.files import slug
 

@@ -12,7 +12,8 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.facets import FacetTally
 from hoofbeat.records import Answer, Failure, Passage, Question, Span
 from hoofbeat.reports.charts import NARROW, WIDE, Bar, interval_bars
-from hoofbeat.reports.model import Block, Card, Chart, Column, Details, Heading, Lead, PassageView, QuestionView, Table
+from hoofbeat.reports.model import Block, Card, Chart, Details, Heading, Lead, PassageView, QuestionView
+from hoofbeat.reports.tables import Column, Table
 from hoofbeat.reports.words import Form, cut, written
 
 __all__ = [

@@ -12,9 +12,10 @@ from hoofbeat.corpus.funnel import FunnelStep
 from hoofbeat.corpus.importing import REJECTED, Rejection
 from hoofbeat.facets import FacetTally
 from hoofbeat.records import Document
-from hoofbeat.reports.model import Block, Card, Column, Details, Notice, Table, Text
+from hoofbeat.reports.model import Block, Card, Details, Notice, Text
 from hoofbeat.reports.sections.common import Part, counted, facet_blocks
 from hoofbeat.reports.sections.funnel import funnel_blocks, funnel_of
+from hoofbeat.reports.tables import Column, Table
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl

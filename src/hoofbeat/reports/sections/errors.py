@@ -16,7 +16,7 @@ from hoofbeat.findings.modes import ModeShare, mode_shares
 from hoofbeat.judging.aspects import Key
 from hoofbeat.records import Failure, Judgment, Question
 from hoofbeat.reports.charts import Shade, heatmap
-from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Lead, Notice, Table, Text
+from hoofbeat.reports.model import Block, Details, Heading, Lead, Notice, Text
 from hoofbeat.reports.sections.answers import system_name
 from hoofbeat.reports.sections.common import Part, figure
 from hoofbeat.reports.sections.error_labels import (
@@ -31,6 +31,7 @@ from hoofbeat.reports.sections.error_labels import (
 from hoofbeat.reports.sections.scores.facets import FEW
 from hoofbeat.reports.sections.scores.labellers import labellers_table
 from hoofbeat.reports.sections.scores.shown import folded, triple
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, cut, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl

@@ -12,9 +12,10 @@ from hoofbeat.corpus.filter import RejectedDocument
 from hoofbeat.corpus.funnel import FunnelStep, read_funnel
 from hoofbeat.corpus.importing import REJECTED
 from hoofbeat.errors import InputError
-from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Table
+from hoofbeat.reports.model import Block, Details, Heading
 from hoofbeat.reports.plots import FUNNEL_TITLE, funnel_plot
 from hoofbeat.reports.sections.common import figure, reasons_text
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, cut
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv

@@ -21,10 +21,11 @@ from hoofbeat.leakage.leakage_figures import (
 from hoofbeat.leakage.leakage_records import OverlapRow
 from hoofbeat.leakage.near_duplicates import NearDuplicate
 from hoofbeat.reports.charts import Bar, grouped_bars, interval_dots
-from hoofbeat.reports.model import Block, Card, Cell, Column, Details, Heading, Notice, Table, Text
+from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
 from hoofbeat.reports.sections.common import Part, figure, reasons_text, spread
 from hoofbeat.reports.sections.leakage_answers import date_blocks, gap_blocks
 from hoofbeat.reports.sections.leakage_elsewhere import canary_blocks, near_blocks, value_cell
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, cut, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl

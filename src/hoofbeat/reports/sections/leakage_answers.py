@@ -8,9 +8,10 @@ from functools import partial
 from hoofbeat.leakage.leakage_figures import CAVEATS, BookGap, LeakageSummary, share_of
 from hoofbeat.leakage.training_cutoffs import POSITIONS
 from hoofbeat.reports.charts import Bar, grouped_bars, stacked_bars
-from hoofbeat.reports.model import Block, Cell, Column, Heading, Table, Text
+from hoofbeat.reports.model import Block, Heading, Text
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.leakage_elsewhere import value_cell
+from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = ["date_blocks", "gap_blocks"]
 

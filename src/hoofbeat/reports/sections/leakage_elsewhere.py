@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from hoofbeat.leakage.canaries import FoundCanary
 from hoofbeat.leakage.leakage_figures import CAVEATS, Figure, LeakageSummary
 from hoofbeat.leakage.near_duplicates import NearDuplicate
-from hoofbeat.reports.model import Block, Cell, Column, Heading, Table, Text
+from hoofbeat.reports.model import Block, Heading, Text
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, cut, written
 
 __all__ = ["canary_blocks", "near_blocks", "value_cell"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Table, Text
+from hoofbeat.reports.model import Block, Details, Heading, Text
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, short_hash
 from hoofbeat.store import Artefact, Cost, Manifest
 from hoofbeat.store.tables import canonical_json

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from hoofbeat.audit.findings.relations import RelationLabels, judge_agreement
 from hoofbeat.records import Comparison
 from hoofbeat.reports.charts import number_matrix
-from hoofbeat.reports.model import Block, Card, Cell, Chart, Column, Heading, Table
+from hoofbeat.reports.model import Block, Card, Chart, Heading
 from hoofbeat.reports.sections.common import spread
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import written
 
 __all__ = ["PlantedLabels", "planted_blocks"]

@@ -16,9 +16,10 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.errors import UsageError
-from hoofbeat.reports.model import Block, Cell, Column, Heading, Notice, Table, Text
+from hoofbeat.reports.model import Block, Heading, Notice, Text
 from hoofbeat.reports.sections.common import Part
 from hoofbeat.reports.sections.scores.shown import Ours, folded
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import Form
 from hoofbeat.store import Artefact
 

@@ -13,8 +13,9 @@ from hoofbeat.findings.intervals import paired_difference
 from hoofbeat.findings.ranking import Measure
 from hoofbeat.records import Hit
 from hoofbeat.reports.charts import Bar, Curve, curves, interval_bars
-from hoofbeat.reports.model import Block, Card, Cell, Column, Notice, Table, Text
+from hoofbeat.reports.model import Block, Card, Notice, Text
 from hoofbeat.reports.sections.common import Part, figure, spread
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv

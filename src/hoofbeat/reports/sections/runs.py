@@ -7,9 +7,10 @@ from collections import Counter
 from hoofbeat.records import Answer, Question
 from hoofbeat.reports.charts import stacked_bars
 from hoofbeat.reports.lookup import Lookup
-from hoofbeat.reports.model import Block, Card, Cell, Column, Heading, Notice, Table, Text
+from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
 from hoofbeat.reports.sections.answers import answers_viewer, system_name
 from hoofbeat.reports.sections.common import Part, figure
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl

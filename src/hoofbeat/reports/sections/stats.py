@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from hoofbeat.corpus.stats import NO_TOKENIZER, UNKNOWN, CorpusStats, Quantiles
 from hoofbeat.errors import InputError
-from hoofbeat.reports.model import Block, Card, Column, Details, Heading, Notice, Table, Text
+from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
 from hoofbeat.reports.plots import StatsPlot, stats_plots
 from hoofbeat.reports.sections.common import Part, counted, figure
+from hoofbeat.reports.tables import Column, Table
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl

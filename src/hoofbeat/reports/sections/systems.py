@@ -14,8 +14,9 @@ from hoofbeat.findings.intervals import bootstrap_mean
 from hoofbeat.findings.systems import PairedComparison, Systems, SystemTable, shared_values
 from hoofbeat.reports.charts import Bar, Curve, curves, difference_bars, interval_dots
 from hoofbeat.reports.charts.svg import SERIES
-from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Notice, Table, Text
+from hoofbeat.reports.model import Block, Details, Heading, Notice, Text
 from hoofbeat.reports.sections.common import figure
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 
 __all__ = ["difference_blocks", "measure_bars", "measure_blocks", "recall_blocks", "system_blocks"]

@@ -9,11 +9,12 @@ from hoofbeat.audit.findings.validation_figures import Validation
 from hoofbeat.audit.findings.validation_folder import ValidationFolder
 from hoofbeat.findings.agreement import Agreement, Annotators
 from hoofbeat.reports.charts import number_matrix
-from hoofbeat.reports.model import Block, Card, Cell, Chart, Column, Details, Heading, Notice, Table, Text
+from hoofbeat.reports.model import Block, Card, Chart, Details, Heading, Notice, Text
 from hoofbeat.reports.sections.common import Part, spread
 from hoofbeat.reports.sections.scores.labellers import alphas_table, labellers_table
 from hoofbeat.reports.sections.scores.shown import triple
 from hoofbeat.reports.sections.validation_errors import error_blocks
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, model_name, written
 from hoofbeat.store import Artefact
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hoofbeat.audit.findings.protocol_comparison import Protocols
 from hoofbeat.audit.findings.validation_folder import AblationFolder
-from hoofbeat.reports.model import Block, Card, Cell, Column, Heading, Notice, Table, Text
+from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
 from hoofbeat.reports.sections.common import Part
 from hoofbeat.reports.sections.scores.shown import triple
 from hoofbeat.reports.sections.validation import confusion_blocks
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, model_name, written
 from hoofbeat.store import Artefact
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from hoofbeat.audit.findings.validation_figures import Validation
 from hoofbeat.audit.findings.validation_folder import ValidatedPair
 from hoofbeat.reports.charts.bars import tone_of
-from hoofbeat.reports.model import Block, Column, Entry, Heading, PairView, SideView, Table, Text, Viewer
+from hoofbeat.reports.model import Block, Entry, Heading, PairView, SideView, Text, Viewer
+from hoofbeat.reports.tables import Column, Table
 from hoofbeat.reports.words import cut
 
 __all__ = ["error_blocks"]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars
 
 from hoofbeat.audit.findings import each_matrix, pair_rates
 from hoofbeat.reports.sections.audits.facts import Facts
-from hoofbeat.reports.words import one_line
+from hoofbeat.reports.tables import csv_text
 from hoofbeat.store.files import slug
-from hoofbeat.store.tables import plain_cell
 
 __all__ = ["LISTED", "has_grids", "listed_pairs", "matrix_files", "pairs_file"]
 
@@ -42,15 +38,15 @@ def matrix_files(
     )
     for name, square in squares:
         rows = ([source, *line] for source, line in zip(rates.sources, square, strict=True))
-        yield f"matrices/{prefix}/sources-{name}.csv", _sheet(["source", *rates.sources], rows)
+        yield f"matrices/{prefix}/sources-{name}.csv", csv_text(["source", *rates.sources], rows).encode()
     lines = ([question, *labels] for question, labels in strips.items())
-    yield f"matrices/{prefix}/questions-by-sources.csv", _sheet(["question", *order], lines)
+    yield f"matrices/{prefix}/questions-by-sources.csv", csv_text(["question", *order], lines).encode()
     if not has_grids(facts):
         return
     for number, matrix in enumerate(each_matrix(facts.pairs, facts.domain), start=1):
         rows = ([source, *line] for source, line in zip(matrix.sources, matrix.labels, strict=True))
         name = f"matrices/{prefix}/questions/{number:05}-{slug(matrix.question)}.csv"
-        yield name, _sheet([matrix.question, *matrix.sources], rows)
+        yield name, csv_text([matrix.question, *matrix.sources], rows).encode()
 
 
 def listed_pairs(facts: Facts) -> int:
@@ -77,25 +73,4 @@ def pairs_file(facts: Facts, prefix: str, most: int = LISTED) -> tuple[str, byte
     order = {row: place for place, row in enumerate(chosen["row"].to_list())}
     rows = numbered.filter(polars.col("row").is_in(list(order))).select("row", *text.values()).collect().rows()
     rows.sort(key=lambda row: order[row[0]])
-    return f"pairs/{prefix}-diverging.csv", _sheet(names, (row[1:] for row in rows))
-
-
-def _sheet(head: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    for row in (head, *rows):
-        writer.writerow(_cell(value) for value in row)
-    return stream.getvalue().encode()
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return repr(round(value, 12))
-    return _text(value) if isinstance(value, str) else str(value)
-
-
-@lru_cache(maxsize=4096)
-def _text(value: str) -> str:
-    return plain_cell(one_line(value))
+    return f"pairs/{prefix}-diverging.csv", csv_text(names, (row[1:] for row in rows)).encode()

@@ -12,9 +12,10 @@ from hoofbeat.audit.findings import Pairs, counts_by
 from hoofbeat.audit.findings.relations import Rate, Relations, groups_of
 from hoofbeat.findings.intervals import percentiles, resampled_sums, wilson
 from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
-from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Notice, Table
+from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.sections.audits.facts import Facts
 from hoofbeat.reports.sections.common import counted, figure
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 
 __all__ = ["Spans", "failed_words", "group_blocks", "rate_blocks", "rate_spans", "warning_blocks"]

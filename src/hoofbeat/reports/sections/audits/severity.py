@@ -12,8 +12,9 @@ from hoofbeat.audit.findings import (
     serious_pairs,
     severity_ranking,
 )
-from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Lead, Table, Text
+from hoofbeat.reports.model import Block, Details, Heading, Lead, Text
 from hoofbeat.reports.sections.audits.facts import Facts, question_texts
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, cut, written
 
 __all__ = ["lead_of", "most_serious", "ranking_blocks", "serious_blocks"]

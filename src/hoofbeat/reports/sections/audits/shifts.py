@@ -20,11 +20,12 @@ from hoofbeat.audit.findings import (
 from hoofbeat.audit.findings.prevalence_intensity import Change, PrevalenceIntensity
 from hoofbeat.facets import facet_names
 from hoofbeat.reports.charts import number_matrix
-from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Notice, Table, Text
+from hoofbeat.reports.model import Block, Details, Heading, Notice, Text
 from hoofbeat.reports.sections.audits.changing import change_cards, change_in_words
 from hoofbeat.reports.sections.audits.differing import differing
 from hoofbeat.reports.sections.audits.facts import audit_domain
 from hoofbeat.reports.sections.common import Part, figure
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, cut
 from hoofbeat.store import Artefact
 

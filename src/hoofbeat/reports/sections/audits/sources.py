@@ -21,9 +21,10 @@ from hoofbeat.audit.findings import (
 from hoofbeat.findings.intervals import wilson
 from hoofbeat.records import Answer
 from hoofbeat.reports.charts import WIDE, Bar, Shade, interval_bars, pair_matrix, shade_rows
-from hoofbeat.reports.model import Block, Cell, Chart, Column, Details, Heading, Notice, Table, Text
+from hoofbeat.reports.model import Block, Chart, Details, Heading, Notice, Text
 from hoofbeat.reports.sections.audits.facts import Facts
 from hoofbeat.reports.sections.common import figure
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import clean
 
 __all__ = ["coverage_blocks", "matrix_blocks", "odd_blocks", "ordered_sources", "pairs_link"]

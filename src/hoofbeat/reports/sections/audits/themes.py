@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from hoofbeat.audit.findings import Theme, divergence_topics
 from hoofbeat.reports.charts import Tally, count_bars
-from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Notice, Table, Text
+from hoofbeat.reports.model import Block, Details, Heading, Notice, Text
 from hoofbeat.reports.sections.audits.facts import Facts
 from hoofbeat.reports.sections.common import Part, counted, figure
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, cut, model_name
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl

@@ -13,9 +13,10 @@ from hoofbeat.audit.findings import FlipRate, flip_rates
 from hoofbeat.audit.findings.trial_figures import SIDES, Trial
 from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import Interval, wilson
-from hoofbeat.reports.model import Block, Card, Cell, Column, Heading, Notice, Table
+from hoofbeat.reports.model import Block, Card, Heading, Notice
 from hoofbeat.reports.sections.audits.facts import Facts, Said, state_of
 from hoofbeat.reports.sections.common import counted
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, written
 
 __all__ = ["economy_of", "judged_by_answerer", "mode_card", "trust_blocks"]

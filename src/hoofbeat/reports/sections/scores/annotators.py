@@ -14,11 +14,12 @@ from hoofbeat.findings.agreement import (
 )
 from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.records import Judgment
-from hoofbeat.reports.model import Block, Cell, Column, Details, Notice, Table
+from hoofbeat.reports.model import Block, Details, Notice
 from hoofbeat.reports.sections.answers import answer_key
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.sections.scores.labellers import WEIGHTED, alphas_table, labellers_table
 from hoofbeat.reports.sections.scores.shown import Ours, Shown, triple
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 
 __all__ = ["SCALES", "is_ordered", "people_shown", "votes_shown"]

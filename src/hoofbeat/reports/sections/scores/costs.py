@@ -9,10 +9,11 @@ from hoofbeat.findings.accuracy import Accuracy
 from hoofbeat.findings.shares import System
 from hoofbeat.reports.charts import FitPoint, fitted_scatter
 from hoofbeat.reports.charts.svg import SERIES
-from hoofbeat.reports.model import Block, Cell, Column, Heading, Table
+from hoofbeat.reports.model import Block, Heading
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.sections.scores.shown import UNSCORED, Ours, Shown, folded, interval_of, missing, wilson_note
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import Form
 from hoofbeat.store import Cost
 

@@ -15,10 +15,11 @@ from hoofbeat.findings.scores import score_means
 from hoofbeat.findings.shares import System
 from hoofbeat.reports.charts import Curve, curves
 from hoofbeat.reports.charts.svg import SERIES
-from hoofbeat.reports.model import Block, Cell, Column, Heading, Table
+from hoofbeat.reports.model import Block, Heading
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.sections.scores.shown import SENSITIVITY_NOTE, UNSCORED, Ours, Shown, folded, missing, triple
+from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = ["cumulative_section", "worst_section"]
 

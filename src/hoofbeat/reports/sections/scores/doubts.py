@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hoofbeat.reports.model import Column, Heading, Table
+from hoofbeat.reports.model import Heading
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.sections.scores.shown import Shown
+from hoofbeat.reports.tables import Column, Table
 
 __all__ = ["doubts_section"]
 

@@ -11,10 +11,11 @@ from hoofbeat.findings.breakdown import NONE
 from hoofbeat.findings.scoring import Outcome
 from hoofbeat.findings.shares import System
 from hoofbeat.reports.charts import Shade, heatmap
-from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Notice, Table
+from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.sections.scores.shown import UNSCORED, Shown, folded, missing
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import written
 
 __all__ = ["FEW", "RARE_FACETS", "facets_section", "grouped_outcomes"]

@@ -9,7 +9,7 @@ from hoofbeat.findings.accuracy import FEW, Accuracy, SystemDifference, comparab
 from hoofbeat.findings.intervals import TANGO
 from hoofbeat.findings.shares import System
 from hoofbeat.reports.charts import Bar, Shade, heatmap, interval_bars
-from hoofbeat.reports.model import Block, Cell, Column, Heading, Table, Text
+from hoofbeat.reports.model import Block, Heading, Text
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored, is_closed
 from hoofbeat.reports.sections.scores.shown import (
@@ -21,6 +21,7 @@ from hoofbeat.reports.sections.scores.shown import (
     missing,
     wilson_note,
 )
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, written
 
 __all__ = ["difference_table", "grid_section", "pairs_section"]

@@ -9,10 +9,11 @@ from hoofbeat.findings.intervals import wilson
 from hoofbeat.findings.scoring import HUMAN, Outcome
 from hoofbeat.judging.folder import Judged
 from hoofbeat.judging.probes import FlipCount, flips
-from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Table
+from hoofbeat.reports.model import Block, Details, Heading
 from hoofbeat.reports.sections.scores.annotators import people_shown, votes_shown
 from hoofbeat.reports.sections.scores.gather import EQUIVALENCE, Scored
 from hoofbeat.reports.sections.scores.shown import Shown, triple
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 
 __all__ = ["judges_section"]

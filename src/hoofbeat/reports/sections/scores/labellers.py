@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hoofbeat.findings.agreement import Annotators
-from hoofbeat.reports.model import Cell, Column, Table
 from hoofbeat.reports.sections.scores.shown import triple
+from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = ["WEIGHTED", "alphas_table", "labellers_table"]
 

@@ -11,7 +11,7 @@ from hoofbeat.findings.accuracy import Accuracy, accuracies
 from hoofbeat.findings.leaderboard import leaderboard
 from hoofbeat.findings.shares import System
 from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
-from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Notice, Table
+from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored, base_condition, is_closed
 from hoofbeat.reports.sections.scores.shown import (
@@ -24,6 +24,7 @@ from hoofbeat.reports.sections.scores.shown import (
     missing,
     wilson_note,
 )
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 
 __all__ = ["leaderboard_section"]

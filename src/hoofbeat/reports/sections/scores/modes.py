@@ -9,11 +9,12 @@ from hoofbeat.findings.modes import ModeShare, mode_shares
 from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.findings.shares import System
 from hoofbeat.reports.charts import Shade, heatmap
-from hoofbeat.reports.model import Block, Cell, Column, Heading, Table
+from hoofbeat.reports.model import Block, Heading
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.facets import FEW
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.sections.scores.shown import Ours, Shown, folded, triple
+from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import written
 
 __all__ = ["modes_section"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hoofbeat.facets import facet_names
 from hoofbeat.findings.options import OptionDecisions, option_decisions
-from hoofbeat.reports.model import Cell, Column, Heading, Table
+from hoofbeat.reports.model import Heading
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.sections.scores.shown import UNSCORED, Ours, Shown, folded, triple
+from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = ["options_section"]
 

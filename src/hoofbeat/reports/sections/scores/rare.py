@@ -9,11 +9,12 @@ from hoofbeat.facets import facet_values
 from hoofbeat.findings.groups import GroupAccuracy, GroupDifference, group_differences
 from hoofbeat.findings.shares import System
 from hoofbeat.reports.charts import Bar, grouped_bars
-from hoofbeat.reports.model import Block, Cell, Column, Heading, Table
+from hoofbeat.reports.model import Block, Heading
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.facets import RARE_FACETS
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.sections.scores.shown import SENSITIVITY_NOTE, Ours, Shown, folded, missing, triple
+from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = ["rare_section"]
 

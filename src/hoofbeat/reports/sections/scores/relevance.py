@@ -8,9 +8,10 @@ from hoofbeat.findings.intervals import bootstrap_mean, wilson
 from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.findings.shares import System
 from hoofbeat.records import Judgment
-from hoofbeat.reports.model import Cell, Column, Heading, Table
+from hoofbeat.reports.model import Heading
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.sections.scores.shown import UNSCORED, Shown, triple
+from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = ["relevance_section"]
 

@@ -10,10 +10,11 @@ from hoofbeat.findings.scores import ScoreMean, score_means
 from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.findings.shares import System, by_system, per_question
 from hoofbeat.reports.charts import Bar, interval_dots
-from hoofbeat.reports.model import Block, Cell, Column, Details, Heading, Table
+from hoofbeat.reports.model import Block, Details, Heading
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.sections.scores.shown import SENSITIVITY_NOTE, UNSCORED, Ours, Shown, folded, missing, triple
+from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = ["measured_section", "runs_section"]
 

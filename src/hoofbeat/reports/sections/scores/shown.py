@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from hoofbeat.findings.accuracy import Accuracy
 from hoofbeat.findings.intervals import Interval
-from hoofbeat.reports.model import Block, Cell, Column, Details, Table
+from hoofbeat.reports.model import Block, Details
+from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = [
     "SENSITIVITY_NOTE",
