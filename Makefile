@@ -56,6 +56,7 @@ bench: $(STAMP)-bench weights
 	-$(BIN)/python -m bench.audit --scale 0.02
 	-$(BIN)/python -m bench.web
 	-$(BIN)/python -m bench.browse
+	-$(BIN)/python -m bench.starts
 
 clean:
 	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache build dist
