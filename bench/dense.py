@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoofbeat.retrieval.ann import approximate
-from hoofbeat.retrieval.dense import Dense
+from hoofbeat.retrieval.dense import DenseSearcher
 
 GOAL = 1.2
 DIMENSION = 384
@@ -108,7 +108,7 @@ def searches(rows: Vectors, queries: Vectors, k: int) -> dict[str, Search]:
     found: dict[str, Search] = {LIMIT: lambda: multiply(rows, queries)}
     for engine in ("Hoofbeat", *([COMPILED] if find_spec("numba") else [])):
         for store in STORES:
-            index = Dense(rows, store, fast=engine == COMPILED)
+            index = DenseSearcher(rows, store, fast=engine == COMPILED)
             index.search(queries[:2], k)  # what is compiled, is compiled before
             found[f"{engine} exact, {store}"] = lambda index=index: index.search(queries, k)  # type: ignore[misc]
     try:
@@ -146,7 +146,7 @@ def print_peak(name: str, path: Path, queries: int, k: int) -> None:
     elif name.startswith("faiss"):
         faiss_flat(rows).search(asked, k)
     else:
-        Dense(rows, name.rpartition(" ")[2], fast=name.startswith(COMPILED)).search(asked, k)
+        DenseSearcher(rows, name.rpartition(" ")[2], fast=name.startswith(COMPILED)).search(asked, k)
     # not getrusage: its peak includes that of the process which started this one
     status = Path("/proc/self/status").read_text(encoding="ascii")
     print(int(status.partition("VmHWM:")[2].split()[0]) // 1024)

@@ -35,7 +35,7 @@ from hoofbeat.records import Document, Section
 from hoofbeat.retrieval.chunking import Chunking, cut
 from hoofbeat.retrieval.collection import PassageCollection
 from hoofbeat.retrieval.hero import Hero, HeroSettings
-from hoofbeat.retrieval.stages import SearchQuery
+from hoofbeat.retrieval.stage_roles import SearchQuery
 
 GUIDELINES = Path(__file__).resolve().parents[2] / "shared" / "data" / "guidelines.jsonl.gz"
 SHORTEST, LONGEST = 81_000, 140_000

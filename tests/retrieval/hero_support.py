@@ -13,8 +13,8 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Failure, Section
 from hoofbeat.retrieval.chunking import Chunking, cut
 from hoofbeat.retrieval.collection import PassageCollection
-from hoofbeat.retrieval.hero import Evidence, Hero, HeroSettings
-from hoofbeat.retrieval.stages import SearchQuery, Tools
+from hoofbeat.retrieval.hero import Hero, HeroEvidence, HeroSettings
+from hoofbeat.retrieval.stage_roles import SearchQuery, StageTools
 from tests.retrieval.support import HashedWords
 
 LONG = HeroSettings(route=0, fallback=False)
@@ -70,12 +70,12 @@ def ask(text: str, id: str = "q") -> SearchQuery:
     return SearchQuery(id=id, text=text)
 
 
-def one(found: Hero, text: str, document: str = "book") -> Evidence:
+def one(found: Hero, text: str, document: str = "book") -> HeroEvidence:
     (evidence,) = found.evidence([ask(text)], document)
     return evidence
 
 
-def signal(evidence: Evidence, name: str) -> list[tuple[str, int]]:
+def signal(evidence: HeroEvidence, name: str) -> list[tuple[str, int]]:
     (found,) = [each for each in evidence.trace.signals if each.name == name]
     return [(place.passage.partition("#")[2], place.rank) for place in found.best]
 
@@ -106,10 +106,12 @@ class ByWord:
 
     def __init__(self, word: str) -> None:
         self.word = word
+        self.identity = f"by {word}"
+        self.notes: list[str] = []
         self.seen: list[list[str]] = []
 
     def rerank(
-        self, queries: Sequence[SearchQuery], texts: Sequence[Sequence[str]], tools: Tools
+        self, queries: Sequence[SearchQuery], texts: Sequence[Sequence[str]], tools: StageTools
     ) -> list[list[float] | Failure]:
         self.seen += [list(each) for each in texts]
         failure = Failure(kind="timeout", message="too slow")
@@ -121,6 +123,7 @@ class ByWord:
 
 class NoTools:
     progress: Progress = SILENT
+    indexes = None
 
     def model(self, spec: str) -> object:
         raise AssertionError("no model is needed")

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
-from hoofbeat.retrieval.ann import Approximate, Hnsw, Ivf, approximate
-from hoofbeat.retrieval.dense import Dense
+from hoofbeat.retrieval.ann import ApproximateSearcher, Hnsw, Ivf, approximate
+from hoofbeat.retrieval.dense import DenseSearcher
 from tests.retrieval.test_dense import same, unit_rows
 
 KINDS = ["ivf", "hnsw"]
@@ -25,11 +25,11 @@ def clustered(rows: int, seed: int) -> NDArray[np.float32]:
     return vectors
 
 
-def built(kind: str, vectors: NDArray[np.float32], store: str = "float32") -> Approximate:
+def built(kind: str, vectors: NDArray[np.float32], store: str = "float32") -> ApproximateSearcher:
     if kind == "hnsw":
         pytest.importorskip("faiss")
-    index = Dense.over(vectors, search=kind, store=store)
-    assert isinstance(index, Approximate)
+    index = DenseSearcher.over(vectors, search=kind, store=store)
+    assert isinstance(index, ApproximateSearcher)
     return index
 
 
@@ -37,7 +37,7 @@ def built(kind: str, vectors: NDArray[np.float32], store: str = "float32") -> Ap
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_found_is_scored_exactly_and_most_is_found(kind: str, store: str) -> None:
     vectors, queries = clustered(3000, 1), clustered(40, 2)
-    index, exact = built(kind, vectors, store), Dense(vectors, store)
+    index, exact = built(kind, vectors, store), DenseSearcher(vectors, store)
     hits = total = 0
     for found, right in zip(index.search(queries, 10), exact.search(queries, 10), strict=True):
         score_of = dict(zip(right.indices.tolist(), right.scores.tolist(), strict=True))
@@ -73,14 +73,14 @@ def test_too_few_probes_are_seen_in_the_recall() -> None:
 
 def test_all_lists_give_exact_search() -> None:
     vectors, queries = unit_rows(700, 24, 1), unit_rows(20, 24, 2)
-    same(Ivf(vectors, lists=30, probes=30).search(queries, 15), Dense(vectors).search(queries, 15))
+    same(Ivf(vectors, lists=30, probes=30).search(queries, 15), DenseSearcher(vectors).search(queries, 15))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_subset_is_searched_exactly(kind: str) -> None:
     vectors, queries = unit_rows(1000, 32, 1), unit_rows(10, 32, 2)
     allowed = np.arange(0, 1000, 50)
-    index, exact = built(kind, vectors), Dense(vectors)
+    index, exact = built(kind, vectors), DenseSearcher(vectors)
     same(index.search(queries, 10, allowed), exact.search(queries, 10, allowed))
     for one, other in zip(
         index.search_partitions(queries, 3, np.array([0, 400, 1000])),
@@ -126,7 +126,7 @@ def test_equal_rows_cluster_too() -> None:
 @pytest.mark.parametrize("spec", ["", "flat", "ivf:", "ivf:10", "ivf:10/0", "ivf:0/0", "ivf:10/11", "hnsw:0", "hnsw:x"])
 def test_an_unknown_search_is_a_usage_error(spec: str) -> None:
     with pytest.raises(UsageError):
-        Dense.over(unit_rows(10, 8, 1), search=spec)
+        DenseSearcher.over(unit_rows(10, 8, 1), search=spec)
 
 
 def test_without_faiss_the_command_to_install_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,9 @@ from aiohttp import web
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Model
 from hoofbeat.records import Document, Hit, Section
-from hoofbeat.retrieval.catalogue import STAGES
+from hoofbeat.registry import registry
 from hoofbeat.retrieval.indexes import IndexSet
-from hoofbeat.retrieval.line import parse
-from hoofbeat.retrieval.making import most_calls
+from hoofbeat.retrieval.line import Stage, cost_bound, parse
 from hoofbeat.retrieval.retriever import Retriever
 from tests.models.cross_encoders import make_folder
 from tests.models.fault_server import FaultServer, instance_of
@@ -246,7 +245,7 @@ def test_a_corpus_that_has_changed_since_it_was_indexed(
 
 def test_a_model_is_asked_for_only_where_one_is_needed(line: str) -> None:
     retriever = Retriever(IndexSet(documents_of(*TEXTS), encoder=lambda _: HashedWords()), line)
-    if most_calls(retriever.tree).calls:
+    if cost_bound(retriever.tree).calls:
         with pytest.raises(UsageError, match="asks a language model"):
             retriever.search([("q", "zebra")], 1)
     else:
@@ -263,7 +262,7 @@ def documented_lines() -> list[str]:
 
 def test_the_page_documents_every_stage() -> None:
     text = "\n".join(documented_lines())
-    assert [name for name in STAGES if name not in text] == []
+    assert [name for name in registry.names(Stage) if name not in text] == []
 
 
 @pytest.mark.parametrize("documented", documented_lines())

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.retrieval import dense as dense_module
 from hoofbeat.retrieval import selecting
-from hoofbeat.retrieval.dense import Dense
-from hoofbeat.retrieval.quantise import Rows, check_storage
+from hoofbeat.retrieval.dense import DenseSearcher
+from hoofbeat.retrieval.quantise import VectorRows, check_storage
 from hoofbeat.retrieval.topk import Ranking
 
 STORES = ["float32", "float16", "int8"]
@@ -53,7 +53,7 @@ def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 def test_exact_against_sorting_everything(allowed: list[int] | None, k: int, store: str) -> None:
     vectors, queries = unit_rows(400, 48, 1), unit_rows(13, 48, 2)
     stored = as_stored(vectors, store)
-    rankings = Dense(vectors, store).search(queries, k, None if allowed is None else np.array(allowed))
+    rankings = DenseSearcher(vectors, store).search(queries, k, None if allowed is None else np.array(allowed))
     for query, ranking in zip(queries.astype(np.float64), rankings, strict=True):
         scores = stored @ query
         expected = sorted(range(400) if allowed is None else allowed, key=lambda row: -scores[row])[:k]
@@ -70,7 +70,7 @@ def test_a_large_collection_in_ascending_order(store: str, monkeypatch: pytest.M
     vectors = np.ascontiguousarray(vectors[np.argsort(vectors[:, 0])])
     queries = np.eye(16, dtype=np.float32)[:2]
     stored = as_stored(vectors, store)
-    for query, ranking in zip(queries, Dense(vectors, store).search(queries, 25), strict=True):
+    for query, ranking in zip(queries, DenseSearcher(vectors, store).search(queries, 25), strict=True):
         scores = stored @ query.astype(np.float64)
         np.testing.assert_array_equal(ranking.indices, np.lexsort((np.arange(30_000), -scores))[:25])
 
@@ -83,14 +83,14 @@ def test_a_sample_that_deceives_loses_nothing(every: int) -> None:
     placed = np.empty_like(vectors)
     places = np.concatenate([np.arange(start, 4000, every) for start in range(every)])
     placed[places] = vectors[order]
-    (ranking,) = Dense(placed).search(np.eye(16, dtype=np.float32)[:1], 1000)
+    (ranking,) = DenseSearcher(placed).search(np.eye(16, dtype=np.float32)[:1], 1000)
     np.testing.assert_array_equal(ranking.indices, places[:1000])
 
 
 @pytest.mark.usefixtures("blocks")
 def test_equal_vectors_tie_and_keep_their_order() -> None:
     vectors = np.repeat(unit_rows(7, 33, 3), 31, axis=0)
-    for ranking in Dense(vectors).search(unit_rows(5, 33, 4), 45):
+    for ranking in DenseSearcher(vectors).search(unit_rows(5, 33, 4), 45):
         assert len(set(ranking.scores.tolist())) == 2
         assert ranking.indices.tolist() == [
             *range(b := int(ranking.indices[0]), b + 31),
@@ -104,7 +104,7 @@ def test_masses_of_equal_rows_stay_within_memory(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(selecting, "_MOST_KEPT", 64)
     vectors = np.repeat(unit_rows(2, 24, 3), 4000, axis=0)
     queries = np.vstack([unit_rows(3, 24, 4), np.zeros((1, 24), np.float32)])
-    index = Dense(vectors, store)
+    index = DenseSearcher(vectors, store)
     for allowed in (None, np.arange(1, 8000, 3)):
         places = np.arange(8000) if allowed is None else allowed
         found = index.search(queries, 5, allowed)
@@ -125,8 +125,10 @@ def test_neither_batch_nor_threads_nor_numba_change_a_bit(
     vectors, queries = unit_rows(3000, 100, 5), unit_rows(41, 100, 6)
     vectors[1000:1100] = vectors[17]  # ties
     monkeypatch.setenv("HOOFBEAT_THREADS", "1")
-    one_by_one = [ranking for query in queries for ranking in Dense(vectors, store, fast=False).search(query[None], k)]
-    index = Dense(vectors, store, fast=fast)
+    one_by_one = [
+        ranking for query in queries for ranking in DenseSearcher(vectors, store, fast=False).search(query[None], k)
+    ]
+    index = DenseSearcher(vectors, store, fast=fast)
     same(index.search(queries, k), one_by_one)
     monkeypatch.setenv("HOOFBEAT_THREADS", "3")
     monkeypatch.setattr(dense_module, "_AT_ONCE", 30)
@@ -135,7 +137,7 @@ def test_neither_batch_nor_threads_nor_numba_change_a_bit(
 
 
 def test_ranking_does_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    index, queries = Dense(unit_rows(500, 64, 5)), unit_rows(9, 64, 6)
+    index, queries = DenseSearcher(unit_rows(500, 64, 5)), unit_rows(9, 64, 6)
     together = index.search(queries, 20)
     monkeypatch.setattr(dense_module, "_QUERIES", 1)
     monkeypatch.setattr(dense_module, "_CELLS", 1)
@@ -150,7 +152,7 @@ def test_ranking_does_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPatch) -
     "bounds", [[0, 400], [0, 1, 1, 5, 60, 400], list(range(0, 401, 8)), [7, 20, 333], [0, 0], [0, *range(390, 401)]]
 )
 def test_partitions_equal_searching_each_subset(store: str, k: int, bounds: list[int]) -> None:
-    index, queries = Dense(unit_rows(400, 24, 10), store), unit_rows(7, 24, 11)
+    index, queries = DenseSearcher(unit_rows(400, 24, 10), store), unit_rows(7, 24, 11)
     found = index.search_partitions(queries, k, np.array(bounds))
     assert [len(parts) for parts in found] == [len(bounds) - 1] * 7
     for part in range(len(bounds) - 1):
@@ -162,7 +164,7 @@ def test_partitions_equal_searching_each_subset(store: str, k: int, bounds: list
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("parts", [[], [0], [4], [1, 2, 3], [0, 2, 4], [0, 1, 2, 3, 4]])
 def test_some_partitions_are_the_same_as_among_all(store: str, parts: list[int]) -> None:
-    index, queries = Dense(unit_rows(400, 24, 10), store), unit_rows(7, 24, 11)
+    index, queries = DenseSearcher(unit_rows(400, 24, 10), store), unit_rows(7, 24, 11)
     bounds = np.array([3, 20, 20, 60, 65, 399])
     everything = index.search_partitions(queries, 6, bounds)
     found = index.search_parts(queries, 6, bounds, parts)
@@ -174,37 +176,37 @@ def test_some_partitions_are_the_same_as_among_all(store: str, parts: list[int])
 @pytest.mark.parametrize("parts", [[-1, 0], [1, 0], [0, 0], [2]])
 def test_partitions_that_are_not_there_are_refused(parts: list[int]) -> None:
     with pytest.raises(UsageError, match="partitions to search must ascend from 0 to 1"):
-        Dense(unit_rows(10, 8, 1)).search_parts(unit_rows(1, 8, 2), 3, np.array([0, 5, 10]), parts)
+        DenseSearcher(unit_rows(10, 8, 1)).search_parts(unit_rows(1, 8, 2), 3, np.array([0, 5, 10]), parts)
 
 
 @pytest.mark.parametrize("bounds", [[], [0, 5, 3], [-1, 4], [0, 11], [[0, 1]]])
 def test_bounds_that_cant_be_are_refused(bounds: list[int]) -> None:
     with pytest.raises(UsageError, match="bounds of partitions"):
-        Dense(unit_rows(10, 8, 1)).search_partitions(unit_rows(1, 8, 2), 3, np.array(bounds))
+        DenseSearcher(unit_rows(10, 8, 1)).search_partitions(unit_rows(1, 8, 2), 3, np.array(bounds))
 
 
 def test_vectors_on_disk_are_searched_where_they_lie(tmp_path: Path) -> None:
     vectors, queries = unit_rows(300, 16, 1), unit_rows(3, 16, 2)
     np.save(tmp_path / "vectors.npy", vectors)
     mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
-    index = Dense(mapped)
+    index = DenseSearcher(mapped)
     assert np.shares_memory(index.rows.block(slice(0, 300)), mapped)
-    same(index.search(queries, 9), Dense(vectors).search(queries, 9))
+    same(index.search(queries, 9), DenseSearcher(vectors).search(queries, 9))
 
 
 def test_narrow_storage_takes_a_half_and_a_quarter() -> None:
-    sizes = [Rows(unit_rows(1000, 384, 1), check_storage(store)).nbytes for store in STORES]
+    sizes = [VectorRows(unit_rows(1000, 384, 1), check_storage(store)).nbytes for store in STORES]
     assert sizes == [1_536_000, 768_000, 388_000]
-    assert Dense(unit_rows(3, 8, 1), "int8").describe() == {"search": "exact", "store": "int8"}
+    assert DenseSearcher(unit_rows(3, 8, 1), "int8").describe() == {"search": "exact", "store": "int8"}
     with pytest.raises(UsageError, match="'int4'") as caught:
-        Dense(unit_rows(3, 8, 1), "int4")
+        DenseSearcher(unit_rows(3, 8, 1), "int4")
     assert caught.value.fix == "choose one of: float32, float16, int8"
 
 
 def test_every_half_is_widened_as_numpy_does() -> None:
     every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     half = every[np.isfinite(every)].reshape(-1, 8)
-    rows = Rows(half.astype(np.float32), "float16")
+    rows = VectorRows(half.astype(np.float32), "float16")
     np.testing.assert_array_equal(
         rows.block(slice(0, len(half))).view(np.int32), half.astype(np.float32).view(np.int32)
     )
@@ -212,7 +214,7 @@ def test_every_half_is_widened_as_numpy_does() -> None:
 
 def test_rows_of_zeros_can_be_stored() -> None:
     for store in STORES:
-        (ranking,) = Dense(np.zeros((3, 8), np.float32), store).search(unit_rows(1, 8, 1), 2)
+        (ranking,) = DenseSearcher(np.zeros((3, 8), np.float32), store).search(unit_rows(1, 8, 1), 2)
         assert (ranking.indices.tolist(), ranking.scores.tolist()) == ([0, 1], [0, 0])
 
 
@@ -222,28 +224,28 @@ def test_numbers_that_are_none_are_refused(store: str, bad: float) -> None:
     vectors, queries = unit_rows(20, 8, 1), unit_rows(2, 8, 2)
     vectors[13, 3] = bad
     with pytest.raises(InputError, match="not finite"):
-        Dense(vectors, store)
+        DenseSearcher(vectors, store)
     queries[1, 1] = bad
     with pytest.raises(InputError, match="query's vector is not finite"):
-        Dense(unit_rows(20, 8, 1), store).search(queries, 3)
+        DenseSearcher(unit_rows(20, 8, 1), store).search(queries, 3)
 
 
 def test_vectors_and_queries_must_fit() -> None:
     with pytest.raises(InputError, match="vectors of 8 numbers"):
-        Dense(unit_rows(20, 8, 1)).search(unit_rows(2, 9, 1), 3)
+        DenseSearcher(unit_rows(20, 8, 1)).search(unit_rows(2, 9, 1), 3)
     with pytest.raises(InputError, match="table of rows"):
-        Dense(np.zeros(4, np.float32))
+        DenseSearcher(np.zeros(4, np.float32))
 
 
 def test_nothing_to_search() -> None:
     queries = unit_rows(2, 8, 7)
     for store in STORES:
-        empty = Dense(np.empty((0, 8), np.float32), store)
+        empty = DenseSearcher(np.empty((0, 8), np.float32), store)
         assert [len(ranking.indices) for ranking in empty.search(queries, 3)] == [0, 0]
         assert [len(parts[0].indices) for parts in empty.search_partitions(queries, 3, np.array([0, 0]))] == [0, 0]
-    assert Dense(unit_rows(4, 8, 8)).search(queries[:0], 3) == []
-    assert len(Dense(unit_rows(4, 8, 8)).search(queries, 3, np.empty(0, np.int64))[0].indices) == 0
+    assert DenseSearcher(unit_rows(4, 8, 8)).search(queries[:0], 3) == []
+    assert len(DenseSearcher(unit_rows(4, 8, 8)).search(queries, 3, np.empty(0, np.int64))[0].indices) == 0
     with pytest.raises(UsageError, match="0 results"):
-        Dense(unit_rows(4, 8, 8)).search(queries, 0)
+        DenseSearcher(unit_rows(4, 8, 8)).search(queries, 0)
     with pytest.raises(UsageError, match="0 results"):
-        Dense(unit_rows(4, 8, 8)).search_partitions(queries, 0, np.array([0, 4]))
+        DenseSearcher(unit_rows(4, 8, 8)).search_partitions(queries, 0, np.array([0, 4]))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.retrieval import dense_kernels
 from hoofbeat.retrieval.dense_kernels import compiled, plain, reaching, widening
-from hoofbeat.retrieval.quantise import Rows
+from hoofbeat.retrieval.quantise import VectorRows
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ def test_without_numba_there_is_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled(384) is None
     assert reaching() is None
     assert widening() is None
-    assert Rows(np.ones((2, 3), np.float32), "float16", fast=True).block(slice(0, 2)).tolist() == [[1, 1, 1]] * 2
+    assert VectorRows(np.ones((2, 3), np.float32), "float16", fast=True).block(slice(0, 2)).tolist() == [[1, 1, 1]] * 2
 
 
 @pytest.mark.parametrize("store", ["float16", "int8"])
@@ -71,7 +71,7 @@ def test_numba_widens_to_the_same_bits(store: str, which: slice | NDArray[np.int
     table = (rng.standard_normal((300, 33)) * 10.0 ** rng.integers(-7, 3, (300, 1))).astype(np.float32)
     table[5] = 0
     kinds: tuple[bool, ...] = (False, True)
-    slow, fast = (Rows(table, store, fast=each).block(which) for each in kinds)  # type: ignore[arg-type]
+    slow, fast = (VectorRows(table, store, fast=each).block(which) for each in kinds)  # type: ignore[arg-type]
     assert slow.tobytes() == fast.tobytes()
     assert slow.any()
 

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
 from hoofbeat.retrieval.analysis import ENGLISH
-from hoofbeat.retrieval.hero.expansion import Added, Expansions, Group, load_expansions
+from hoofbeat.retrieval.hero.expansion import ExpansionMatch, Expansions, SynonymGroup, load_expansions
 
 
 def test_expansion_brings_the_other_words_of_a_group_once() -> None:
     table = Expansions(
-        [Group(terms=["flu", "influenza"], narrower=["grippe"]), Group(terms=["flu jab", "flu vaccine"])]
+        [SynonymGroup(terms=["flu", "influenza"], narrower=["grippe"]), SynonymGroup(terms=["flu jab", "flu vaccine"])]
     )
-    assert table.added("Is the FLU bad?") == (Added(matched="flu", terms=("influenza",)),)
-    assert table.added("grippe") == (Added(matched="grippe", terms=("flu", "influenza")),)
-    assert table.added("flu jabs now") == (Added(matched="flu jab", terms=("flu vaccine",)),)
+    assert table.added("Is the FLU bad?") == (ExpansionMatch(matched="flu", terms=("influenza",)),)
+    assert table.added("grippe") == (ExpansionMatch(matched="grippe", terms=("flu", "influenza")),)
+    assert table.added("flu jabs now") == (ExpansionMatch(matched="flu jab", terms=("flu vaccine",)),)
     assert table.added("influenza or flu, flu") == ()
     assert table.added("") == table.added("of the") == table.added("nothing here") == ()
 

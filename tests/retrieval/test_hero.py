@@ -15,10 +15,10 @@ from hoofbeat.models import load_encoder
 from hoofbeat.records import Document, Failure
 from hoofbeat.retrieval import quantise
 from hoofbeat.retrieval.analysis import ENGLISH
-from hoofbeat.retrieval.hero import SPEC, Hero, HeroSettings, HeroTrace, engine, explain
-from hoofbeat.retrieval.hero.coverage import Coverage
+from hoofbeat.retrieval.hero import Hero, HeroSettings, HeroTrace, engine, explain
+from hoofbeat.retrieval.hero.coverage import QuestionCoverage
 from hoofbeat.retrieval.line import Stage, parse
-from hoofbeat.retrieval.stages import SearchQuery
+from hoofbeat.retrieval.stage_roles import SearchQuery
 from tests.helpers import needs_weights
 from tests.retrieval.hero_support import (
     BOOK,
@@ -106,7 +106,7 @@ def test_the_strength_of_evidence_does_not_depend_on_the_other_sources(question:
 
 def test_terms_are_rare_or_not_in_their_own_source() -> None:
     other = laid_out("other", (1, "Tub", "tub"), (1, "Bath", "tub cat"), (1, "Tray", "tub"))
-    coverage = Coverage((children := collections([BOOK, other])[0]).bm25(0.9, 0.4).postings, children.bounds)
+    coverage = QuestionCoverage((children := collections([BOOK, other])[0]).bm25(0.9, 0.4).postings, children.bounds)
     weights = coverage.weights(coverage.concepts("tub cat zebra", []), [0, 1])
 
     def rarity(frequency: int, total: int) -> float:
@@ -279,19 +279,18 @@ def test_as_a_ranker_of_a_whole_corpus() -> None:
 
 
 def test_the_stage_gives_the_settings() -> None:
-    known = {"hero": SPEC}
-    plain = parse("hero", known)
+    plain = parse("hero")
     assert isinstance(plain, Stage)
     assert HeroSettings.of(plain) == HeroSettings()
     assert str(plain) == "hero"
-    stage = parse("hero[route=0,expand=none,titles=0,rerank=yesno,parents=off,fallback=off,enough=0.2]", known)
+    stage = parse("hero[route=0,expand=none,titles=0,rerank=yesno,parents=off,fallback=off,enough=0.2]")
     assert isinstance(stage, Stage)
     assert HeroSettings.of(stage) == HeroSettings(
         route=0, expand="none", titles=0.0, rerank="yesno", parents=False, fallback=False, enough=0.2
     )
     with pytest.raises(UsageError, match="expand"):
-        parse("hero[expand=magic]", known)
-    assert [option.name for option in SPEC.options] == list(HeroSettings.__struct_fields__)
+        parse("hero[expand=magic]")
+    assert [option.name for option in plain.options] == list(HeroSettings.__struct_fields__)
 
 
 @pytest.mark.parametrize(

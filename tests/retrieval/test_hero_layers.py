@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 from hoofbeat.retrieval.hero import Hero, explain
-from hoofbeat.retrieval.hero.expansion import Added
+from hoofbeat.retrieval.hero.expansion import ExpansionMatch
 from hoofbeat.retrieval.hero.layers import Layout
-from hoofbeat.retrieval.hero.parents import Parents, Unit
-from hoofbeat.retrieval.stages import SearchQuery
+from hoofbeat.retrieval.hero.parents import EvidenceUnit, ParentSections
+from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.retrieval.topk import Ranking, Rankings
 from tests.retrieval.hero_support import (
     BOOK,
@@ -41,7 +41,7 @@ def test_children_know_their_section_and_headings_without_text_stand_for_what_is
     assert list(zip(*map(np.ndarray.tolist, layout.navigation), strict=True)) == [
         (0, 2), (2, 2), (2, 3), (3, 4), (4, 5), (5, 6)
     ]  # fmt: skip
-    parents = Parents(layout, {"book": BOOK})
+    parents = ParentSections(layout, {"book": BOOK})
     assert list(zip(*map(np.ndarray.tolist, parents.navigation), strict=True)) == [
         (0, 2), (2, 4), (2, 3), (3, 4), (4, 5), (5, 6)
     ]  # fmt: skip
@@ -49,7 +49,7 @@ def test_children_know_their_section_and_headings_without_text_stand_for_what_is
 
 
 def test_section_hits_become_child_hits_by_hand() -> None:
-    parents = Parents(Layout(*collections([BOOK])), {"book": BOOK})
+    parents = ParentSections(Layout(*collections([BOOK])), {"book": BOOK})
     ranking, ranks = parents.navigation.ranking(Ranking(np.array([3, 1, 0]), np.array([9.0, 5.0, 1.0])))
     # Bathing first, then all of "Your skin" (wound, and bathing again, which stays first), then both of fluids
     assert ranking.indices.tolist() == [3, 2, 0, 1]
@@ -117,7 +117,7 @@ def test_statistics_are_those_of_the_source_itself() -> None:
 def test_expansion_on_and_off() -> None:
     text = "Where did my wound tape go, must I use a plaster on the scar?"
     on, off = one(hero(BOOK), text), one(hero(BOOK, settings=msgspec.structs.replace(LONG, expand="none")), text)
-    assert on.trace.added == (Added(matched="wound", terms=("incision",)),)
+    assert on.trace.added == (ExpansionMatch(matched="wound", terms=("incision",)),)
     assert on.trace.searched == f"{text} incision"
     assert (off.trace.added, off.trace.searched) == ((), text)
     assert on.trace.signals != off.trace.signals
@@ -230,23 +230,25 @@ def test_reranker_and_settings_must_agree() -> None:
 # Back to parent sections
 
 
-def units(*ordered: int, top: int = 5, parents: bool = True, neighbours: int = 1, span: int = 6000) -> list[Unit]:
-    found = Parents(Layout(*collections([BOOK])), {"book": BOOK})
+def units(
+    *ordered: int, top: int = 5, parents: bool = True, neighbours: int = 1, span: int = 6000
+) -> list[EvidenceUnit]:
+    found = ParentSections(Layout(*collections([BOOK])), {"book": BOOK})
     return found.units(ordered, top, parents=parents, neighbours=neighbours, span=span)
 
 
 def test_children_bring_their_section_and_its_neighbours() -> None:
-    assert units(3, top=1) == [Unit(3, 2, 2, 5)]
-    assert units(3, top=1, neighbours=0) == [Unit(3, 2, 3, 4)]
-    assert units(3, top=1, neighbours=2) == [Unit(3, 2, 0, 6)]
-    assert units(1, top=1, neighbours=0) == [Unit(1, 0, 0, 2)]
-    assert units(1, 0, parents=False) == [Unit(1, 0, 1, 2), Unit(0, 0, 0, 1)]
+    assert units(3, top=1) == [EvidenceUnit(3, 2, 2, 5)]
+    assert units(3, top=1, neighbours=0) == [EvidenceUnit(3, 2, 3, 4)]
+    assert units(3, top=1, neighbours=2) == [EvidenceUnit(3, 2, 0, 6)]
+    assert units(1, top=1, neighbours=0) == [EvidenceUnit(1, 0, 0, 2)]
+    assert units(1, 0, parents=False) == [EvidenceUnit(1, 0, 1, 2), EvidenceUnit(0, 0, 0, 1)]
 
 
 def test_sections_that_were_found_themselves_are_nobodys_neighbour() -> None:
     # bathing and pets both want sport: the better one gets it
-    assert units(3, 5, top=2) == [Unit(3, 2, 2, 5), Unit(5, 4, 5, 6)]
-    assert units(3, 4, top=2) == [Unit(3, 2, 2, 4), Unit(4, 3, 4, 6)]
+    assert units(3, 5, top=2) == [EvidenceUnit(3, 2, 2, 5), EvidenceUnit(5, 4, 5, 6)]
+    assert units(3, 4, top=2) == [EvidenceUnit(3, 2, 2, 4), EvidenceUnit(4, 3, 4, 6)]
     everything = units(3, 4, 0, 1, 5, 2)
     assert sorted(child for unit in everything for child in range(unit.lo, unit.hi)) == [0, 1, 2, 3, 4, 5]
     assert [unit.home for unit in everything] == [2, 3, 0, 4, 1]
@@ -254,16 +256,16 @@ def test_sections_that_were_found_themselves_are_nobodys_neighbour() -> None:
 
 def test_neighbours_must_fit_and_stay_in_their_document() -> None:
     fits = len("Keep the incision dry. A plaster is enough.\n\nBathing\nNo tub for six weeks. Showers are fine.")
-    assert units(2, top=1, span=fits) == [Unit(2, 1, 2, 4)]
-    assert units(2, top=1, span=fits - 1) == [Unit(2, 1, 2, 3)]
+    assert units(2, top=1, span=fits) == [EvidenceUnit(2, 1, 2, 4)]
+    assert units(2, top=1, span=fits - 1) == [EvidenceUnit(2, 1, 2, 3)]
     books = [laid_out(name, (1, "Only", f"words of {name}")) for name in ("a", "b", "c")]
-    found = Parents(Layout(*collections(books)), {each.id: each for each in books})
-    assert found.units([1], 5, parents=True, neighbours=3, span=6000) == [Unit(1, 1, 1, 2)]
+    found = ParentSections(Layout(*collections(books)), {each.id: each for each in books})
+    assert found.units([1], 5, parents=True, neighbours=3, span=6000) == [EvidenceUnit(1, 1, 1, 2)]
 
 
 def test_a_long_section_is_cut_around_the_child() -> None:
     book = laid_out("book", (1, "Before", "short"), (1, "Long", filler("word", 2000)), (1, "After", "short"))
-    found = Parents(Layout(*collections([book])), {"book": book})
+    found = ParentSections(Layout(*collections([book])), {"book": book})
     chunks = len(found.starts) - 2
     wide = found.units([8, 9, 14, 1], 5, parents=True, neighbours=1, span=5000)
     assert all(found.passage(unit).end - found.passage(unit).start <= 5000 for unit in wide)
@@ -273,7 +275,7 @@ def test_a_long_section_is_cut_around_the_child() -> None:
     for one_unit, other in pairwise(sorted(wide, key=lambda unit: unit.lo)):
         assert one_unit.hi <= other.lo
     # a child longer than the span is shown by itself
-    assert found.units([chunks], 5, parents=True, neighbours=1, span=1) == [Unit(chunks, 1, chunks, chunks + 1)]
+    assert found.units([chunks], 5, parents=True, neighbours=1, span=1) == [EvidenceUnit(chunks, 1, chunks, chunks + 1)]
 
 
 @pytest.mark.parametrize("parents", [True, False])
@@ -287,7 +289,7 @@ def test_units_of_many_searches_are_those_of_each(parents: bool, top: int, neigh
         for number in range(6)
     ]
     layout = Layout(*collections(books))
-    found = Parents(layout, {each.id: each for each in books})
+    found = ParentSections(layout, {each.id: each for each in books})
     bounds = layout.children.bounds
     asked = []
     for _ in range(20):

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hoofbeat.retrieval import pieces
-from hoofbeat.retrieval.pieces import Pieces, cut
+from hoofbeat.retrieval.pieces import PieceTable, cut
 
 TEXTS = st.lists(st.text(max_size=60) | st.text(alphabet="ab \n\t\x00\x1f.é心😀", max_size=60), max_size=8)
 
@@ -22,7 +22,7 @@ def split(text: str) -> list[str]:
 @example([["abcdefgh", "abcdefghi", "abcdefghijklmno", "abcdefghijklmnop", "abcdefghijklmnoq"] * 2])
 @example([["心心心心心 心心心心心心", "\ud800 x", ""], ["", "心心心心心心 \ud800"]])
 def test_pieces_get_numbers_in_the_order_they_are_told(blocks: list[list[str]]) -> None:
-    table = Pieces()
+    table = PieceTable()
     told: list[str] = []
     for texts in blocks:
         found = cut(texts)
@@ -38,7 +38,7 @@ def test_many_pieces_and_any_hash_are_told_apart(mix: int | None, monkeypatch: p
     if mix is not None:
         monkeypatch.setattr(pieces, "_MIX", np.zeros(2, np.uint64))
     words = [f"{number}{'x' * (number % 20)}" for number in range(20_000 if mix is None else 300)]
-    table = Pieces()
+    table = PieceTable()
     first, new = table.number(cut(words))
     assert [new[number] for number in first] == words
     again, none = table.number(cut(words[::-1]))

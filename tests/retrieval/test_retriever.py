@@ -10,11 +10,9 @@ from hoofbeat.models import Model
 from hoofbeat.records import Document, Hit
 from hoofbeat.retrieval.hero.expansion import load_expansions
 from hoofbeat.retrieval.indexes import IndexSet
-from hoofbeat.retrieval.line import parse
-from hoofbeat.retrieval.making import most_calls
-from hoofbeat.retrieval.ranking import Ranked
+from hoofbeat.retrieval.line import cost_bound, parse
 from hoofbeat.retrieval.retriever import Retriever
-from hoofbeat.retrieval.stages import SearchQuery
+from hoofbeat.retrieval.stage_roles import RankedUnits, SearchQuery
 from hoofbeat.retrieval.topk import Ranking
 from tests.retrieval.support import HashedWords, passages
 
@@ -144,7 +142,7 @@ def test_a_fusion_s_constant_changes_its_scores() -> None:
 def test_the_order_in_which_a_reranker_left_ties_survives_measuring() -> None:
     query = SearchQuery(id="q", text="zebra")
     units = np.arange(8)
-    found = Ranked(query, Ranking(units, np.linspace(0.1, 0.01, 8)), units, {})
+    found = RankedUnits(query, Ranking(units, np.linspace(0.1, 0.01, 8)), units, {})
     after = found.reordered("rerank", [0.0, 1.0, 0.0, 1.0, 0.0])
     assert after.ranking.indices.tolist() == [1, 3, 0, 2, 4, 5, 6, 7]
     single = after.ranking.scores.astype(np.float32)
@@ -153,10 +151,10 @@ def test_the_order_in_which_a_reranker_left_ties_survives_measuring() -> None:
 
 
 def test_the_most_calls_count_what_serves_other_stages() -> None:
-    assert most_calls(parse("lamer[with=bm25 > rerank@50] > bm25")).calls == 1 + 50
-    alone = most_calls(parse("search-o1[turns=4]")).calls
-    assert most_calls(parse("search-o1[turns=4] > bm25 > rerank@10")).calls == alone + 10 * (4 + 1)
-    assert most_calls(parse("bm25 + dense")).calls == 0
+    assert cost_bound(parse("lamer[with=bm25 > rerank@50] > bm25")).calls == 1 + 50
+    alone = cost_bound(parse("search-o1[turns=4]")).calls
+    assert cost_bound(parse("search-o1[turns=4] > bm25 > rerank@10")).calls == alone + 10 * (4 + 1)
+    assert cost_bound(parse("bm25 + dense")).calls == 0
 
 
 def test_a_stage_that_stands_in_two_parts_is_named_by_its_part() -> None:

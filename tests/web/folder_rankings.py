@@ -10,7 +10,7 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.findings.intervals import bootstrap_mean
 from hoofbeat.findings.ranking import evaluate
 from hoofbeat.records import Hit, Question
-from hoofbeat.retrieval.stages import SearchQuery
+from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl, write_tsv
 

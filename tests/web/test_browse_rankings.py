@@ -15,7 +15,7 @@ from hoofbeat.benchmarks.collection import COLLECTION, COLLECTION_HEADER, Piece
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.records import Document, Failure, Hit, Question, Section, TraceStep
 from hoofbeat.retrieval.chunking import Chunking, cut
-from hoofbeat.retrieval.stages import SearchQuery
+from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl, write_tsv
 from hoofbeat.web import create_app

@@ -20,8 +20,8 @@ from hoofbeat.models import Model, Reply
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Failure, Usage
 from hoofbeat.retrieval import Retriever
-from hoofbeat.retrieval.agent_loop import AgentResult, AgentSettings, run_agents
-from hoofbeat.retrieval.stages import Found
+from hoofbeat.retrieval.search_agents import AgentResult, AgentSettings, run_agents
+from hoofbeat.retrieval.stage_roles import FoundPassage
 
 __all__ = ["AGENT_PROMPTS", "agent_settings", "answer_by_agent"]
 
@@ -31,7 +31,7 @@ AGENT_PROMPTS = (
 )  # fmt: skip
 """The prompts that agents may use."""
 
-Search = Callable[[Sequence[tuple[int, str]]], Sequence[Sequence[Found]]]
+Search = Callable[[Sequence[tuple[int, str]]], Sequence[Sequence[FoundPassage]]]
 _decode = msgspec.json.Decoder(Reply).decode
 
 
@@ -97,12 +97,12 @@ class _Searching:
         self._without = [frozenset(item.question.documents) if sources else frozenset() for item in items]
         self.warnings: dict[int, tuple[str, ...]] = {}
 
-    def __call__(self, looks: Sequence[tuple[int, str]]) -> Sequence[Sequence[Found]]:
+    def __call__(self, looks: Sequence[tuple[int, str]]) -> Sequence[Sequence[FoundPassage]]:
         """The best documents for each look, each with its best passage."""
         more = max((len(self._without[number]) for number, _ in looks), default=0)
         queries = [(str(place), text) for place, (_, text) in enumerate(looks)]
         searched = self._retriever.run(queries, self._top + more)
-        found: list[list[Found]] = []
+        found: list[list[FoundPassage]] = []
         for (number, _), query, hits in zip(looks, searched.queries, searched.hits, strict=True):
             if query.failure is not None:
                 note = f"a search failed: {query.failure.kind}: {query.failure.message}"
@@ -110,7 +110,7 @@ class _Searching:
             passages = [(hit, self._retriever.indexes.passage(hit.passage)) for hit in hits]
             found.append(
                 [
-                    Found(hit.document, passage, hit.score)
+                    FoundPassage(hit.document, passage, hit.score)
                     for hit, passage in passages
                     if hit.document not in self._without[number]
                 ][: self._top]

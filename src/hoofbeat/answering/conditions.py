@@ -45,7 +45,7 @@ _WORDS = {"exclude": ("none", "source"), "condense": ("yes", "no")}
 
 
 class AgentOptions(Struct, frozen=True, kw_only=True):
-    """How an agent works: see `retrieval.agent_loop.AgentSettings`.
+    """How an agent works: see `retrieval.search_agents.AgentSettings`.
 
     `exclude` is `source` where searches never bring the question's own source documents.
     """

@@ -16,7 +16,7 @@ from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_pack
 from hoofbeat.retrieval import parse
-from hoofbeat.retrieval.making import most_calls
+from hoofbeat.retrieval.line import cost_bound
 
 __all__ = ["NO_MODEL", "check_ask", "choose_by", "run_ask"]
 
@@ -37,7 +37,7 @@ def check_ask(ask: Ask) -> None:
             f"the case has {len(ask.text):,} characters, and {MOST_CHARACTERS:,} can be searched for",
             fix="leave out what does not matter for the question",
         )
-    if most_calls(parse(ask.line)).calls and not ask.model:
+    if cost_bound(parse(ask.line)).calls and not ask.model:
         raise UsageError(f"the line {ask.line} asks a language model, and none is chosen", fix="choose a model")
     if ask.by and ask.model:
         load_pack(ask.pack)

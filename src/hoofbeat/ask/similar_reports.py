@@ -15,7 +15,7 @@ from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Failure, Hit, Passage
 from hoofbeat.retrieval import ENGLISH, Analyzer, Retriever, parse
-from hoofbeat.retrieval.making import most_calls
+from hoofbeat.retrieval.line import cost_bound
 
 __all__ = ["ASKED", "find_reports", "marks"]
 
@@ -67,7 +67,7 @@ def _passages(retriever: Retriever, ask: Ask, hits: Sequence[Hit]) -> dict[str, 
     """The passages of each report that match, best first; they stand in the order of the text afterwards."""
     indexes = retriever.indexes
     best = {hit.document: [(indexes.passage(hit.passage), hit.score)] for hit in hits if hit.passage}
-    if not hits or most_calls(parse(ask.line)).calls:
+    if not hits or cost_bound(parse(ask.line)).calls:
         return best
     names = [hit.document for hit in hits]
     more = retriever.search_passages([(ASKED, ask.text)], _PASSAGES * len(names), names)[0]

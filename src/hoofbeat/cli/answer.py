@@ -44,7 +44,7 @@ from hoofbeat.models import Estimate, Model
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Question
 from hoofbeat.retrieval import IndexSet, parse
-from hoofbeat.retrieval.making import most_calls
+from hoofbeat.retrieval.line import cost_bound
 from hoofbeat.store import Artefact, InputRef, check_target, open_artefact
 
 __all__ = ["Answering", "Asked", "command"]
@@ -277,7 +277,7 @@ def _line_models(session: Session, own: str) -> Models:
 
 
 def _asks_a_model(condition: Condition) -> bool:
-    return bool(condition.line) and most_calls(parse(condition.line)).calls > 0
+    return bool(condition.line) and cost_bound(parse(condition.line)).calls > 0
 
 
 def _refuse_unknowable(systems: Iterable[System]) -> None:

@@ -22,11 +22,10 @@ from hoofbeat.models import Model, load_encoder
 from hoofbeat.models.vectors import cached, vectors_folder
 from hoofbeat.progress import Progress
 from hoofbeat.records import Document, Hit, Question
-from hoofbeat.retrieval import IndexSet, Retriever, Searched
+from hoofbeat.retrieval import IndexSet, Retriever, SearchResult
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
 from hoofbeat.retrieval.indexes import index_folder
-from hoofbeat.retrieval.line import stages
-from hoofbeat.retrieval.stages import SearchQuery
+from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact, Manifest, check_target, create, open_artefact
 from hoofbeat.store.files import atomic_write
 from hoofbeat.store.manifest import Cost
@@ -129,7 +128,7 @@ def measure_run(
     """Measure what other software ranked, and write its folder as if a line had ranked it."""
     check_target(target, RANKINGS)
     asked, missing = _asked(bed, None)
-    searched = Searched(
+    searched = SearchResult(
         [SearchQuery(id=question.id, text=question.full_text) for question in asked],
         [run.hits.get(question.id, []) for question in asked],
     )
@@ -145,7 +144,7 @@ def _write(
     target: Path,
     asked: Sequence[Question],
     missing: Sequence[str],
-    searched: Searched,
+    searched: SearchResult,
     made: Manifest,
     *,
     measures: Sequence[str],
@@ -184,7 +183,7 @@ def _write(
     return open_artefact(target, RANKINGS)
 
 
-def _write_hits(folder: Path, searched: Searched, hits: Sequence[Hit], *, as_trec: bool) -> None:
+def _write_hits(folder: Path, searched: SearchResult, hits: Sequence[Hit], *, as_trec: bool) -> None:
     """The hits as records and as a TREC run, and the queries' traces where stages left any."""
     write_jsonl(folder / "hits.jsonl", hits)
     if as_trec:
@@ -212,11 +211,7 @@ def _limits(
 
 def _endpoints(retriever: Retriever, encoders: Models | None) -> dict[str, Model]:
     """The endpoints behind the encoders that a line names."""
-    named = {
-        each.word("encoder").removeprefix("model:")
-        for each in stages(retriever.tree)
-        if each.kind == "ranker" and each.spec.name != "bm25"
-    }
+    named = {name.removeprefix("model:") for name in retriever.encoders}
     return {spec: model for spec, model in (encoders.used if encoders else {}).items() if spec in named}
 
 
@@ -278,7 +273,7 @@ def say_notes(screen: Screen, artefact: Artefact) -> None:
         screen.say(str(note))
 
 
-def explain(screen: Screen, searched: Searched, indexes: IndexSet, count: int) -> None:
+def explain(screen: Screen, searched: SearchResult, indexes: IndexSet, count: int) -> None:
     """Show for each query what was written and which stage brought each of the first hits."""
     for query, hits in zip(searched.queries, searched.hits, strict=True):
         screen.title(f"{query.id}: {' '.join(query.text.split())[:160]}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -41,13 +42,13 @@ from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.findings.ranking import RANKINGS, Measure
 from hoofbeat.models import Estimate, Model
 from hoofbeat.records import Hit, Question
+from hoofbeat.registry import registry
 from hoofbeat.reports.comparison.folder import KIND as COMPARISON
 from hoofbeat.reports.comparison.rankings import compare_rankings
 from hoofbeat.reports.comparison.rankings_page import write_rankings
-from hoofbeat.retrieval import IndexSet, Retriever, Searched, parse
-from hoofbeat.retrieval.line import stages
-from hoofbeat.retrieval.making import most_calls
-from hoofbeat.retrieval.stages import SearchQuery
+from hoofbeat.retrieval import IndexSet, Retriever, SearchResult, parse
+from hoofbeat.retrieval.line import Stage, StageOption, cost_bound, every_stage
+from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.retrieval.variants import Variant, variants
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.files import atomic_write, output_errors
@@ -63,11 +64,40 @@ _PASSAGE_CHARACTERS = 800
 _SHOWN = 3
 
 
-@click.command("retrieve")
+class _Retrieve(click.Command):
+    """The command; its help ends with the stages that lines can name, those of plugins among them."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        with formatter.section("Stages of a retriever line (--stages lists their options)"):
+            formatter.write_dl([(stage.name, f"{stage.role}: {stage.summary}") for stage in registry.all(Stage)])
+
+
+def _list_stages(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print every stage with its options, and leave."""
+    if not wanted:
+        return
+    for stage in registry.all(Stage):
+        click.echo(f"{stage.name}  ({stage.role}) {stage.summary}")
+        for option in stage.options:
+            click.echo(f"    {option.name}={option.default}  {option.help}{_limits(option)}")
+    ctx.exit()
+
+
+def _limits(option: StageOption) -> str:
+    if option.choices:
+        return f" [{'|'.join(option.choices)}]"
+    low, high = (f"{limit:g}" if math.isfinite(limit) else "" for limit in (option.min_, option.max_))
+    return f" [{low}..{high}]" if low or high else ""
+
+
+@click.command("retrieve", cls=_Retrieve)
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--with", "lines", multiple=True,
               help=f"A retriever line; several may be given, or braces: 'bm25[k1={{0.9|1.2}}]'.  "
               f"[default: {_LINE}, unless there is a --run]")  # fmt: skip
+@click.option("--stages", is_flag=True, is_eager=True, expose_value=False, callback=_list_stages,
+              help="List the stages of retriever lines with their options, and exit.")  # fmt: skip
 @click.option("--run", "runs", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
               help="A TREC run of other software, measured beside the lines; several may be given.")  # fmt: skip
 @click.option("--corpus", "corpus_path", type=click.Path(path_type=Path), help="The documents to rank.")
@@ -295,7 +325,7 @@ def _estimate(bed: Bed, systems: Sequence[Variant]) -> Estimate:
     asked = int(sum(tokens_at_most(question.full_text) for question in questions))
     total = Estimate()
     for variant in systems:
-        most = most_calls(parse(variant.line))
+        most = cost_bound(parse(variant.line))
         encoded = _encoded(bed, variant.line)
         total += Estimate(
             calls=most.calls * len(questions) + -(-encoded // _EMBEDDED_AT_ONCE),
@@ -307,14 +337,13 @@ def _estimate(bed: Bed, systems: Sequence[Variant]) -> Estimate:
 
 def _encoded(bed: Bed, line: str) -> int:
     """About how many texts an embeddings endpoint would encode for a line; none where it names no endpoint."""
-    spaces = [stage.word("encoder") for stage in stages(parse(line)) if stage.spec.name in {"dense", "hero"}]
-    if not any(":" in spec for spec in spaces):
+    if not any(":" in spec for stage in every_stage(parse(line)) for spec in stage.encoders()):
         return 0
     passages = sum(1 + len(document.text) // _PASSAGE_CHARACTERS for document in bed.documents)
     return len(list(bed.questions)) + passages
 
 
-def _searched(artefact: Artefact) -> Searched:
+def _searched(artefact: Artefact) -> SearchResult:
     """The hits of a rankings folder with the queries that led to them."""
     hits: dict[str, list[Hit]] = {}
     for hit in read_jsonl(artefact.file("hits.jsonl"), Hit):
@@ -327,7 +356,7 @@ def _searched(artefact: Artefact) -> Searched:
             for question in read_jsonl(artefact.file("questions.jsonl"), Question)
         ]
     )
-    return Searched(traced, [hits.get(query.id, []) for query in traced])
+    return SearchResult(traced, [hits.get(query.id, []) for query in traced])
 
 
 def _finish(

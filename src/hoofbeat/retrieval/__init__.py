@@ -6,14 +6,14 @@ from hoofbeat.retrieval.analysis import ENGLISH, Analyzer
 from hoofbeat.retrieval.chunking import chunk, indexed_text, sections, whole
 from hoofbeat.retrieval.indexes import IndexSet
 from hoofbeat.retrieval.line import parse
-from hoofbeat.retrieval.retriever import Retriever, Searched
+from hoofbeat.retrieval.retriever import Retriever, SearchResult
 
 __all__ = [
     "ENGLISH",
     "Analyzer",
     "IndexSet",
     "Retriever",
-    "Searched",
+    "SearchResult",
     "chunk",
     "indexed_text",
     "parse",

@@ -26,9 +26,9 @@ import Stemmer
 from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
-from hoofbeat.retrieval.pieces import Pieces, cut
+from hoofbeat.retrieval.pieces import PieceTable, cut
 
-__all__ = ["CJK", "ENGLISH", "STOP_WORDS", "Analyzer", "Block", "Numberer", "Vocabulary"]
+__all__ = ["CJK", "ENGLISH", "STOP_WORDS", "Analyzer", "Numberer", "TermBlock", "TermVocabulary"]
 
 CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """Ranges of scripts written without spaces (kana and ideographs), for a character class: each character is a word."""
@@ -164,14 +164,14 @@ ENGLISH = Analyzer()
 """The default: Lucene's English analysis as nearly as it can be had without Lucene."""
 
 
-class Vocabulary(NamedTuple):
+class TermVocabulary(NamedTuple):
     """The terms of an index by number, in the order of their characters, and the analysis they came from."""
 
     analyzer: Analyzer
     terms: dict[str, int]
 
 
-class Block(NamedTuple):
+class TermBlock(NamedTuple):
     """Analysed texts laid end to end: all term numbers, and how many belong to each text."""
 
     terms: NDArray[np.int32]
@@ -209,12 +209,12 @@ class Numberer:
         self._terms.clear()
         return names, numbers
 
-    def analyse(self, texts: list[str]) -> Block:
+    def analyse(self, texts: list[str]) -> TermBlock:
         """Analyse a block of texts, adding terms that are new."""
         if not self.analyzer.cuts_at_spaces:
             with self._lock:
                 terms, lengths = self._learn(texts)
-            return Block(terms, lengths.astype(np.int64))
+            return TermBlock(terms, lengths.astype(np.int64))
         found = cut(texts)
         with self._lock:
             if self._memory.size > _REMEMBERED:
@@ -230,7 +230,7 @@ class Numberer:
         np.cumsum(many, out=so_far[1:])
         terms = np.repeat(begins[places] - so_far[:-1], many)
         terms += np.arange(len(terms), dtype=np.int32)
-        return Block(flat[terms], np.diff(so_far[np.cumsum(found.sizes)], prepend=0).astype(np.int64))
+        return TermBlock(flat[terms], np.diff(so_far[np.cumsum(found.sizes)], prepend=0).astype(np.int64))
 
     def _learn(self, pieces: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The numbers of the pieces' terms, one piece after the other, and how many belong to each."""
@@ -249,7 +249,7 @@ class _Memory:
     """
 
     def __init__(self) -> None:
-        self.pieces = Pieces()
+        self.pieces = PieceTable()
         self.flat = np.empty(0, np.int32)
         self.begins = np.empty(0, np.int32)
         self.widths = np.empty(0, np.int32)

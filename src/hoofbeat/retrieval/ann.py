@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.retrieval.dense import Dense
-from hoofbeat.retrieval.selecting import Selection, rankings
+from hoofbeat.retrieval.dense import DenseSearcher
+from hoofbeat.retrieval.selecting import TopKSelection, rankings
 from hoofbeat.retrieval.topk import Indices, Ranking, check_k
 
-__all__ = ["Approximate", "Hnsw", "Ivf", "approximate", "check_search"]
+__all__ = ["ApproximateSearcher", "Hnsw", "Ivf", "approximate", "check_search"]
 
 Vectors = NDArray[np.float32]
 
@@ -44,10 +44,10 @@ _BUILD_EFFORT = 80
 
 def approximate(
     vectors: NDArray[Any], search: str, *, store: str = "float32", seed: int = 0, progress: Progress = SILENT
-) -> Approximate:
+) -> ApproximateSearcher:
     """The approximate search of that name, built, its recall measured on a sample of the rows themselves."""
     match = _written(search)
-    index: Approximate
+    index: ApproximateSearcher
     if match[1]:
         lists, probes = int(match[2] or 0), int(match[3] or 0)
         index = Ivf(vectors, store, lists=lists, probes=probes, seed=seed, progress=progress)
@@ -78,7 +78,7 @@ def _written(search: str) -> re.Match[str]:
     return match
 
 
-class Approximate(Dense, ABC):
+class ApproximateSearcher(DenseSearcher, ABC):
     """What approximate searches share: exact search over a subset, and the measured recall."""
 
     kind = ""
@@ -145,7 +145,7 @@ class Approximate(Dense, ABC):
         """About the `k` rows nearest to each query of a batch."""
 
 
-class Ivf(Approximate):
+class Ivf(ApproximateSearcher):
     """Rows in lists around centres (spherical k-means on a seeded sample); the lists nearest to a query are searched.
 
     Where the lists searched hold fewer than `k` rows, more lists are searched.
@@ -226,7 +226,7 @@ class Ivf(Approximate):
         if not len(self):
             return [Ranking.empty() for _ in queries]
         owners, lists = self._probed(queries, k)
-        selection = Selection(len(queries), k, self._margins(queries))
+        selection = TopKSelection(len(queries), k, self._margins(queries))
         starts = np.searchsorted(lists, np.arange(self.lists + 1))
         for number in np.unique(lists):
             asking = owners[starts[number] : starts[number + 1]]
@@ -236,7 +236,7 @@ class Ivf(Approximate):
         return self._settle(queries, selection, k, None)
 
 
-class Hnsw(Approximate):
+class Hnsw(ApproximateSearcher):
     """A navigable graph of rows, by faiss. It is built on one thread: with several it would differ from run to run."""
 
     kind = "hnsw"

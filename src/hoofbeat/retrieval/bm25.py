@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hoofbeat.errors import ArtefactError, UsageError
-from hoofbeat.retrieval.analysis import Vocabulary
+from hoofbeat.retrieval.analysis import TermVocabulary
 from hoofbeat.retrieval.inverting import available_cores
-from hoofbeat.retrieval.kernels import AddRows, Rows, Scratch, Single, add_rows, compiled
+from hoofbeat.retrieval.kernels import AddRows, ImpactRows, Scratch, Single, add_rows, compiled
 from hoofbeat.retrieval.postings import Postings
 from hoofbeat.retrieval.topk import Floats, Indices, Ranking, check_k, positive_top_k, top_k
 
@@ -63,7 +63,7 @@ class _Runs(NamedTuple):
 class _KnownPieces(dict[str, tuple[int, ...]]):
     """The numbers of the known terms in a piece of a query; pieces recur, so they are remembered."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: TermVocabulary) -> None:
         super().__init__()
         self._vocabulary = vocabulary
 
@@ -115,7 +115,7 @@ class Bm25:
         slots[frequent] = np.arange(len(frequent))
         # memory that is not written to takes no room: rows come to be when they are needed
         impacts, dense = np.empty(len(postings.texts), np.float32), np.zeros((len(frequent), total), np.float32)
-        self._rows = Rows(postings.starts, postings.texts, impacts, slots, dense, {})
+        self._rows = ImpactRows(postings.starts, postings.texts, impacts, slots, dense, {})
         self._ready = np.zeros(len(frequencies), bool)
         self._pieces = _KnownPieces(postings.vocabulary)
         self._work = 0

@@ -24,7 +24,7 @@ from hoofbeat.records import Passage
 from hoofbeat.retrieval.analysis import ENGLISH, Analyzer
 from hoofbeat.retrieval.bm25 import Bm25, Postings
 from hoofbeat.retrieval.chunking import indexed_text
-from hoofbeat.retrieval.dense import Dense
+from hoofbeat.retrieval.dense import DenseSearcher
 from hoofbeat.retrieval.instructions import Instructions, instructions
 from hoofbeat.retrieval.topk import Indices
 from hoofbeat.store import Manifest, create, open_artefact
@@ -103,7 +103,7 @@ class PassageCollection:
         self._numbers = {document: number for number, document in enumerate(self.documents)}
         self._postings: Postings | None = None
         self._bm25: dict[tuple[float, float, bool], Bm25] = {}
-        self._dense: dict[tuple[str, ...], tuple[Encoder, Dense]] = {}
+        self._dense: dict[tuple[str, ...], tuple[Encoder, DenseSearcher]] = {}
 
     def texts(self) -> Iterator[str]:
         """What retrievers read of every passage, in order."""
@@ -131,13 +131,13 @@ class PassageCollection:
 
     def dense(
         self, spec: str, *, search: str = "exact", store: str = "float32", instruct: str = "none"
-    ) -> tuple[Encoder, Dense]:
+    ) -> tuple[Encoder, DenseSearcher]:
         """An encoder and the search over all passages encoded by it."""
         key = (spec, search, store, instruct)
         if key not in self._dense:
             encoder = self._load_encoder(spec)
             vectors = self._kept_vectors(encoder, instructions(instruct))
-            self._dense[key] = encoder, Dense.over(vectors, store=store, search=search, progress=self.progress)
+            self._dense[key] = encoder, DenseSearcher.over(vectors, store=store, search=search, progress=self.progress)
         return self._dense[key]
 
     def place_of(self, passage_id: str) -> int | None:

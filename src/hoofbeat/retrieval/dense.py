@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models.embedded import default_threads
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.retrieval.quantise import Rows, check_storage
-from hoofbeat.retrieval.selecting import Lists, Pairs, Selection, joined, rankings
+from hoofbeat.retrieval.quantise import VectorRows, check_storage
+from hoofbeat.retrieval.selecting import QueryRankings, QueryRows, TopKSelection, joined, rankings
 from hoofbeat.retrieval.topk import Indices, Ranking, Rankings, check_k, top_k
 
-__all__ = ["Dense"]
+__all__ = ["DenseSearcher"]
 
 Vectors = NDArray[np.float32]
 Job = Callable[[], object]
@@ -40,7 +40,7 @@ _MOST_PAIRS = 1 << 21
 _EXACT_BLOCK = 4096
 
 
-class Dense:
+class DenseSearcher:
     """Dot-product search over the rows of a matrix, known by their positions; `store` is how they are kept.
 
     `fast` says whether to use numba, if it is installed; by default once there has been enough to do. It changes no
@@ -48,15 +48,15 @@ class Dense:
     """
 
     def __init__(self, vectors: NDArray[Any], store: str = "float32", *, fast: bool | None = None) -> None:
-        self.rows = Rows(vectors, check_storage(store), fast=fast)
+        self.rows = VectorRows(vectors, check_storage(store), fast=fast)
 
     @classmethod
     def over(
         cls, vectors: NDArray[Any], *, store: str = "float32", search: str = "exact", progress: Progress = SILENT
-    ) -> Dense:
+    ) -> DenseSearcher:
         """The search of that name: `exact`, `ivf`, `hnsw` (see `ann.py`); approximate ones measure their recall."""
         if search == "exact":
-            return Dense(vectors, store)
+            return DenseSearcher(vectors, store)
         from hoofbeat.retrieval.ann import approximate  # noqa: PLC0415 (it is written in this module's words)
 
         return approximate(vectors, search, store=store, progress=progress)
@@ -189,7 +189,7 @@ class Dense:
         return room[:count]
 
     def _settle(
-        self, queries: Vectors, selection: Selection, k: int, allowed: Indices | None, threads: int = 0
+        self, queries: Vectors, selection: TopKSelection, k: int, allowed: Indices | None, threads: int = 0
     ) -> list[Ranking]:
         """Score the candidates exactly, and rank."""
         wide = queries.astype(np.float64)
@@ -215,13 +215,13 @@ class Dense:
     def _by_partition(self, queries: Vectors, k: int, spans: list[tuple[int, int]]) -> list[Rankings]:
         """Rankings of a batch of queries in each of these stretches of rows."""
         most = max(_CELLS // max(1, len(queries)), _LEAST_ROWS)
-        candidates: dict[int, Pairs] = {}
-        lists: dict[int, Lists] = {}
+        candidates: dict[int, QueryRows] = {}
+        lists: dict[int, QueryRankings] = {}
         margins = self._margins(queries)
         for first, last in _together(spans, most):
             places = _places(spans[first:last])
             if len(places) > most:
-                lists[first] = Lists.of(self._nearest(queries, k, places))
+                lists[first] = QueryRankings.of(self._nearest(queries, k, places))
                 continue
             adjacent = len(places) == spans[last - 1][1] - spans[first][0]
             block = self.rows.block(slice(spans[first][0], spans[last - 1][1]) if adjacent else places)
@@ -231,32 +231,32 @@ class Dense:
                 pairs = _within(scores[:, done : (done := done + end - start)], k, margins)
                 if len(pairs.owners) > 4 * len(queries) * k + 4096:  # masses of equal rows
                     pairs = self._trimmed(queries, k, pairs, start)
-                candidates[part] = Pairs(pairs.owners, pairs.places + start)
+                candidates[part] = QueryRows(pairs.owners, pairs.places + start)
         if candidates:
             owners, places = map(np.concatenate, zip(*candidates.values(), strict=True))
             exact = self.rows.dots(places, queries.astype(np.float64), owners)
             done = 0
             for part, pairs in candidates.items():
                 here = slice(done, done := done + len(pairs.owners))
-                lists[part] = Lists.sorted(pairs, exact[here], len(queries), k)
+                lists[part] = QueryRankings.sorted(pairs, exact[here], len(queries), k)
         return joined([lists[part] for part in range(len(spans))], len(queries))
 
-    def _trimmed(self, queries: Vectors, k: int, pairs: Pairs, start: int) -> Pairs:
+    def _trimmed(self, queries: Vectors, k: int, pairs: QueryRows, start: int) -> QueryRows:
         """Only the best `k` of a partition's candidates, scored exactly at once."""
         exact = self.rows.dots(pairs.places + start, queries.astype(np.float64), pairs.owners)
         ranked = rankings(pairs.owners, pairs.places, exact, len(queries), k)
         owners = np.repeat(np.arange(len(queries)), [len(each.indices) for each in ranked])
-        return Pairs(owners, np.concatenate([each.indices for each in ranked]))
+        return QueryRows(owners, np.concatenate([each.indices for each in ranked]))
 
 
 class _Batch:
     """Queries of one matrix product, and the selections among its scores, one for each thread."""
 
-    def __init__(self, queries: Vectors, k: int, dense: Dense, threads: int) -> None:
+    def __init__(self, queries: Vectors, k: int, dense: DenseSearcher, threads: int) -> None:
         self.queries = queries
         step = max(_LEAST_APART, -(-len(queries) // threads))
         parts = [queries[at : at + step] for at in range(0, len(queries), step)]
-        self.parts = [(part, Selection(len(part), k, dense._margins(part), dense.rows.reaching)) for part in parts]
+        self.parts = [(part, TopKSelection(len(part), k, dense._margins(part), dense.rows.reaching)) for part in parts]
 
     def offers(self, places: Indices, scores: Vectors) -> list[Job]:
         """What lets each selection see its scores of one block."""
@@ -305,12 +305,12 @@ def _places(spans: list[tuple[int, int]]) -> Indices:
     return np.concatenate([np.arange(start, end) for start, end in spans])
 
 
-def _within(scores: Vectors, k: int, margins: NDArray[np.float64]) -> Pairs:
+def _within(scores: Vectors, k: int, margins: NDArray[np.float64]) -> QueryRows:
     """Every row that could be among the best `k` of a small partition, for each query."""
     spare = scores.shape[1] - k
     if spare <= 0:
         everyone, everything = np.indices(scores.shape)
-        return Pairs(everyone.ravel(), everything.ravel())
+        return QueryRows(everyone.ravel(), everything.ravel())
     bars = np.partition(scores, spare, axis=1)[:, spare] - margins
     found, columns = np.nonzero(scores >= bars[:, None])
-    return Pairs(found, columns)
+    return QueryRows(found, columns)

@@ -19,7 +19,8 @@ from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.analysis import ENGLISH, Analyzer
 from hoofbeat.retrieval.chunking import AUTO, DEFAULT_CHUNKING, Chunking, Spans, cut
 from hoofbeat.retrieval.collection import PassageCollection, kept
-from hoofbeat.retrieval.line import Node, Stage, stages
+from hoofbeat.retrieval.line import Node, stages
+from hoofbeat.retrieval.stage_roles import Ranker
 from hoofbeat.retrieval.topk import Indices
 from hoofbeat.store.offsets import IndexedTable, write_indexed
 
@@ -173,10 +174,10 @@ class IndexSet:
         """What a line searches, cut and indexed how, as a manifest records it."""
         wanted: dict[tuple[str, str], tuple[bool, set[tuple[str, ...]]]] = {}
         for stage in stages(line):
-            for way, encoder, dense in _searched_by(stage):
-                key = _key(self.auto if way.unit == "auto" else way, encoder)
+            for use in stage.index_uses() if isinstance(stage, Ranker) else ():
+                key = _key(self.auto if use.chunking.unit == "auto" else use.chunking, use.encoder)
                 lexical, vectors = wanted.get(key, (False, set()))
-                wanted[key] = (lexical or dense is None, vectors | ({dense} if dense else set()))
+                wanted[key] = (lexical or use.lexical, vectors | ({use.vectors} if use.vectors else set()))
         return {
             "collections": {
                 " by ".join(filter(None, key)): self._collections[key].describe(lexical=lexical, dense=vectors)
@@ -238,18 +239,3 @@ class IndexSet:
 def _key(chunking: Chunking, encoder: str) -> tuple[str, str]:
     """A way of cutting, and whose tokens are counted where tokens are."""
     return (str(chunking), (encoder or _TOKENIZER) if chunking.needs_tokens else "")
-
-
-def _searched_by(stage: Stage) -> list[tuple[Chunking, str, tuple[str, ...] | None]]:
-    """The ways of cutting that a stage searches, whose tokens it counts, and lexically (None) or by which vectors."""
-    if stage.spec.name == "bm25":
-        return [(Chunking.parse(stage.word("chunk")), "", None)]
-    if stage.spec.name == "dense":
-        encoder = stage.word("encoder")
-        vectors = tuple(stage.word(name) for name in ("encoder", "search", "store", "instruct"))
-        return [(Chunking.parse(stage.word("chunk")), encoder, vectors)]
-    if stage.spec.name == "hero":
-        ways = (DEFAULT_CHUNKING, Chunking("sections"), Chunking("headings"))
-        vectors = (stage.word("encoder"), "exact", "float32", "none")
-        return [*((way, "", None) for way in ways), (DEFAULT_CHUNKING, "", vectors)]
-    return []

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hoofbeat.progress import Task
 from hoofbeat.retrieval.analysis import Analyzer, Numberer
 
-__all__ = ["Inverted", "Layout", "available_cores", "invert", "invert_all"]
+__all__ = ["InvertedBlock", "Layout", "available_cores", "invert", "invert_all"]
 
 Counts = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
 
@@ -38,7 +38,7 @@ def available_cores() -> int:
         return os.cpu_count() or 1
 
 
-class Inverted(NamedTuple):
+class InvertedBlock(NamedTuple):
     """A block of texts term by term: each term's number and how many texts have it, then their places and counts."""
 
     terms: NDArray[np.int32]
@@ -48,7 +48,7 @@ class Inverted(NamedTuple):
     lengths: NDArray[np.int64]
 
 
-def invert(numberer: Numberer, texts: list[str]) -> Inverted:
+def invert(numberer: Numberer, texts: list[str]) -> InvertedBlock:
     """Analyse a block of texts and sort what is in it by term, then text."""
     all_terms, lengths = numberer.analyse(texts)
     present = np.zeros(len(numberer), bool)
@@ -66,7 +66,7 @@ def invert(numberer: Numberer, texts: list[str]) -> Inverted:
     first[1:] |= ranked[1:] != ranked[:-1]
     begins = np.flatnonzero(first)
     counts = np.diff(begins, append=len(order))
-    return Inverted(
+    return InvertedBlock(
         terms,
         np.bincount(ranked[begins], minlength=len(terms)).astype(np.int32),
         places[begins],
@@ -140,10 +140,10 @@ def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
         yield block
 
 
-def _inverted(texts: Iterable[str], numberer: Numberer, threads: int | None) -> Iterator[Inverted]:
+def _inverted(texts: Iterable[str], numberer: Numberer, threads: int | None) -> Iterator[InvertedBlock]:
     """The inverted blocks in order; only a few wait at a time."""
     threads = min(available_cores(), _MOST_THREADS) if threads is None else threads
-    waiting: deque[Future[Inverted]] = deque()
+    waiting: deque[Future[InvertedBlock]] = deque()
     with ThreadPoolExecutor(max(1, threads)) as pool:
         try:
             for block in _blocks(texts):

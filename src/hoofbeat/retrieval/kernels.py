@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.retrieval.topk import Indices
 
-__all__ = ["AddRows", "Rows", "Scratch", "Single", "View", "add_rows", "compiled"]
+__all__ = ["AddRows", "ImpactRows", "Scratch", "Single", "View", "add_rows", "compiled"]
 
 Single = NDArray[np.float32]
 
@@ -25,7 +25,7 @@ View = tuple[NDArray[np.intp] | NDArray[np.int32] | None, Single]
 """A term's row as numpy adds it: positions and impacts, or None and the impacts of all texts."""
 
 
-class Rows(NamedTuple):
+class ImpactRows(NamedTuple):
     """The rows of an index: sparse ones as texts and impacts between `starts`, those of frequent terms as `dense` too.
 
     `slots[t]` is where term `t` stands in `dense`, or -1. `views` are the rows that numpy has added before.
@@ -69,10 +69,10 @@ class Scratch(NamedTuple):
         return cls(np.empty(texts, np.float32), np.empty(texts, np.float32), np.empty(texts, np.intp))
 
 
-AddRows = Callable[[Scratch, Rows, NDArray[np.int64], Single], None]
+AddRows = Callable[[Scratch, ImpactRows, NDArray[np.int64], Single], None]
 
 
-def add_rows(scratch: Scratch, rows: Rows, terms: NDArray[np.int64], weights: Single) -> None:
+def add_rows(scratch: Scratch, rows: ImpactRows, terms: NDArray[np.int64], weights: Single) -> None:
     """Set the scores to the sum of the terms' rows, each times its weight, in the order given."""
     scores, products, places = scratch
     scores.fill(0)
@@ -120,7 +120,7 @@ def compiled() -> AddRows | None:
 
     fast = njit(nogil=True, cache=True)(loop)
 
-    def add_rows_fast(scratch: Scratch, rows: Rows, terms: NDArray[np.int64], weights: Single) -> None:
+    def add_rows_fast(scratch: Scratch, rows: ImpactRows, terms: NDArray[np.int64], weights: Single) -> None:
         fast(scratch.scores, *rows[:-1], terms, weights)
 
     return add_rows_fast

@@ -7,39 +7,44 @@
     atom  = "(" line ")" | stage
     stage = name [ "[" option=value, … "]" ] [ "@" depth ]
 
-What a stage is for decides where it may stand: query writers before `>`, one ranker (or a fusion of rankers), then
-rerankers. `str()` of a parsed line is its canonical form: options in fixed order, defaults left out.
+The role of a stage decides where it may be: query writers before `>`, one ranker (or a fusion of rankers), then
+rerankers. `str()` of a parsed line is its canonical form: options in fixed order, defaults left out. The stages
+themselves are files in `retrieval/stages` and in plugins.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Literal, NoReturn
+from typing import ClassVar, Literal, NoReturn, Self
 
 from msgspec import Struct
 
 from hoofbeat.errors import UsageError
+from hoofbeat.registry import registry
 
 __all__ = [
+    "CostBound",
     "Fusion",
+    "FusionPart",
     "Node",
-    "Option",
-    "Part",
     "Pipeline",
+    "Role",
     "Stage",
-    "StageKind",
-    "StageSpec",
+    "StageOption",
+    "cost_bound",
+    "every_stage",
     "parse",
     "stages",
 ]
 
-StageKind = Literal["query", "ranker", "reranker"]
+Role = Literal["query writer", "ranker", "reranker"]
 
-_DUTIES: dict[StageKind, str] = {
-    "query": "writes queries, so a ranker must follow it",
+_DUTIES: dict[Role, str] = {
+    "query writer": "writes queries, so a ranker must follow it",
     "ranker": "ranks the whole collection, so it can't follow another ranker",
     "reranker": "reorders what a ranker found, so it must follow one",
 }
@@ -51,43 +56,86 @@ _OPTION_VALUE = re.compile(r"[^,\[\]]*")
 _DEPTH = re.compile(r"\d{1,9}")
 
 
-class Option(Struct, frozen=True):
-    """An option of a stage: its default, for a number its range and whether it counts, for a word what refuses it."""
+class StageOption(Struct, frozen=True):
+    """An option of a stage. The type of the default is the type of the option: whole number, number or word.
 
-    name: str
-    default: float | str
-    low: float = -math.inf
-    high: float = math.inf
-    whole: bool = False
-    choices: tuple[str, ...] = ()
-    check: Callable[[str], object] | None = None
-
-
-class StageSpec(Struct, frozen=True):
-    """What is known about a stage: name, what it is for, its options, and whether `@depth` means anything to it.
-
-    `alone` is the ranker that a query writer is followed by where a line names none.
+    `min_` and `max_` are the limits of a number. `choices` are the words that are allowed; `check` is called with a
+    word and raises a `UsageError` if it can't be used.
     """
 
     name: str
-    kind: StageKind
-    options: tuple[Option, ...] = ()
-    takes_depth: bool = False
-    summary: str = ""
-    alone: str = ""
-
-
-class Stage(Struct, frozen=True):
-    """One stage with the value of each of its options, in the order of its specification."""
-
-    spec: StageSpec
-    values: tuple[float | str, ...]
-    depth: int | None = None
+    default: int | float | str
+    help: str = ""
+    min_: float = -math.inf
+    max_: float = math.inf
+    choices: tuple[str, ...] = ()
+    check: Callable[[str], object] | None = None
 
     @property
-    def kind(self) -> StageKind:
-        """What the stage is for."""
-        return self.spec.kind
+    def value(self) -> float | str:
+        """The default as a value: all numbers are floats."""
+        return self.default if isinstance(self.default, str) else float(self.default)
+
+
+class CostBound(Struct, frozen=True):
+    """The maximum that is spent on one query: calls, tokens read in addition to the query, and tokens written."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    def __add__(self, other: CostBound) -> CostBound:
+        return CostBound(self.calls + other.calls, self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out)
+
+    def __mul__(self, times: int) -> CostBound:
+        return CostBound(self.calls * times, self.tokens_in * times, self.tokens_out * times)
+
+
+class Stage:
+    """A stage of a retriever line, with the values of its options; as its file defines it, with the defaults.
+
+    Subclass one of the roles (`Ranker`, `QueryWriter`, `Reranker`: see `hoofbeat.retrieval.stages`), not this class.
+    The methods here tell the rest of Hoofbeat what the stage uses; the defaults fit a stage that uses nothing.
+    """
+
+    extension_kind: ClassVar[str] = "stage"
+    extension_package: ClassVar[str] = "hoofbeat.retrieval.stages"
+    role: ClassVar[Role] = "ranker"
+
+    name: str = ""
+    """What users write in a line."""
+
+    summary: str = ""
+    """One line for help and listings."""
+
+    options: tuple[StageOption, ...] = ()
+
+    takes_depth: ClassVar[bool] = False
+    """Whether `@N` may follow the stage."""
+
+    followed_by: str = ""
+    """The ranker that follows a query writer where a line names none."""
+
+    notes: list[str]
+    """What a reader of the results should know, as the stage noted it at work."""
+
+    def __init__(self) -> None:
+        self.values: tuple[float | str, ...] = tuple(option.value for option in self.options)
+        self.depth: int | None = None
+        self.reset()
+
+    def with_options(self, options: Mapping[str, float | str], depth: int | None = None) -> Self:
+        """The same stage with other values of these options."""
+        made = copy.copy(self)
+        given = dict(zip((option.name for option in self.options), self.values, strict=True))
+        made.values = tuple({**given, **options}[option.name] for option in self.options)
+        made.depth = depth if depth is not None else self.depth
+        made.reset()
+        return made
+
+    def reset(self) -> None:
+        """Forget what was loaded and noted: every line that names the stage begins with nothing."""
+        self.notes = []
 
     def number(self, option: str) -> float:
         """The value of an option that is a number."""
@@ -102,19 +150,69 @@ class Stage(Struct, frozen=True):
         return str(self._value(option))
 
     def _value(self, option: str) -> float | str:
-        return self.values[[known.name for known in self.spec.options].index(option)]
+        return self.values[[known.name for known in self.options].index(option)]
+
+    def prepare(self) -> None:
+        """Check options that must fit each other, and load what is needed; called before the line is used.
+
+        A stage that can't work raises a `UsageError` here, before anything is indexed or paid for.
+        """
+
+    def encoders(self) -> tuple[str, ...]:
+        """The sentence encoders it uses, by name."""
+        return ()
+
+    def models(self) -> tuple[str, ...]:
+        """The language models it asks, by name; an empty name is the model of the command."""
+        return ()
+
+    def prompts(self) -> dict[str, str]:
+        """The prompts it uses, with their fingerprints."""
+        return {}
+
+    def folders(self) -> tuple[str, ...]:
+        """Folders or files of this machine that its options name; visitors of a server can't use them."""
+        return ()
+
+    def inner(self) -> tuple[Node, ...]:
+        """Lines or stages that it runs itself, such as a first search."""
+        return ()
+
+    def cost(self) -> CostBound:
+        """The maximum that it spends on one query, without `inner`."""
+        return CostBound()
+
+    def searches(self) -> int:
+        """The maximum number of searches per query that it makes with what follows it in the line."""
+        return 0
+
+    def describe(self) -> dict[str, object]:
+        """What a manifest records of it besides the line; dictionaries of several stages are joined."""
+        return {}
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and isinstance(other, Stage) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return (self.name, self.values, self.depth)
+
+    def __repr__(self) -> str:
+        return f"<{self.role} {self}>"
 
     def __str__(self) -> str:
         changed = [
             f"{option.name}={_number_text(value) if isinstance(value, float) else value}"
-            for option, value in zip(self.spec.options, self.values, strict=True)
+            for option, value in zip(self.options, self.values, strict=True)
             if value != option.default
         ]
         options = f"[{','.join(changed)}]" if changed else ""
-        return self.spec.name + options + (f"@{self.depth}" if self.depth is not None else "")
+        return self.name + options + (f"@{self.depth}" if self.depth is not None else "")
 
 
-class Part(Struct, frozen=True):
+class FusionPart(Struct, frozen=True):
     """One ranking of a fusion and its weight."""
 
     node: Node
@@ -126,17 +224,17 @@ class Part(Struct, frozen=True):
 
 
 class Fusion(Struct, frozen=True):
-    """Rankings joined by reciprocal rank: two or more.
+    """Two or more rankings, joined by reciprocal rank.
 
     `depth` is how deep each ranking goes, whatever number of results is asked for: so top 10 is the top of top 100.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[FusionPart, ...]
     constant: int = 60
     depth: int = 1000
 
     @property
-    def kind(self) -> StageKind:
+    def role(self) -> Role:
         """A fusion ranks the whole collection."""
         return "ranker"
 
@@ -153,7 +251,7 @@ class Pipeline(Struct, frozen=True):
     steps: tuple[Node, ...]
 
     @property
-    def kind(self) -> StageKind:
+    def role(self) -> Role:
         """A pipeline as a whole ranks the whole collection."""
         return "ranker"
 
@@ -164,13 +262,9 @@ class Pipeline(Struct, frozen=True):
 Node = Stage | Fusion | Pipeline
 
 
-def parse(line: str, known: Mapping[str, StageSpec] | None = None) -> Node:
-    """Read a retriever line; what is wrong with it is a `UsageError` that points at the column."""
-    if known is None:
-        from hoofbeat.retrieval.catalogue import STAGES  # noqa: PLC0415 (the catalogue is written in this module's words)
-
-        known = STAGES
-    return _Parser(line, known).whole_line()
+def parse(line: str) -> Node:
+    """Read a retriever line; an error in it is a `UsageError` that points at the column."""
+    return _Parser(line).whole_line()
 
 
 def stages(node: Node) -> Iterator[Stage]:
@@ -186,27 +280,53 @@ def stages(node: Node) -> Iterator[Stage]:
                 yield from stages(step)
 
 
+def every_stage(node: Node) -> Iterator[Stage]:
+    """Every stage of a parsed line, and the stages that these run themselves."""
+    for stage in stages(node):
+        yield stage
+        for inner in stage.inner():
+            yield from every_stage(inner)
+
+
+def cost_bound(node: Node) -> CostBound:
+    """The maximum that a line spends on one query. An agent searches with what follows it, so that counts each time."""
+    match node:
+        case Stage():
+            return sum(map(cost_bound, node.inner()), start=node.cost())
+        case Fusion(parts):
+            return sum((cost_bound(part.node) for part in parts), start=CostBound())
+        case Pipeline(steps):
+            total = CostBound()
+            for step in reversed(steps):
+                total = total * (1 + (step.searches() if isinstance(step, Stage) else 0)) + cost_bound(step)
+            return total
+
+
 def _number_text(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-_PLUS = StageSpec(
-    "+", "ranker", (Option("k", 60.0, 1.0, 1e6, whole=True), Option("depth", 1000.0, 1.0, 1e6, whole=True))
-)
+class _Plus(Stage):
+    """The sign of a fusion, which has options as a stage has."""
+
+    name = "+"
+    options = (StageOption("k", 60, min_=1, max_=1e6), StageOption("depth", 1000, min_=1, max_=1e6))
+
+
+_PLUS = _Plus()
 
 
 class _Parser:
     """Recursive descent over the grammar above; `at` is the next character to read."""
 
-    def __init__(self, line: str, known: Mapping[str, StageSpec]) -> None:
+    def __init__(self, line: str) -> None:
         self.text = re.sub(r"\s", " ", line)
-        self.known = known
         self.at = 0
         self.nesting = 0
 
     def whole_line(self) -> Node:
         if not self.text.strip():
-            self.fail(0, "the retriever line is empty", f"write one, for example {next(iter(self.known))}")
+            self.fail(0, "the retriever line is empty", f"write one, for example {_known()[0]}")
         node = self.line()
         if self.at < len(self.text):
             self.fail(self.at, f"{self.text[self.at]!r} is not expected here", "join stages with + or >")
@@ -217,39 +337,39 @@ class _Parser:
         while self.take(">"):
             steps.append(self.sum())
         last = steps[-1][1]
-        if isinstance(last, Stage) and last.kind == "query" and last.spec.alone:
-            steps.append((steps[-1][0], _Parser(last.spec.alone, self.known).whole_line()))
+        if isinstance(last, Stage) and last.role == "query writer" and last.followed_by:
+            steps.append((steps[-1][0], _Parser(last.followed_by).whole_line()))
         self.check_order(steps)
         if len(steps) == 1:
             return steps[0][1]
         return Pipeline(tuple(node for _, node in steps))
 
     def check_order(self, steps: list[tuple[int, Node]]) -> None:
-        writers = [(column, node) for column, node in steps if node.kind == "query"]
+        writers = [(column, node) for column, node in steps if node.role == "query writer"]
         if len(writers) > 1:
             column, node = writers[1]
             self.fail(column, f"{node} would discard what {writers[0][1]} has written", "use one query writer")
         ranked = False
         for column, node in steps:
-            if ranked != (node.kind == "reranker"):
+            if ranked != (node.role == "reranker"):
                 self.misplaced(column, node)
-            ranked = ranked or node.kind == "ranker"
+            ranked = ranked or node.role == "ranker"
         if not ranked:
             self.misplaced(*steps[-1])
 
     def misplaced(self, column: int, node: Node) -> NoReturn:
-        if node.kind == "query":
-            self.fail(column, f"{node} {_DUTIES[node.kind]}", f"put it before one: {node} > bm25")
-        rerankers = [spec.name for spec in self.known.values() if spec.kind == "reranker"]
-        can = f"what can follow > is {', '.join(rerankers)}" if rerankers else "no stage known today can follow >"
-        self.fail(column, f"{node} {_DUTIES[node.kind]}", f"{can}; to use two rankers together, fuse them with +")
+        if node.role == "query writer":
+            self.fail(column, f"{node} {_DUTIES[node.role]}", f"put it before one: {node} > bm25")
+        rerankers = [stage.name for stage in registry.all(Stage) if stage.role == "reranker"]
+        can = f"what can follow > is {', '.join(rerankers)}"
+        self.fail(column, f"{node} {_DUTIES[node.role]}", f"{can}; to use two rankers together, fuse them with +")
 
     def sum(self) -> tuple[int, Node]:
         start = self.skip()
         terms = [self.term()]
         settings: Stage | None = None
         while self.take("+"):
-            given = Stage(_PLUS, self.options(_PLUS))
+            given = _PLUS.with_options(self.options(_PLUS))
             if settings is not None and given != settings:
                 self.fail(self.at, "the + of one fusion differ", "write the same options at each +")
             settings = given
@@ -262,23 +382,23 @@ class _Parser:
                 )
             return start, part.node
         for column, part in terms:
-            if part.node.kind != "ranker":
+            if part.node.role != "ranker":
                 self.fail(column, f"{part.node} can't be fused: it ranks nothing by itself", "fuse rankers only")
         assert settings is not None
         return start, Fusion(tuple(part for _, part in terms), settings.count("k"), settings.count("depth"))
 
-    def term(self) -> tuple[int, Part]:
+    def term(self) -> tuple[int, FusionPart]:
         column = self.skip()
         number = _NUMBER.match(self.text, self.at)
         if not number:
-            return column, Part(self.atom())
+            return column, FusionPart(self.atom())
         self.at = number.end()
         weight = float(number[0])
         if not 0 < weight < math.inf:
             self.fail(column, f"{number[0]} is no weight", "weights are positive numbers")
         if not self.take("*"):
             self.fail(self.at, f"a stage must follow the weight {number[0]}", f"write {number[0]}*stage")
-        return column, Part(self.atom(), weight)
+        return column, FusionPart(self.atom(), weight)
 
     def atom(self) -> Node:
         column = self.skip()
@@ -298,52 +418,52 @@ class _Parser:
         match = _NAME.match(self.text, self.at)
         if not match:
             found = repr(self.text[self.at]) if self.at < len(self.text) else "the end of the line"
-            self.fail(column, f"a stage is expected here, not {found}", f"known stages: {', '.join(self.known)}")
-        name = match[0].lower()
-        if name not in self.known:
-            self.unknown(column, f"unknown retriever stage {match[0]!r}", name, list(self.known), "stages")
+            self.fail(column, f"a stage is expected here, not {found}", f"known stages: {', '.join(_known())}")
+        try:
+            stage = registry.get(Stage, match[0].lower())
+        except UsageError:
+            self.unknown(column, f"unknown retriever stage {match[0]!r}", match[0].lower(), _known(), "stages")
         self.at = match.end()
-        spec = self.known[name]
-        return Stage(spec, self.options(spec), self.depth(spec))
+        return stage.with_options(self.options(stage), self.depth(stage))
 
-    def depth(self, spec: StageSpec) -> int | None:
+    def depth(self, stage: Stage) -> int | None:
         column = self.skip()
         if not self.take("@"):
             return None
-        if not spec.takes_depth:
-            self.fail(column, f"{spec.name} takes no depth", "remove the @ and its number")
+        if not stage.takes_depth:
+            self.fail(column, f"{stage.name} takes no depth", "remove the @ and its number")
         self.skip()
         match = _DEPTH.match(self.text, self.at)
         if not match or int(match[0]) == 0:
-            self.fail(self.at, "a depth is expected after @", f"write for example {spec.name}@100")
+            self.fail(self.at, "a depth is expected after @", f"write for example {stage.name}@100")
         self.at = match.end()
         return int(match[0])
 
-    def options(self, spec: StageSpec) -> tuple[float | str, ...]:
+    def options(self, stage: Stage) -> dict[str, float | str]:
         given: dict[str, float | str] = {}
         if not self.take("["):
-            return tuple(option.default for option in spec.options)
+            return given
         while True:
             column = self.skip()
             match = _OPTION_NAME.match(self.text, self.at)
             if not match:
-                self.fail(column, f"an option of {spec.name} is expected here", _option_list(spec))
-            option = next((option for option in spec.options if option.name == match[0]), None)
+                self.fail(column, f"an option of {stage.name} is expected here", _option_list(stage))
+            option = next((option for option in stage.options if option.name == match[0]), None)
             if option is None:
-                names = [option.name for option in spec.options]
-                self.unknown(column, f"{spec.name} has no option {match[0]!r}", match[0], names, "options")
+                names = [option.name for option in stage.options]
+                self.unknown(column, f"{stage.name} has no option {match[0]!r}", match[0], names, "options")
             if option.name in given:
                 self.fail(column, f"the option {option.name} is given twice", "remove one")
             self.at = match.end()
             if not self.take("="):
-                self.fail(self.at, f"= is expected after {option.name}", _option_list(spec))
+                self.fail(self.at, f"= is expected after {option.name}", _option_list(stage))
             given[option.name] = self.value(option)
             if self.take("]"):
-                return tuple(given.get(option.name, option.default) for option in spec.options)
+                return given
             if not self.take(","):
                 self.fail(self.at, "a closing ] is missing", "close the bracket")
 
-    def value(self, option: Option) -> float | str:
+    def value(self, option: StageOption) -> float | str:
         column = self.skip()
         match = _OPTION_VALUE.match(self.text, self.at)
         text = match[0].strip() if match else ""
@@ -354,14 +474,15 @@ class _Parser:
             self.check_word(column, option, text)
             return text
         number = float(text) if _NUMBER.fullmatch(text) else math.nan
-        fits = option.low <= number <= option.high and math.isfinite(number)
-        if not fits or (option.whole and not number.is_integer()):
-            top = f"to {_number_text(float(option.high))}" if math.isfinite(option.high) else "up"
-            kind = "whole number" if option.whole else "number"
-            self.fail(column, f"{option.name} can't be {text!r}", f"give a {kind} from {option.low:g} {top}")
+        whole = isinstance(option.default, int)
+        fits = option.min_ <= number <= option.max_ and math.isfinite(number)
+        if not fits or (whole and not number.is_integer()):
+            top = f"to {_number_text(float(option.max_))}" if math.isfinite(option.max_) else "up"
+            kind = "whole number" if whole else "number"
+            self.fail(column, f"{option.name} can't be {text!r}", f"give a {kind} from {option.min_:g} {top}")
         return number
 
-    def check_word(self, column: int, option: Option, text: str) -> None:
+    def check_word(self, column: int, option: StageOption, text: str) -> None:
         if option.choices and text not in option.choices:
             self.fail(column, f"{option.name} can't be {text!r}", f"use one of {', '.join(option.choices)}")
         if option.check is not None:
@@ -391,7 +512,11 @@ class _Parser:
         raise UsageError(what, where=where, fix=fix)
 
 
-def _option_list(spec: StageSpec) -> str:
-    if not spec.options:
-        return f"{spec.name} has no options"
-    return f"write {spec.name}[{','.join(f'{option.name}={option.default}' for option in spec.options)}]"
+def _known() -> list[str]:
+    return list(registry.names(Stage))
+
+
+def _option_list(stage: Stage) -> str:
+    if not stage.options:
+        return f"{stage.name} has no options"
+    return f"write {stage.name}[{','.join(f'{option.name}={option.default}' for option in stage.options)}]"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Cut", "Pieces", "cut"]
+__all__ = ["PieceTable", "TextPieces", "cut"]
 
 Words = NDArray[np.uint64]
 
@@ -35,7 +35,7 @@ _MASKS = _masks(0), _masks(_HALF)
 _LENGTHS = np.arange(_SHORT + 2, dtype=np.uint64) << np.uint64(8 * (_HALF - 1))
 
 
-class Cut(NamedTuple):
+class TextPieces(NamedTuple):
     """Texts cut into pieces: where each begins and ends, its two numbers if it is short, and how many a text has."""
 
     text: bytes
@@ -51,7 +51,7 @@ class Cut(NamedTuple):
         return [self.text[begin:end] for begin, end in bounds]
 
 
-def cut(texts: list[str]) -> Cut:
+def cut(texts: list[str]) -> TextPieces:
     """Cut texts at their spaces, tabs and line ends (and other control characters of ASCII)."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     text = b" ".join([*encoded, _ROOM])
@@ -68,10 +68,10 @@ def cut(texts: list[str]) -> Cut:
     second[longer] |= windows[begins[longer] + _HALF] & _MASKS[1].take(lengths[longer])
     text_ends = np.cumsum([len(one) + 1 for one in encoded], dtype=np.int64) - 1
     sizes = np.diff(np.searchsorted(ends, text_ends) + 1, prepend=0).astype(np.int64)
-    return Cut(text, begins, ends, first, second, sizes)
+    return TextPieces(text, begins, ends, first, second, sizes)
 
 
-class Pieces:
+class PieceTable:
     """The different pieces seen so far, numbered as they came. Not to be used by two threads at once."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Pieces:
         """How many there are."""
         return self._count
 
-    def number(self, found: Cut) -> tuple[NDArray[np.int32], list[str]]:
+    def number(self, found: TextPieces) -> tuple[NDArray[np.int32], list[str]]:
         """The number of each piece, and those pieces that are new, in the order of their numbers."""
         numbers, _ = self._look_up(found.first, found.second)
         new = []

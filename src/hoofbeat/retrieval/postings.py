@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import ArtefactError, OutputError
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.retrieval.analysis import ENGLISH, Analyzer, Vocabulary
+from hoofbeat.retrieval.analysis import ENGLISH, Analyzer, TermVocabulary
 from hoofbeat.retrieval.inverting import Counts, invert_all
 from hoofbeat.retrieval.topk import Indices
 
@@ -49,7 +49,7 @@ class Postings:
 
     def __init__(
         self,
-        vocabulary: Vocabulary,
+        vocabulary: TermVocabulary,
         starts: Indices,
         texts: NDArray[np.int32],
         counts: Counts,
@@ -79,7 +79,7 @@ class Postings:
             count = len(texts)
         with progress.task("lexical index", count) as task:
             names, starts, rows, counts, lengths = invert_all(texts, analyzer, task, threads)
-        return cls(Vocabulary(analyzer, _numbered(names)), starts, rows, counts, lengths)
+        return cls(TermVocabulary(analyzer, _numbered(names)), starts, rows, counts, lengths)
 
     def save(self, folder: Path) -> None:
         """Write the index into a folder, which may hold other things; the file that makes it valid comes last."""
@@ -124,7 +124,7 @@ class Postings:
             raise ArtefactError(
                 f"the lexical index is damaged: {error}", where=str(folder), fix=_BUILD_AGAIN
             ) from error
-        return cls(Vocabulary(analyzer, _numbered(names)), starts, texts, counts, lengths)
+        return cls(TermVocabulary(analyzer, _numbered(names)), starts, texts, counts, lengths)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {f"{name}.npy": getattr(self, name) for name in _NAMES}

@@ -19,7 +19,7 @@ from hoofbeat.models.embedded import default_threads
 from hoofbeat.retrieval.dense_kernels import Reaching, compiled, plain, reaching, widening
 from hoofbeat.retrieval.topk import Floats, Indices
 
-__all__ = ["Rows", "Storage", "check_storage"]
+__all__ = ["Storage", "VectorRows", "check_storage"]
 
 Storage = Literal["float32", "float16", "int8"]
 Vectors = NDArray[np.float32]
@@ -42,7 +42,7 @@ def check_storage(name: str) -> Storage:
     raise UsageError(f"vectors can't be stored as {name!r}", fix=f"choose one of: {', '.join(get_args(Storage))}")
 
 
-class Rows:
+class VectorRows:
     """Rows of numbers in one of the storages; `longest` is the length of the longest, for bounds on rounding errors.
 
     32-bit rows that lie contiguous, memory-mapped ones too, are used in place. `fast` says whether pairs are scored by

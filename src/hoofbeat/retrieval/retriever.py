@@ -9,7 +9,7 @@ failure.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -17,28 +17,35 @@ import numpy as np
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import Progress
 from hoofbeat.records import Failure, Hit, Passage
-from hoofbeat.retrieval.chunking import indexed_text
 from hoofbeat.retrieval.fusion import reciprocal_rank_fusion, rrf_shares
-from hoofbeat.retrieval.hero import Evidence
-from hoofbeat.retrieval.hero.expansion import load_expansions
 from hoofbeat.retrieval.indexes import IndexSet
-from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, parse, stages
-from hoofbeat.retrieval.making import RERANKED, make_reranker, make_writer, models_asked, prompts_of
-from hoofbeat.retrieval.ranking import Ranked, Scope, rank_stage
-from hoofbeat.retrieval.sources import LineEvidence, hero_reranker, make_hero
-from hoofbeat.retrieval.stages import Found, SearchQuery, Tools, Writer
+from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, every_stage, parse, stages
+from hoofbeat.retrieval.stage_roles import (
+    EvidenceRanker,
+    FoundPassage,
+    QueryWriter,
+    RankedUnits,
+    Ranker,
+    Reranker,
+    SearchQuery,
+    SearchScope,
+    SourceEvidence,
+)
 from hoofbeat.retrieval.topk import Floats, Indices, Ranking, check_k
 
 if TYPE_CHECKING:
     from hoofbeat.models.encoder import Encoder
     from hoofbeat.models.model import Model
+    from hoofbeat.retrieval.hero import HeroTrace
 
-__all__ = ["Retriever", "Searched"]
+__all__ = ["LineEvidence", "Retriever", "SearchResult"]
 
 _BATCH = 256
 
+S = TypeVar("S", bound=Stage)
 
-class Searched(NamedTuple):
+
+class SearchResult(NamedTuple):
     """What came of each query: its hits, and the query as the line's stages left it, with their traces and failures."""
 
     queries: list[SearchQuery]
@@ -50,6 +57,23 @@ class Searched(NamedTuple):
         return {query.id: query.failure for query in self.queries if query.failure is not None}
 
 
+class LineEvidence(NamedTuple):
+    """The evidence of one source for one question by a line without a method for single sources: its best passages."""
+
+    question: str
+    document: str
+    passages: tuple[Passage, ...]
+    failure: Failure | None
+    route: str = "retrieved"
+    sufficient: bool = True
+    trace: HeroTrace | None = None
+
+    @property
+    def parts(self) -> tuple[Passage, ...]:
+        """The passages: none of them crosses the border of a section."""
+        return self.passages
+
+
 class Retriever:
     """One retriever line over one set of documents."""
 
@@ -58,11 +82,10 @@ class Retriever:
         self.tree = parse(line)
         self._model = model
         self.notes: list[str] = []
-        # Made now, so that a stage that can't work is said before anything is asked or indexed.
-        self._writers = {stage: make_writer(stage) for stage in stages(self.tree) if stage.kind == "query"}
-        self._rerankers = {stage: make_reranker(stage) for stage in stages(self.tree) if stage.kind == "reranker"}
-        heroes = {stage: hero_reranker(stage) for stage in stages(self.tree) if stage.spec.name == "hero"}
-        self._in_heroes = {stage: reranker for stage, reranker in heroes.items() if reranker is not None}
+        # Prepared now, so that a stage that can't work is said before anything is asked or indexed; equal ones once.
+        self._prepared: dict[Stage, Stage] = {}
+        for stage in stages(self.tree):
+            self._at_work(stage)
 
     @classmethod
     def over(cls, passages: Sequence[Passage], line: str, *, encoder: Callable[[str], Encoder]) -> Retriever:
@@ -76,33 +99,35 @@ class Retriever:
 
     def describe(self) -> dict[str, object]:
         """The settings as a manifest records them."""
-        in_heroes = [f"{stage}: {note}" for stage, reranker in self._in_heroes.items() for note in reranker.notes]
-        notes = list(dict.fromkeys(self.notes + in_heroes))
-        rerankers = {str(stage): each.identity for stage, each in (self._rerankers | self._in_heroes).items()}
-        expands = any(stage.spec.name == "hero" and stage.word("expand") == "terms" for stage in stages(self.tree))
+        used = dict.fromkeys(self._at_work(stage) for stage in stages(self.tree))
+        notes = list(dict.fromkeys(self.notes + [f"{stage}: {note}" for stage in used for note in stage.notes]))
+        told: dict[str, object] = {}
+        for stage in used:
+            for key, value in stage.describe().items():
+                known = told.get(key)
+                told[key] = {**known, **value} if isinstance(known, dict) and isinstance(value, dict) else value
         return {
             "line": self.line,
             **self.indexes.describe(self.tree),
-            **({"rerankers": rerankers} if rerankers else {}),
-            **({"expansions": load_expansions().fingerprint} if expands else {}),
+            **told,
             **({"notes": notes} if notes else {}),
         }
 
     @property
     def prompts(self) -> dict[str, str]:
         """The prompts its stages use, with their fingerprints."""
-        found: dict[str, str] = {}
-        for stage in stages(self.tree):
-            reranker = self._rerankers.get(stage) or self._in_heroes.get(stage)
-            found |= prompts_of(stage) if reranker is None else reranker.prompts
-        return found
+        return {name: label for stage in every_stage(self.tree) for name, label in stage.prompts().items()}
+
+    @property
+    def encoders(self) -> set[str]:
+        """The sentence encoders its stages use, by name."""
+        return {name for stage in every_stage(self.tree) for name in stage.encoders()}
 
     def prepare(self) -> None:
         """Load every encoder and language model that the line names: one that can't be had is said before any work."""
-        for stage in stages(self.tree):
-            if stage.spec.name in {"dense", "hero"}:
-                self.indexes.encoder(stage.word("encoder"))
-        for name in sorted(models_asked(self.tree)):
+        for name in sorted(self.encoders):
+            self.indexes.encoder(name)
+        for name in sorted({name for stage in every_stage(self.tree) for name in stage.models()}):
             self.model(name)
 
     def search(
@@ -127,17 +152,14 @@ class Retriever:
         documents: Collection[str] | None = None,
         *,
         by_document: bool = True,
-    ) -> Searched:
+    ) -> SearchResult:
         """Search, and say also what became of each query on the way."""
         check_k(k)
-        self.notes += [
-            f"{stage}: its reranking is for evidence source by source, not used here" for stage in self._in_heroes
-        ]
-        scope = Scope(by_document, None if documents is None else tuple(documents))
+        scope = SearchScope(by_document, None if documents is None else tuple(documents))
         asked = [SearchQuery(id=name, text=text) for name, text in queries]
-        searched = Searched(list(asked), [[] for _ in asked])
+        searched = SearchResult(list(asked), [[] for _ in asked])
         places = [place for place, query in enumerate(asked) if query.text.strip()]
-        asks = any(stage.kind != "ranker" for stage in stages(self.tree))  # then nothing is asked in vain
+        asks = any(stage.role != "ranker" for stage in stages(self.tree))  # then nothing is asked in vain
         if (documents is not None and not documents) or (asks and self.indexes.empty):
             return searched
         batch_size = max(1, len(places)) if asks else _BATCH
@@ -159,20 +181,18 @@ class Retriever:
         passages: int = 5,
         *,
         room: int | None = None,
-    ) -> Iterator[Evidence | LineEvidence]:
-        """What each source by itself says to each query: through HERO's layers, or a line's best passages.
+    ) -> Iterator[SourceEvidence]:
+        """What each source by itself says to each query: by HERO's layers, or a line's best passages.
 
         HERO brings query after query, another line source after source. `room` is how many characters the model that
         reads the evidence can be shown.
         """
         steps = self.tree.steps if isinstance(self.tree, Pipeline) else (self.tree,)
         last = steps[-1]
-        if isinstance(last, Stage) and last.spec.name == "hero":
-            scope = Scope(True, None)
-            reranker = self._in_heroes.get(last)
-            hero = make_hero(self.indexes, last, _Tools(self, last, scope), reranker=reranker, room=room)
+        if isinstance(last, EvidenceRanker):
+            scope = SearchScope(True, None)
             asked = self._write(steps, [SearchQuery(id=name, text=text) for name, text in queries], scope)
-            yield from hero.evidence_all(asked, [list(sources)] * len(asked))
+            yield from self._at_work(last).evidence(asked, sources, _Tools(self, last, scope), room)
             return
         for source in sources:
             searched = self.run(queries, passages, [source], by_document=False)
@@ -180,11 +200,11 @@ class Retriever:
                 found = tuple(self.indexes.passage(hit.passage) for hit in hits)
                 yield LineEvidence(query.id, source, found, query.failure)
 
-    def rank(self, node: Node, queries: Sequence[SearchQuery], k: int, scope: Scope) -> list[Ranked]:
+    def rank(self, node: Node, queries: Sequence[SearchQuery], k: int, scope: SearchScope) -> list[RankedUnits]:
         """Rank by a part of a line; a query that has failed already comes back as it is."""
         match node:
             case Stage():
-                return rank_stage(self.indexes, node, queries, k, scope, _Tools(self, node, scope))
+                return self._rank_stage(node, queries, k, scope)
             case Fusion():
                 return self._rank_fusion(node, queries, k, scope)
             case Pipeline():
@@ -196,7 +216,7 @@ class Retriever:
             raise UsageError(f"the line {self.line} asks a language model", fix="name one: --model embedded")
         return self._model(spec)
 
-    def _hits(self, found: Ranked) -> list[Hit]:
+    def _hits(self, found: RankedUnits) -> list[Hit]:
         placed = {
             stage: {int(unit): rank for rank, unit in enumerate(ranking.indices)}
             for stage, ranking in found.via.items()
@@ -221,97 +241,131 @@ class Retriever:
             )
         return hits
 
-    def _rank_fusion(self, node: Fusion, queries: Sequence[SearchQuery], k: int, scope: Scope) -> list[Ranked]:
+    def _at_work(self, stage: S) -> S:
+        """The stage, prepared; an equal stage that was prepared before serves in its place."""
+        if stage not in self._prepared:
+            stage.prepare()
+            self._prepared[stage] = stage
+        return self._prepared[stage]  # type: ignore[return-value]  # equal stages have one class
+
+    def _rank_stage(
+        self, stage: Stage, queries: Sequence[SearchQuery], k: int, scope: SearchScope
+    ) -> list[RankedUnits]:
+        """Rank by one stage; queries that have failed, or that have no text, find nothing."""
+        assert isinstance(stage, Ranker)
+        alive = [query.failure is None and bool(query.text.strip()) for query in queries]
+        asked = [query for query, lives in zip(queries, alive, strict=True) if lives]
+        ranker = self._at_work(stage)
+        found = iter(ranker.rank(asked, k, scope, _Tools(self, stage, scope)))
+        self._note(ranker)
+        return [next(found) if lives else RankedUnits.empty(query) for query, lives in zip(queries, alive, strict=True)]
+
+    def _note(self, stage: Stage) -> None:
+        """Keep what a stage noted, as often as it changes."""
+        noted = [f"{stage}: {note}" for note in stage.notes]
+        self.notes += [note for note in noted if note not in self.notes]
+
+    def _rank_fusion(
+        self, node: Fusion, queries: Sequence[SearchQuery], k: int, scope: SearchScope
+    ) -> list[RankedUnits]:
         weights = [part.weight for part in node.parts]
         parts = [self.rank(part.node, queries, max(k, node.depth), scope) for part in node.parts]
         fused = []
         for query, *ranked in zip(queries, *parts, strict=True):
             after = _joined(query, [part.query for part in ranked])
             if after.failure is not None:
-                fused.append(Ranked.empty(after))
+                fused.append(RankedUnits.empty(after))
                 continue
             rankings = [part.ranking for part in ranked]
             ranking = reciprocal_rank_fusion(rankings, k, weights=weights, constant=node.constant)
             via = _joined_via([str(part.node) for part in node.parts], ranked)
             speakers = _best_passages(ranking.indices, ranked, weights, node.constant)
-            fused.append(Ranked(after, ranking, speakers, via))
+            fused.append(RankedUnits(after, ranking, speakers, via))
         return fused
 
-    def _rank_pipeline(self, node: Pipeline, queries: Sequence[SearchQuery], k: int, scope: Scope) -> list[Ranked]:
+    def _rank_pipeline(
+        self, node: Pipeline, queries: Sequence[SearchQuery], k: int, scope: SearchScope
+    ) -> list[RankedUnits]:
         queries = self._write(node.steps, queries, scope)
-        at = next(number for number, step in enumerate(node.steps) if step.kind == "ranker")
-        rerankers = [step for step in node.steps[at + 1 :] if isinstance(step, Stage)]
-        depth = max([k, *(step.depth or RERANKED for step in rerankers)])
+        at = next(number for number, step in enumerate(node.steps) if step.role == "ranker")
+        rerankers = [step for step in node.steps[at + 1 :] if isinstance(step, Reranker)]
+        depth = max([k, *(step.depth or step.default_depth for step in rerankers)])
         ranked = self.rank(node.steps[at], queries, depth, scope)
         for step in rerankers:
             ranked = self._rerank(step, ranked, scope)
         return [found.first(k) for found in ranked]
 
-    def _write(self, steps: Sequence[Node], queries: Sequence[SearchQuery], scope: Scope) -> list[SearchQuery]:
+    def _write(self, steps: Sequence[Node], queries: Sequence[SearchQuery], scope: SearchScope) -> list[SearchQuery]:
         """The queries after the writers that stand before the ranker."""
         for number, step in enumerate(steps):
-            if not isinstance(step, Stage) or step.kind != "query":
+            if not isinstance(step, QueryWriter):
                 break
             rest = tuple(steps[number + 1 :])
             follows = rest[0] if len(rest) == 1 else Pipeline(rest)
-            writer = self._writers.get(step) or make_writer(step)
+            writer = self._at_work(step)
             queries = _written(writer, queries, _Tools(self, follows, scope))
+            self._note(writer)
         return list(queries)
 
-    def _rerank(self, stage: Stage, ranked: list[Ranked], scope: Scope) -> list[Ranked]:
-        depth = stage.depth or RERANKED
+    def _rerank(self, stage: Reranker, ranked: list[RankedUnits], scope: SearchScope) -> list[RankedUnits]:
+        depth = stage.depth or stage.default_depth
         alive = [found for found in ranked if found.query.failure is None and len(found.passages)]
-        texts = [[self._text(stage, int(code)) for code in found.passages[:depth]] for found in alive]
-        reranker = self._rerankers.get(stage) or make_reranker(stage)
+        best = [self._passages(found.first(depth)) for found in alive]
+        reranker = self._at_work(stage)
         tools = _Tools(self, stage, scope)
-        scores = iter(reranker.rerank([found.query for found in alive], texts, tools) if alive else [])
-        self.notes += [f"{stage}: {note}" for note in reranker.notes]
+        scores = reranker.rerank([found.query for found in alive], best, tools) if alive else []
+        self._note(reranker)
+        for found, given in zip(best, scores, strict=True):
+            if not isinstance(given, Failure) and len(given) != len(found):
+                raise UsageError(f"{stage} gave {len(given)} scores for {len(found)} results", fix="correct the stage")
+        new = iter(scores)
         return [
-            found.reordered(str(stage), next(scores)) if found.query.failure is None and len(found.passages) else found
+            found.reordered(str(stage), next(new)) if found.query.failure is None and len(found.passages) else found
             for found in ranked
         ]
 
-    def _text(self, stage: Stage, code: int) -> str:
-        passage = self.indexes.decode(code)
-        if stage.word("read") == "document":
-            document = self.indexes.document(passage.document)
-            return f"{document.title}\n{document.text}" if document.title else document.text
-        return indexed_text(passage)
+    def _passages(self, ranked: RankedUnits) -> list[FoundPassage]:
+        passages = [self.indexes.decode(int(code)) for code in ranked.passages]
+        scores = ranked.ranking.scores.tolist()
+        return [FoundPassage(each.document, each, score) for each, score in zip(passages, scores, strict=True)]
 
 
 class _Tools:
     """What a stage of a line may use: the command's models, and search by what follows it."""
 
-    def __init__(self, retriever: Retriever, follows: Node, scope: Scope) -> None:
+    def __init__(self, retriever: Retriever, follows: Node, scope: SearchScope) -> None:
         self._retriever = retriever
         self._follows = follows
-        self._scope = Scope(True, scope.documents)
+        self._scope = SearchScope(True, scope.documents)
 
     @property
     def progress(self) -> Progress:
         """Where long work is shown."""
         return self._retriever.indexes.progress
 
+    @property
+    def indexes(self) -> IndexSet:
+        """The documents, and the indexes over their passages."""
+        return self._retriever.indexes
+
     def model(self, spec: str) -> Model:
         """The language model of that name; an empty name is the command's."""
         return self._retriever.model(spec)
 
-    def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> list[list[Found]]:
+    def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> list[list[FoundPassage]]:
         """The `k` best documents, each with its best passage, by a line or by what follows the stage."""
         node = parse(line) if line else self._follows
-        indexes = self._retriever.indexes
-        found = []
-        for ranked in self._retriever.rank(node, queries, k, self._scope):
-            passages = [indexes.decode(int(code)) for code in ranked.passages]
-            scores = ranked.ranking.scores.tolist()
-            found.append([Found(each.document, each, score) for each, score in zip(passages, scores, strict=True)])
-        return found
+        return [self._retriever._passages(found) for found in self._retriever.rank(node, queries, k, self._scope)]
 
 
-def _written(writer: Writer, queries: Sequence[SearchQuery], tools: Tools) -> list[SearchQuery]:
+def _written(writer: QueryWriter, queries: Sequence[SearchQuery], tools: _Tools) -> list[SearchQuery]:
     """Have the queries written that have not failed and have a text; the others stay as they are."""
     alive = [query.failure is None and bool(query.text.strip()) for query in queries]
-    done = iter(writer.write([query for query, lives in zip(queries, alive, strict=True) if lives], tools))
+    asked = [query for query, lives in zip(queries, alive, strict=True) if lives]
+    written = writer.write(asked, tools)
+    if len(written) != len(asked):
+        raise UsageError(f"{writer} wrote {len(written)} queries for {len(asked)}", fix="correct the stage")
+    done = iter(written)
     return [next(done) if lives else query for query, lives in zip(queries, alive, strict=True)]
 
 
@@ -322,7 +376,7 @@ def _joined(query: SearchQuery, branches: Sequence[SearchQuery]) -> SearchQuery:
     return msgspec.structs.replace(query, steps=steps, failure=failure)
 
 
-def _joined_via(names: Sequence[str], parts: Sequence[Ranked]) -> dict[str, Ranking]:
+def _joined_via(names: Sequence[str], parts: Sequence[RankedUnits]) -> dict[str, Ranking]:
     """What every part of a fusion ranked, and the stages inside it.
 
     The same stage may stand in two parts and search for different texts, as in `bm25 + (hyde > bm25)`: then it is named
@@ -337,7 +391,7 @@ def _joined_via(names: Sequence[str], parts: Sequence[Ranked]) -> dict[str, Rank
     return via
 
 
-def _best_passages(units: Indices, parts: Sequence[Ranked], weights: Sequence[float], constant: int) -> Indices:
+def _best_passages(units: Indices, parts: Sequence[RankedUnits], weights: Sequence[float], constant: int) -> Indices:
     """For each unit the passage of the ranking that contributed most to its score; the earlier one on a tie."""
     best: dict[int, int] = {}
     most: dict[int, float] = {}

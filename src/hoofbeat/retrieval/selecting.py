@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hoofbeat.retrieval.dense_kernels import Reaching
 from hoofbeat.retrieval.topk import Floats, Indices, Ranking, Rankings
 
-__all__ = ["Lists", "Pairs", "Selection", "joined", "rankings"]
+__all__ = ["QueryRankings", "QueryRows", "TopKSelection", "joined", "rankings"]
 
 _GROUP = 16
 _SPARE = 8  # groups for each result wanted, so that few hold two of them
@@ -29,14 +29,14 @@ _LEAST_KEPT = 1 << 18
 _MOST_KEPT = 1 << 23
 
 
-class Pairs(NamedTuple):
+class QueryRows(NamedTuple):
     """Rows that belong to queries: `owners[i]` is the number of the query, `places[i]` the row."""
 
     owners: Indices
     places: Indices
 
 
-class Selection:
+class TopKSelection:
     """Candidates for the best `k` of each of `count` queries.
 
     `margins` bound, for each query, how far two scores can be off together. A query with more candidates than memory
@@ -66,13 +66,13 @@ class Selection:
         if self._pending > self._limit:
             self._compress()
 
-    def finish(self) -> Pairs:
+    def finish(self) -> QueryRows:
         """The candidates, sorted by query."""
         self._compress()
         if not self._kept:
-            return Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
+            return QueryRows(np.empty(0, np.int64), np.empty(0, np.int64))
         owners, places, _ = self._kept[0]
-        return Pairs(owners, places)
+        return QueryRows(owners, places)
 
     def _raise(self, owners: Indices, borders: NDArray[np.float32]) -> None:
         below = np.nextafter(
@@ -172,7 +172,7 @@ def _best(found: Ranking, k: int) -> Ranking:
     return Ranking(found.indices[order[:k]], found.scores[order[:k]])
 
 
-class Lists(NamedTuple):
+class QueryRankings(NamedTuple):
     """A ranking for each query, one after the other: how long each is, the rows and their scores."""
 
     counts: Indices
@@ -180,13 +180,13 @@ class Lists(NamedTuple):
     scores: Floats
 
     @classmethod
-    def of(cls, ranked: Sequence[Ranking]) -> Lists:
+    def of(cls, ranked: Sequence[Ranking]) -> QueryRankings:
         """These rankings."""
         counts = np.array([len(each.indices) for each in ranked], np.int64)
         return cls(counts, *(np.concatenate(part) for part in zip(*ranked, strict=True)))
 
     @classmethod
-    def sorted(cls, pairs: Pairs, scores: Floats, count: int, k: int) -> Lists:
+    def sorted(cls, pairs: QueryRows, scores: Floats, count: int, k: int) -> QueryRankings:
         """The best `k` of each of `count` owners, as `rankings` orders them, for short lists of much the same length.
 
         The pairs come sorted by owner and place.
@@ -208,7 +208,7 @@ class Lists(NamedTuple):
         return cls(np.minimum(counts, k), pairs.places[best], scores[best])
 
 
-def joined(parts: Sequence[Lists], count: int) -> list[Rankings]:
+def joined(parts: Sequence[QueryRankings], count: int) -> list[Rankings]:
     """For each of `count` queries its rankings in all parts."""
     counts = np.array([part.counts for part in parts], np.int64).reshape(len(parts), count).T
     ends = np.cumsum(counts).reshape(counts.shape)

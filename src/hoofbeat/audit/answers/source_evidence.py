@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from hoofbeat.records import Document, Failure, Passage, Question, TraceStep
 from hoofbeat.retrieval import Retriever, parse, sections
-from hoofbeat.retrieval.hero.trace import HeroTrace, Place
-from hoofbeat.retrieval.line import Node, Pipeline, Stage
+from hoofbeat.retrieval.hero.trace import ChildRank, HeroTrace
+from hoofbeat.retrieval.line import Node, Pipeline
+from hoofbeat.retrieval.stage_roles import EvidenceRanker
 
 __all__ = [
     "Asked",
@@ -63,26 +64,18 @@ Find = Callable[[Asked, Room], Iterator[Shown]]
 
 
 def is_hero(node: Node) -> bool:
-    """Whether a retriever line ends in HERO."""
+    """Whether a retriever line ends in HERO, or in another ranker with its own method for single sources."""
     last = node.steps[-1] if isinstance(node, Pipeline) else node
-    return isinstance(last, Stage) and last.spec.name == "hero"
+    return isinstance(last, EvidenceRanker)
 
 
 def hero_line(line: str, *, whole_up_to: int | None, passages: int | None) -> str:
     """A line that ends in HERO with these settings in the place of its own, where they are given."""
-    given = {"route": whole_up_to, "top": passages}
-
-    def changed(node: Node) -> Node:
-        if isinstance(node, Pipeline):
-            return msgspec.structs.replace(node, steps=(*node.steps[:-1], changed(node.steps[-1])))
-        assert isinstance(node, Stage)
-        values = tuple(
-            float(given[option.name] or 0) if given.get(option.name) is not None else value
-            for option, value in zip(node.spec.options, node.values, strict=True)
-        )
-        return msgspec.structs.replace(node, values=values)
-
-    return str(changed(parse(line)))
+    tree = parse(line)
+    *before, last = tree.steps if isinstance(tree, Pipeline) else (tree,)
+    assert isinstance(last, EvidenceRanker)
+    changed = last.limited(whole_up_to=whole_up_to, passages=passages)
+    return str(Pipeline((*before, changed)) if before else changed)
 
 
 def searching(search: Search, documents: Sequence[Document], whole_up_to: int) -> Find:
@@ -218,7 +211,7 @@ def trace_steps(trace: HeroTrace) -> tuple[TraceStep, ...]:
     return tuple(steps)
 
 
-def _ranking(name: str, places: Sequence[Place], head: str = "") -> TraceStep:
+def _ranking(name: str, places: Sequence[ChildRank], head: str = "") -> TraceStep:
     scores = ", ".join(f"{place.rank}: {place.score:.4f}" for place in places)
     text = f"{head}; {scores}" if head and scores else head or scores
     return TraceStep(stage="hero", what=name, text=text, found=tuple(place.passage for place in places))

@@ -22,7 +22,7 @@ from hoofbeat.recipes.guards.sameness import same, without_sides
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.recipes.workshop import TableFile, Workshop
-from hoofbeat.retrieval.dense import Dense
+from hoofbeat.retrieval.dense import DenseSearcher
 
 __all__ = [
     "NO_DIAGNOSES",
@@ -93,7 +93,7 @@ def nearest_codes(
     Vectors of descriptions are kept by content: they are computed once for an encoder.
     """
     keeping = encoder if isinstance(encoder, CachedEncoder) else cached(encoder)
-    search = Dense(keeping.encode(codes.descriptions, progress))
+    search = DenseSearcher(keeping.encode(codes.descriptions, progress))
     found = search.search(keeping.encode(texts), min(count, len(search))) if texts else []
     return [
         [

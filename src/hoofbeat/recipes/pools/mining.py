@@ -95,7 +95,7 @@ def _read_lines(lines: Sequence[str]) -> dict[str, bool]:
     for text in written:
         tree = parse(text)
         line = str(tree)
-        if any(stage.kind == "query" for stage in stages(tree)):
+        if any(stage.role == "query writer" for stage in stages(tree)):
             raise UsageError(
                 f"the line {line} has a model write queries, which the views are for", fix="name rankers only"
             )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hoofbeat.retrieval.hero.engine import Hero
-from hoofbeat.retrieval.hero.evidence import Evidence, explain
-from hoofbeat.retrieval.hero.settings import SPEC, HeroSettings
-from hoofbeat.retrieval.hero.signals import HeroRanked
+from hoofbeat.retrieval.hero.evidence import HeroEvidence, explain
+from hoofbeat.retrieval.hero.settings import HeroSettings
+from hoofbeat.retrieval.hero.signals import HeroRanking
 from hoofbeat.retrieval.hero.trace import HeroTrace
 
-__all__ = ["SPEC", "Evidence", "Hero", "HeroRanked", "HeroSettings", "HeroTrace", "explain"]
+__all__ = ["Hero", "HeroEvidence", "HeroRanking", "HeroSettings", "HeroTrace", "explain"]

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoofbeat.retrieval.bm25 import Postings
-from hoofbeat.retrieval.hero.expansion import Added
-from hoofbeat.retrieval.hero.parents import Units
+from hoofbeat.retrieval.hero.expansion import ExpansionMatch
+from hoofbeat.retrieval.hero.parents import EvidenceUnits
 from hoofbeat.retrieval.topk import Floats, Indices
 
-__all__ = ["Concept", "Coverage", "shares"]
+__all__ = ["Concept", "QuestionCoverage", "shares"]
 
 
 class Concept(NamedTuple):
@@ -23,7 +23,7 @@ class Concept(NamedTuple):
     instead: tuple[tuple[str, ...], ...]
 
 
-class Coverage:
+class QuestionCoverage:
     """Which terms of a question its evidence speaks of, and how much each of them counts in a source.
 
     `bounds` divide the texts of the postings among the sources: source n has those from `bounds[n]` to before
@@ -35,7 +35,7 @@ class Coverage:
         self._bounds = bounds
         self._analyzer = postings.vocabulary.analyzer
 
-    def concepts(self, question: str, added: Sequence[Added]) -> list[Concept]:
+    def concepts(self, question: str, added: Sequence[ExpansionMatch]) -> list[Concept]:
         """The terms of a question; words that were added may stand for the one that brought them."""
         instead: dict[str, list[tuple[str, ...]]] = {}
         for each in added:
@@ -57,7 +57,7 @@ class Coverage:
         weights: Floats = np.log1p((last - first - frequencies + 0.5) / (frequencies + 0.5))
         return weights
 
-    def covered(self, concepts: Sequence[Concept], evidence: Units) -> NDArray[np.bool_]:
+    def covered(self, concepts: Sequence[Concept], evidence: EvidenceUnits) -> NDArray[np.bool_]:
         """For each concept (row) and each search (column) whether the units it found speak of it."""
         count = len(evidence.sizes)
         there = np.arange(evidence.table.shape[1]) < evidence.sizes[:, None]

@@ -25,15 +25,15 @@ from hoofbeat.errors import UsageError
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Document, Failure
 from hoofbeat.retrieval.chunking import indexed_text
-from hoofbeat.retrieval.hero.coverage import Coverage, shares
-from hoofbeat.retrieval.hero.evidence import Evidence, EvidenceTools, Found, Trail
-from hoofbeat.retrieval.hero.layers import Collection, Layout
-from hoofbeat.retrieval.hero.parents import Parents, Units
+from hoofbeat.retrieval.hero.coverage import QuestionCoverage, shares
+from hoofbeat.retrieval.hero.evidence import EvidenceTools, HeroEvidence, HeroSearch, HeroSourceResult
+from hoofbeat.retrieval.hero.layers import HeroCollection, Layout
+from hoofbeat.retrieval.hero.parents import EvidenceUnits, ParentSections
 from hoofbeat.retrieval.hero.settings import HeroSettings
-from hoofbeat.retrieval.hero.signals import Asked, HeroRanked, Signals
+from hoofbeat.retrieval.hero.signals import HeroQuery, HeroRanking, Signals
 from hoofbeat.retrieval.hero.trace import Route
 from hoofbeat.retrieval.querying import Encode
-from hoofbeat.retrieval.stages import Reranker, SearchQuery, Tools
+from hoofbeat.retrieval.stage_roles import SearchQuery, StageTools, TextReranker
 from hoofbeat.retrieval.topk import Indices, Ranking
 
 __all__ = ["Hero"]
@@ -52,14 +52,14 @@ class Hero:
     def __init__(
         self,
         documents: Mapping[str, Document],
-        children: Collection,
-        sections: Collection,
-        headings: Collection,
+        children: HeroCollection,
+        sections: HeroCollection,
+        headings: HeroCollection,
         settings: HeroSettings | None = None,
         *,
         encode: Encode | None = None,
-        rerank: Reranker | None = None,
-        tools: Tools | None = None,
+        rerank: TextReranker | None = None,
+        tools: StageTools | None = None,
         room: int | None = None,
     ) -> None:
         self.settings = settings or HeroSettings()
@@ -76,13 +76,13 @@ class Hero:
         self._rerank = rerank
         self._tools = tools
 
-    def evidence(self, queries: Sequence[SearchQuery], document: str) -> list[Evidence]:
+    def evidence(self, queries: Sequence[SearchQuery], document: str) -> list[HeroEvidence]:
         """The evidence of one source for each query."""
         return list(self.evidence_all(queries, [[document]] * len(queries)))
 
     def evidence_all(
         self, queries: Sequence[SearchQuery], sources: Sequence[Sequence[str]] | None = None
-    ) -> Iterator[Evidence]:
+    ) -> Iterator[HeroEvidence]:
         """The evidence for every query from each of its sources (all of them where none are given).
 
         They come query by query, sources in the order of the collection. All queries are encoded at once; each is then
@@ -99,7 +99,7 @@ class Hero:
 
     def rank(
         self, queries: Sequence[SearchQuery], k: int, allowed: Indices | None = None, *, depth: int = 1000
-    ) -> list[HeroRanked]:
+    ) -> list[HeroRanking]:
         """The `k` best children of the whole collection by the four signals, fused: for ranking a corpus.
 
         Statistics are those of the whole collection. There is no routing, reranking or going back to sections here, and
@@ -107,7 +107,7 @@ class Hero:
         `allowed` are children in ascending order, `depth` is how deep each signal goes whatever `k` is.
         """
         alive = [number for number, query in enumerate(queries) if query.failure is None and query.text.strip()]
-        results = [HeroRanked(Ranking.empty(), {}) for _ in queries]
+        results = [HeroRanking(Ranking.empty(), {}) for _ in queries]
         if len(self._layout) and alive:
             asked = [self._signals.asked(queries[number]) for number in alive]
             for number, ranked in zip(alive, self._signals.ranked(asked, k, allowed, depth), strict=True):
@@ -122,7 +122,7 @@ class Hero:
             )
         return sorted({self._numbers[name] for name in names})
 
-    def _evidence(self, asked: list[Asked], wanted: list[list[int]]) -> Iterator[Evidence]:
+    def _evidence(self, asked: list[HeroQuery], wanted: list[list[int]]) -> Iterator[HeroEvidence]:
         """Batches of queries through all layers; those that need no search pass by."""
         searched = [
             number
@@ -135,15 +135,15 @@ class Hero:
         with progress.task("evidence of each source", len(asked)) as task:
             for first in range(0, len(asked), _BATCH):
                 batch = range(first, min(first + _BATCH, len(asked)))
-                found: dict[int, Found] = {}
-                trails: dict[int, dict[int, Trail]] = {}
+                found: dict[int, HeroSearch] = {}
+                trails: dict[int, dict[int, HeroSourceResult]] = {}
                 for sources, numbers in self._alike([number for number in batch if number in row], wanted):
                     part = None if vectors is None else vectors[[row[number] for number in numbers]]
                     searches = self._signals.search([asked[number] for number in numbers], part, sources)
                     for number, signals in zip(numbers, searches, strict=True):
                         fused = self._signals.fuse(signals, sources, self._shared.parents.navigation)
-                        found[number] = each = Found(signals, fused)
-                        trails[number] = {source: Trail(each, place) for place, source in enumerate(sources)}
+                        found[number] = each = HeroSearch(signals, fused)
+                        trails[number] = {source: HeroSourceResult(each, place) for place, source in enumerate(sources)}
                 self._rerank_all([(asked[number], trail) for number in trails for trail in trails[number].values()])
                 self._expand([(found[number], trails[number]) for number in found])
                 for number, each in found.items():
@@ -163,7 +163,7 @@ class Hero:
     @cached_property
     def _shared(self) -> EvidenceTools:
         """What reading the documents gives; ranking a corpus does without."""
-        parents = Parents(self._layout, self.documents)
+        parents = ParentSections(self._layout, self.documents)
         sizes = [len(self.documents[name].text) for name in self._layout.names]
         fits = self.settings.fits if self.room is None else min(self.settings.fits, self.room)
         return EvidenceTools(self._signals, parents, sizes, fits)
@@ -174,7 +174,7 @@ class Hero:
         limit = self.settings.route if self.room is None else min(self.settings.route, self.room)
         return [size > limit or not self.settings.route for size in self._shared.sizes]
 
-    def _rerank_all(self, searches: list[tuple[Asked, Trail]]) -> None:
+    def _rerank_all(self, searches: list[tuple[HeroQuery, HeroSourceResult]]) -> None:
         """Put the best children of every search into the order of the reranker's scores; the others stay below."""
         if self._rerank is None or self._tools is None or not searches:
             return
@@ -194,25 +194,27 @@ class Hero:
             order = np.argsort(-new, kind="stable")
             trail.reranked = Ranking(children[order], new[order])
 
-    def _finished(self, asked: Asked, wanted: list[int], trails: dict[int, Trail]) -> Iterator[Evidence]:
+    def _finished(
+        self, asked: HeroQuery, wanted: list[int], trails: dict[int, HeroSourceResult]
+    ) -> Iterator[HeroEvidence]:
         """The evidence of one query from each of its sources."""
         shared, settings = self._shared, self.settings
         for source in wanted:
             trail = trails.get(source)
             if trail is None:
                 whole = not self._long[source]
-                yield Evidence(shared, asked, source, "whole" if whole else "retrieved", sufficient=whole)
+                yield HeroEvidence(shared, asked, source, "whole" if whole else "retrieved", sufficient=whole)
                 continue
             enough = trail.failure is None and trail.found.scores[trail.place] >= settings.enough
             fall_back = settings.fallback and shared.sizes[source] <= shared.fits and trail.failure is None
             route: Route = "fallback" if fall_back and not enough else "retrieved"
-            yield Evidence(shared, asked, source, route, enough, trail)
+            yield HeroEvidence(shared, asked, source, route, enough, trail)
 
     @cached_property
-    def _coverage(self) -> Coverage:
-        return Coverage(self._signals.postings(), self._layout.children.bounds)
+    def _coverage(self) -> QuestionCoverage:
+        return QuestionCoverage(self._signals.postings(), self._layout.children.bounds)
 
-    def _expand(self, searched: list[tuple[Found, dict[int, Trail]]]) -> None:
+    def _expand(self, searched: list[tuple[HeroSearch, dict[int, HeroSourceResult]]]) -> None:
         """The passages that the best children of every search lead to; none where reranking failed."""
         settings, parents = self.settings, self._shared.parents
         how = settings.top, settings.parents, settings.neighbours, settings.span
@@ -223,9 +225,9 @@ class Hero:
             return
         for found, trails in searched:
             one_by_one = [parents.units(each.best(), *how) if each.failure is None else [] for each in trails.values()]
-            found.units = Units.of(one_by_one, settings.top)
+            found.units = EvidenceUnits.of(one_by_one, settings.top)
 
-    def _weigh(self, asked: Asked, found: Found, sources: list[int]) -> None:
+    def _weigh(self, asked: HeroQuery, found: HeroSearch, sources: list[int]) -> None:
         """How strong the evidence in each source is: the mean of its best similarity and its coverage."""
         assert found.units is not None
         concepts = self._coverage.concepts(asked.query.text, asked.added)

@@ -11,25 +11,25 @@ from numpy.typing import NDArray
 
 from hoofbeat.records import Failure, Passage
 from hoofbeat.retrieval.hero.coverage import Concept
-from hoofbeat.retrieval.hero.parents import Parents, Unit, Units
+from hoofbeat.retrieval.hero.parents import EvidenceUnit, EvidenceUnits, ParentSections
 from hoofbeat.retrieval.hero.settings import NAVIGATION, HeroSettings
-from hoofbeat.retrieval.hero.signals import Asked, Signals
+from hoofbeat.retrieval.hero.signals import HeroQuery, Signals
 from hoofbeat.retrieval.hero.trace import (
     TRACE_DEPTH,
+    ChildRank,
+    EvidencePassage,
     HeroTrace,
-    Place,
     Route,
-    Shown,
     SignalTrace,
     Sufficiency,
     explain_trace,
 )
 from hoofbeat.retrieval.topk import Floats, Ranking, Rankings
 
-__all__ = ["Evidence", "EvidenceTools", "Found", "Trail", "explain"]
+__all__ = ["EvidenceTools", "HeroEvidence", "HeroSearch", "HeroSourceResult", "explain"]
 
 
-class Found:
+class HeroSearch:
     """What the search for one query left behind, filled in as the layers are passed.
 
     `signals`, `fused` and `units` hold what was found in all sources of the query, one after the other; `weights` and
@@ -52,7 +52,7 @@ class Found:
     def __init__(self, signals: Mapping[str, Rankings], fused: Rankings) -> None:
         self.signals = signals
         self.fused = fused
-        self.units: Units | None = None
+        self.units: EvidenceUnits | None = None
         self.concepts: Sequence[Concept] = ()
         self.weights: Floats | None = None
         self.covered: NDArray[np.bool_] | None = None
@@ -61,19 +61,19 @@ class Found:
         self.scores: list[float] = []
 
 
-class Trail:
+class HeroSourceResult:
     """The part of one source, the one at `place`, in what was found; and what a reranker made of it."""
 
     __slots__ = ("failure", "found", "place", "reranked")
 
-    def __init__(self, found: Found, place: int) -> None:
+    def __init__(self, found: HeroSearch, place: int) -> None:
         self.found = found
         self.place = place
         self.reranked: Ranking | None = None
         self.failure: Failure | None = None
 
     @property
-    def units(self) -> list[Unit]:
+    def units(self) -> list[EvidenceUnit]:
         """The passages of evidence."""
         return [] if self.found.units is None else self.found.units.units(self.place)
 
@@ -89,12 +89,12 @@ class EvidenceTools(NamedTuple):
     """What evidence is laid out with; shared by all evidence of one HERO."""
 
     signals: Signals
-    parents: Parents
+    parents: ParentSections
     sizes: list[int]
     fits: int
 
 
-class Evidence:
+class HeroEvidence:
     """The evidence of one source for one question.
 
     `route` says whether it is the whole source, what was retrieved, or the whole source as a fallback; `sufficient`
@@ -105,11 +105,11 @@ class Evidence:
     def __init__(
         self,
         tools: EvidenceTools,
-        asked: Asked,
+        asked: HeroQuery,
         source: int,
         route: Route,
         sufficient: bool,
-        trail: Trail | None = None,
+        trail: HeroSourceResult | None = None,
     ) -> None:
         self._tools = tools
         self._asked = asked
@@ -172,7 +172,7 @@ class Evidence:
         return tuple(part for unit in self._units for part in self._tools.parents.parts(unit))
 
     @property
-    def _units(self) -> Sequence[Unit]:
+    def _units(self) -> Sequence[EvidenceUnit]:
         return () if self._trail is None else self._trail.units
 
     @cached_property
@@ -202,10 +202,10 @@ class Evidence:
     def _child(self, number: int) -> str:
         return self._tools.signals.layout.children.passages[number].id
 
-    def _places(self, ranking: Ranking, ranks: Sequence[int] = ()) -> tuple[Place, ...]:
+    def _places(self, ranking: Ranking, ranks: Sequence[int] = ()) -> tuple[ChildRank, ...]:
         best = zip(ranking.indices[:TRACE_DEPTH].tolist(), ranking.scores[:TRACE_DEPTH].tolist(), strict=True)
         return tuple(
-            Place(passage=self._child(child), rank=ranks[place] if ranks else place + 1, score=score)
+            ChildRank(passage=self._child(child), rank=ranks[place] if ranks else place + 1, score=score)
             for place, (child, score) in enumerate(best)
         )
 
@@ -223,9 +223,9 @@ class Evidence:
             traces.append(SignalTrace(name=name, weight=weight, reached=reached, best=self._places(ranking, ranks)))
         return tuple(traces)
 
-    def _shown(self, unit: Unit) -> Shown:
+    def _shown(self, unit: EvidenceUnit) -> EvidencePassage:
         passage = self._tools.parents.passage(unit)
-        return Shown(
+        return EvidencePassage(
             passage=passage.id,
             child=self._child(unit.child),
             heading=passage.heading,
@@ -253,6 +253,6 @@ class Evidence:
         )
 
 
-def explain(evidence: Evidence) -> str:
+def explain(evidence: HeroEvidence) -> str:
     """What led to the evidence, as text for a person."""
     return explain_trace(evidence.trace)

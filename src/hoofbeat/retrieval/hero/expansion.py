@@ -18,12 +18,12 @@ from msgspec import Struct, field
 from hoofbeat.errors import UsageError
 from hoofbeat.retrieval.analysis import ENGLISH, Analyzer
 
-__all__ = ["Added", "Expansions", "Group", "load_expansions"]
+__all__ = ["ExpansionMatch", "Expansions", "SynonymGroup", "load_expansions"]
 
 _FILE = resources.files("hoofbeat.retrieval.hero") / "expansions.toml"
 
 
-class Group(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SynonymGroup(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Words for one thing: each of `terms` brings the others; `narrower` words bring them and are not brought."""
 
     terms: list[str]
@@ -32,10 +32,10 @@ class Group(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class _Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
-    groups: list[Group]
+    groups: list[SynonymGroup]
 
 
-class Added(Struct, frozen=True, kw_only=True):
+class ExpansionMatch(Struct, frozen=True, kw_only=True):
     """What one match brought: the words found in the question (as the table spells them), and those added for them."""
 
     matched: str
@@ -48,7 +48,7 @@ _Stems = tuple[str, ...]
 class Expansions:
     """A table of groups, ready to be matched against questions."""
 
-    def __init__(self, groups: list[Group], *, analyzer: Analyzer = ENGLISH, fingerprint: str = "") -> None:
+    def __init__(self, groups: list[SynonymGroup], *, analyzer: Analyzer = ENGLISH, fingerprint: str = "") -> None:
         self.analyzer = analyzer
         self.fingerprint = fingerprint
         self.groups = groups
@@ -63,7 +63,7 @@ class Expansions:
                     numbers.append(number)
                     self._spelling.setdefault(stems, term)
 
-    def added(self, question: str) -> tuple[Added, ...]:
+    def added(self, question: str) -> tuple[ExpansionMatch, ...]:
         """What the table adds to a question, in the order of the matches; nothing is added twice.
 
         At each place the longest match counts; a term all of whose words the question has already is not added.
@@ -71,7 +71,7 @@ class Expansions:
         stems = self.analyzer.terms(question)
         present = set(stems)
         seen: set[_Stems] = set()
-        found: list[Added] = []
+        found: list[ExpansionMatch] = []
         at = 0
         while at < len(stems):
             match = self._match(stems, at)
@@ -82,7 +82,7 @@ class Expansions:
                         seen.add(key)
                         new.append(term)
                 if new:
-                    found.append(Added(matched=self._spelling[match], terms=tuple(new)))
+                    found.append(ExpansionMatch(matched=self._spelling[match], terms=tuple(new)))
             at += max(1, len(match))
         return tuple(found)
 

@@ -17,7 +17,7 @@ from hoofbeat.records import Passage
 from hoofbeat.retrieval.bm25 import Postings
 from hoofbeat.retrieval.topk import Indices, Ranking, Rankings
 
-__all__ = ["Collection", "DenseIndex", "Layout", "LexicalIndex", "Navigation", "VectorSource"]
+__all__ = ["DenseIndex", "HeroCollection", "Layout", "LexicalIndex", "Navigation", "VectorSource"]
 
 
 class LexicalIndex(Protocol):
@@ -59,7 +59,7 @@ class VectorSource(Protocol):
         ...
 
 
-class Collection(Protocol):
+class HeroCollection(Protocol):
     """Passages, document by document, and the indexes over them."""
 
     @property
@@ -118,7 +118,7 @@ class Navigation(NamedTuple):
 class Layout:
     """Children and the sections they stand in, for any number of documents."""
 
-    def __init__(self, children: Collection, sections: Collection, headings: Collection) -> None:
+    def __init__(self, children: HeroCollection, sections: HeroCollection, headings: HeroCollection) -> None:
         if not children.documents == sections.documents == headings.documents:
             raise UsageError("HERO's collections hold different documents", fix="cut the same documents three times")
         if len(sections.passages) != len(headings.passages):
@@ -142,7 +142,7 @@ class Layout:
         return np.unique(self.section_of[children])
 
 
-def _containing(children: Collection, starts: Indices, sections: Collection) -> Indices:
+def _containing(children: HeroCollection, starts: Indices, sections: HeroCollection) -> Indices:
     """The section that each child begins in."""
     section_starts = np.array([passage.start for passage in sections.passages], np.int64)
     reach = 1 + max(starts.max(initial=0), section_starts.max(initial=0))

@@ -17,12 +17,12 @@ from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.hero.layers import Layout, Navigation
 from hoofbeat.retrieval.topk import Indices, Rankings
 
-__all__ = ["Parents", "Unit", "Units"]
+__all__ = ["EvidenceUnit", "EvidenceUnits", "ParentSections"]
 
 _MOST_MADE = 1 << 14
 
 
-class Unit(NamedTuple):
+class EvidenceUnit(NamedTuple):
     """A passage of evidence: children from `lo` to before `hi`, found through `child`, in the run of section `home`."""
 
     child: int
@@ -31,26 +31,26 @@ class Unit(NamedTuple):
     hi: int
 
 
-class Units(NamedTuple):
-    """The units of several searches: those of the nth are `table[n, : sizes[n]]`, each row of it as in `Unit`."""
+class EvidenceUnits(NamedTuple):
+    """The units of several searches: those of the nth are `table[n, : sizes[n]]`, a row as in `EvidenceUnit`."""
 
     table: Indices
     sizes: Indices
 
     @classmethod
-    def of(cls, found: Sequence[Sequence[Unit]], top: int) -> Units:
+    def of(cls, found: Sequence[Sequence[EvidenceUnit]], top: int) -> EvidenceUnits:
         """The units of these searches, at most `top` each."""
         table = np.full((len(found), top, 4), -1, np.int64)
         for number, units in enumerate(found):
             table[number, : len(units)] = np.array(units, np.int64).reshape(-1, 4)
         return cls(table, np.array([len(units) for units in found], np.int64))
 
-    def units(self, number: int) -> list[Unit]:
+    def units(self, number: int) -> list[EvidenceUnit]:
         """The units of the nth search."""
-        return list(map(Unit._make, self.table[number, : self.sizes[number]].tolist()))
+        return list(map(EvidenceUnit._make, self.table[number, : self.sizes[number]].tolist()))
 
 
-class Parents:
+class ParentSections:
     """The runs of children that sections are, with their headings and places; reads every document once."""
 
     def __init__(self, layout: Layout, documents: Mapping[str, Document]) -> None:
@@ -115,13 +115,13 @@ class Parents:
             opened, _ = still_open.pop()
             hi[opened] = lo[number] if number < len(lo) else len(self.starts)
 
-    def units(self, ordered: Iterable[int], top: int, parents: bool, neighbours: int, span: int) -> list[Unit]:
+    def units(self, ordered: Iterable[int], top: int, parents: bool, neighbours: int, span: int) -> list[EvidenceUnit]:
         """The passages that the best children lead to: at most `top`, and no child stands in two of them.
 
         Each of the best children that is not shown yet brings its parent section, or as much of it around the child as
         `span` characters hold. When all have theirs, each takes whole neighbouring sections that are free and fit.
         """
-        found: list[Unit] = []
+        found: list[EvidenceUnit] = []
         taken: set[int] = set()  # the runs of which something is shown
         run_of, run_lo, run_hi, starts, ends = self.run_of, self.run_lo, self.run_hi, self.starts, self.ends
         for child in ordered:
@@ -131,7 +131,7 @@ class Parents:
             lo, hi = (run_lo[run], run_hi[run]) if parents else (child, child + 1)
             if parents and ends[hi - 1] - starts[lo] > span:
                 lo, hi = self._window(child, run, found, span)
-            found.append(Unit(child, run, lo, hi))
+            found.append(EvidenceUnit(child, run, lo, hi))
             taken.add(run)
             if len(found) == top:
                 break
@@ -146,7 +146,7 @@ class Parents:
 
     def units_of_all(
         self, ordered: Sequence[Rankings], top: int, parents: bool, neighbours: int, span: int
-    ) -> list[Units]:
+    ) -> list[EvidenceUnits]:
         """For each query what `units` gives for the best children of each of its sources, for many at a time."""
         found = [self._first(each, top, parents) for each in ordered]
         edges = [0, *accumulate(len(sizes) for _, sizes in found)]
@@ -169,7 +169,7 @@ class Parents:
                 units = self.units(own, top, parents, neighbours, span)
                 sizes[number] = len(units)
                 table[number, : len(units)] = units
-        return [Units(table[first:last], sizes[first:last]) for first, last in pairwise(edges)]
+        return [EvidenceUnits(table[first:last], sizes[first:last]) for first, last in pairwise(edges)]
 
     def _first(self, ordered: Rankings, top: int, parents: bool) -> tuple[Indices, Indices]:
         """The best child of each of the `top` best runs (or the `top` best children) of each source, and how many."""
@@ -184,7 +184,7 @@ class Parents:
         rank = np.arange(len(at)) - np.repeat(begins[:-1], counts)
         return ordered.indices[at[rank < top]], np.minimum(counts, top)
 
-    def _window(self, child: int, run: int, shown: list[Unit], span: int) -> tuple[int, int]:
+    def _window(self, child: int, run: int, shown: list[EvidenceUnit], span: int) -> tuple[int, int]:
         """The children of a long section around one of them that `span` holds, without those that are shown already."""
         beside = [unit for unit in shown if unit.home == run]
         first = max([self.run_lo[run], *(unit.hi for unit in beside if unit.hi <= child)])
@@ -198,7 +198,7 @@ class Parents:
                 lo, grown = lo - 1, True
         return lo, hi
 
-    def _widened(self, unit: Unit, taken: set[int], neighbours: int, span: int) -> Unit:
+    def _widened(self, unit: EvidenceUnit, taken: set[int], neighbours: int, span: int) -> EvidenceUnit:
         """A whole section with the sections before and after it that nobody has taken and that fit."""
         child, home, lo, hi = unit
         begin, end = self.starts[lo], self.ends[hi - 1]
@@ -214,13 +214,13 @@ class Parents:
                 break
             hi = last
             taken.add(run)
-        return unit if hi - lo == unit.hi - unit.lo else Unit(child, home, lo, hi)
+        return unit if hi - lo == unit.hi - unit.lo else EvidenceUnit(child, home, lo, hi)
 
     def _begin(self, home: int, lo: int) -> int:
         """Where a passage begins: a neighbour before the parent is shown with its heading, the parent's is beside."""
         return self.starts[lo] if lo >= self.run_lo[home] else self.heading_starts[self.run_of[lo]]
 
-    def passage(self, unit: Unit) -> Passage:
+    def passage(self, unit: EvidenceUnit) -> Passage:
         """The unit as one passage under its parent's heading; the headings of neighbours stand in the text."""
         key = unit[1:]
         if key not in self._made:
@@ -229,7 +229,7 @@ class Parents:
             self._made[key] = self._slice(unit.home, self._begin(unit.home, unit.lo), self.ends[unit.hi - 1])
         return self._made[key]
 
-    def parts(self, unit: Unit) -> list[Passage]:
+    def parts(self, unit: EvidenceUnit) -> list[Passage]:
         """The unit section by section, each under its own heading: the parent first, then its neighbours in order."""
         runs = [
             unit.home,
@@ -251,7 +251,7 @@ class Parents:
         runs = range(first, last + 1)
         return [self._slice(run, self.starts[self.run_lo[run]], self.ends[self.run_hi[run] - 1]) for run in runs]
 
-    def neighbours(self, unit: Unit) -> list[str]:
+    def neighbours(self, unit: EvidenceUnit) -> list[str]:
         """The headings of the neighbours that a unit took."""
         runs = range(self.run_of[unit.lo], self.run_of[unit.hi - 1] + 1)
         return [self.headings[run] for run in runs if run != unit.home]
@@ -281,7 +281,7 @@ class _Arrays(NamedTuple):
     reach: Indices
 
     def widen(self, home: Indices, lo: Indices, hi: Indices, neighbours: int, span: int) -> None:
-        """What `Parents._widened` does, for all searches (rows) at a time, unit by unit (columns), in place."""
+        """What `ParentSections._widened` does, for all searches (rows) at a time, unit by unit (columns), in place."""
         top = home.shape[1]
         taken = np.full((len(home), top * (1 + 2 * neighbours)), -1, np.int64)
         taken[:, :top] = home

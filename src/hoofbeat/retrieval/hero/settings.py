@@ -8,17 +8,15 @@ from typing import Literal
 from msgspec import Struct
 
 from hoofbeat.errors import UsageError
-from hoofbeat.retrieval.line import Option, Stage, StageSpec
+from hoofbeat.retrieval.line import Stage
 
-__all__ = ["NAVIGATION", "SIGNALS", "SPEC", "HeroSettings"]
+__all__ = ["NAVIGATION", "SIGNALS", "HeroSettings"]
 
 SIGNALS = ("dense", "bm25", "sections", "titles")
 """The four first-stage rankings of children."""
 
 NAVIGATION = frozenset({"sections", "titles"})
 """The signals that find sections, which stand for their children."""
-
-_ON_OFF = ("on", "off")
 
 
 class HeroSettings(Struct, frozen=True, kw_only=True):
@@ -90,33 +88,3 @@ class HeroSettings(Struct, frozen=True, kw_only=True):
             fits=stage.count("fits"),
             encoder=stage.word("encoder"),
         )
-
-
-_DEFAULT = HeroSettings()
-
-SPEC = StageSpec(
-    "hero",
-    "ranker",
-    (
-        Option("route", float(_DEFAULT.route), 0, 1e9, whole=True),
-        Option("expand", _DEFAULT.expand, choices=("terms", "none")),
-        Option("dense", _DEFAULT.dense, 0, 1e3),
-        Option("bm25", _DEFAULT.bm25, 0, 1e3),
-        Option("sections", _DEFAULT.sections, 0, 1e3),
-        Option("titles", _DEFAULT.titles, 0, 1e3),
-        Option("k", float(_DEFAULT.k), 1, 1e6, whole=True),
-        Option("first", float(_DEFAULT.first), 1, 1e4, whole=True),
-        Option("rerank", _DEFAULT.rerank),
-        Option("depth", float(_DEFAULT.depth), 1, 1e3, whole=True),
-        Option("parents", "on", choices=_ON_OFF),
-        Option("neighbours", float(_DEFAULT.neighbours), 0, 10, whole=True),
-        Option("span", float(_DEFAULT.span), 1, 1e7, whole=True),
-        Option("top", float(_DEFAULT.top), 1, 100, whole=True),
-        Option("fallback", "on", choices=_ON_OFF),
-        Option("enough", _DEFAULT.enough, 0, 1),
-        Option("fits", float(_DEFAULT.fits), 0, 1e9, whole=True),
-        Option("encoder", _DEFAULT.encoder),
-    ),
-    summary="HERO-QA: short sources whole, long ones by four signals, reranking, parent sections and a fallback",
-)
-"""The stage as a retriever line names it."""

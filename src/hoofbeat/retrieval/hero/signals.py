@@ -8,29 +8,29 @@ from typing import NamedTuple
 import numpy as np
 
 from hoofbeat.retrieval.bm25 import Postings
-from hoofbeat.retrieval.hero.expansion import Added, load_expansions
-from hoofbeat.retrieval.hero.layers import Collection, Layout, LexicalIndex, Navigation
+from hoofbeat.retrieval.hero.expansion import ExpansionMatch, load_expansions
+from hoofbeat.retrieval.hero.layers import HeroCollection, Layout, LexicalIndex, Navigation
 from hoofbeat.retrieval.hero.settings import NAVIGATION, HeroSettings
 from hoofbeat.retrieval.querying import Encode, Vectors, mean_vectors
-from hoofbeat.retrieval.selecting import Lists, Pairs
-from hoofbeat.retrieval.stages import SearchQuery
+from hoofbeat.retrieval.selecting import QueryRankings, QueryRows
+from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.retrieval.topk import Floats, Indices, Ranking, Rankings, check_k, top_k
 
-__all__ = ["Asked", "HeroRanked", "Signals"]
+__all__ = ["HeroQuery", "HeroRanking", "Signals"]
 
 _K1, _B = 0.9, 0.4
 
 
-class Asked(NamedTuple):
+class HeroQuery(NamedTuple):
     """A query, what was added to it, and what is searched for."""
 
     query: SearchQuery
-    added: tuple[Added, ...]
+    added: tuple[ExpansionMatch, ...]
     lexical: str
     dense: tuple[str, ...]
 
 
-class HeroRanked(NamedTuple):
+class HeroRanking(NamedTuple):
     """Children of the whole collection, best first, and the ranking that each signal gave."""
 
     ranking: Ranking
@@ -55,15 +55,15 @@ class Signals:
         """Which term stands in which child."""
         return self.layout.children.bm25(_K1, _B, partitioned=True).postings
 
-    def asked(self, query: SearchQuery) -> Asked:
+    def asked(self, query: SearchQuery) -> HeroQuery:
         """Expand a query. Texts that a query writer made for dense search stay as they are."""
         added = load_expansions().added(query.text) if self.settings.expand == "terms" else ()
         words = " ".join(term for each in added for term in each.terms)
         lexical = f"{query.for_lexical} {words}" if words else query.for_lexical
         dense = query.for_dense if query.dense is not None or not words else (f"{query.text} {words}",)
-        return Asked(query, added, lexical, dense)
+        return HeroQuery(query, added, lexical, dense)
 
-    def vectors(self, asked: Sequence[Asked]) -> Vectors | None:
+    def vectors(self, asked: Sequence[HeroQuery]) -> Vectors | None:
         """A vector for each query, all encoded in one go; None where the dense signal is off."""
         if "dense" not in self.weights or not asked:
             return None
@@ -74,7 +74,7 @@ class Signals:
         return mean_vectors(groups, encoder.encode_queries, encoder.encode_documents)
 
     def search(
-        self, asked: Sequence[Asked], vectors: Vectors | None, sources: Sequence[int]
+        self, asked: Sequence[HeroQuery], vectors: Vectors | None, sources: Sequence[int]
     ) -> list[dict[str, Rankings]]:
         """For each query and signal the ranking in each of these sources (ascending).
 
@@ -92,7 +92,7 @@ class Signals:
                 signals[name] = ranking
         return found
 
-    def _lexical(self, collection: Collection, texts: list[str], sources: Sequence[int]) -> list[Rankings]:
+    def _lexical(self, collection: HeroCollection, texts: list[str], sources: Sequence[int]) -> list[Rankings]:
         """All hits in these sources in one ranking, which is then dealt out to them."""
         bounds = collection.bounds
         allowed = None
@@ -114,12 +114,12 @@ class Signals:
             found.append(Rankings(ranking.indices[order], ranking.scores[order], edges))
         return found
 
-    def _dense(self, collection: Collection, vectors: Vectors, sources: Sequence[int]) -> list[Rankings]:
+    def _dense(self, collection: HeroCollection, vectors: Vectors, sources: Sequence[int]) -> list[Rankings]:
         """The sources are partitions of the children, of which only these are searched."""
         _, dense = collection.dense(self.settings.encoder)
         return dense.search_parts(vectors, self.settings.first, collection.bounds, sources)
 
-    def _collection(self, name: str) -> Collection:
+    def _collection(self, name: str) -> HeroCollection:
         return {"sections": self.layout.sections, "titles": self.layout.headings}.get(name, self.layout.children)
 
     def fuse(self, found: Mapping[str, Rankings], sources: Sequence[int], navigation: Navigation) -> Rankings:
@@ -133,8 +133,8 @@ class Signals:
         owners = self.layout.children.document_of[children]
         edges = np.append(np.searchsorted(owners, sources), len(children))
         # rounded, so that sums of the same shares in another order are ties and go by the collection's order
-        pairs = Pairs(np.repeat(np.arange(len(sources)), np.diff(edges)), children)
-        ordered = Lists.sorted(pairs, total[children].round(12), len(sources), max(1, len(children))).places
+        pairs = QueryRows(np.repeat(np.arange(len(sources)), np.diff(edges)), children)
+        ordered = QueryRankings.sorted(pairs, total[children].round(12), len(sources), max(1, len(children))).places
         return Rankings(ordered, total[ordered], edges)
 
     def _add(self, total: Floats, name: str, hits: Indices, ranks: Indices, navigation: Navigation) -> None:
@@ -147,7 +147,7 @@ class Signals:
         shares[hits[::-1]] = self.weights[name] / (self.settings.k + ranks[::-1])
         total += shares
 
-    def ranked(self, asked: Sequence[Asked], k: int, allowed: Indices | None, depth: int) -> list[HeroRanked]:
+    def ranked(self, asked: Sequence[HeroQuery], k: int, allowed: Indices | None, depth: int) -> list[HeroRanking]:
         """The `k` best children of the whole collection (or of `allowed`, ascending) by signals that go so deep."""
         check_k(k)
         check_k(depth)
@@ -162,10 +162,12 @@ class Signals:
         results = []
         for total, via in zip(totals, found, strict=True):
             places = np.flatnonzero(total) if allowed is None else allowed[total[allowed] > 0]
-            results.append(HeroRanked(top_k(places, total[places], k), via))
+            results.append(HeroRanking(top_k(places, total[places], k), via))
         return results
 
-    def _search_whole(self, name: str, asked: Sequence[Asked], depth: int, allowed: Indices | None) -> list[Ranking]:
+    def _search_whole(
+        self, name: str, asked: Sequence[HeroQuery], depth: int, allowed: Indices | None
+    ) -> list[Ranking]:
         collection = self._collection(name)
         if name == "dense":
             vectors = self.vectors(asked)

@@ -7,14 +7,14 @@ from typing import Literal
 from msgspec import Struct
 
 from hoofbeat.records import Failure
-from hoofbeat.retrieval.hero.expansion import Added
+from hoofbeat.retrieval.hero.expansion import ExpansionMatch
 
 __all__ = [
     "TRACE_DEPTH",
+    "ChildRank",
+    "EvidencePassage",
     "HeroTrace",
-    "Place",
     "Route",
-    "Shown",
     "SignalTrace",
     "Sufficiency",
     "explain_trace",
@@ -29,7 +29,7 @@ TRACE_DEPTH = 5
 _QUOTE = 88
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class ChildRank(Struct, frozen=True, kw_only=True):
     """A child chunk's place in a ranking. Children that share a section share its rank in the navigation signals."""
 
     passage: str
@@ -43,10 +43,10 @@ class SignalTrace(Struct, frozen=True, kw_only=True):
     name: str
     weight: float
     reached: int
-    best: tuple[Place, ...]
+    best: tuple[ChildRank, ...]
 
 
-class Shown(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EvidencePassage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A passage of evidence: the child that led to it, its parent's heading, and the neighbours it took in."""
 
     passage: str
@@ -81,11 +81,11 @@ class HeroTrace(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sufficient: bool
     query: str
     searched: str = ""
-    added: tuple[Added, ...] = ()
+    added: tuple[ExpansionMatch, ...] = ()
     signals: tuple[SignalTrace, ...] = ()
-    fused: tuple[Place, ...] = ()
-    reranked: tuple[Place, ...] = ()
-    shown: tuple[Shown, ...] = ()
+    fused: tuple[ChildRank, ...] = ()
+    reranked: tuple[ChildRank, ...] = ()
+    shown: tuple[EvidencePassage, ...] = ()
     sufficiency: Sufficiency | None = None
     failure: Failure | None = None
 
@@ -113,7 +113,7 @@ def explain_trace(trace: HeroTrace) -> str:
     return "\n".join(lines)
 
 
-def _ranking(head: str, places: tuple[Place, ...], more: bool) -> list[str]:
+def _ranking(head: str, places: tuple[ChildRank, ...], more: bool) -> list[str]:
     lines = [head] + [f"  {place.rank:>3}  {place.score:>9.4f}  {place.passage}" for place in places]
     return [*lines, "  …"] if more and places else lines
 

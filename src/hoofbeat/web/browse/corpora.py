@@ -12,9 +12,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from hoofbeat.benchmarks.benchmark import edition_file
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.records import Document, Question
+from hoofbeat.registry import registry
 from hoofbeat.reports.model import Block
 from hoofbeat.reports.sections.funnel import funnel_blocks, funnel_of
-from hoofbeat.retrieval.catalogue import STAGES
+from hoofbeat.retrieval.line import Stage
 from hoofbeat.store import Artefact
 from hoofbeat.web.browse.backlinks import met_in
 from hoofbeat.web.browse.documents import document_view, evidence_marks, passage_marks
@@ -102,7 +103,7 @@ def _corpus_page(
 def _form(site: Site, given: Search | None, problem: HoofbeatError | None) -> dict[str, Any]:
     """What the form to search with needs."""
     offered = site.settings.models if site.load_model else ()
-    stages = [spec for spec in STAGES.values() if spec.kind == "ranker" or offered or spec.kind == "reranker"]
+    stages = [stage for stage in registry.all(Stage) if offered or not stage.models()]
     return {"given": given, "problem": problem, "lines": LINES, "stages": stages, "models": offered}
 
 

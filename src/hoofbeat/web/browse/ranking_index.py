@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError
 from hoofbeat.records import Failure, Hit, Question
-from hoofbeat.retrieval.stages import SearchQuery
+from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact
 from hoofbeat.store.offsets import each_line, lines_at, spans_at
 from hoofbeat.store.tables import read_tsv

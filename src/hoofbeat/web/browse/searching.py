@@ -25,8 +25,7 @@ from hoofbeat.models import Model
 from hoofbeat.progress import Task
 from hoofbeat.records import Hit, Passage
 from hoofbeat.retrieval import ENGLISH
-from hoofbeat.retrieval.line import Node, parse, stages
-from hoofbeat.retrieval.making import most_calls
+from hoofbeat.retrieval.line import Node, cost_bound, every_stage, parse
 from hoofbeat.web.browse.highlighting import Mark
 from hoofbeat.web.library import Folder
 from hoofbeat.web.site import Site
@@ -43,7 +42,6 @@ _LONGEST_LINE = 2_000
 _LONGEST_TEXT = 50_000
 _MOST_HITS = 100
 _AT_WORK = 4
-_RERANKERS = ("yesno", "listwise")
 _PATIENCE = 1.5
 
 
@@ -145,23 +143,18 @@ def checked_line(site: Site, line: str) -> Node:
         raise UsageError("the retriever line is too long", fix=f"write one of at most {_LONGEST_LINE:,} characters")
     tree = parse(line)
     offered = site.settings.models if site.load_model else ()
-    for stage in stages(tree):
-        given = {option.name: stage.word(option.name) for option in stage.spec.options}
-        if given.get("encoder", ENCODERS[0]) not in ENCODERS:
-            raise UsageError(
-                f"the encoder {given['encoder']} is not offered here", fix=f"choose one of: {', '.join(ENCODERS)}"
-            )
-        if given.get("model") and given["model"] not in offered:
-            raise UsageError(f"the model {given['model']} is not offered here", fix=_models_in_words(offered))
-        if stage.spec.name == "lamer":
-            checked_line(site, given["with"])
-        elif stage.kind == "reranker" and given["with"] not in _RERANKERS:
-            raise UsageError(
-                f"the reranker {given['with']} is not offered here", fix="give with=yesno or with=listwise"
-            )
-        if stage.spec.name == "hero" and given["rerank"] not in ("none", *_RERANKERS):
-            raise UsageError(f"the reranker {given['rerank']} is not offered here", fix="give rerank=none or yesno")
-    if most_calls(tree).calls and not offered:
+    for stage in every_stage(tree):
+        for encoder in stage.encoders():
+            if encoder not in ENCODERS:
+                raise UsageError(
+                    f"the encoder {encoder} is not offered here", fix=f"choose one of: {', '.join(ENCODERS)}"
+                )
+        for model in stage.models():
+            if model and model not in offered:
+                raise UsageError(f"the model {model} is not offered here", fix=_models_in_words(offered))
+        for folder in stage.folders():
+            raise UsageError(f"{folder}, which {stage.name} names, is not offered here", fix="name no folder or file")
+    if cost_bound(tree).calls and not offered:
         raise UsageError(
             f"the line {tree} asks a language model, and this server has none",
             fix="leave that stage out, or start the server with a model: hoofbeat serve --model",

@@ -12,15 +12,13 @@ from hoofbeat.errors import BatchPending
 from hoofbeat.models import Model, Reply
 from hoofbeat.models.requests import TokenLogprob
 from hoofbeat.records import Failure
-from hoofbeat.retrieval.reranking import make_reranker
-from hoofbeat.retrieval.reranking_llm import Listwise, YesNo, yes_over_no
-from hoofbeat.retrieval.stages import Reranker
+from hoofbeat.retrieval.stages.rerank import ListwiseReranker, YesNoReranker, yes_over_no
 from hoofbeat.store.ledger import Ledger
 from tests.answering.support import asked_for, check_fenced, wire_text
 from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in
-from tests.retrieval.reranking_support import PASSAGE, QUESTION, Bench, Reader, query, ranks, scores, stage
+from tests.retrieval.rerank_support import PASSAGE, QUESTION, Bench, Reader, query, ranks, scores, stage
 
 
 @pytest.fixture
@@ -66,13 +64,16 @@ def test_texts_are_scored_by_yes_over_no(ledger: Ledger) -> None:
     with Reader() as server:
         model = a_model(server.spec(), ledger)
         bench = Bench(model)
-        reranker: Reranker = make_reranker(stage("rerank[model=mine]@3"))
+        reranker = stage("rerank[model=mine]@3").method
         first, second = reranker.rerank([query(), query("Why?")], texts, bench)
         assert scores(first) == pytest.approx([0.5, 3, -2])
         assert scores(second) == pytest.approx([-1])
         assert bench.asked == ["mine"]
         assert len(server.seen) == 4
-        assert YesNo().rerank([query(), query("Why?")], texts, Bench(a_model(server.spec(), ledger))) == [first, second]
+        assert YesNoReranker().rerank([query(), query("Why?")], texts, Bench(a_model(server.spec(), ledger))) == [
+            first,
+            second,
+        ]
         assert len(server.seen) == 4
     body = server.seen[0].body
     assert (body["max_tokens"], body["top_logprobs"], body["temperature"]) == (1, 20, 0)
@@ -88,7 +89,7 @@ def test_a_pair_that_fails_fails_its_query_and_no_other(ledger: Ledger) -> None:
     earlier = Failure(kind="timeout", message="the writer was slow")
     with Reader() as server:
         bench = Bench(a_model(server.spec(), ledger, attempts=1))
-        results = YesNo().rerank([query(), query(), query(failure=earlier)], texts, bench)
+        results = YesNoReranker().rerank([query(), query(), query(failure=earlier)], texts, bench)
     assert isinstance(results[0], Failure)
     assert results[0].kind == "server-error"
     assert results[1:] == [[1.0], earlier]
@@ -98,10 +99,10 @@ def test_a_pair_that_fails_fails_its_query_and_no_other(ledger: Ledger) -> None:
 def test_nothing_to_rerank_needs_no_call(ledger: Ledger) -> None:
     with Reader() as server:
         bench = Bench(a_model(server.spec(), ledger))
-        for reranker in (YesNo(), Listwise()):
+        for reranker in (YesNoReranker(), ListwiseReranker()):
             assert reranker.rerank([], [], bench) == []
             assert reranker.rerank([query(), query()], [[], []], bench) == [[], []]
-        assert Listwise().rerank([query()], [["x 1"]], bench) == [[1.0]]
+        assert ListwiseReranker().rerank([query()], [["x 1"]], bench) == [[1.0]]
     assert server.seen == []
 
 
@@ -119,7 +120,7 @@ def test_without_log_probabilities_texts_are_labelled(
     texts = [["a -1", "b 3", "c 1"], ["d -2", "e 1"]]
     with Reader(gives) as server:
         model = a_model(server.spec(), ledger)
-        reranker = YesNo()
+        reranker = YesNoReranker()
         assert reranker.rerank([query(), query()], texts, Bench(model)) == [[0, 1, 1], [0, 1]]
         words = 0 if gives == "error" else 1  # one pair asked, the others did not
         assert sorted(server.fields()) == ["relevant"] * 5 + ["word"] * words
@@ -134,7 +135,7 @@ def test_a_pair_without_log_probabilities_among_others_is_a_failure(ledger: Ledg
     """Labels and log-probabilities are not on one scale: they must not meet in one ranking."""
     with Reader() as server:
         model = a_model(server.spec(), ledger)
-        reranker = YesNo()
+        reranker = YesNoReranker()
         assert reranker.rerank([query()], [["a 1"]], Bench(model)) == [[1.0]]
         server.gives = "thoughts"
         (result,) = reranker.rerank([query()], [["a 1", "b 1"]], Bench(model))
@@ -146,7 +147,7 @@ def test_a_pair_without_log_probabilities_among_others_is_a_failure(ledger: Ledg
 def test_an_endpoint_that_answers_neither_way_is_a_failure(ledger: Ledger) -> None:
     with Reader("nothing") as server:
         bench = Bench(a_model(server.spec(), ledger, attempts=1))
-        (result,) = YesNo().rerank([query("fault=400 why?")], [["a 1"]], bench)
+        (result,) = YesNoReranker().rerank([query("fault=400 why?")], [["a 1"]], bench)
     assert isinstance(result, Failure)
     assert result.kind == "bad-request"
 
@@ -154,7 +155,7 @@ def test_an_endpoint_that_answers_neither_way_is_a_failure(ledger: Ledger) -> No
 def test_a_first_pair_that_fails_by_chance_decides_nothing(ledger: Ledger) -> None:
     with Reader() as server:
         bench = Bench(a_model(server.spec(), ledger, attempts=1))
-        reranker = YesNo()
+        reranker = YesNoReranker()
         failed, fine = reranker.rerank([query(), query()], [["fault=503 1"], ["b 2"]], bench)
     assert isinstance(failed, Failure)
     assert fine == [2.0]
@@ -164,25 +165,25 @@ def test_a_first_pair_that_fails_by_chance_decides_nothing(ledger: Ledger) -> No
 def test_a_batch_folder_gets_every_pair_at_once(tmp_path: Path, ledger: Ledger) -> None:
     model = a_model(f"batch:{tmp_path / 'batch'}#mine", ledger)
     with pytest.raises(BatchPending, match="5 requests were written"):
-        YesNo().rerank([query(), query()], [["a 1", "b 2", "c 3"], ["d 4", "e 5"]], Bench(model))
+        YesNoReranker().rerank([query(), query()], [["a 1", "b 2", "c 3"], ["d 4", "e 5"]], Bench(model))
 
 
 def test_a_text_is_shown_up_to_its_limit_and_the_models_window(ledger: Ledger) -> None:
     long = "fever" * 5000 + " 1"
     with Reader("nothing") as server:
         model = a_model(server.spec(), ledger)
-        assert _shown(YesNo(chars=300), server, model, long) == 300
-        assert _shown(YesNo(), server, model, long) == 2000
+        assert _shown(YesNoReranker(chars=300), server, model, long) == 300
+        assert _shown(YesNoReranker(), server, model, long) == 2000
         model.context = 600
-        assert _shown(YesNo(), server, model, long) == (600 - 1 - 400) * 3 - len(QUESTION) - 60
-        assert _shown(YesNo(), server, model, "熱" * 5000 + " 1") * 3 <= 600 * 3
+        assert _shown(YesNoReranker(), server, model, long) == (600 - 1 - 400) * 3 - len(QUESTION) - 60
+        assert _shown(YesNoReranker(), server, model, "熱" * 5000 + " 1") * 3 <= 600 * 3
         model.context = 420
-        (result,) = YesNo().rerank([query()], [[long]], Bench(model))
+        (result,) = YesNoReranker().rerank([query()], [[long]], Bench(model))
     assert isinstance(result, Failure)
     assert (result.kind, result.attempts) == ("context-overflow", 0)
 
 
-def _shown(reranker: YesNo, server: FaultServer, model: Model, text: str) -> int:
+def _shown(reranker: YesNoReranker, server: FaultServer, model: Model, text: str) -> int:
     """How many characters of a text went over the wire."""
     before = len(server.seen)
     reranker.rerank([query()], [[text]], Bench(model))
@@ -197,9 +198,9 @@ def test_windows_go_from_the_back_to_the_front(ledger: Ledger) -> None:
     texts = [f"text {number}" for number in (3, 1, 2, 0, 4, 9, 8)]
     with Reader() as server:
         bench = Bench(a_model(server.spec(), ledger))
-        reranker: Reranker = make_reranker(stage("rerank[with=listwise,window=4,stride=2]@7"))
+        reranker = stage("rerank[with=listwise,window=4,stride=2]@7").method
         (result,) = reranker.rerank([query()], [texts], bench)
-        again = Listwise(window=4, stride=2).rerank([query()], [texts], bench)
+        again = ListwiseReranker(window=4, stride=2).rerank([query()], [texts], bench)
     windows = [[text.split()[-1] for text in PASSAGE.findall(wire_text(seen.body))] for seen in server.seen]
     assert windows == [["0", "4", "9", "8"], ["1", "2", "9", "8"], ["3", "9", "8"]]
     # 9 8 2 1 | 4 0 after the second window; the third sees 3, 9 and 8
@@ -211,7 +212,7 @@ def test_windows_go_from_the_back_to_the_front(ledger: Ledger) -> None:
 
 def test_one_window_is_one_call_and_fenced(ledger: Ledger) -> None:
     with Reader() as server:
-        (result,) = Listwise().rerank([query()], [["a 1", "b 3", "c 2"]], Bench(a_model(server.spec(), ledger)))
+        (result,) = ListwiseReranker().rerank([query()], [["a 1", "b 3", "c 2"]], Bench(a_model(server.spec(), ledger)))
     assert ranks(result) == [3, 1, 2]
     (seen,) = server.seen
     check_fenced(seen.body, "c 2", fences=4)
@@ -228,7 +229,7 @@ def test_what_is_left_out_follows_and_what_is_double_counts_once(
 ) -> None:
     with Reader() as server:
         server.orders = [order]
-        (result,) = Listwise().rerank([query()], [["a 0", "b 0", "c 0"]], Bench(a_model(server.spec(), ledger)))
+        (result,) = ListwiseReranker().rerank([query()], [["a 0", "b 0", "c 0"]], Bench(a_model(server.spec(), ledger)))
     assert ranks(result) == places
     assert len(server.seen) == 1
 
@@ -238,11 +239,11 @@ def test_an_unusable_order_is_repaired_once_and_then_a_failure(ledger: Ledger, o
     with Reader() as server:
         model = a_model(server.spec(), ledger)
         server.orders = [order]
-        (result,) = Listwise().rerank([query()], [["a 1", "b 2", "c 3"]], Bench(model))
+        (result,) = ListwiseReranker().rerank([query()], [["a 1", "b 2", "c 3"]], Bench(model))
         assert ranks(result) == [3, 2, 1]
         assert len(server.seen) == 2
         server.orders = [order, order]
-        (failed,) = Listwise().rerank([query("Why?")], [["a 1", "b 2", "c 3"]], Bench(model))
+        (failed,) = ListwiseReranker().rerank([query("Why?")], [["a 1", "b 2", "c 3"]], Bench(model))
     assert isinstance(failed, Failure)
     assert failed.kind == "schema"
 
@@ -251,7 +252,7 @@ def test_a_window_that_fails_fails_its_query_and_no_other(ledger: Ledger) -> Non
     earlier = Failure(kind="refusal", message="no")
     with Reader() as server:
         bench = Bench(a_model(server.spec(), ledger, attempts=1))
-        results = Listwise(window=2, stride=1).rerank(
+        results = ListwiseReranker(window=2, stride=1).rerank(
             [query(), query(), query(failure=earlier)],
             [["fault=503 1", "b 2", "c 3"], ["a 1", "b 2"], ["a 1", "b 2"]],
             bench,
@@ -267,11 +268,11 @@ def test_many_long_texts_share_a_small_window(ledger: Ledger) -> None:
     with FaultServer() as server:
         model = a_model(server.spec(), ledger)
         model.context = 4096
-        assert len(scores(Listwise().rerank([query()], [texts], Bench(model))[0])) == 20
+        assert len(scores(ListwiseReranker().rerank([query()], [texts], Bench(model))[0])) == 20
         shown = wire_text(server.seen[0].body)
         assert 3000 < len(shown) < 4096 * 3
         model.context = 1024
-        (failed,) = Listwise().rerank([query()], [texts], Bench(model))
+        (failed,) = ListwiseReranker().rerank([query()], [texts], Bench(model))
     assert isinstance(failed, Failure)
     assert failed.kind == "context-overflow"
     assert len(server.seen) == 1
@@ -284,11 +285,13 @@ def test_a_real_model_reranks_and_a_second_run_asks_nothing(ledger: Ledger) -> N
     needs_weights("smollm2-135m")
     model = a_model("embedded:smollm2-135m", ledger, timeout=300)
     texts = [["Paracetamol lowers a fever.", "The museum opens at nine.", ""]]
-    results = [reranker.rerank([query()], texts, Bench(model)) for reranker in (YesNo(), Listwise())]
+    results = [reranker.rerank([query()], texts, Bench(model)) for reranker in (YesNoReranker(), ListwiseReranker())]
     assert model.made >= 4
     yesno = scores(results[0][0])
     assert len(set(yesno)) == 3
     assert sorted(ranks(results[1][0])) == [1, 2, 3]
     again = a_model("embedded:smollm2-135m", ledger, timeout=300)
-    assert [reranker.rerank([query()], texts, Bench(again)) for reranker in (YesNo(), Listwise())] == results
+    assert [
+        reranker.rerank([query()], texts, Bench(again)) for reranker in (YesNoReranker(), ListwiseReranker())
+    ] == results
     assert again.made == 0

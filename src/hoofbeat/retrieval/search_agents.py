@@ -1,16 +1,18 @@
-"""A search agent's loop: a model that searches while it thinks, until it answers or a limit is reached.
+"""Search agents: a model that searches while it thinks, until it answers or a limit is reached.
 
-Every step is an object of a schema, not tags in running text: small models keep to it, and nothing that stands in a
-passage can pass for a step. The question, passages, and what the model itself wrote before come as fenced material.
+Every step is an object of a schema, not tags in running text: small models keep to it, and nothing in a passage can be
+taken for a step. The question, passages, and what the model itself wrote before come as fenced material.
 
 The agent is a generator: it yields what it waits for (a call, or a search) and is sent the result, so that one and the
 same agent can be driven alone (`run_agent`) or as one of many, each round's calls and searches together (`run_agents`).
+As query writers (`AgentWriter`), agents search with what follows them in their line, and their final answer is fused
+with the question as in HyDE.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -19,14 +21,15 @@ from hoofbeat.models import ChatRequest, Model, Structured
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure, FailureKind, Passage, TraceStep
-from hoofbeat.retrieval.stages import Found
-from hoofbeat.retrieval.writing import room_beside, without_echo
+from hoofbeat.retrieval.document_writers import PASSAGE_TOKENS, hyde_fusion, room_beside, without_echo
+from hoofbeat.retrieval.line import CostBound, StageOption
+from hoofbeat.retrieval.stage_roles import FoundPassage, QueryWriter, SearchQuery, StageTools
 from hoofbeat.window import BYTES_PER_TOKEN, TYPICAL_BYTES_PER_TOKEN, fit_beginnings, size
 
-__all__ = ["AgentResult", "AgentSettings", "run_agent", "run_agents"]
+__all__ = ["AgentResult", "AgentSettings", "AgentWriter", "agent_options", "run_agent", "run_agents"]
 
-_LEAST_TOKENS = 64
-_MOST_RESERVED = 512
+_MIN_TOKENS = 64
+_MAX_RESERVED = 512
 _FIELD_CHARS = 30
 _UNREADABLE: frozenset[FailureKind] = frozenset({"unreadable", "schema", "truncated"})
 _SAME_AGAIN = 2
@@ -80,7 +83,7 @@ class _Turn(NamedTuple):
 
 
 _Wish = ChatRequest | _Look
-_Got = Structured | Failure | Sequence[Found]
+_Got = Structured | Failure | Sequence[FoundPassage]
 _T = TypeVar("_T")
 _Work = Generator[_Wish, _Got, _T]
 
@@ -101,7 +104,7 @@ class _Agent:
         """Think and search until there is an answer or a limit is reached; then the answer is asked for."""
         repeats = 0
         for turn in range(self.settings.turns):
-            if self._allowance() < _LEAST_TOKENS:
+            if self._allowance() < _MIN_TOKENS:
                 self._note("stopped", "the output limit is near")
                 break
             step = yield from self._ask(self.settings.step_prompt, {"left": self.settings.turns - turn})
@@ -139,7 +142,7 @@ class _Agent:
             self.turns.append(_Turn(thought, query, passages=passages))
             return None
         findings = ""
-        if passages and self._allowance() >= _LEAST_TOKENS:
+        if passages and self._allowance() >= _MIN_TOKENS:
             values = {"thought": thought, "query": query, "passages": passages}
             read = yield from self._ask(settings.read_prompt, values)
             if isinstance(read, Failure):
@@ -165,7 +168,7 @@ class _Agent:
     def _ask(self, name: str, values: Mapping[str, object], *, last: bool = False) -> _Work[Structured | Failure]:
         """One call, its tokens counted; what a call that failed used is not known, so the most likely is taken."""
         prompt = load_prompt(name)
-        limit = max(self._allowance(last=last), _LEAST_TOKENS)
+        limit = max(self._allowance(last=last), _MIN_TOKENS)
         if "history" in prompt.variables:
             values = {**values, "history": self._history()}
         request = prompt.request(
@@ -188,7 +191,7 @@ class _Agent:
 
     def _allowance(self, *, last: bool = False) -> int:
         """The most that a call may write: before the last, enough must be left for the answer."""
-        left = self.left if last else self.left - min(_MOST_RESERVED, self.settings.tokens // 4)
+        left = self.left if last else self.left - min(_MAX_RESERVED, self.settings.tokens // 4)
         return min(left, self.window // 4) if self.window else left
 
     def _history(self) -> str:
@@ -267,7 +270,7 @@ def _within(schema: dict[str, object] | None, tokens: int) -> dict[str, object] 
 async def run_agent(
     model: Model,
     question: str,
-    search: Callable[[str], Awaitable[Sequence[Found]]],
+    search: Callable[[str], Awaitable[Sequence[FoundPassage]]],
     settings: AgentSettings,
 ) -> AgentResult:
     """One agent on one question; to be awaited inside `Model.run`.
@@ -288,7 +291,7 @@ async def run_agent(
 def run_agents(
     model: Model,
     questions: Sequence[str],
-    search: Callable[[Sequence[tuple[int, str]]], Sequence[Sequence[Found]]],
+    search: Callable[[Sequence[tuple[int, str]]], Sequence[Sequence[FoundPassage]]],
     settings: AgentSettings,
     *,
     progress: Progress = SILENT,
@@ -323,3 +326,77 @@ def run_agents(
             for (number, _), found in zip(looks, search(looks), strict=True):
                 send(number, found[: settings.top])
     return [results[number] for number in range(len(agents))]
+
+
+def agent_options(turns: int, top: int, reads: int) -> tuple[StageOption, ...]:
+    """The options of a search agent."""
+    return (
+        StageOption("turns", turns, "the maximum number of searches", min_=1, max_=50),
+        StageOption("top", top, "how many passages each search brings", min_=1, max_=100),
+        StageOption("reads", reads, "how many characters of a passage are shown", min_=50, max_=20000),
+        StageOption("model", "", "the language model; the command's where none is named"),
+        StageOption("tokens", 4096, "the maximum that is written in all", min_=256, max_=262144),
+        StageOption("temperature", 0.0, "how varied the steps are", min_=0, max_=2),
+        StageOption("seed", 0, "the seed where they vary", min_=0, max_=2.0**31 - 1),
+    )
+
+
+class AgentWriter(QueryWriter):
+    """A search agent as a query writer. `condense` says whether passages are condensed in a separate call."""
+
+    followed_by = "bm25"
+    condense: ClassVar[bool] = True
+
+    def models(self) -> tuple[str, ...]:
+        """The model that thinks."""
+        return (self.word("model"),)
+
+    def prompts(self) -> dict[str, str]:
+        """The prompts of its steps."""
+        turns = ("agent-read", "agent-turn-findings") if self.condense else ("agent-turn-passages",)
+        names = ("agent-answer", "agent-step", "agent-turn-repeated", *turns)
+        return {name: load_prompt(name).label for name in names}
+
+    def cost(self) -> CostBound:
+        """Two calls for each search, and the answer."""
+        calls = 2 * self.count("turns") + 1
+        return CostBound(calls, calls * self.count("top") * PASSAGE_TOKENS, self.count("tokens"))
+
+    def searches(self) -> int:
+        """One per turn."""
+        return self.count("turns")
+
+    def write(self, queries: Sequence[SearchQuery], tools: StageTools) -> list[SearchQuery]:
+        """The queries rewritten, in order; one without text, or that has failed before, stays as it is."""
+        places = [place for place, query in enumerate(queries) if query.text.strip() and query.failure is None]
+        if not places:
+            return list(queries)
+        settings = AgentSettings(
+            name=str(self),
+            condense=self.condense,
+            turns=self.count("turns"),
+            top=self.count("top"),
+            reads=self.count("reads"),
+            tokens=self.count("tokens"),
+            temperature=self.number("temperature"),
+            seed=self.count("seed"),
+        )
+
+        def search(looks: Sequence[tuple[int, str]]) -> Sequence[Sequence[FoundPassage]]:
+            wanted = [SearchQuery(id=queries[places[number]].id, text=text) for number, text in looks]
+            return tools.search("", wanted, settings.top)
+
+        questions = [queries[place].text for place in places]
+        found = run_agents(tools.model(self.word("model")), questions, search, settings, progress=tools.progress)
+        results = dict(zip(places, found, strict=True))
+        return [_fused(query, results.get(place)) for place, query in enumerate(queries)]
+
+
+def _fused(query: SearchQuery, result: AgentResult | None) -> SearchQuery:
+    if result is None:
+        return query
+    steps = query.steps + result.steps
+    if result.failure is not None:
+        return msgspec.structs.replace(query, steps=steps, failure=result.failure)
+    lexical, dense = hyde_fusion(query.text, [result.answer])
+    return msgspec.structs.replace(query, lexical=lexical, dense=dense, steps=steps)

@@ -13,17 +13,17 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models import load_model
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure
-from hoofbeat.retrieval.agents import SPECS, AgentSettings, make_writer, prompts_of, run_agent, run_agents
 from hoofbeat.retrieval.indexes import IndexSet
 from hoofbeat.retrieval.retriever import Retriever
-from hoofbeat.retrieval.stages import Found, SearchQuery
+from hoofbeat.retrieval.search_agents import AgentSettings, run_agent, run_agents
+from hoofbeat.retrieval.stage_roles import FoundPassage, SearchQuery
 from hoofbeat.store.ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, asked_for, check_fenced, wire_text
 from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in
+from tests.retrieval.query_writer_support import LIBRARY, LibraryTools, a_query, a_writer, kinds
 from tests.retrieval.support import HashedWords, passages
-from tests.retrieval.writing_support import LIBRARY, LibraryTools, a_query, a_stage, a_writer, kinds
 
 ASKED = "A farmer has fever after bites on the ankles. What treats it?"
 ANSWER = "Doxycillin treats hillside fever."
@@ -313,7 +313,7 @@ def test_agents_search_together_and_their_search_may_use_a_model(ledger: Ledger)
     script = [Says(STEP, FOUND, DONE), Says(STEP, "", search()), Says(READ, "", NOTED), Says("", "", "A fact.")]
 
     class Writing(LibraryTools):
-        def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> list[list[Found]]:
+        def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> list[list[FoundPassage]]:
             return super().search(line, a_writer("hyde").write(queries, self), k)
 
     with ScriptedServer(*script) as server:
@@ -347,10 +347,10 @@ def test_one_agent_alone_does_the_same_as_among_others(ledger: Ledger) -> None:
         model = a_model(server.spec(), ledger)
         tools = LibraryTools(model)
 
-        def find(text: str) -> list[Found]:
+        def find(text: str) -> list[FoundPassage]:
             return tools.search("", [a_query(text)], 5)[0]
 
-        async def find_one(text: str) -> list[Found]:
+        async def find_one(text: str) -> list[FoundPassage]:
             return find(f"{text} mite")
 
         together = run_agents(model, questions, lambda looks: [find(f"{text} mite") for _, text in looks], settings)
@@ -374,16 +374,15 @@ def test_the_prompts_are_those_of_the_settings(ledger: Ledger) -> None:
 @pytest.mark.parametrize("option", ["turns=1.5", "top=2.5", "seed=0.1", "turns=0", "top=0", "tokens=10", "reads=1"])
 def test_an_option_that_makes_no_sense_is_said(option: str) -> None:
     with pytest.raises(UsageError, match=r"can't (have|be)"):
-        make_writer(a_stage(f"search-o1[{option}]"))
+        a_writer(f"search-o1[{option}]")
 
 
 def test_every_stage_has_a_writer_a_summary_and_prompts_that_exist() -> None:
-    for spec in SPECS:
-        stage = a_stage(spec.name)
-        assert make_writer(stage)
-        assert (spec.kind, spec.alone) == ("query", "bm25")
-        assert spec.summary
-        assert all(load_prompt(name) for name in prompts_of(stage))
+    for name in ("search-o1", "search-r1"):
+        stage = a_writer(name)
+        assert (stage.role, stage.followed_by) == ("query writer", "bm25")
+        assert stage.summary
+        assert all(load_prompt(prompt) for prompt in stage.prompts())
 
 
 def test_the_embedded_model_comes_to_an_answer(ledger: Ledger) -> None:

@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Passage
-from hoofbeat.retrieval import agents, writing
+from hoofbeat.retrieval import IndexSet
 from hoofbeat.retrieval.analysis import ENGLISH
-from hoofbeat.retrieval.line import Stage, StageSpec, parse, stages
-from hoofbeat.retrieval.stages import Found, SearchQuery, Writer
+from hoofbeat.retrieval.line import parse, stages
+from hoofbeat.retrieval.stage_roles import FoundPassage, QueryWriter, SearchQuery
 from tests.answering.support import asked_for
 from tests.models.fault_server import FaultServer
-
-RANKERS = {name: StageSpec(name, "ranker") for name in ("bm25", "dense")}
-KNOWN = {**RANKERS, **{spec.name: spec for spec in (*writing.SPECS, *agents.SPECS)}}
 
 LIBRARY = (
     "Invented: Hillside fever follows the bite of the red mite and is treated with doxycillin.",
@@ -24,15 +21,11 @@ LIBRARY = (
 )
 
 
-def a_stage(line: str) -> Stage:
-    """The first stage of a line."""
-    return next(stages(parse(f"{line} > bm25", KNOWN)))
-
-
-def a_writer(line: str) -> Writer:
+def a_writer(line: str) -> QueryWriter:
     """The writer that a line begins with."""
-    stage = a_stage(line)
-    return agents.make_writer(stage) if stage.spec in agents.SPECS else writing.make_writer(stage)
+    stage = next(stages(parse(f"{line} > bm25")))
+    assert isinstance(stage, QueryWriter)
+    return stage
 
 
 def a_query(text: str, id: str = "q", **more: object) -> SearchQuery:
@@ -61,16 +54,20 @@ class LibraryTools:
     def progress(self) -> Progress:
         return SILENT
 
+    @property
+    def indexes(self) -> IndexSet:
+        raise AssertionError("a query writer searches, and reads no index")
+
     def model(self, spec: str) -> Model:
         self.models.append(spec)
         return self._model
 
-    def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> list[list[Found]]:
+    def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> list[list[FoundPassage]]:
         self.searches.append((line, tuple(query.for_lexical for query in queries), k))
         return [self._search(query.for_lexical)[:k] for query in queries]
 
-    def _search(self, text: str) -> list[Found]:
+    def _search(self, text: str) -> list[FoundPassage]:
         wanted = set(ENGLISH.terms(text))
         scored = [(len(wanted & set(ENGLISH.terms(passage.text))), passage) for passage in self.passages]
         ranked = sorted(scored, key=lambda pair: -pair[0])
-        return [Found(passage.document, passage, float(score)) for score, passage in ranked if score]
+        return [FoundPassage(passage.document, passage, float(score)) for score, passage in ranked if score]

@@ -11,26 +11,19 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models import Reply, load_model
 from hoofbeat.prompts import load_prompt, material
 from hoofbeat.records import Failure
+from hoofbeat.retrieval.document_writers import final_text, hyde_fusion, without_echo
 from hoofbeat.retrieval.indexes import IndexSet
 from hoofbeat.retrieval.line import parse
 from hoofbeat.retrieval.retriever import Retriever
-from hoofbeat.retrieval.writing import (
-    SPECS,
-    final_text,
-    hyde_fusion,
-    lamer_fusion,
-    make_writer,
-    prompts_of,
-    query2doc_fusion,
-    without_echo,
-)
+from hoofbeat.retrieval.stages.lamer import lamer_fusion
+from hoofbeat.retrieval.stages.query2doc import query2doc_fusion
 from hoofbeat.store.ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, check_fenced
 from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in
+from tests.retrieval.query_writer_support import LIBRARY, LibraryTools, a_query, a_writer
 from tests.retrieval.support import HashedWords, passages
-from tests.retrieval.writing_support import KNOWN, LIBRARY, LibraryTools, a_query, a_stage, a_writer
 
 ASKED = "What treats hillside fever?"
 WRITTEN = "Hillside fever is treated with doxycillin."
@@ -307,22 +300,21 @@ def test_what_counts_something_is_a_whole_number(name: str, option: str) -> None
 )
 def test_an_option_out_of_its_range_is_said(line: str) -> None:
     with pytest.raises(UsageError, match="can't be"):
-        parse(f"{line} > bm25", KNOWN)
+        parse(f"{line} > bm25")
 
 
 def test_a_first_search_that_can_not_be_read_is_said() -> None:
     with pytest.raises(UsageError, match="bm52"):
-        parse("lamer[with=bm52] > bm25", KNOWN)
+        parse("lamer[with=bm52] > bm25")
 
 
 def test_every_stage_has_a_writer_a_summary_and_prompts_that_exist() -> None:
-    for spec in SPECS:
-        stage = a_stage(spec.name)
-        assert str(stage) == spec.name
-        assert make_writer(stage)
-        assert spec.kind == "query"
-        assert spec.summary
-        assert all(load_prompt(name).max_tokens == stage.number("tokens") for name in prompts_of(stage))
+    for name in ("hyde", "lamer", "query2doc", "reason"):
+        stage = a_writer(name)
+        assert str(stage) == stage.name == name
+        assert stage.role == "query writer"
+        assert stage.summary
+        assert all(load_prompt(prompt).max_tokens == stage.number("tokens") for prompt in stage.prompts())
 
 
 def test_the_embedded_model_writes(ledger: Ledger) -> None:

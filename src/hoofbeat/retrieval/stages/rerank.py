@@ -1,7 +1,11 @@
-"""Reranking by a language model: by how likely it says Yes to each passage, or by the order it puts passages into.
+"""`rerank`: query and text read together, for the top of a ranking.
 
-Both show a text up to so many characters, fewer where the model's window is smaller. The question comes first in a
-prompt, so an endpoint that caches prompts reads it once for all the texts of a query.
+    rerank@100                                  a language model's Yes against No for each text
+    rerank[with=listwise,window=20]@100         a language model puts windows of texts into order
+    rerank[with=models/my-cross-encoder]@100    a cross-encoder from a folder
+
+A language model is shown a text up to so many characters, fewer where its window is smaller. The question comes first
+in a prompt, so an endpoint that caches prompts reads it once for all the texts of a query.
 """
 
 from __future__ import annotations
@@ -10,23 +14,28 @@ import asyncio
 import math
 import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest, Model, Reply
+from hoofbeat.models.crossencoder import CrossEncoder
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure
-from hoofbeat.retrieval.stages import SearchQuery, Tools
-from hoofbeat.window import beginning, room_for
+from hoofbeat.retrieval.line import CostBound, StageOption
+from hoofbeat.retrieval.stage_roles import FoundPassage, Reranker, SearchQuery, StageTools, TextReranker, passage_texts
+from hoofbeat.window import BYTES_PER_TOKEN, beginning, room_for
 
-__all__ = ["Listwise", "YesNo", "yes_over_no"]
+__all__ = ["STAGE", "CrossEncoderReranker", "ListwiseReranker", "RerankStage", "YesNoReranker", "yes_over_no"]
 
 _TOP = 20
 _NOT_LETTERS = re.compile(r"[\W_Ġ]+")
 _PROMPT_TOKENS = 400
 _FENCE_BYTES = 60
-_LEAST_BYTES = 80
+_MIN_BYTES = 80
 
 
 def yes_over_no(reply: Reply) -> float | None:
@@ -63,7 +72,7 @@ def _fitted(texts: Sequence[str], question: str, model: Model, chars: int, outpu
         return shown
     room = room_for(model.context, prompt=_PROMPT_TOKENS, output=output_tokens, beside=[question])
     each = room // len(texts) - _FENCE_BYTES
-    if each < _LEAST_BYTES:
+    if each < _MIN_BYTES:
         why = f"the question and {len(texts)} texts beside it do not fit the model's window of {model.context} tokens"
         return Failure(kind="context-overflow", message=why, attempts=0)
     return [beginning(text, each) for text in shown]
@@ -77,7 +86,7 @@ class _Pair(NamedTuple):
     text: str
 
 
-class YesNo:
+class YesNoReranker:
     """Scores a text by how much likelier the model is to say Yes, it helps to answer the question, than No.
 
     Where the endpoint gives no such log-probabilities, each text is labelled instead, 1 or 0: texts of the same label
@@ -92,13 +101,8 @@ class YesNo:
         self.notes: list[str] = []
         self._by_logprobs: bool | None = None
 
-    @property
-    def prompts(self) -> dict[str, str]:
-        """The prompts it asks by: name and fingerprint of each."""
-        return {name: load_prompt(name).fingerprint for name in ("rerank-yesno", "rerank-label")}
-
     def rerank(
-        self, queries: Sequence[SearchQuery], texts: Sequence[Sequence[str]], tools: Tools
+        self, queries: Sequence[SearchQuery], texts: Sequence[Sequence[str]], tools: StageTools
     ) -> list[list[float] | Failure]:
         """For each query a score for each of its texts, higher is better; or why there are none."""
         model = tools.model(self.model)
@@ -171,7 +175,7 @@ class YesNo:
         return prompt.request({"question": pair.question, "passage": fitted[0]})
 
 
-class Listwise:
+class ListwiseReranker:
     """Orders texts by letting the model order `window` of them at a time, from the back of the ranking to its front.
 
     Windows overlap by `window - stride`, so a good text at the back can climb to the top. The score of a text is one
@@ -187,13 +191,8 @@ class Listwise:
         self.stride = stride
         self.chars = chars
 
-    @property
-    def prompts(self) -> dict[str, str]:
-        """The prompt it asks by: name and fingerprint."""
-        return {"rerank-listwise": load_prompt("rerank-listwise").fingerprint}
-
     def rerank(
-        self, queries: Sequence[SearchQuery], texts: Sequence[Sequence[str]], tools: Tools
+        self, queries: Sequence[SearchQuery], texts: Sequence[Sequence[str]], tools: StageTools
     ) -> list[list[float] | Failure]:
         """For each query a score for each of its texts, higher is better; or why there are none."""
         model = tools.model(self.model)
@@ -246,3 +245,158 @@ def _order_of(count: int) -> dict[str, object]:
         "required": ["order"],
         "additionalProperties": False,
     }
+
+
+class CrossEncoderReranker:
+    """Scores by a cross-encoder."""
+
+    def __init__(self, encoder: CrossEncoder) -> None:
+        self.encoder = encoder
+        self.identity = encoder.identity
+        self._pairs = 0
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the results should know."""
+        if not self.encoder.cut:
+            return []
+        return [
+            f"{self.encoder.cut} of {self._pairs} pairs were cut at the {self.encoder.window} tokens "
+            f"that {self.encoder.name} reads"
+        ]
+
+    def rerank(
+        self, queries: Sequence[SearchQuery], texts: Sequence[Sequence[str]], tools: StageTools
+    ) -> list[list[float] | Failure]:
+        """For each query a score for each of its texts, higher is better; or why there are none."""
+        asked = [[] if query.failure else list(found) for query, found in zip(queries, texts, strict=True)]
+        pairs = [(query.text, text) for query, found in zip(queries, asked, strict=True) for text in found]
+        scores = iter(self.encoder.score(pairs, tools.progress) if pairs else ())
+        self._pairs += len(pairs)
+        results: list[list[float] | Failure] = []
+        for query, found in zip(queries, asked, strict=True):
+            mine = [next(scores) for _ in found]
+            results.append(query.failure or (mine if all(map(math.isfinite, mine)) else _no_number(self.encoder)))
+        return results
+
+
+def _no_number(encoder: CrossEncoder) -> Failure:
+    return Failure(kind="unreadable", message=f"{encoder.name} gave a score that is no number")
+
+
+_METHODS = {"yesno": ("window", "stride"), "listwise": ()}
+"""The methods that ask a language model, and the options that mean nothing to them."""
+
+_CROSS_ENCODER = ("model", "chars", "window", "stride")
+"""The options that mean nothing to a cross-encoder."""
+
+
+class RerankStage(Reranker):
+    """Reads query and text together: by a language model, or by a cross-encoder."""
+
+    name = "rerank"
+    summary = "reads query and text together: yesno or listwise by a language model, or a cross-encoder's folder"
+    options = (
+        StageOption("with", "yesno", "yesno, listwise, or the folder of a cross-encoder"),
+        StageOption("model", "", "the language model; the command's where none is named"),
+        StageOption("read", "passage", "what is read of each result", choices=("passage", "document")),
+        StageOption("chars", 2000, "how many characters of a text are read", min_=100, max_=1e9),
+        StageOption("window", 20, "listwise: how many texts are ordered at a time", min_=2, max_=100),
+        StageOption("stride", 10, "listwise: how far the window moves", min_=1, max_=100),
+    )
+
+    def reset(self) -> None:
+        """Forget the method and what it has loaded."""
+        super().reset()
+        self._method: TextReranker | None = None
+
+    @property
+    def method(self) -> TextReranker:
+        """What scores texts; a cross-encoder is loaded here."""
+        if self._method is None:
+            self._method = self._make()
+        return self._method
+
+    def prepare(self) -> None:
+        """Check the options together, and load the cross-encoder."""
+        self._method = self._make()
+
+    def models(self) -> tuple[str, ...]:
+        """The language model, unless a cross-encoder reads."""
+        return (self.word("model"),) if self.word("with") in _METHODS else ()
+
+    def folders(self) -> tuple[str, ...]:
+        """The cross-encoder's folder."""
+        return () if self.word("with") in _METHODS else (self.word("with"),)
+
+    def prompts(self) -> dict[str, str]:
+        """The prompts of its method."""
+        names = {"yesno": ("rerank-yesno", "rerank-label"), "listwise": ("rerank-listwise",)}.get(self.word("with"), ())
+        return {name: load_prompt(name).fingerprint for name in names}
+
+    def describe(self) -> dict[str, object]:
+        """Which method, and which weights."""
+        return {"rerankers": {str(self): self.method.identity}}
+
+    def cost(self) -> CostBound:
+        """A call for each text, or for each window."""
+        if self.word("with") not in _METHODS:
+            return CostBound()
+        depth, read = self.depth or self.default_depth, self.count("chars") // BYTES_PER_TOKEN
+        if self.word("with") != "listwise":
+            return CostBound(depth, depth * read, depth)
+        window, stride = self.count("window"), self.count("stride")
+        calls = 1 + max(0, -(-(depth - window) // stride))
+        return CostBound(calls, calls * window * read, calls * 8 * window)
+
+    def rerank(
+        self, queries: Sequence[SearchQuery], found: Sequence[Sequence[FoundPassage]], tools: StageTools
+    ) -> list[list[float] | Failure]:
+        """For each query a score for each of its results, higher is better; or why there are none."""
+        texts = [self._texts(each, tools) for each in found]
+        scores = self.method.rerank(queries, texts, tools)
+        self.notes = list(self.method.notes)
+        return scores
+
+    def _texts(self, found: Sequence[FoundPassage], tools: StageTools) -> list[str]:
+        if self.word("read") == "passage":
+            return passage_texts(found)
+        documents = [tools.indexes.document(each.document) for each in found]
+        return [f"{each.title}\n{each.text}" if each.title else each.text for each in documents]
+
+    def _make(self) -> TextReranker:
+        method = self.word("with")
+        changed = [
+            option.name for option, value in zip(self.options, self.values, strict=True) if value != option.value
+        ]
+        useless = [name for name in _METHODS.get(method, _CROSS_ENCODER) if name in changed]
+        if useless:
+            by = method if method in _METHODS else "a cross-encoder"
+            raise self._wrong(f"{' and '.join(useless)} can't be used with {by}", "leave it out")
+        if method not in _METHODS:
+            return CrossEncoderReranker(CrossEncoder(self._folder()))
+        chars, window, stride = (self.count(name) for name in ("chars", "window", "stride"))
+        if method == "yesno":
+            return YesNoReranker(model=self.word("model"), chars=chars)
+        if stride > window:
+            what = f"a stride of {stride} over a window of {window} would leave texts unread"
+            raise self._wrong(what, "give a stride no larger than the window; half of it is usual")
+        return ListwiseReranker(model=self.word("model"), window=window, stride=stride, chars=chars)
+
+    def _folder(self) -> Path:
+        """The folder named by `with`; a word that is no method and looks like no path is a slip."""
+        name = self.word("with")
+        path = Path(name).expanduser()
+        if not path.exists() and not any(mark in name for mark in "/\\~."):
+            close = get_close_matches(name.lower(), tuple(_METHODS), n=1, cutoff=0.5)
+            guess = f"did you mean {close[0]}? " if close else ""
+            raise self._wrong(
+                f"there is no reranker {name!r}", f"{guess}give yesno, listwise or a cross-encoder's folder"
+            )
+        return path
+
+    def _wrong(self, what: str, fix: str) -> UsageError:
+        return UsageError(what, where=f"retriever line, {self}", fix=fix)
+
+
+STAGE = RerankStage()

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat.errors import UsageError
-from hoofbeat.retrieval.pooling import Pool, Pooled, best_of, check_pool, pool_documents
+from hoofbeat.retrieval.passage_ranking import Pool, PooledRanking, best_of, check_pool, pool_documents
 from hoofbeat.retrieval.topk import Ranking, top_k
 
 SCORES = st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=4), min_size=1, max_size=6)
 
 
-def pooled(scores: list[list[int]], k: int, pool: Pool) -> Pooled:
+def pooled(scores: list[list[int]], k: int, pool: Pool) -> PooledRanking:
     """Documents with the scores of their passages, pooled through the same door as a search."""
     flat = np.array([score for document in scores for score in document], np.float64)
     owner = np.repeat(np.arange(len(scores)), [len(document) for document in scores])

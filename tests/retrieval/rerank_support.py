@@ -12,13 +12,13 @@ from aiohttp import web
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Failure
-from hoofbeat.retrieval.line import Pipeline, Stage, StageSpec, parse
-from hoofbeat.retrieval.reranking import SPECS
-from hoofbeat.retrieval.stages import Found, SearchQuery
+from hoofbeat.retrieval import IndexSet
+from hoofbeat.retrieval.line import Pipeline, parse
+from hoofbeat.retrieval.stage_roles import FoundPassage, SearchQuery
+from hoofbeat.retrieval.stages.rerank import RerankStage
 from tests.answering.support import asked_for, wire_text
 from tests.models.fault_server import FaultServer
 
-KNOWN = {"bm25": StageSpec("bm25", "ranker"), **{spec.name: spec for spec in SPECS}}
 QUESTION = "How is a fever treated?"
 PASSAGE = re.compile(r'<material name="passage ?\d*">\n(.*?)\n</material>', re.DOTALL)
 
@@ -37,12 +37,16 @@ class Bench:
         self.asked: list[str] = []
         self._model = model
 
+    @property
+    def indexes(self) -> IndexSet:
+        raise AssertionError("texts are given")
+
     def model(self, spec: str) -> Model:
         assert self._model is not None, "no model is needed here"
         self.asked.append(spec)
         return self._model
 
-    def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> list[list[Found]]:
+    def search(self, line: str, queries: Sequence[SearchQuery], k: int) -> list[list[FoundPassage]]:
         raise AssertionError("a reranker searches nothing")
 
 
@@ -89,10 +93,10 @@ def query(text: str = QUESTION, failure: Failure | None = None) -> SearchQuery:
     return SearchQuery(id="q", text=text, lexical="never shown", failure=failure)
 
 
-def stage(line: str) -> Stage:
-    tree = parse(f"bm25 > {line}", KNOWN)
+def stage(line: str) -> RerankStage:
+    tree = parse(f"bm25 > {line}")
     assert isinstance(tree, Pipeline)
-    assert isinstance(tree.steps[1], Stage)
+    assert isinstance(tree.steps[1], RerankStage)
     return tree.steps[1]
 
 

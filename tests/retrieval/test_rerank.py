@@ -9,18 +9,17 @@ import pytest
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Failure
-from hoofbeat.retrieval.reranking import ByCrossEncoder, asks_a_model, make_reranker
-from hoofbeat.retrieval.reranking_llm import Listwise, YesNo
+from hoofbeat.retrieval.stages.rerank import CrossEncoderReranker, ListwiseReranker, YesNoReranker
 from tests.models.cross_encoders import make_folder
-from tests.retrieval.reranking_support import Bench, query, stage
+from tests.retrieval.rerank_support import Bench, query, stage
 
 
 def test_a_cross_encoder_scores_every_text(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "tiny", broken="rash")
     made = stage(f"rerank[with={folder},read=document]@10")
-    reranker = make_reranker(made)
-    assert isinstance(reranker, ByCrossEncoder)
-    assert not asks_a_model(made)
+    reranker = made.method
+    assert isinstance(reranker, CrossEncoderReranker)
+    assert not made.models()
     earlier = Failure(kind="refusal", message="no")
     queries = [query("fever"), query("cough"), query("fever"), query("fever", earlier)]
     texts = [["cough", "fever", ""], ["fever", "rash"], [], ["rash"]]
@@ -36,20 +35,20 @@ def test_a_cross_encoder_scores_every_text(tmp_path: Path) -> None:
 
 
 def test_lines_name_rerankers() -> None:
-    yesno = make_reranker(stage("rerank@100"))
-    assert isinstance(yesno, YesNo)
+    yesno = stage("rerank@100").method
+    assert isinstance(yesno, YesNoReranker)
     assert (yesno.model, yesno.chars) == ("", 2000)
-    other = make_reranker(stage("rerank[with=yesno,model=embedded:qwen2.5-coder-1.5b,chars=500]@20"))
-    assert isinstance(other, YesNo)
+    other = stage("rerank[with=yesno,model=embedded:qwen2.5-coder-1.5b,chars=500]@20").method
+    assert isinstance(other, YesNoReranker)
     assert (other.model, other.chars) == ("embedded:qwen2.5-coder-1.5b", 500)
-    listwise = make_reranker(stage("rerank[with=listwise,window=30,stride=15]"))
-    assert isinstance(listwise, Listwise)
+    listwise = stage("rerank[with=listwise,window=30,stride=15]").method
+    assert isinstance(listwise, ListwiseReranker)
     assert (listwise.window, listwise.stride) == (30, 15)
     assert str(stage("rerank[ stride=10 , with = listwise ]@100")) == "rerank[with=listwise]@100"
-    assert all(asks_a_model(stage(line)) for line in ("rerank@5", "rerank[with=listwise]"))
-    for made in (yesno, listwise):
-        assert made.prompts
-        assert all(re.fullmatch(r"rerank-\w+", name) for name in made.prompts)
+    assert all(stage(line).models() for line in ("rerank@5", "rerank[with=listwise]"))
+    for line in ("rerank", "rerank[with=listwise]"):
+        assert stage(line).prompts()
+        assert all(re.fullmatch(r"rerank-\w+", name) for name in stage(line).prompts())
 
 
 @pytest.mark.parametrize(
@@ -65,7 +64,7 @@ def test_lines_name_rerankers() -> None:
 )
 def test_a_wrong_stage_is_a_usage_error(line: str, what: str) -> None:
     with pytest.raises(UsageError) as caught:
-        make_reranker(stage(line))
+        stage(line).prepare()
     assert caught.value.what == what
     assert caught.value.where == f"retriever line, {stage(line)}"
     assert caught.value.fix
@@ -73,7 +72,7 @@ def test_a_wrong_stage_is_a_usage_error(line: str, what: str) -> None:
 
 def test_a_slip_is_guessed_and_a_path_is_looked_for() -> None:
     with pytest.raises(UsageError) as caught:
-        make_reranker(stage("rerank[with=listwize]"))
+        stage("rerank[with=listwize]").prepare()
     assert "did you mean listwise?" in str(caught.value.fix)
     with pytest.raises(InputError, match="there is no such folder"):
-        make_reranker(stage("rerank[with=no/such/folder]"))
+        stage("rerank[with=no/such/folder]").prepare()

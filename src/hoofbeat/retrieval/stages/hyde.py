@@ -1,0 +1,17 @@
+"""`hyde`: searches for a made-up document that answers the question (Gao and others 2023)."""
+
+from __future__ import annotations
+
+from hoofbeat.retrieval.document_writers import DocumentWriter
+
+__all__ = ["STAGE"]
+
+
+class HydeStage(DocumentWriter):
+    """The documents replace the question for lexical rankers and are averaged with it for dense ones."""
+
+    name = "hyde"
+    summary = "searches for a made-up document that answers the question"
+
+
+STAGE = HydeStage()

@@ -1,0 +1,41 @@
+"""`query2doc`: adds to the question a document written after worked examples (Wang, Yang and Wei 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hoofbeat.models import Model
+from hoofbeat.retrieval.document_writers import DocumentWriter, Draft, FusedQuery, generation_options
+from hoofbeat.retrieval.line import StageOption
+from hoofbeat.retrieval.stage_roles import SearchQuery, StageTools
+
+__all__ = ["STAGE", "query2doc_fusion"]
+
+
+class Query2DocStage(DocumentWriter):
+    """The document is written after worked examples, and searched for together with the question."""
+
+    name = "query2doc"
+    summary = "adds to the question a document written after worked examples"
+    options = generation_options(
+        512,
+        StageOption("repeat", 5, "how often the question is repeated for lexical rankers", min_=1, max_=50),
+        StageOption("shots", 2, "how many worked examples the prompt shows", min_=0, max_=4),
+    )
+
+    def drafts(self, queries: Sequence[SearchQuery], tools: StageTools, model: Model) -> list[Draft]:  # noqa: ARG002
+        """The question and how many examples are shown."""
+        return [Draft({"question": query.text, "shots": self.count("shots")}) for query in queries]
+
+    def fuse(self, question: str, documents: Sequence[str]) -> FusedQuery:
+        """The question several times, and each document."""
+        return query2doc_fusion(question, documents, self.count("repeat"))
+
+
+def query2doc_fusion(question: str, documents: Sequence[str], repeat: int) -> FusedQuery:
+    """The question, repeated so that the longer document does not drown it, and the document; joined for dense ones."""
+    lexical = "\n".join(" ".join([*[question] * repeat, document]) for document in documents)
+    return lexical, tuple(f"{question} [SEP] {document}" for document in documents)
+
+
+STAGE = Query2DocStage()
