@@ -43,6 +43,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Estimate, Model
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Question
+from hoofbeat.reports.tables import Cell, Column
 from hoofbeat.retrieval import IndexSet, parse
 from hoofbeat.retrieval.line import cost_bound
 from hoofbeat.store import Artefact, InputRef, check_target, open_artefact
@@ -301,21 +302,22 @@ def _show_estimate(screen: Screen, estimates: Sequence[tuple[System, Estimate]])
         screen.emit({"estimate": msgspec.to_builtins(total), "systems": parts})
         return
     for written in dict.fromkeys(system.answerer.written for system, _ in estimates):
-        rows = [
-            [
+        rows: list[tuple[Cell, ...]] = [
+            (
                 system.condition.name,
-                f"{system.size:,}",
-                f"{estimate.calls:,}",
-                f"{estimate.cached:,}",
-                f"{estimate.tokens_in:,}",
-                f"{estimate.tokens_out_most:,}",
+                system.size,
+                estimate.calls,
+                estimate.cached,
+                estimate.tokens_in,
+                estimate.tokens_out_most,
                 "no price" if estimate.money_most is None else f"{estimate.money_most:.4f}",
-            ]
+            )
             for system, estimate in estimates
             if system.answerer.written == written
         ]
         screen.title(written)
-        screen.table(["condition", "answers", "calls", "in ledger", "tokens in", "out, most", "money, most"], rows)
+        counts = (Column(name, "count") for name in ("answers", "calls", "in ledger", "tokens in", "out, most"))
+        screen.table(["condition", *counts, "money, most"], rows)
     screen.estimate(total)
 
 

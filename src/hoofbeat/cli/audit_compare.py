@@ -10,16 +10,15 @@ import msgspec
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings import AuditsComparison, AuditSide, changed_pairs, compare_audits, slim_answers
-from hoofbeat.audit.findings.prevalence_intensity import Change
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_names
 from hoofbeat.prompts import Pack
-from hoofbeat.reports.comparison.audits_page import AUDIT_COMPARISON, RATES, altered_settings, write_audits
+from hoofbeat.reports.comparison.audits_page import AUDIT_COMPARISON, altered_settings, split_table, write_audits
 from hoofbeat.reports.sections.audits.differing import differing
-from hoofbeat.reports.words import written
+from hoofbeat.reports.tables import Column
 from hoofbeat.store import check_target
 
 __all__ = ["command"]
@@ -127,24 +126,19 @@ def _show(screen: Screen, compared: AuditsComparison, warnings: Sequence[str]) -
         f"{compared.questions} questions and {compared.sources} sources in both; {split.pairs_in_both:,} pairs judged "
         "in both (95% intervals)"
     )
-    rows = []
-    for field, name, _ in RATES:
-        change: Change = getattr(split, field)
-        rows.append([name, written(change.before, "share"), written(change.after, "share"), _points(change)])
-    span = split.by_coverage_interval
-    rest = (split.by_coverage, span.low, span.high) if span else split.by_coverage
-    rows.append(["by coverage", "", "", written(rest, "points")])
-    screen.table(["", "before", "after", "change, points"], rows)
+    rates = split_table(split)
+    screen.table(("", *rates.columns[1:-1]), [row[:-1] for row in rates.rows])
     moved = sorted(
         (row for row in compared.coverage if row.change), key=lambda row: (-abs(row.change or 0), row.source)
     )
     if moved:
         screen.table(
-            ["coverage", "before", "after", "gained", "lost"],
-            [
-                [row.source, *(written(value, "share") for value in row.coverage), f"{row.gained}", f"{row.lost}"]
-                for row in moved[:_SHOWN]
-            ],
+            (
+                "coverage",
+                *(Column(name, "share") for name in ("before", "after")),
+                *(Column(name, "count") for name in ("gained", "lost")),
+            ),
+            [(row.source, *row.coverage, row.gained, row.lost) for row in moved[:_SHOWN]],
         )
     if len(moved) > _SHOWN:
         screen.say(f"and {len(moved) - _SHOWN} sources more, in coverage.tsv")
@@ -154,9 +148,3 @@ def _show(screen: Screen, compared: AuditsComparison, warnings: Sequence[str]) -
     screen.say(f"{compared.shift.pairs - compared.shift.same:,} pairs have another label now (changed/)")
     for warning in warnings:
         screen.say(f"[!] {warning}")
-
-
-def _points(change: Change) -> str:
-    if change.change is None or change.interval is None:
-        return written(None)
-    return written((change.change, change.interval.low, change.interval.high), "points")

@@ -18,7 +18,7 @@ from hoofbeat.reports.comparison.flips import flips_of
 from hoofbeat.reports.comparison.folder import KIND
 from hoofbeat.reports.comparison.rankings import RankingsComparison, compare_rankings
 from hoofbeat.reports.comparison.rankings_page import write_rankings
-from hoofbeat.reports.words import written
+from hoofbeat.reports.tables import Cell, Column
 from hoofbeat.store import check_target, open_artefact
 
 __all__ = ["command", "show_rankings"]
@@ -104,23 +104,30 @@ def show_rankings(screen: Screen, compared: RankingsComparison) -> None:
 
 
 def _show_answers(screen: Screen, compared: AnswersComparison) -> None:
-    rows = []
+    columns = (
+        "",
+        Column("questions", "count"),
+        Column("difference, points", "points"),
+        Column("p (Holm)", "p"),
+        Column("unscored", "count"),
+        "flipped",
+    )
+    rows: list[tuple[Cell, ...]] = []
     surest = sorted(zip(compared.pairs, compared.differences, strict=True), key=lambda item: item[1].p_holm)
     for pair, row in surest[:_SHOWN]:
         span = row.paired.interval
         flips = flips_of(compared, pair)
         rows.append(
-            [
+            (
                 compared.title(pair) + (" [!]" if pair.marks else ""),
-                f"{row.paired.n}",
-                f"{written(row.paired.difference, 'points')} [{written(span.low, 'points')}, "
-                f"{written(span.high, 'points')}]",
-                written(row.p_holm, "p"),
-                f"{row.unscored}",
+                row.paired.n,
+                (row.paired.difference, span.low, span.high),
+                row.p_holm,
+                row.unscored,
                 "; ".join(f"{times} {name}" for name, times in flips.items()) or "none",
-            ]
+            )
         )
-    screen.table(["", "questions", "difference, points", "p (Holm)", "unscored", "flipped"], rows)
+    screen.table(columns, rows)
     if len(surest) > _SHOWN:
         screen.say(f"and {len(surest) - _SHOWN} pairs more, in pairs.tsv")
     for warning in warnings_of(compared):

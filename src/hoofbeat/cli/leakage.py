@@ -23,6 +23,7 @@ from hoofbeat.leakage.memory_probes import ORIGINAL, estimate_leakage, likelihoo
 from hoofbeat.leakage.near_duplicates import THRESHOLD
 from hoofbeat.leakage.training_cutoffs import POSITIONS, Cutoff, DateAccuracy, DateCounts, parse_cutoff
 from hoofbeat.models import Estimate, Model
+from hoofbeat.reports.tables import Column
 from hoofbeat.reports.words import Form, written
 from hoofbeat.store import check_target
 
@@ -265,7 +266,7 @@ def _show_dates(screen: Screen, counts: Sequence[DateCounts], accuracies: Sequen
         told = ", ".join(f"{row.positions[name]} {name}" for name in POSITIONS)
         screen.say(f"{row.model}: cutoff {row.cutoff.until} ({row.cutoff.kind}; {row.cutoff.source}): {told}")
     if accuracies:
-        header = ("accuracy by date", "condition", "before", "after", "before - after")
+        header = ("accuracy by date", "condition", "before", "after", Column("before - after", "points"))
         screen.table(
             header,
             [
@@ -274,7 +275,7 @@ def _show_dates(screen: Screen, counts: Sequence[DateCounts], accuracies: Sequen
                     row.condition,
                     f"{written(row.before, 'share')} of {row.before_n}",
                     f"{written(row.after, 'share')} of {row.after_n}",
-                    written((row.difference, row.interval.low, row.interval.high), "points"),
+                    (row.difference, row.interval.low, row.interval.high),
                 )
                 for row in accuracies
             ],
@@ -286,23 +287,27 @@ def _show_gaps(screen: Screen, gaps: Sequence[BookGap]) -> None:
     if not gaps:
         return
     header = (
-        "closed against oracle", "protocol", "answers", "closed", "oracle", "gap", "right closed, wrong oracle",
-        "unscored in either",
-    )  # fmt: skip
+        "closed against oracle",
+        "protocol",
+        Column("answers", "count"),
+        Column("closed", "share"),
+        Column("oracle", "share"),
+        Column("gap", "points"),
+        Column("right closed, wrong oracle", "count"),
+        Column("unscored in either", "count"),
+    )
     screen.table(
         header,
         [
             (
                 row.model,
                 row.protocol,
-                str(row.pairs),
-                written(row.closed.accuracy, "share"),
-                written(row.oracle.accuracy, "share"),
-                written(
-                    (row.gap.paired.difference, row.gap.paired.interval.low, row.gap.paired.interval.high), "points"
-                ),
-                f"{row.closed_only}",
-                f"{row.unscored}",
+                row.pairs,
+                row.closed.accuracy,
+                row.oracle.accuracy,
+                (row.gap.paired.difference, row.gap.paired.interval.low, row.gap.paired.interval.high),
+                row.closed_only,
+                row.unscored,
             )
             for row in gaps
         ],

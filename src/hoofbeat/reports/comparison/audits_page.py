@@ -26,12 +26,12 @@ from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_tsv
 
-__all__ = ["AUDIT_COMPARISON", "RATES", "altered_settings", "write_audits"]
+__all__ = ["AUDIT_COMPARISON", "altered_settings", "split_table", "write_audits"]
 
 AUDIT_COMPARISON = "audit-comparison"
 """The kind of folder that holds two audits compared."""
 
-RATES = (
+_RATES = (
     ("r_abs", "R_abs", "pairs with a silent source, of each audit's pairs"),
     ("r_div", "R_div", "pairs that diverge, of each audit's judged pairs"),
     ("intensity", "intensity", "pairs that diverge, of the pairs judged in both audits"),
@@ -97,7 +97,7 @@ def write_audits(
                 seeds={"bootstrap": seed},
                 counts=Counts(kept=compared.shift.pairs),
                 metrics={
-                    name: msgspec.to_builtins(getattr(split, field)) for field, name, _ in RATES
+                    name: msgspec.to_builtins(getattr(split, field)) for field, name, _ in _RATES
                 } | {"by coverage": split.by_coverage},
             )
         )  # fmt: skip
@@ -151,7 +151,7 @@ def _write_tables(folder: Path, compared: AuditsComparison) -> None:
 
 
 def _rates(found: PrevalenceIntensity) -> Iterator[tuple[object, ...]]:
-    for field, name, _ in RATES:
+    for field, name, _ in _RATES:
         change: Change = getattr(found, field)
         yield name, change.before, change.after, change.change, *_ends(change.interval)
     yield "by coverage", None, None, found.by_coverage, *_ends(found.by_coverage_interval)
@@ -172,7 +172,7 @@ def _page(compared: AuditsComparison, names: tuple[str, str], warnings: Sequence
             f"{split.pairs_in_both:,} were judged in both."
         ),
         *(Notice(warning) for warning in warnings),
-        _split_table(split),
+        split_table(split),
         *(_group_table(facet, groups, compared.questions) for facet, groups in compared.groups.items() if groups),
         Heading("Labels that moved", "labels"),
         *_labels(compared),
@@ -200,9 +200,10 @@ def _shown_labels(labels: Sequence[str]) -> list[str]:
     return [label or "no label" for label in labels]
 
 
-def _split_table(split: PrevalenceIntensity) -> Table:
+def split_table(split: PrevalenceIntensity) -> Table:
+    """Each rate before and after, its change, and what it is."""
     rows: list[tuple[Cell, ...]] = []
-    for field, name, meaning in RATES:
+    for field, name, meaning in _RATES:
         change: Change = getattr(split, field)
         rows.append((name, change.before, change.after, _points(change.change, change.interval), meaning))
     rows.append(
@@ -228,13 +229,13 @@ def _group_table(facet: str, groups: dict[str, PrevalenceIntensity], questions: 
             name,
             found.questions,
             found.pairs_in_both,
-            *(_points((change := getattr(found, field)).change, change.interval) for field, _, _ in RATES),
+            *(_points((change := getattr(found, field)).change, change.interval) for field, _, _ in _RATES),
             _points(found.by_coverage, found.by_coverage_interval),
         )
         for name, found in groups.items()
     ]
     columns = [Column(facet), Column("questions", "count"), Column("judged in both", "count")]
-    columns += [Column(name, "points") for name in (*(name for _, name, _ in RATES), "by coverage")]
+    columns += [Column(name, "points") for name in (*(name for _, name, _ in _RATES), "by coverage")]
     return Table(
         name=f"by-{facet}", caption=f"Changes by {facet}, in percentage points", n=questions, unit="questions",
         columns=tuple(columns), rows=tuple(rows), note="A question with several values counts in each.",
