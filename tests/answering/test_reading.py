@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.answering.markup import plain_words
+from hoofbeat.answering.markup import without_markup
 from hoofbeat.answering.reading import Reading, read_choice
 from hoofbeat.answering.wording import Cues, load_wording
 from tests.answering.measure_reading import labelled_outputs, measure
@@ -109,7 +109,7 @@ def test_what_is_hedged_conditional_taken_back_or_another_s_is_not_guessed(outpu
 
 def test_an_entry_is_looked_for_wherever_it_can_match() -> None:
     """What must stand in a text for an entry to be tried never keeps a match away."""
-    outputs = [plain_words(row.output) for row in labelled_outputs()]
+    outputs = [without_markup(row.output) for row in labelled_outputs()]
     for cues in load_wording().before:
         everything = Cues(cues.weight, tuple(((), pattern) for _, pattern in cues.entries))
         joined = re.compile("|".join(f"(?:{pattern.pattern})" for _, pattern in cues.entries), re.IGNORECASE)

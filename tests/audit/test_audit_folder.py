@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hoofbeat.audit import Audit, Source
 from hoofbeat.audit.audit_export import export_audit, file_name
-from hoofbeat.audit.pair_plan import Claim, Verdict, normal_form, pair_frame, plan_pairs
+from hoofbeat.audit.pair_plan import Claim, Verdict, pair_frame, plan_pairs, same_answer_form
 from hoofbeat.audit.pair_table import COLUMNS, Kinds, PartWriter, comparison_frame, each_question, read_comparisons
 from hoofbeat.errors import InputError
 from hoofbeat.prompts import load_pack
@@ -133,7 +133,7 @@ def test_pairs_as_arrays_are_the_pairs_one_by_one(said: list[str]) -> None:
     seen: set[frozenset[str]] = set()
     expected: list[tuple[str, str, str | None, str | None, str | None]] = []
     for one, two in combinations(claims, 2):
-        texts = frozenset((normal_form(one.text), normal_form(two.text)))
+        texts = frozenset((same_answer_form(one.text), same_answer_form(two.text)))
         if one.absent or two.absent:
             row: tuple[str | None, ...] = ("Absent", "absent", None)
         elif one.failure or two.failure:

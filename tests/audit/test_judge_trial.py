@@ -12,7 +12,7 @@ from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.trial_figures import Trial, trial_figures
 from hoofbeat.audit.judge_trial import estimate_trial, put_to_judge, trial_pairs
 from hoofbeat.audit.pair_judge import comparison_request
-from hoofbeat.audit.pair_plan import normal_form
+from hoofbeat.audit.pair_plan import same_answer_form
 from hoofbeat.audit.trial_records import TrialPair
 from hoofbeat.errors import BatchPending, UsageError
 from hoofbeat.models.requests import request_key
@@ -40,7 +40,7 @@ def test_labels_take_turns_and_the_absent_one_is_not_asked() -> None:
     gold = {(each.question, each.source): each.answer for each in example("transplant").gold}
     assert all(pair.answer_a == gold[pair.question, pair.a] for pair in pairs)
     assert all(pair.answer_b == gold[pair.question, pair.b] for pair in pairs)
-    assert all(normal_form(pair.answer_a) != normal_form(pair.answer_b) for pair in pairs)
+    assert all(same_answer_form(pair.answer_a) != same_answer_form(pair.answer_b) for pair in pairs)
 
 
 def test_the_draw_follows_its_seed_and_a_larger_one_holds_the_smaller() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hoofbeat.audit import compare_answers, comparison_request
 from hoofbeat.audit.pair_judge import PairJudge, laid_out, pairs_of, scan_label
-from hoofbeat.audit.pair_plan import normal_form
+from hoofbeat.audit.pair_plan import same_answer_form
 from hoofbeat.prompts import Label, Pack, load_pack
 from hoofbeat.records import Answer, Comparison, Failure, Question
 from hoofbeat.store.ledger import Ledger
@@ -211,7 +211,7 @@ def test_the_same_text_is_consistent_without_a_call(ledger: Ledger) -> None:
      ("Dose: 5. Mg", "Dose: 5. mg"), ("Call in March", "Call in march"), ("Mg 5", "mg 5"), ("AIDS", "aids")],
 )  # fmt: skip
 def test_what_may_matter_makes_another_text(one: str, two: str) -> None:
-    assert normal_form(one) != normal_form(two)
+    assert same_answer_form(one) != same_answer_form(two)
 
 
 def test_two_texts_are_judged_once_whichever_source_has_which(ledger: Ledger) -> None:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoofbeat.benchmarks import Found, find_quote, locate
-from hoofbeat.benchmarks.folding import fold
 from hoofbeat.records import Document
+from hoofbeat.text import for_quote_matching
 from tests.helpers import shared_data
 from tests.recipes.reports import report_texts
 
@@ -175,7 +175,7 @@ def test_whatever_is_found_are_characters_of_the_text(text: str, quote: str) -> 
 @settings(deadline=None, max_examples=150)
 @given(st.text(max_size=300))
 def test_a_folded_text_keeps_its_places(text: str) -> None:
-    folded = fold(text)
+    folded = for_quote_matching(text)
     assert len(folded.text) == len(folded.starts)
     assert list(folded.starts) == sorted(folded.starts)
     assert all(0 <= start < len(text) for start in folded.starts)

@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat import teaching
-from hoofbeat.cli.corpus_stats import harmless, show_command, stats_command
+from hoofbeat.cli.corpus_stats import show_command, stats_command
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.stats import Quantiles, compute_stats, load_tokenizer, write_stats
 from hoofbeat.errors import ArtefactError, InputError, UsageError
 from hoofbeat.records import Document, Figure
 from hoofbeat.store.tables import read_tsv
+from hoofbeat.text import for_terminal
 from tests.helpers import needs_weights
 
 ESCAPES = "\x1b[31mred\x1b]0;title\x07\x9b2J\u202egnp.exe\r"
@@ -218,9 +219,9 @@ def test_a_document_cannot_steer_the_terminal(corpus: Path) -> None:
         run(stats_command, corpus, "--tokenizer", "none", "--scheme", "none"),
     ):
         assert not set(result.output) & set("\x1b\x07\x9b\u202e\r")
-    assert harmless(ESCAPES).isprintable()
-    assert len(harmless(ESCAPES)) == len(ESCAPES)
-    assert harmless("a\tb\nc é “x”") == "a\tb\nc é “x”"
+    assert for_terminal(ESCAPES).isprintable()
+    assert len(for_terminal(ESCAPES)) == len(ESCAPES)
+    assert for_terminal("a\tb\nc é “x”") == "a\tb\nc é “x”"
 
 
 def test_highlights_on_a_terminal(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:

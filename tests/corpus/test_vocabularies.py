@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hoofbeat.corpus.vocabularies import Term, Vocabulary, find_abbreviations, find_words
 from hoofbeat.corpus.vocabularies.wordings import is_short_form, wordings
-from hoofbeat.corpus.vocabularies.words import normal_form, phrase_key, tokens
+from hoofbeat.corpus.vocabularies.words import phrase_key, term_form, tokens
 
 SMALL = Vocabulary.of(
     "small",
@@ -71,7 +71,7 @@ def found(text: str) -> list[tuple[str, str]]:
     ],
 )
 def test_inflections_and_spellings_have_one_form(one: str, other: str) -> None:
-    assert normal_form(one) == normal_form(other)
+    assert term_form(one) == term_form(other)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_inflections_and_spellings_have_one_form(one: str, other: str) -> None:
     ],
 )
 def test_different_words_keep_different_forms(one: str, other: str) -> None:
-    assert normal_form(one) != normal_form(other)
+    assert term_form(one) != term_form(other)
 
 
 @pytest.mark.parametrize(

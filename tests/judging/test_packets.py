@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from hoofbeat.audit import Audit, Source
 from hoofbeat.errors import UsageError
 from hoofbeat.judging.packets import HEADER, PacketRow, Packets, draw_pairs, label_counts, write_packets
-from hoofbeat.judging.packets_text import MASK, Mask, code_number, instructions, number_of, pair_code, shown
+from hoofbeat.judging.packets_text import MASK, Mask, code_number, instructions, number_of, pair_code
 from hoofbeat.prompts import load_pack, pack_names
+from hoofbeat.text import printable
 from tests.audit.packet_audits import LABELS, PACK, an_audit, in_turn, source_id
 
 COUNTS = {"Absent": 120, "Consistent": 60, "Complementary": 45, "Divergent": 30, "Contradictory": 5}
@@ -171,7 +172,7 @@ def test_what_is_no_code(code: str) -> None:
 
 
 def test_hidden_characters_are_not_shown() -> None:
-    assert shown("a\u202eb\u200b\x07c\r\nd\u00a0e\tf\u2028g ") == "abc\nd\u00a0e\tf\ng"
+    assert printable("a\u202eb\u200b\x07c\r\nd\u00a0e\tf\u2028g ") == "abc\nd\u00a0e\tf\ng"
 
 
 @pytest.mark.parametrize("name", pack_names())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.judging.scorers import edit_similarity, exact_match, fuzzy_match, normalised, rouge_l
+from hoofbeat.judging.scorers import edit_similarity, exact_match, for_exact_match, fuzzy_match, rouge_l
 from hoofbeat.judging.scoring import SCORERS, judge_choice, score_answers
 from hoofbeat.records import Answer, Failure, Question
 from tests.judging.folders import QUESTIONS, chose, said
@@ -31,7 +31,7 @@ WORDS = ["drain", "the", "abscess", "give", "no", "steroids", "before", "a", "bi
     ],
 )
 def test_normalising_keeps_what_matters(text: str, expected: str) -> None:
-    assert normalised(text) == expected
+    assert for_exact_match(text) == expected
 
 
 @pytest.mark.parametrize(

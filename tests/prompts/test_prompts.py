@@ -212,7 +212,7 @@ def test_clinical_text_stays_as_it_is(text: str) -> None:
 
 
 def test_line_ends_do_not_join_words() -> None:
-    assert inside(material("one\r\ntwo\rthree\u2028four\x0bfive")) == "one\ntwo three four five"
+    assert inside(material("one\r\ntwo\rthree\u2028four\x0bfive")) == "one\ntwo\nthree\nfour five"
 
 
 @pytest.mark.parametrize("name", pack_names())

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.reports.words import Form, clean, cut, written
+from hoofbeat.reports.words import Form, written
 from hoofbeat.store.files import slug
 
 
@@ -28,23 +28,6 @@ from hoofbeat.store.files import slug
 )
 def test_figures_are_written_one_way(value: object, form: Form, words: str) -> None:
     assert written(value, form) == words
-
-
-def test_hidden_characters_are_shown() -> None:
-    assert clean("a\u202eb\u2066c\x00d\U000e0041") == "a⟨U+202E⟩b⟨U+2066⟩c⟨U+0000⟩d⟨U+E0041⟩"
-    assert clean("one\r\ntwo\u2028three\tfour") == "one\ntwo\nthree\tfour"
-    assert clean("naïve مرحبا 漢字 👩‍⚕️") == "naïve مرحبا 漢字 👩‍⚕️"
-
-
-@given(st.text())
-def test_cleaning_twice_changes_nothing(text: str) -> None:
-    assert clean(clean(text)) == clean(text)
-
-
-@given(st.text(), st.integers(2, 80))
-def test_a_cut_fits(text: str, length: int) -> None:
-    assert len(cut(text, length)) <= length
-    assert "\n" not in cut(text, length)
 
 
 @given(st.text())

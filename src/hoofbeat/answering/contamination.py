@@ -6,19 +6,17 @@ same title, or an article that quotes the report by its title. Both are noted be
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
 from rapidfuzz import fuzz
 
 from hoofbeat.records import Answer, Document, Passage, Question
+from hoofbeat.text import for_title_matching
 
 __all__ = ["read_source", "read_title", "same_title", "source_warnings"]
 
 _SAME = 90.0
 _LEAST_WORDS = 4
-_WORD = re.compile(r"\w+")
 
 _OWN = "read its own source report"
 _TITLE = "its source's title"
@@ -36,7 +34,7 @@ def source_warnings(
     documents = dict.fromkeys(passage.document for passage in read)
     warnings = [f"{_OWN}: {name}" for name in documents if own and name in question.documents]
     sources = [found for name in question.documents if (found := lookup(name)) is not None]
-    titles = [title for source in sources if len((title := _words(source.title)).split()) >= _LEAST_WORDS]
+    titles = [title for source in sources if len((title := for_title_matching(source.title)).split()) >= _LEAST_WORDS]
     if not titles:
         return tuple(warnings)
     for name in documents:
@@ -62,16 +60,10 @@ def read_title(answer: Answer) -> bool:
 
 def same_title(one: str, other: str) -> bool:
     """Whether two titles are the same but for case, punctuation and a letter here and there."""
-    a, b = _words(one), _words(other)
+    a, b = for_title_matching(one), for_title_matching(other)
     return bool(a and b) and fuzz.ratio(a, b) >= _SAME
 
 
 def _quotes(document: Document, titles: Sequence[str]) -> bool:
-    text = f" {_words(document.title)} {_words(document.text)} "
+    text = f" {for_title_matching(document.title)} {for_title_matching(document.text)} "
     return any(f" {title} " in text for title in titles)
-
-
-def _words(text: str) -> str:
-    """The words alone, without case and accents."""
-    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    return " ".join(_WORD.findall(plain.casefold()))

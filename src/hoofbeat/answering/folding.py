@@ -7,15 +7,15 @@ pen may; a slip that turns one medical word into another never does.
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
 
 from msgspec import Struct
 from rapidfuzz.distance import OSA
 
 from hoofbeat.answering.names import load_names
+from hoofbeat.text import without_accents
 
-__all__ = ["Word", "near", "words_of"]
+__all__ = ["Word", "near", "option_words"]
 
 
 class Word(Struct, frozen=True):
@@ -39,8 +39,8 @@ _LONG = 7  # letters; in a shorter word one letter makes another word
 _ARTICLES = {"the", "The", "an", "An", "a"}
 
 
-def words_of(text: str, *, keep_articles: bool = False) -> list[Word]:
-    """The words of a text, folded; articles are left out, a possessive's s too."""
+def option_words(text: str, *, keep_articles: bool = False) -> list[Word]:
+    """The words in which an option is looked for: folded, with signed numbers; no articles, no possessive s."""
     words = []
     for match in _WORD.finditer(text):
         raw = match.group()
@@ -64,7 +64,7 @@ def _fold(raw: str) -> str:
         return _WRITTEN[raw]
     if raw.isascii():
         return raw.lower().replace("ae", "e").replace("oe", "e")
-    bare = "".join(sign for sign in unicodedata.normalize("NFKD", raw) if not unicodedata.combining(sign))
+    bare = without_accents(raw)
     return bare.casefold().replace("ae", "e").replace("oe", "e").replace("−", "-")
 
 

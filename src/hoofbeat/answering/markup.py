@@ -7,7 +7,7 @@ import unicodedata
 
 from hoofbeat.answering.wording import load_wording
 
-__all__ = ["MARKS", "plain_words"]
+__all__ = ["MARKS", "without_markup"]
 
 _BOX, _TAG, _FIELD = "\ue000", "\ue001", "\ue002"
 MARKS = {_BOX: "boxed", _TAG: "answer-tag", _FIELD: "json"}
@@ -42,7 +42,7 @@ _MARKUP: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
-def plain_words(text: str) -> str:
+def without_markup(text: str) -> str:
     """The output without markup, up to where the model goes on to ask itself another question."""
     plain = unicodedata.normalize("NFKC", text)
     for pattern, replacement in _MARKUP:

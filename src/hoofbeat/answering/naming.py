@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from hoofbeat.answering.folding import Word, near, words_of
+from hoofbeat.answering.folding import Word, near, option_words
 from hoofbeat.answering.names import load_names, one_of
 
 __all__ = ["Named", "Options", "Text", "options_named"]
@@ -39,7 +39,7 @@ class Text:
     def __init__(self, text: str) -> None:
         self.text = text
         self.lowered = text.lower()
-        self.words = words_of(text)
+        self.words = option_words(text)
         self._starts = [word.start for word in self.words]
 
     def word_at(self, position: int) -> int:
@@ -99,10 +99,10 @@ class Options:
         self.forms: list[tuple[tuple[str, ...], int]] = []
         for index, text in enumerate(self.texts):
             for form in _forms(text):
-                folded = tuple(word.folded for word in words_of(form))
+                folded = tuple(word.folded for word in option_words(form))
                 if folded and (folded, index) not in self.forms:
                     self.forms.append((folded, index))
-        whole = {tuple(word.folded for word in words_of(text)): index for index, text in enumerate(self.texts)}
+        whole = {tuple(word.folded for word in option_words(text)): index for index, text in enumerate(self.texts)}
         self.forms = [
             (form, index) for form, index in self.forms if whole.get(form, index) == index or self._same(form, index)
         ]
@@ -111,14 +111,14 @@ class Options:
         for words, index in self.forms:
             self._by_first.setdefault(words[0], []).append((words, index))
         self.longest = max((len(form) for form, _ in self.forms), default=0) + 1
-        first = [words_of(text, keep_articles=True) for text in self.texts]
+        first = [option_words(text, keep_articles=True) for text in self.texts]
         self.counted = not any(said and said[0].folded.lstrip("-")[:1].isdigit() for said in first)
         self.letters = {
             said[0].folded.upper(): i for i, said in enumerate(first) if len(said) == 1 and len(said[0].folded) == 1
         }
 
     def _same(self, form: tuple[str, ...], index: int) -> bool:
-        return tuple(word.folded for word in words_of(self.texts[index])) == form
+        return tuple(word.folded for word in option_words(self.texts[index])) == form
 
     def at(self, text: Text, position: int, *, loose: bool = False) -> Named | None:
         """What is named at a position, with everything joined to it; None where nothing is.
@@ -281,7 +281,7 @@ def _forms(text: str) -> list[str]:
     """How an option's text may be written: as it is, without its own letter, without what is in brackets."""
     bare = _OWN_LABEL.sub("", text)
     forms = [text, bare, _PARENTHESIS.sub("", bare)]
-    plain = " ".join(word.folded for word in words_of(bare))
+    plain = " ".join(word.folded for word in option_words(bare))
     for family in (_NAMES.none_of, _NAMES.all_of):
         if plain in _plain(family):
             forms += family
@@ -290,7 +290,7 @@ def _forms(text: str) -> list[str]:
 
 @cache
 def _plain(family: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(" ".join(word.folded for word in words_of(form)) for form in family)
+    return frozenset(" ".join(word.folded for word in option_words(form)) for form in family)
 
 
 @lru_cache(maxsize=2048)

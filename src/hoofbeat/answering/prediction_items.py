@@ -14,6 +14,7 @@ import msgspec
 from hoofbeat.answering.prediction_rows import Row, bad
 from hoofbeat.answering.reading import Reading, read_choice
 from hoofbeat.records import Question
+from hoofbeat.text import caseless
 
 __all__ = ["Item", "Lettered", "options_of"]
 
@@ -59,7 +60,7 @@ def _from_columns(row: Row) -> dict[str, object] | None:
 
 def _distinct(shown: Lettered) -> Lettered:
     """The options, with the letter before those whose texts are the same: a choice between them must stay one."""
-    folded = [" ".join(text.casefold().split()) for text in shown.values()]
+    folded = [caseless(text) for text in shown.values()]
     return {
         key: f"{key}. {text}" if folded.count(plain) > 1 else text
         for (key, text), plain in zip(shown.items(), folded, strict=True)
@@ -93,7 +94,7 @@ class Item:
             self.text = text
         if shown and not self.options and self.known is None:
             self.options = shown
-        elif shown and sorted(map(_folded, shown.values())) != sorted(map(_folded, self.options.values())):
+        elif shown and sorted(map(caseless, shown.values())) != sorted(map(caseless, self.options.values())):
             raise bad(row, f"the question {self.name!r} has other options elsewhere", _IDS)
         if gold is not None and self.known is None:
             self._golds.setdefault((_hashable(row, gold), tuple(shown.items())), row)
@@ -131,8 +132,8 @@ class Item:
 
     def shown(self, row_options: Lettered) -> Lettered:
         """The options in the order of the row, in the question's words."""
-        own = {_folded(text): text for text in self.options.values()}
-        return {key: own[_folded(text)] for key, text in row_options.items()} if row_options else self.options
+        own = {caseless(text): text for text in self.options.values()}
+        return {key: own[caseless(text)] for key, text in row_options.items()} if row_options else self.options
 
     def chosen(self, value: object, row_options: Lettered, count_from: int | None) -> Reading:
         """The option that a predicted (or gold) value stands for; its letter where the options are not known."""
@@ -170,10 +171,6 @@ def _numbered(number: int, texts: list[str], count_from: int | None) -> Reading:
     if not 0 <= place < len(texts):
         return Reading(None, "none", "the number is none of the options'")
     return Reading(texts[place], "number")
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def _hashable(row: Row, gold: object) -> object:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from hoofbeat.answering.doubts import doubts, weighed
-from hoofbeat.answering.markup import plain_words
+from hoofbeat.answering.markup import without_markup
 from hoofbeat.answering.naming import Named, Options, Text, options_named
 from hoofbeat.answering.statements import READERS, Claim, in_bold, mentioned
 from hoofbeat.answering.wording import load_wording
@@ -51,7 +51,7 @@ def read_choice(text: str, options: Sequence[str]) -> Reading:
         return _unread("none", "the output ends inside its reasoning" if parted.reasoning else "nothing is written")
     names = options_named(tuple(options))
     raw = parted.text[-_LONGEST:]
-    output = Text(plain_words(raw))
+    output = Text(without_markup(raw))
     claims = sorted((claim for reader in READERS for claim in reader(output, names)), key=lambda claim: claim.at)
     doubted = doubts(output, claims)
     sound = [claim for claim, doubt in zip(claims, doubted, strict=True) if doubt is None]

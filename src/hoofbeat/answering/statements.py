@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct, structs
 
-from hoofbeat.answering.markup import MARKS, plain_words
+from hoofbeat.answering.markup import MARKS, without_markup
 from hoofbeat.answering.naming import Named, Options, Text
 from hoofbeat.answering.wording import load_wording
 
@@ -225,7 +225,7 @@ def in_bold(raw: str, names: Options) -> set[int]:
     """The options set in bold type, nothing else with them."""
     found: set[int] = set()
     for match in re.finditer(r"(?:\*\*|__)([^*\n]{1,300})(?:\*\*|__)", raw):
-        inner = Text(plain_words(match.group(1)))
+        inner = Text(without_markup(match.group(1)))
         named = names.at(inner, _lead(inner.text, 0))
         after = raw[match.end() : match.end() + 120]
         if any(cue.match(after) for cue in (_SAYS.denied_after, _SAYS.decoy, _SAYS.conditional, _SAYS.withdrawn)):

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hoofbeat.audit.pair_judge import PairJudge, comparison_request, judge_texts
-from hoofbeat.audit.pair_plan import Verdict, asked_order, normal_form
+from hoofbeat.audit.pair_plan import Verdict, asked_order, same_answer_form
 from hoofbeat.audit.trial_records import Heard, TrialPair
 from hoofbeat.errors import UsageError
 from hoofbeat.judging.sampling import Draw
@@ -100,7 +100,7 @@ def trial_pairs(pack: Pack, *, limit: int, seed: int) -> list[TrialPair]:
         one, two = answers[planted.question, planted.a], answers[planted.question, planted.b]
         first, second = asked_order(one, two)
         a, b = (planted.a, planted.b) if first == one else (planted.b, planted.a)
-        same = planted.question, frozenset((normal_form(one), normal_form(two)))
+        same = planted.question, frozenset((same_answer_form(one), same_answer_form(two)))
         if len(same[1]) < 2 or same in seen:
             continue
         seen.add(same)

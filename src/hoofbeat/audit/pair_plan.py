@@ -32,9 +32,9 @@ __all__ = [
     "asked_order",
     "asked_ranks",
     "claims_by_question",
-    "normal_form",
     "pair_frame",
     "plan_pairs",
+    "same_answer_form",
     "sides_told",
     "spoken_texts",
     "typography",
@@ -90,9 +90,10 @@ def typography(text: str) -> str:
     return unicodedata.normalize("NFC", text).translate(_SIGNS)
 
 
-def normal_form(text: str) -> str:
-    """A text without what never matters to it: white space, typography, a sentence's first capital, a last stop.
+def same_answer_form(text: str) -> str:
+    """An answer without what never matters: white space, typography, a sentence's first capital, a last stop.
 
+    Answers of the same form are judged once, so it is the most cautious of the normal forms.
     All other capitals count (5 MU is not 5 mU), and so does every word that stands next to a number.
     """
     words = _SPACE.sub(" ", typography(text)).strip().rstrip(" .").split(" ")
@@ -118,7 +119,7 @@ def asked_ranks(texts: Sequence[str]) -> list[int]:
     """For each text its place in the order in which a judge is shown them."""
 
     def key(place: int) -> tuple[bytes, str]:
-        plain = normal_form(texts[place])
+        plain = same_answer_form(texts[place])
         return hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=16).digest(), plain
 
     ranks = [0] * len(texts)
@@ -130,7 +131,7 @@ def asked_ranks(texts: Sequence[str]) -> list[int]:
 def spoken_texts(claims: Sequence[Claim]) -> list[str]:
     """For each claim the text that a judge is shown: of those with the same normal form the least, whoever has it."""
     least: dict[str, str] = {}
-    forms = [normal_form(claim.text) if claim.text else "" for claim in claims]
+    forms = [same_answer_form(claim.text) if claim.text else "" for claim in claims]
     for form, claim in zip(forms, claims, strict=True):
         if claim.failure is None:
             least[form] = min(least.get(form, claim.text), claim.text)
@@ -213,7 +214,9 @@ def _text_classes(claims: Sequence[Claim]) -> Numbers:
     """For each claim the number of its text; -1 where it has none."""
     numbers: dict[str, int] = {}
     found = [
-        -1 if claim.absent or claim.failure is not None else numbers.setdefault(normal_form(claim.text), len(numbers))
+        -1
+        if claim.absent or claim.failure is not None
+        else numbers.setdefault(same_answer_form(claim.text), len(numbers))
         for claim in claims
     ]
     return np.array(found, np.int64)

@@ -21,8 +21,8 @@ from typing import Literal
 from msgspec import Struct
 from rapidfuzz import fuzz
 
-from hoofbeat.benchmarks.folding import Folded, fold
 from hoofbeat.records import Document, Span
+from hoofbeat.text import Folded, for_quote_matching
 
 __all__ = ["Found", "How", "find_quote", "locate"]
 
@@ -125,7 +125,7 @@ def _part(text: str, quote: str, low: int, high: int, least: float) -> _Place | 
     for start in _places(text, quote, low, high):
         return start, start + len(quote), "exact", 1.0
     folded = _folded(text)
-    wanted = _stripped(fold(quote).text)
+    wanted = _stripped(for_quote_matching(quote).text)
     first, last = _range(folded, low, high)
     if not any(map(str.isalnum, wanted)) or first >= last:
         return None
@@ -244,7 +244,7 @@ def _turns(text: str) -> Counter[str]:
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def _folded(text: str) -> Folded:
-    return fold(text)
+    return for_quote_matching(text)
 
 
 def _range(folded: Folded, low: int, high: int) -> tuple[int, int]:

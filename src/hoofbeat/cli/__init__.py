@@ -12,9 +12,9 @@ import click
 import msgspec
 
 import hoofbeat
-from hoofbeat.cli.plain import plain
 from hoofbeat.cli.plugins import load_plugins
 from hoofbeat.errors import HoofbeatError
+from hoofbeat.text import for_terminal
 
 __all__ = ["cli", "main"]
 
@@ -135,8 +135,8 @@ def _tell(
     if as_json:
         error = {"error": what, "where": where, "fix": fix, "exit": code, **(details or {})}
         sys.stdout.write(msgspec.json.encode(error).decode() + "\n")
-    lines = [click.style("error: ", fg="red", bold=True) + plain(what)]
-    lines += [f"   at: {plain(str(where))}"] if where else []
-    lines += [f"   do: {plain(fix)}"] if fix else []
+    lines = [click.style("error: ", fg="red", bold=True) + for_terminal(what)]
+    lines += [f"   at: {for_terminal(str(where))}"] if where else []
+    lines += [f"   do: {for_terminal(fix)}"] if fix else []
     click.echo("\n".join(lines), err=True)
     return code

@@ -14,12 +14,12 @@ from hoofbeat.ask.ask_flow import check_ask, choose_by, run_ask
 from hoofbeat.ask.ask_records import MOST_CHARACTERS, NOTICE, Ask, Cited, Found, Report
 from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.plain import plain
 from hoofbeat.cli.session import json_option, open_session
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import SPEC_HELP, Model
 from hoofbeat.prompts import load_pack
+from hoofbeat.text import for_terminal
 from hoofbeat.web.ask.ask_views import agreement_view
 
 __all__ = ["command"]
@@ -107,7 +107,7 @@ def _show(found: Found) -> None:
     lines += _sources(found) if found.agreement else []
     lines += ["\nSIMILAR REPORTS"] if found.reports else ["\nNothing like it was found."]
     lines += [line for report in found.reports for line in _report(report)]
-    click.echo(plain("\n".join(lines)))
+    click.echo(for_terminal("\n".join(lines)))
 
 
 def _answer(cited: Cited) -> list[str]:

@@ -12,10 +12,10 @@ from rich.text import Text
 from hoofbeat.audit import Audit
 from hoofbeat.audit.pair_table import each_row
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.corpus_stats import harmless
 from hoofbeat.errors import InputError
 from hoofbeat.records import Answer, Comparison, Question
 from hoofbeat.reports.words import count_of
+from hoofbeat.text import for_terminal
 
 __all__ = ["show_audit"]
 
@@ -50,7 +50,9 @@ def _listing(audit: Audit, screen: Screen, as_json: bool) -> None:
         return
     more = ", ..." if len(ids) > _FIRST else ""
     click.echo(
-        harmless(f"{audit.artefact.manifest.title}\n{count_of(len(ids), 'question')}: {', '.join(ids[:_FIRST])}{more}")
+        for_terminal(
+            f"{audit.artefact.manifest.title}\n{count_of(len(ids), 'question')}: {', '.join(ids[:_FIRST])}{more}"
+        )
     )
     screen.say(f"next: {shlex.join(['hoofbeat', 'show', str(audit.artefact.path), *ids[:1]])}")
 
@@ -133,4 +135,4 @@ class _Page:
             self._line(pair.reasoning, "dim")
 
     def _line(self, text: str, style: str = "") -> None:
-        self._console.print(Text(harmless(text), style=style), soft_wrap=not self._console.is_terminal)
+        self._console.print(Text(for_terminal(text), style=style), soft_wrap=not self._console.is_terminal)

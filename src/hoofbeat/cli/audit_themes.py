@@ -20,10 +20,11 @@ from hoofbeat.models import SPEC_HELP, Encoder, Estimate, Model, load_encoder
 from hoofbeat.models.vectors import cached, vectors_folder
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.reports.charts import Tally, count_bars, sheet, standalone
-from hoofbeat.reports.words import count_of, cut
+from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, check_target, create, open_artefact
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv
+from hoofbeat.text import cut
 
 __all__ = ["KIND", "THRESHOLD", "command"]
 

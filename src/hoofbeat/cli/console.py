@@ -20,12 +20,12 @@ import rich.table
 from rich.console import Console
 from rich.text import Text
 
-from hoofbeat.cli.plain import plain
 from hoofbeat.models import Estimate, Model
 from hoofbeat.progress import Task
 from hoofbeat.reports.tables import Cell, Column, Table, table_of
 from hoofbeat.reports.words import written
 from hoofbeat.store import Artefact, Cost
+from hoofbeat.text import for_terminal
 
 __all__ = ["Screen", "terminal_table"]
 
@@ -41,7 +41,7 @@ class _Bar:
         self._progress.advance(self._task, steps)
 
     def note(self, text: str) -> None:
-        self._progress.update(self._task, note=plain(text))
+        self._progress.update(self._task, note=for_terminal(text))
 
 
 class _Line:
@@ -98,11 +98,11 @@ class Screen:
 
     def say(self, text: str) -> None:
         """A line for the person at the terminal."""
-        self._console.print(plain(text), markup=False, soft_wrap=True)
+        self._console.print(for_terminal(text), markup=False, soft_wrap=True)
 
     def title(self, text: str) -> None:
         """A heading."""
-        self._console.print(Text(f"\n{plain(text)}", style="bold"), soft_wrap=True)
+        self._console.print(Text(f"\n{for_terminal(text)}", style="bold"), soft_wrap=True)
 
     def table(self, columns: Sequence[str | Column], rows: Iterable[Sequence[Cell]]) -> None:
         """A small table; all columns but the first are figures, written in their column's form."""
@@ -134,7 +134,7 @@ class Screen:
         parts = [f"{counts.kept} kept"]
         parts += [f"{counts.rejected} rejected"] if counts.rejected else []
         parts += [f"{counts.failed} failed ({_listed(counts.failures)})"] if counts.failed else []
-        click.echo(plain(f"{manifest.kind}: {artefact.path} ({', '.join(parts)})"))
+        click.echo(for_terminal(f"{manifest.kind}: {artefact.path} ({', '.join(parts)})"))
         self._leave_if_empty(artefact)
         if next_step:
             self.say(f"next: {shlex.join(map(str, next_step))}")
@@ -179,7 +179,7 @@ def terminal_table(table: Table, *, header_style: str = "dim", cut: bool = True)
         made.add_column(Text(column.title), justify=justify, no_wrap=cut, overflow="ellipsis" if cut else "fold")
     for row in table.rows:
         cells = (written(value, column.form) for value, column in zip(row, table.columns, strict=True))
-        made.add_row(*(Text(plain(cell)) for cell in cells))  # as text: a retriever's brackets are no markup
+        made.add_row(*(Text(for_terminal(cell)) for cell in cells))  # as text: a retriever's brackets are no markup
     return made
 
 

@@ -6,7 +6,6 @@ cursor, change a title bar or turn the reading direction.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,19 +29,12 @@ from hoofbeat.reports.plots import stats_svg
 from hoofbeat.reports.tables import Column, Table, table_of
 from hoofbeat.store import Cost, Counts
 from hoofbeat.store.files import write_bytes
+from hoofbeat.text import for_terminal
 
 __all__ = ["show_command", "stats_command"]
 
 _SHOWN_ROWS = 15
 _STYLES = ("black on yellow", "black on cyan", "black on green", "black on magenta")
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def harmless(text: str) -> str:
-    """The text with every character that could steer a terminal replaced, one for one: offsets stay right."""
-    return _UNSAFE.sub("\ufffd", text)
 
 
 # stats
@@ -130,7 +122,7 @@ def _print_stats(stats: CorpusStats) -> None:
 
 def _shares(title: str, rows: Sequence[Share]) -> Table:
     many = len(rows) > _SHOWN_ROWS + 15
-    cells = [(harmless(row.value), row.documents, row.share) for row in (rows[:_SHOWN_ROWS] if many else rows)]
+    cells = [(for_terminal(row.value), row.documents, row.share) for row in (rows[:_SHOWN_ROWS] if many else rows)]
     if many:
         rest = rows[_SHOWN_ROWS:]
         cells.append((f"({len(rest)} more)", sum(row.documents for row in rest), sum(row.share for row in rest)))
@@ -187,11 +179,11 @@ def show_command(
 def _print_matches(found: dict[str, list[Match]], screen: Screen) -> None:
     """The matches as a list: on standard output, so that they are there too where nothing can be coloured."""
     for name, matches in found.items():
-        screen.say(f"{len(matches)} matches of {harmless(name)}")
+        screen.say(f"{len(matches)} matches of {for_terminal(name)}")
         for match in matches:
             line = f"{match.start}-{match.end}\t{match.text}"
             line += f"\t{match.code}\t{match.name}" if match.code != name else ""
-            click.echo(harmless(line.replace("\n", " ")))
+            click.echo(for_terminal(line.replace("\n", " ")))
 
 
 class _Page:
@@ -230,7 +222,7 @@ class _Page:
         heading.stylize("bold")
         line.append_text(heading)
         if remarks:
-            line.append(f"  [{harmless(', '.join(remarks))}]", style="dim")
+            line.append(f"  [{for_terminal(', '.join(remarks))}]", style="dim")
         self._print(line)
 
     def _stretch(self, start: int, end: int) -> None:
@@ -264,7 +256,7 @@ class _Page:
         line = Text("▣ ", style="cyan")
         line.append_text(self._text(figure.start, figure.end))
         if figure.files:
-            line.append(f"  ({harmless(', '.join(figure.files))})", style="dim")
+            line.append(f"  ({for_terminal(', '.join(figure.files))})", style="dim")
         self._print(line)
 
     def _table(self, table: DocumentTable) -> None:
@@ -272,25 +264,25 @@ class _Page:
             self._paragraphs(table.start, table.end)
             return
         self._console.print()
-        shown = RichTable(title=Text(harmless(f"{table.label} {table.caption}".strip())), show_header=False)
+        shown = RichTable(title=Text(for_terminal(f"{table.label} {table.caption}".strip())), show_header=False)
         for _ in range(max(len(row) for row in table.rows)):
             shown.add_column(overflow="fold")
         for row in table.rows:
-            shown.add_row(*(Text(harmless(cell)) for cell in row))
+            shown.add_row(*(Text(for_terminal(cell)) for cell in row))
         self._console.print(shown)
 
     def _marked(self, start: int, end: int) -> bool:
         return any(mark.start < end and start < mark.end for mark in self._marks)
 
     def _text(self, start: int, end: int) -> Text:
-        text = Text(harmless(self._document.text[start:end]))
+        text = Text(for_terminal(self._document.text[start:end]))
         for mark in self._marks:
             if mark.start < end and start < mark.end:
                 text.stylize(mark.style, max(0, mark.start - start), min(end, mark.end) - start)
         return text
 
     def _line(self, text: str, style: str) -> None:
-        self._print(Text(harmless(text), style=style))
+        self._print(Text(for_terminal(text), style=style))
 
     def _print(self, text: Text) -> None:
         self._console.print(text, soft_wrap=not self._console.is_terminal)

@@ -8,11 +8,11 @@ import click
 import msgspec
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.plain import plain
 from hoofbeat.cli.session import json_option
 from hoofbeat.errors import UsageError
 from hoofbeat.review.review_records import Person, Role
 from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.text import for_terminal
 
 __all__ = ["command", "database_option", "find_person"]
 
@@ -80,4 +80,4 @@ def command(
     if as_json:
         Screen(as_json=True).emit({"person": msgspec.to_builtins(person), "link": link})
     else:
-        click.echo(plain(f"{person.name} ({person.role}, {person.id}): {link}"))
+        click.echo(for_terminal(f"{person.name} ({person.role}, {person.id}): {link}"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.plain import plain
 from hoofbeat.cli.review_invite import database_option, find_person
 from hoofbeat.cli.session import json_option
 from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.text import for_terminal
 
 __all__ = ["command"]
 
@@ -25,4 +25,4 @@ def command(name: str, database: str, as_json: bool) -> None:
     if as_json:
         Screen(as_json=True).emit({"person": person.id, "revoked": True})
     else:
-        click.echo(plain(f"{person.name} ({person.id}) can't come in any more"))
+        click.echo(for_terminal(f"{person.name} ({person.id}) can't come in any more"))

@@ -23,7 +23,7 @@ from hoofbeat.audit import Audit
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.audit_show import show_audit
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.corpus_stats import harmless, show_command
+from hoofbeat.cli.corpus_stats import show_command
 from hoofbeat.cli.session import find_corpus, json_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, InputError
@@ -32,6 +32,7 @@ from hoofbeat.recipes.items import Failed, Item, Rejected
 from hoofbeat.records import Question, Span
 from hoofbeat.store import Artefact, Cost, Counts, open_artefact
 from hoofbeat.store.tables import read_jsonl
+from hoofbeat.text import for_terminal
 
 __all__ = ["command"]
 
@@ -255,10 +256,10 @@ class _Shown:
         if place.broken:
             self._line(f"(shown without its surroundings: {place.broken})", "dim")
         opening = "..." if place.before and len(place.before) < span.start else ""
-        marked = Text(f"{opening}{harmless(place.before)}")
+        marked = Text(f"{opening}{for_terminal(place.before)}")
         plain = not self._console.is_terminal
-        marked.append(f"»{harmless(span.quote)}«" if plain else harmless(span.quote), style=_MARK)
-        marked.append(f"{harmless(place.after)}{'...' if place.after and place.more else ''}")
+        marked.append(f"»{for_terminal(span.quote)}«" if plain else for_terminal(span.quote), style=_MARK)
+        marked.append(f"{for_terminal(place.after)}{'...' if place.after and place.more else ''}")
         self._print(marked)
 
     def _block(self, name: str, text: str) -> None:
@@ -270,7 +271,7 @@ class _Shown:
             self._line(f"{name}: {', '.join(values)}", "dim")
 
     def _line(self, text: str, style: str = "") -> None:
-        self._print(Text(harmless(text), style=style))
+        self._print(Text(for_terminal(text), style=style))
 
     def _print(self, text: Text) -> None:
         self._console.print(text, soft_wrap=not self._console.is_terminal)

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.judging.packets_records import Drawn, Row
-from hoofbeat.judging.packets_text import Mask, instructions, pair_code, shown
+from hoofbeat.judging.packets_text import Mask, instructions, pair_code
 from hoofbeat.judging.sampling import Draw
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
@@ -27,6 +27,7 @@ from hoofbeat.records import Answer, Question
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import read_bytes, write_bytes
 from hoofbeat.store.tables import canonical_json, read_jsonl, write_csv, write_jsonl
+from hoofbeat.text import printable
 
 __all__ = [
     "HEADER",
@@ -307,8 +308,8 @@ def _texts(audit: Audit, pairs: Sequence[Drawn]) -> tuple[dict[str, str], Texts]
     questions: dict[str, Question] = {question.id: question for question in audit.questions}
     mask = Mask(audit.sources, audit.pack.source_facet)
     answers = answers_of(audit, pairs)
-    said = {pair: mask(shown(answer.text)) for pair, answer in answers.items()}
-    asked = {pair.question: shown(questions[pair.question].full_text) for pair in pairs}
+    said = {pair: mask(printable(answer.text)) for pair, answer in answers.items()}
+    asked = {pair.question: printable(questions[pair.question].full_text) for pair in pairs}
     return asked, said
 
 

@@ -15,6 +15,7 @@ from hoofbeat.judging.packets_rows import Rows, read_rows
 from hoofbeat.judging.packets_text import code_number, number_of
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Label, Pack
+from hoofbeat.text import caseless
 
 __all__ = ["Given", "HumanLabels", "human_labels"]
 
@@ -168,7 +169,7 @@ def _take_row(path: Path, line: int, cells: Mapping[str, str], how: _Reading, ta
 
 
 def _label(text: str, pack: Pack) -> Label | None:
-    folded = " ".join(text.split()).casefold()
+    folded = caseless(text)
     return next((label for label in pack.labels if label.name.casefold() == folded), None)
 
 

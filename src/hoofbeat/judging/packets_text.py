@@ -10,7 +10,7 @@ from hoofbeat.audit.audit_folder import Source
 from hoofbeat.facets import facet_values
 from hoofbeat.prompts import Pack
 
-__all__ = ["MASK", "Mask", "code_number", "instructions", "number_of", "pair_code", "shown"]
+__all__ = ["MASK", "Mask", "code_number", "instructions", "number_of", "pair_code"]
 
 MASK = "[source]"
 """What stands where an answer names a source."""
@@ -66,12 +66,6 @@ class Mask:
     def __call__(self, text: str) -> str:
         """The text without the names."""
         return self._names.sub(MASK, text) if self._names else text
-
-
-def shown(text: str) -> str:
-    """The text without what acts on a reader unseen: controls, invisible and direction-changing characters."""
-    lines = re.sub("\r\n?|\u2028|\u2029|\u0085", "\n", text)
-    return "".join(c if c in "\n\t\u00a0" or c.isprintable() else " " if c.isspace() else "" for c in lines).strip()
 
 
 def instructions(pack: Pack, annotator: str, items: int, files: Sequence[str]) -> str:

@@ -13,15 +13,17 @@ from rapidfuzz import fuzz
 
 from hoofbeat.benchmarks.overlap import RougeL, edit_similarity, rouge_l
 
-__all__ = ["RougeL", "edit_similarity", "exact_match", "fuzzy_match", "normalised", "rouge_l"]
+__all__ = ["RougeL", "edit_similarity", "exact_match", "for_exact_match", "fuzzy_match", "rouge_l"]
 
 _TOKEN = re.compile(r"(?<!\w)[-−]?\d+(?:[.,]\d+)*|[^\W_]+|[^\w\s]")
 _SIGNS = {"%", "‰"}
 _ARTICLES = {"a", "an", "the"}
 
 
-def normalised(text: str) -> str:
+def for_exact_match(text: str) -> str:
     """The words, numbers and signs of a text: case, punctuation, articles and the width of characters left out.
+
+    Unlike the other normal forms it follows SQuAD's exact match; accents and spelling count.
 
     A number keeps its sign and decimals and stands apart from its unit; signs that carry meaning (%, <, ±) stay.
     """
@@ -36,8 +38,8 @@ def _means_something(token: str) -> bool:
 
 def exact_match(text: str, reference: str) -> float:
     """1 where the normalised texts are the same, else 0; two texts without a word are not the same."""
-    one = normalised(text)
-    return 1.0 if one and one == normalised(reference) else 0.0
+    one = for_exact_match(text)
+    return 1.0 if one and one == for_exact_match(reference) else 0.0
 
 
 def fuzzy_match(text: str, reference: str) -> float:
@@ -46,5 +48,5 @@ def fuzzy_match(text: str, reference: str) -> float:
     The words are sorted, and the characters compared: 2M / (length + length), where M is the length of the longest
     common subsequence of characters.
     """
-    one, two = normalised(text), normalised(reference)
+    one, two = for_exact_match(text), for_exact_match(reference)
     return fuzz.token_sort_ratio(one, two) / 100 if one and two else 0.0

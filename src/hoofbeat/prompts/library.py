@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import UsageError
 from hoofbeat.models.requests import ChatRequest, Message
+from hoofbeat.text import printable
 
 __all__ = ["Prompt", "load_prompt", "material", "prompt_names"]
 
@@ -33,10 +34,7 @@ _FENCE = re.compile(r"[<＜﹤](?=\s*[/／]?\s*material)", re.IGNORECASE)
 
 def material(text: str, name: str = "text") -> str:
     """Fence a document's text for a prompt; nothing in it can close the fence or speak the chat format."""
-    text = text.replace("\r\n", "\n")
-    if not text.replace("\n", "").replace("\t", "").replace("\u00a0", "").isprintable():
-        text = "".join(c if c in "\n\t\u00a0" or c.isprintable() else " " if c.isspace() else "" for c in text)
-    safe = _FENCE.sub("‹", _CONTROL.sub(lambda found: _HARMLESS[found.group()], text))
+    safe = _FENCE.sub("‹", _CONTROL.sub(lambda found: _HARMLESS[found.group()], printable(text)))
     return f'<material name="{label(name)}">\n{safe.strip()}\n</material>'
 
 

@@ -6,7 +6,7 @@ from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.charts.grids import abbreviations
 from hoofbeat.reports.model import GridView
 from hoofbeat.reports.nodes import Element, Node, element
-from hoofbeat.reports.words import clean
+from hoofbeat.text import clean
 
 __all__ = ["WIDEST", "grid_label", "grid_place", "grid_table", "packed_grid"]
 

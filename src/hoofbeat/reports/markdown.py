@@ -24,7 +24,8 @@ from hoofbeat.reports.model import (
     Viewer,
 )
 from hoofbeat.reports.tables import Table
-from hoofbeat.reports.words import clean, one_line, written
+from hoofbeat.reports.words import written
+from hoofbeat.text import clean, one_line
 
 __all__ = ["to_markdown"]
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from markupsafe import escape
 from msgspec import Struct, field
 
-from hoofbeat.reports.words import clean
+from hoofbeat.text import clean
 
 __all__ = ["Element", "Node", "Shared", "element", "markup", "packed"]
 

@@ -15,7 +15,7 @@ from hoofbeat.reports.grids import packed_grid
 from hoofbeat.reports.model import Block, Entry, GridView, Packed, Viewer
 from hoofbeat.reports.nodes import Node, Shared, packed
 from hoofbeat.reports.views import block_nodes
-from hoofbeat.reports.words import clean
+from hoofbeat.text import clean
 
 __all__ = ["PLAIN_CHARACTERS", "PLAIN_ENTRIES", "codes_of", "places_of", "viewer_of"]
 

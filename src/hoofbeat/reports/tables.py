@@ -15,8 +15,9 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from hoofbeat.reports.words import Form, one_line
+from hoofbeat.reports.words import Form
 from hoofbeat.store.tables import plain_cell
+from hoofbeat.text import one_line
 
 __all__ = ["Cell", "Column", "Table", "csv_text", "flat_rows", "table_of", "to_csv"]
 

@@ -1,48 +1,16 @@
-"""How figures and foreign text are written: one format a kind of figure, and no character that could mislead.
-
-Documents, answers and judgments are other people's text. `clean` makes what would act on the reader unseen (controls,
-bidirectional overrides, invisible tag characters) visible; escaping for HTML, SVG and Markdown is each writer's own.
-"""
+"""How figures and names are written in a report: one format for each kind of figure."""
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
-__all__ = ["DASH", "Form", "clean", "count_of", "cut", "model_name", "one_line", "short_hash", "written"]
+__all__ = ["DASH", "Form", "count_of", "model_name", "short_hash", "written"]
 
 Form = Literal["text", "count", "amount", "share", "hundredths", "points", "number", "p"]
 """How a value is written: as it is, or as a count, a count that may have a decimal, a percentage of one decimal or of
 two, percentage points, a plain number, a p value."""
 
 DASH = "–"
-
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional controls
-    "\u00ad\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb"  # invisible
-    "\ud800-\udfff\ufffe\uffff\U000e0000-\U000e007f]"  # not characters; tags
-)
-_BREAKS = re.compile("\r\n?|\u2028|\u2029|\u0085")
-
-
-def clean(text: str) -> str:
-    """The text with line breaks made one kind and every hidden character shown by its number."""
-    return _UNSEEN.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", _BREAKS.sub("\n", text))
-
-
-def one_line(text: str) -> str:
-    """Cleaned, with every run of spaces and line breaks as one space."""
-    return " ".join(clean(text).split())
-
-
-def cut(text: str, length: int) -> str:
-    """One line of at most `length` characters, with an ellipsis where some are missing."""
-    line = one_line(text)
-    if len(line) <= length:
-        return line
-    space = line.rfind(" ", max(0, length - 16), length)
-    return line[: space if space > 0 else length - 1].rstrip() + "…"
 
 
 def model_name(identity: str) -> str:

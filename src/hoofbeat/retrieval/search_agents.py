@@ -24,6 +24,7 @@ from hoofbeat.records import Failure, FailureKind, Passage, TraceStep
 from hoofbeat.retrieval.document_writers import PASSAGE_TOKENS, hyde_fusion, room_beside, without_echo
 from hoofbeat.retrieval.line import CostBound, StageOption
 from hoofbeat.retrieval.stage_roles import FoundPassage, QueryWriter, SearchQuery, StageTools
+from hoofbeat.text import caseless
 from hoofbeat.window import BYTES_PER_TOKEN, TYPICAL_BYTES_PER_TOKEN, fit_beginnings, size
 
 __all__ = ["AgentResult", "AgentSettings", "AgentWriter", "agent_options", "run_agent", "run_agents"]
@@ -118,7 +119,7 @@ class _Agent:
             self._note("thought", thought, step)
             if step.value["action"] == "answer" or not query:
                 break
-            if any(_same(query, earlier.query) for earlier in self.turns):
+            if any(caseless(query) == caseless(earlier.query) for earlier in self.turns):
                 repeats += 1
                 self._note("repeated", query)
                 if repeats == _SAME_AGAIN:
@@ -249,10 +250,6 @@ class _Agent:
     def _result(self, answer: str = "", failure: Failure | None = None) -> AgentResult:
         passages = tuple(self.passages.values())
         return AgentResult(answer=answer, steps=tuple(self.steps), passages=passages, failure=failure)
-
-
-def _same(one: str, other: str) -> bool:
-    return one.casefold().split() == other.casefold().split()
 
 
 def _within(schema: dict[str, object] | None, tokens: int) -> dict[str, object] | None:

@@ -7,7 +7,6 @@ The pair form takes its labels from the study's settings, where the domain pack'
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -19,6 +18,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.review.review_records import Item, Study
+from hoofbeat.text import caseless, typed
 
 __all__ = [
     "Choice",
@@ -41,7 +41,6 @@ Kind = Literal["scale", "choice", "yes-no", "text", "options", "flag"]
 _FOLDER = resources.files("hoofbeat.review") / "forms"
 _CRITERIA = frozenset({"scale", "choice", "yes-no", "flag"})
 _LONGEST = 20_000
-_NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 NOTE = "note"
 
 
@@ -279,21 +278,17 @@ def _checked(field: Field, value: object) -> Any:
         return value
     if len(value) > _LONGEST:
         raise InputError(f"{field.label}: the text is too long", fix=f"{_LONGEST:,} characters are allowed")
-    return _NO_TEXT.sub("", value.replace("\r\n", "\n").replace("\r", "\n")).strip()
+    return typed(value)
 
 
 def _check_source(field: Field, item: Item, text: str) -> None:
     """Every line must stand in the source, where it is shown: a recipe would turn the whole item away otherwise."""
-    sources = [_plain(shown.text) for shown in item.shown if shown.kind == "source"]
+    sources = [caseless(shown.text) for shown in item.shown if shown.kind == "source"]
     for line in text.splitlines() if sources else ():
-        if _plain(line) and not any(_plain(line) in source for source in sources):
+        if caseless(line) and not any(caseless(line) in source for source in sources):
             raise InputError(
                 f"{field.label}: these words are not in the source: {line[:60]!r}", fix="copy them from the source"
             )
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
 
 
 def agreement_fields(form: Form) -> tuple[Measured, ...]:

@@ -12,6 +12,7 @@ from hoofbeat.review.database import Database
 from hoofbeat.review.database_schema import events
 from hoofbeat.review.review_errors import Refused
 from hoofbeat.review.review_records import Event
+from hoofbeat.text import encodable
 
 __all__ = [
     "StoreBase",
@@ -96,7 +97,7 @@ def unpacked(text: str, kind: type[T]) -> T:
 
 def plain(text: str) -> str:
     """Text that every database can hold: without zero characters and halves of characters."""
-    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+    return encodable(text.replace("\x00", ""))
 
 
 def _plain_within(value: object) -> object:

@@ -23,7 +23,7 @@ from hoofbeat.judging.designs import make_design
 from hoofbeat.judging.folder import HUMAN, AnswerFolder
 from hoofbeat.judging.packets import PacketRow, Packets, Rules, Stratum, answers_of, draw_pairs, label_counts
 from hoofbeat.judging.packets_records import Drawn
-from hoofbeat.judging.packets_text import Mask, pair_code, shown
+from hoofbeat.judging.packets_text import Mask, pair_code
 from hoofbeat.judging.sampling import Draw, allot_within, blind_code
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Question
@@ -34,6 +34,7 @@ from hoofbeat.review.task_items import benchmark_items, group_of, waiting_forms
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.files import read_bytes
 from hoofbeat.store.tables import canonical_json, read_jsonl
+from hoofbeat.text import printable
 
 __all__ = [
     "ANSWER_FORMS",
@@ -160,8 +161,8 @@ def audit_items(artefact: Artefact, sample: int | None, seed: int) -> tuple[dict
         _item_pair_items(
             pair_code(*pair.key),
             pair,
-            shown(questions[pair.question].full_text),
-            (mask(shown(answers[pair.question, side].text)) for side in (pair.a, pair.b)),
+            printable(questions[pair.question].full_text),
+            (mask(printable(answers[pair.question, side].text)) for side in (pair.a, pair.b)),
             _group(questions[pair.question], audit.pack),
         )
         for pair in pairs

@@ -6,13 +6,13 @@ import errno
 import hashlib
 import os
 import re
-import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from hoofbeat.errors import InputError, OutputError
+from hoofbeat.text import ascii_letters
 
 __all__ = ["atomic_write", "file_sha256", "output_errors", "read_bytes", "slug", "sync_folder", "write_bytes"]
 
@@ -95,5 +95,4 @@ def sync_folder(path: Path) -> None:
 
 def slug(text: str) -> str:
     """A name for files and anchors: lower-case letters and digits with hyphens, never empty."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60].strip("-") or "x"
+    return re.sub(r"[^a-z0-9]+", "-", ascii_letters(text).lower()).strip("-")[:60].strip("-") or "x"

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from hoofbeat.reports.page import blocks_html
-from hoofbeat.reports.words import clean
+from hoofbeat.text import clean
 from hoofbeat.web.site import site_of
 
 __all__ = ["Paged", "environment", "not_found", "page_of", "render"]

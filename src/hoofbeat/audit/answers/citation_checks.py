@@ -11,6 +11,7 @@ from hoofbeat.audit.answers.citations import citing
 from hoofbeat.audit.answers.quotes import long_enough, stands_in
 from hoofbeat.prompts import label
 from hoofbeat.records import Answer, Passage, TraceStep
+from hoofbeat.text import for_word_matching
 
 __all__ = ["NO_SECTION", "Checked", "check_citations", "count_citations", "sections_shown"]
 
@@ -63,7 +64,7 @@ def check_citations(section: str, quote: str, text: str, passages: Sequence[Pass
     the words are what the answer rests on.
     """
     shown = sections_shown(passages)
-    by_words = {plain_words(name): heading for name, heading in shown.items()}
+    by_words = {for_word_matching(name): heading for name, heading in shown.items()}
     chosen = None if section == NO_SECTION else shown[section]
     quotes = dict.fromkeys(each.strip() for each in (quote, *_QUOTED.findall(text)) if each.strip())
     found = {words: _find(words, chosen, passages) for words in quotes}
@@ -98,7 +99,7 @@ def _where(quoted: TraceStep | None, chosen: str, passages: Sequence[Passage]) -
 
 def _heading(name: str, by_words: Mapping[str, str]) -> str | None:
     """The heading that words in brackets name, as they stand or without their page, `see` and `section`."""
-    return next((by_words[words] for words in map(plain_words, _shorter(name)) if words in by_words), None)
+    return next((by_words[words] for words in map(for_word_matching, _shorter(name)) if words in by_words), None)
 
 
 def _shorter(name: str) -> Iterator[str]:
@@ -136,8 +137,3 @@ def count_citations(answers: Iterable[Answer]) -> Counter[str]:
             if step.stage == STAGE:
                 counts[step.what] += 1
     return counts
-
-
-def plain_words(text: str) -> str:
-    """A text as its words in lower case."""
-    return " ".join(re.sub(r"\W+", " ", text).lower().split())

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hoofbeat.benchmarks.evidence import find_quote
-from hoofbeat.benchmarks.folding import fold
 from hoofbeat.records import Document, Passage
+from hoofbeat.text import for_quote_matching
 
 __all__ = ["LEAST_WORDS", "long_enough", "says_the_same", "stands_in"]
 
@@ -54,7 +54,7 @@ def stands_in(quote: str, passage: Passage) -> bool:
 
 def says_the_same(quote: str, there: str) -> bool:
     """Whether two texts that differ by some letters have the same amounts with their units, and the same denials."""
-    one, two = (fold(text).text.strip(" \"'.,;:!?") for text in (quote, there))
+    one, two = (for_quote_matching(text).text.strip(" \"'.,;:!?") for text in (quote, there))
     if two.startswith(one):  # the last word is cut short
         return True
     return _amounts(one) == _amounts(two) and _denials(one) == _denials(two) and not _turned(one, two)

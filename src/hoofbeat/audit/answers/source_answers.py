@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from hoofbeat.answering.answer import PROMPT_TOKENS, Planned, fit
-from hoofbeat.audit.answers.citation_checks import NO_SECTION, check_citations, plain_words, sections_shown
+from hoofbeat.audit.answers.citation_checks import NO_SECTION, check_citations, sections_shown
 from hoofbeat.audit.answers.source_evidence import Find, Room, Search, Shown, searching
 from hoofbeat.facets import facet_values
 from hoofbeat.models import ChatRequest, Model
@@ -16,6 +16,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.records import Answer, Document, Failure, Question, TraceStep, Usage
 from hoofbeat.retrieval import sections
+from hoofbeat.text import for_word_matching
 from hoofbeat.window import BYTES_PER_TOKEN, room_for, shown_size, size
 
 __all__ = [
@@ -168,13 +169,13 @@ def rests_on_nothing(section: str, quote: str, text: str) -> bool:
 
     "No" alone may be an answer; it is none where no section was chosen either.
     """
-    words = plain_words(text)
+    words = for_word_matching(text)
     return stands_for_nothing(quote) and (words in _NOTHING or (words == "no" and section == NO_SECTION))
 
 
 def stands_for_nothing(field: str) -> bool:
     """Whether a field holds nothing, or a word that small models write for it."""
-    return plain_words(field) in _NOTHING
+    return for_word_matching(field) in _NOTHING
 
 
 def answer_from_sources(
@@ -244,4 +245,4 @@ def _base(item: Planned, model: str) -> Answer:
 
 def _opening(text: str) -> str:
     """The words before the first colon or full stop: what tells the sentence of absence from an answer."""
-    return plain_words(re.split(r"[:.]", text, maxsplit=1)[0])
+    return for_word_matching(re.split(r"[:.]", text, maxsplit=1)[0])

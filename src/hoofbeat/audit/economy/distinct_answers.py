@@ -10,7 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.audit.economy.answer_facts import Facts, facts_of
-from hoofbeat.audit.pair_plan import normal_form
+from hoofbeat.audit.pair_plan import same_answer_form
 from hoofbeat.records import Answer
 
 __all__ = ["Encode", "Voices", "likeness_of", "voices_of"]
@@ -22,7 +22,7 @@ Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 class Voices(Struct, frozen=True, kw_only=True):
     """The distinct texts of a question's answers: who says each (sorted), its facts, and the voice of each source.
 
-    Texts are the same by `pairs.normal_form` and the least of them is shown to a judge, as in full judging. Silent
+    Texts are the same by `pairs.same_answer_form` and the least of them is shown to a judge, as in full judging. Silent
     sources have no voice.
     """
 
@@ -37,7 +37,7 @@ def voices_of(answers: Sequence[Answer]) -> Voices:
     spoken = [item for item in answers if not item.absent and item.failure is None]
     by_text: dict[str, list[Answer]] = {}
     for answer in sorted(spoken, key=lambda item: item.source):
-        by_text.setdefault(normal_form(answer.text), []).append(answer)
+        by_text.setdefault(same_answer_form(answer.text), []).append(answer)
     groups = list(by_text.values())
     texts = tuple(min(item.text for item in group) for group in groups)
     return Voices(

@@ -19,6 +19,7 @@ from hoofbeat.audit.findings.phrase_clusters import Vectors, cluster
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
 from hoofbeat.audit.findings.serious_divergence import LEVELS
 from hoofbeat.errors import UsageError
+from hoofbeat.text import caseless
 
 __all__ = ["Example", "Theme", "Topics", "divergence_topics", "plain_topic", "themes"]
 
@@ -73,7 +74,7 @@ class Theme(Struct, frozen=True, kw_only=True):
 
 def plain_topic(phrase: str) -> str:
     """A phrase as it is counted: small letters, single spaces, no marks at its ends."""
-    return _EDGES.sub("", " ".join(phrase.casefold().split()))
+    return _EDGES.sub("", caseless(phrase))
 
 
 def divergence_topics(

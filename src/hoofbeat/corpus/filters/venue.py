@@ -7,7 +7,6 @@ words and punctuation, they have as many words and each word of one begins the w
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from functools import cache
 from importlib import resources
@@ -29,6 +28,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 from hoofbeat.store.tables import read_tsv
+from hoofbeat.text import ascii_letters
 
 __all__ = ["FILTER", "Venue", "Venues", "paper_venues", "same_journal"]
 
@@ -137,7 +137,7 @@ def _read(path: Path) -> list[Venue]:
 
 @cache
 def _words(name: str) -> tuple[str, ...]:
-    plain = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
+    plain = ascii_letters(name.casefold())
     plain = re.sub(r"(?<=\w)['’](?=\w)", "", plain).replace("&", " ")
     return tuple(word for word in re.findall(r"[a-z0-9]+", plain) if word not in _LITTLE)
 

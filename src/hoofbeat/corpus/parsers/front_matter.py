@@ -12,9 +12,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.corpus.parsers.text_builder import TextBuilder, safe_id, squeeze
+from hoofbeat.corpus.parsers.text_builder import TextBuilder, safe_id
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets
+from hoofbeat.text import squeeze
 
 __all__ = ["About", "about_from", "assemble", "side_file", "split_front_matter"]
 

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from hoofbeat.corpus.parsers.text_builder import TextBuilder, safe_id, squeeze
+from hoofbeat.corpus.parsers.text_builder import TextBuilder, safe_id
 from hoofbeat.corpus.roles import role_of
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document, Facets
+from hoofbeat.text import squeeze
 
 __all__ = ["read_html"]
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from hoofbeat.corpus.parsers.text_builder import TextBuilder, joined_label, role_of, squeeze
+from hoofbeat.corpus.parsers.text_builder import TextBuilder, joined_label, role_of
+from hoofbeat.text import squeeze
 
 __all__ = ["LANGUAGE", "ArticleText", "child_text", "collect", "href", "inline_text", "table_rows"]
 

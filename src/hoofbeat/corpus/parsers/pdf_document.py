@@ -45,9 +45,10 @@ from hoofbeat.corpus.parsers.pdf_lines import (
     turned,
     without_running_heads,
 )
-from hoofbeat.corpus.parsers.text_builder import TextBuilder, role_of, safe_id, squeeze
+from hoofbeat.corpus.parsers.text_builder import TextBuilder, role_of, safe_id
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
+from hoofbeat.text import squeeze
 
 __all__ = ["extract_pdf", "read_pdf"]
 

@@ -20,8 +20,8 @@ from typing import Any, Literal, NamedTuple, cast
 import pypdfium2.raw as pdfium
 from pypdfium2 import PdfiumError
 
-from hoofbeat.corpus.parsers.text_builder import squeeze
 from hoofbeat.errors import HostileInputError
+from hoofbeat.text import squeeze
 
 __all__ = [
     "Bookmark",

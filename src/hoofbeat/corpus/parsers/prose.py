@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from hoofbeat.corpus.parsers.text_builder import TextBuilder, squeeze
+from hoofbeat.corpus.parsers.text_builder import TextBuilder
 from hoofbeat.corpus.roles import Role, role_of
+from hoofbeat.text import squeeze
 
 __all__ = ["is_item", "lay_out", "lay_out_prose", "list_items"]
 

@@ -9,34 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Iterable
 
 from hoofbeat.corpus.roles import role_of
 from hoofbeat.records import Figure, Section, Table
+from hoofbeat.text import ascii_letters
 
-__all__ = ["TextBuilder", "joined_label", "role_of", "safe_id", "squeeze"]
+__all__ = ["TextBuilder", "joined_label", "role_of", "safe_id"]
 
 BLANK_LINE = "\n\n"
 LONGEST_ID = 120
 
-_INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-
-
-def squeeze(text: str) -> str:
-    """Text with every run of whitespace made one space and invisible and control characters removed."""
-    words = " ".join(text.split())
-    if words.isprintable():
-        return words
-    return " ".join(_CONTROL.sub(" ", _INVISIBLE.sub("", text)).split())
 
 
 def safe_id(text: str) -> str:
     """An identifier that is safe as a file name: ASCII letters, digits, `.`, `_`, `-`, never empty or a dot path."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    name = _UNSAFE.sub("_", plain).lstrip("._-").rstrip("._")
+    name = _UNSAFE.sub("_", ascii_letters(text)).lstrip("._-").rstrip("._")
     if not name:
         name = "document-" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
     if len(name) > LONGEST_ID:

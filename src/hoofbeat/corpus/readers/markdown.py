@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from hoofbeat.corpus.parsers.front_matter import assemble, split_front_matter
 from hoofbeat.corpus.parsers.prose import is_item, list_items
-from hoofbeat.corpus.parsers.text_builder import TextBuilder, role_of, squeeze
+from hoofbeat.corpus.parsers.text_builder import TextBuilder, role_of
 from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile
 from hoofbeat.records import Document
+from hoofbeat.text import squeeze
 
 __all__ = ["READER", "read_markdown"]
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from hoofbeat.corpus.vocabularies.schemes import medical_fields
 from hoofbeat.corpus.vocabularies.terms import Term
 from hoofbeat.corpus.vocabularies.vocabulary import Vocabulary
-from hoofbeat.corpus.vocabularies.words import normal_form, phrase_key, tokens
+from hoofbeat.corpus.vocabularies.words import phrase_key, term_form, tokens
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
@@ -181,7 +181,7 @@ def _fields_of(form: str) -> tuple[tuple[str, float], ...]:
         elif pattern.startswith("*"):
             fits = form.endswith(pattern[1:])
         else:
-            fits = form == normal_form(pattern)
+            fits = form == term_form(pattern)
         if fits:
             best[name] = max(points, best.get(name, 0.0))
     return tuple(best.items())

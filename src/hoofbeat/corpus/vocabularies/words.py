@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-import unicodedata
 from functools import cache, lru_cache
 from importlib import resources
 from typing import NamedTuple
@@ -17,7 +16,9 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-__all__ = ["Tokens", "WordLists", "content_forms", "normal_form", "phrase_key", "tokens", "word_lists"]
+from hoofbeat.text import without_accents
+
+__all__ = ["Tokens", "WordLists", "content_forms", "phrase_key", "term_form", "tokens", "word_lists"]
 
 COMMA = ","
 BREAK = ""
@@ -61,12 +62,11 @@ def word_lists() -> WordLists:
 
 
 @lru_cache(maxsize=200_000)
-def normal_form(word: str) -> str:
-    """The form of one word as it is written."""
+def term_form(word: str) -> str:
+    """The form of one word in which terms of vocabularies match: singular, American, no accents, Greek spelt out."""
     word = _POSSESSIVE.sub("", word.lower())
     if not word.isascii():
-        plain = unicodedata.normalize("NFKD", word.replace("ß", "ss").replace("æ", "ae").replace("œ", "oe"))
-        letters = (c for c in plain if not unicodedata.combining(c))
+        letters = without_accents(word.replace("ß", "ss").replace("æ", "ae").replace("œ", "oe"))
         word = (
             "".join(word_lists().greek.get(c, c) for c in letters).replace("’", "'").replace("ø", "o").replace("ł", "l")
         )
@@ -115,15 +115,15 @@ def _american(word: str) -> str:
 def _parts(word: str) -> tuple[tuple[str, int, int], ...]:
     """A written word as one form, or as several where a Greek letter stands in it (α1 as alpha and 1)."""
     if word.isascii() and not _GREEK.match(word):
-        return ((normal_form(word), 0, len(word)),)
+        return ((term_form(word), 0, len(word)),)
     parts, place = [], 0
     for found in _GREEK.finditer(word):
         if found.start() > place:
-            parts.append((normal_form(word[place : found.start()]), place, found.start()))
-        parts.append((normal_form(found.group()), found.start(), found.end()))
+            parts.append((term_form(word[place : found.start()]), place, found.start()))
+        parts.append((term_form(found.group()), found.start(), found.end()))
         place = found.end()
     if place < len(word):
-        parts.append((normal_form(word[place:]), place, len(word)))
+        parts.append((term_form(word[place:]), place, len(word)))
     return tuple(parts)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import ModelError, UsageError
 from hoofbeat.progress import SILENT, Progress
 
-__all__ = ["NO_INSTRUCTIONS", "Encoder", "EncoderBase", "Instructions", "TokenStates", "Vectors", "readable", "unit"]
+__all__ = ["NO_INSTRUCTIONS", "Encoder", "EncoderBase", "Instructions", "TokenStates", "Vectors", "unit"]
 
 Vectors = NDArray[np.float32]
 
@@ -131,12 +131,3 @@ def unit(vector: NDArray[np.float64], name: str) -> Vectors:
     if not np.isfinite(length):
         raise ModelError(f"the encoder {name} gave a vector that is not finite", fix="use other weights")
     return (vector / (length or 1.0)).astype(np.float32)
-
-
-def readable(text: str) -> str:
-    """The text with half surrogate pairs, which no tokenizer takes, as question marks; its length stays."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode("utf-8")
-    return text

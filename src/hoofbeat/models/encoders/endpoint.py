@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hoofbeat.errors import BatchPending, ModelError
-from hoofbeat.models.encoders.base import EncoderBase, Vectors, readable, unit
+from hoofbeat.models.encoders.base import EncoderBase, Vectors, unit
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Failure
+from hoofbeat.text import encodable
 
 if TYPE_CHECKING:
     from hoofbeat.models.model import Model
@@ -52,7 +53,7 @@ class EndpointEncoder(EncoderBase):
         return vectors
 
     def _embed(self, texts: Sequence[str], progress: Progress) -> Vectors:
-        sent = [readable(text) if text.strip() else " " for text in texts]  # endpoints refuse an empty text
+        sent = [encodable(text) if text.strip() else " " for text in texts]  # endpoints refuse an empty text
         batches = [sent[start : start + _BATCH] for start in range(0, len(sent), _BATCH)]
         rows: list[Vectors] = []
         for batch, result in zip(

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from hoofbeat.errors import InputError
 from hoofbeat.models import weights
 from hoofbeat.models.embedded import default_threads
-from hoofbeat.models.encoders.base import EncoderBase, TokenStates, Vectors, readable, unit
+from hoofbeat.models.encoders.base import EncoderBase, TokenStates, Vectors, unit
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.text import encodable
 
 __all__ = ["MiniLM", "OnnxEncoder", "Pooling", "TokenisedEncoder", "Tokens"]
 
@@ -50,7 +51,7 @@ class Tokens:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where each token of a text starts and ends, in characters; nothing is cut off."""
-        offsets: list[tuple[int, int]] = self._whole.encode(readable(text), add_special_tokens=False).offsets
+        offsets: list[tuple[int, int]] = self._whole.encode(encodable(text), add_special_tokens=False).offsets
         return offsets
 
 
@@ -127,7 +128,7 @@ class OnnxEncoder(TokenisedEncoder):
         return done
 
     def _run(self, text: str) -> tuple[Any, NDArray[np.float32]]:
-        encoding = self._tokens.cut.encode(readable(text.lower() if self._lower else text))
+        encoding = self._tokens.cut.encode(encodable(text.lower() if self._lower else text))
         ids = np.asarray([encoding.ids], np.int64)
         if not ids.size:
             return encoding, np.zeros((0, 0), np.float32)

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError
 from hoofbeat.models import weights
-from hoofbeat.models.encoders.base import Vectors, readable, unit
+from hoofbeat.models.encoders.base import Vectors, unit
 from hoofbeat.models.encoders.onnx import TokenisedEncoder, Tokens
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.text import encodable
 
 __all__ = ["Potion", "StaticEncoder", "read_safetensors"]
 
@@ -59,7 +60,7 @@ class StaticEncoder(TokenisedEncoder):
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         with progress.task("encoding", len(texts)) as task:
             for start in range(0, len(texts), _BLOCK):
-                block = [readable(text) for text in texts[start : start + _BLOCK]]
+                block = [encodable(text) for text in texts[start : start + _BLOCK]]
                 encodings = self._tokens.cut.encode_batch_fast(block, add_special_tokens=False)
                 for row, encoding in enumerate(encodings, start):
                     vectors[row] = self._vector(encoding)

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import pairwise, takewhile
 
 from hoofbeat.corpus.roles import case_spans
-from hoofbeat.corpus.vocabularies.words import normal_form
+from hoofbeat.corpus.vocabularies.words import term_form
 from hoofbeat.recipes.cases.distraction import giving_away, telling_words
 from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.items import Rejection
@@ -69,12 +69,12 @@ def failed_there(sentence: str, step: str, following: str = "") -> bool:
     wanted, rules = telling_words(step), _rules()[1]
     runs: list[list[re.Match[str]]] = []
     for word in re.finditer(r"[^\W_]+", sentence):
-        if normal_form(word.group()) in wanted:
+        if term_form(word.group()) in wanted:
             if runs and sentence[runs[-1][-1].end() : word.start()].count(" ") <= _APART:
                 runs[-1].append(word)
             else:
                 runs.append([word])
-    named = [run for run in runs if len({normal_form(word.group()) for word in run}) > len(wanted) / 2]
+    named = [run for run in runs if len({term_form(word.group()) for word in run}) > len(wanted) / 2]
     return any(named) and (
         bool(rules["next"].search(following.strip()))
         or all(

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 from rapidfuzz import fuzz
 
-from hoofbeat.corpus.vocabularies.words import normal_form
+from hoofbeat.corpus.vocabularies.words import term_form
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.guards.numerals import numbers
 from hoofbeat.recipes.items import Item, Outcome, Rejection
@@ -218,13 +218,13 @@ def _turning(text: str) -> Counter[str]:
 
 def telling_words(phrase: str) -> set[str]:
     """The words of a phrase that could give it away, in one form: no general ones, short ones if abbreviations."""
-    general = {normal_form(word) for word in _lists().general}
+    general = {term_form(word) for word in _lists().general}
     words = [
         word
         for word in re.findall(r"[^\W_]+", phrase)
         if len(word) >= _SHORTEST_TELLING or sum(map(str.isupper, word)) > 1
     ]
-    return {form for form in map(normal_form, words) if form not in general and not form.isdigit()}
+    return {form for form in map(term_form, words) if form not in general and not form.isdigit()}
 
 
 def giving_away(text: str, phrase: str, *, share: float) -> str:
@@ -233,7 +233,7 @@ def giving_away(text: str, phrase: str, *, share: float) -> str:
     if not wanted:
         return ""
     for start, end in sentence_spans(text):
-        held = {normal_form(form) for form in re.findall(r"[^\W_]+", text[start:end])}
+        held = {term_form(form) for form in re.findall(r"[^\W_]+", text[start:end])}
         if len(wanted & held) >= share * len(wanted):
             return text[start:end].strip()
     return ""

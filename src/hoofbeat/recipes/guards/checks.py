@@ -17,6 +17,7 @@ from hoofbeat.corpus.filters.language import detect_language
 from hoofbeat.recipes.items import Rejection
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.retrieval.sentences import sentence_spans
+from hoofbeat.text import caseless
 
 __all__ = ["sound"]
 
@@ -64,7 +65,7 @@ def sound(text: str, *, what: str, source: str = "", most_words: int = 0) -> Rej
 
 def _repeats(text: str, what: str) -> Rejection | None:
     """Whether a text says the same sentence over and over, as a model that has lost its thread does."""
-    said = Counter(" ".join(text[start:end].casefold().split()) for start, end in sentence_spans(text))
+    said = Counter(caseless(text[start:end]) for start, end in sentence_spans(text))
     sentence, times = said.most_common(1)[0] if said else ("", 0)
     if times < _OFTEN or len(sentence.split()) < _LEAST_REPEATED:
         return None

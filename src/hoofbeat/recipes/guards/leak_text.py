@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
-from hoofbeat.corpus.vocabularies.words import BREAK, COMMA, normal_form, tokens
+from hoofbeat.corpus.vocabularies.words import BREAK, COMMA, term_form, tokens
 from hoofbeat.recipes.guards.leak_words import is_disease, lists, worth
 
 __all__ = ["Reading"]
@@ -42,7 +42,7 @@ class Reading:
             ):
                 whole += 1
                 raw = "".join(self.text[self.starts[at] : self.ends[at]] for at in range(first, whole + 1))
-                found.append((normal_form(raw), first, whole))
+                found.append((term_form(raw), first, whole))
         return found
 
     def span(self, first: int, last: int) -> tuple[int, int]:

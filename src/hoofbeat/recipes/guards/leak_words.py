@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 from rapidfuzz.distance import OSA
 
-from hoofbeat.corpus.vocabularies.words import normal_form, word_lists
+from hoofbeat.corpus.vocabularies.words import term_form, word_lists
 from hoofbeat.recipes.wordlists import word_data
 
 __all__ = ["Lists", "Worth", "forms_of", "is_disease", "lists", "misspelt", "stem_of", "worth"]
@@ -67,7 +67,7 @@ class Lists(Struct, frozen=True, kw_only=True):
 
 def _normal(words: str | Iterable[str]) -> list[str]:
     listed = words.split() if isinstance(words, str) else words
-    return [normal_form(word) for word in listed]
+    return [term_form(word) for word in listed]
 
 
 def _grouped(lines: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -82,7 +82,7 @@ def _grouped(lines: Iterable[str]) -> dict[str, frozenset[str]]:
 
 def _ending(ending: str) -> str:
     """An ending as it looks after a word was put into normal form."""
-    return normal_form(_FILL + ending).removeprefix(_FILL)
+    return term_form(_FILL + ending).removeprefix(_FILL)
 
 
 @cache

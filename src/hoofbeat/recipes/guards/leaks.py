@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from hoofbeat.corpus.vocabularies import Vocabulary, find_abbreviations, vocabulary_names
-from hoofbeat.corpus.vocabularies.words import normal_form, phrase_key
+from hoofbeat.corpus.vocabularies.words import phrase_key, term_form
 from hoofbeat.errors import UsageError
 from hoofbeat.recipes.guards.leak_forms import Signs, Wanted, operation_endings, signs_of
 from hoofbeat.recipes.guards.leak_text import Reading
@@ -196,7 +196,7 @@ def _known_words(vocabularies: Sequence[Vocabulary]) -> Callable[[str], bool]:
 @lru_cache(maxsize=8)
 def _vocabulary_words(vocabulary: Vocabulary) -> frozenset[str]:
     names = {name for term in vocabulary.terms for name in (term.name, *term.synonyms)}
-    return frozenset(normal_form(word) for word in {word for name in names for word in _WORD.findall(name)})
+    return frozenset(term_form(word) for word in {word for name in names for word in _WORD.findall(name)})
 
 
 # short forms

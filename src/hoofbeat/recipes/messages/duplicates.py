@@ -6,7 +6,6 @@ pair is listed for review; a reviewer who finds that two questions differ brings
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,6 +16,7 @@ from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, says_yes
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.recipes.workshop import TableFile, Workshop
+from hoofbeat.text import for_word_matching
 
 __all__ = ["CRITERION", "Twin", "duplicate_tasks", "exact_step", "near_step", "near_twins"]
 
@@ -91,7 +91,7 @@ def exact_step(name: str, value: str) -> RecipeStep:
         first: dict[str, str] = {}
         outcomes: list[Outcome] = []
         for item in items:
-            earlier = first.setdefault(" ".join(re.findall(r"\w+", str(item[value]).casefold())), item.id)
+            earlier = first.setdefault(for_word_matching(str(item[value])), item.id)
             same = earlier != item.id
             outcomes.append(
                 Rejection(reason="the same words as an earlier question", details=earlier) if same else item

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from hoofbeat.corpus.vocabularies import find_words
-from hoofbeat.corpus.vocabularies.words import normal_form, tokens, word_lists
+from hoofbeat.corpus.vocabularies.words import term_form, tokens, word_lists
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, ask, check
@@ -38,7 +38,7 @@ class _Rules(Struct, frozen=True):
 def _rules() -> _Rules:
     data = word_data("opening")
     closed, unopenable = (re.compile("|".join(data[part]), re.IGNORECASE) for part in ("closed", "unopenable"))
-    return _Rules(closed, unopenable, frozenset(map(normal_form, data["asking"])))
+    return _Rules(closed, unopenable, frozenset(map(term_form, data["asking"])))
 
 
 def asking_span(text: str) -> tuple[int, int]:

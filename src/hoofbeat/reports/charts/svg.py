@@ -14,7 +14,7 @@ from functools import cache
 from html import escape
 from importlib import resources
 
-from hoofbeat.reports.words import one_line
+from hoofbeat.text import one_line
 
 __all__ = [
     "NARROW",

@@ -14,7 +14,7 @@ from hoofbeat.reports.comparison.answers import AnswersComparison, Pair, Place
 from hoofbeat.reports.model import Block, Entry, Text, Viewer
 from hoofbeat.reports.packing import viewer_of
 from hoofbeat.reports.sections.answers import answer_key, answer_view, asked_view
-from hoofbeat.reports.words import cut
+from hoofbeat.text import cut
 
 __all__ = ["FlippedQuestion", "FlippedSide", "each_flipped", "flips_of", "flips_viewer"]
 

@@ -18,8 +18,9 @@ from hoofbeat.errors import UsageError
 from hoofbeat.judging import MODEL_ASPECTS
 from hoofbeat.reports.lookup import System
 from hoofbeat.reports.sections.scores.settings import asked_of
-from hoofbeat.reports.words import cut, model_name, short_hash
+from hoofbeat.reports.words import model_name, short_hash
 from hoofbeat.store import Artefact, Manifest
+from hoofbeat.text import cut
 
 __all__ = ["Measurement", "judged_otherwise", "measurement_of", "panel_of", "settings_that_differ"]
 

@@ -25,7 +25,8 @@ from hoofbeat.reports.model import (
 )
 from hoofbeat.reports.packing import PLAIN_CHARACTERS, PLAIN_ENTRIES, viewer_of
 from hoofbeat.reports.sections.common import failure_text, question_view
-from hoofbeat.reports.words import count_of, cut, one_line, written
+from hoofbeat.reports.words import count_of, written
+from hoofbeat.text import cut, one_line
 
 __all__ = ["STATES", "AnswerKey", "answer_key", "answer_view", "answers_viewer", "asked_view", "system_name"]
 

@@ -9,8 +9,9 @@ from hoofbeat.reports.model import Block, Card, Entry, Heading, Notice, Text, Vi
 from hoofbeat.reports.sections.common import Part, facet_blocks, figure, question_view
 from hoofbeat.reports.sections.recipes import build_blocks, build_cards
 from hoofbeat.reports.tables import Column, Table
-from hoofbeat.reports.words import count_of, cut
+from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact, Counts
+from hoofbeat.text import cut
 
 __all__ = ["benchmark_part", "funnel_blocks"]
 

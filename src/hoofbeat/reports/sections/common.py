@@ -14,7 +14,8 @@ from hoofbeat.records import Answer, Failure, Passage, Question, Span
 from hoofbeat.reports.charts import NARROW, WIDE, Bar, interval_bars
 from hoofbeat.reports.model import Block, Card, Chart, Details, Heading, Lead, PassageView, QuestionView
 from hoofbeat.reports.tables import Column, Table
-from hoofbeat.reports.words import Form, cut, written
+from hoofbeat.reports.words import Form, written
+from hoofbeat.text import cut
 
 __all__ = [
     "PAGE_CHARACTERS",

@@ -32,9 +32,10 @@ from hoofbeat.reports.sections.scores.facets import FEW
 from hoofbeat.reports.sections.scores.labellers import labellers_table
 from hoofbeat.reports.sections.scores.shown import folded, triple
 from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, cut, written
+from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
+from hoofbeat.text import cut
 
 __all__ = ["errors_part"]
 

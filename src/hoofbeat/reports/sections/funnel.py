@@ -16,9 +16,10 @@ from hoofbeat.reports.model import Block, Details, Heading
 from hoofbeat.reports.plots import FUNNEL_TITLE, funnel_plot
 from hoofbeat.reports.sections.common import figure, reasons_text
 from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, cut
+from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
+from hoofbeat.text import cut
 
 __all__ = ["funnel_blocks", "funnel_of"]
 

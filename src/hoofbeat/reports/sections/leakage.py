@@ -26,9 +26,10 @@ from hoofbeat.reports.sections.common import Part, figure, reasons_text, spread
 from hoofbeat.reports.sections.leakage_answers import date_blocks, gap_blocks
 from hoofbeat.reports.sections.leakage_elsewhere import canary_blocks, near_blocks, value_cell
 from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, cut, written
+from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
+from hoofbeat.text import cut
 
 __all__ = ["leakage_part"]
 

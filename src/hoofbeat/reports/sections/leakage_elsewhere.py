@@ -9,7 +9,8 @@ from hoofbeat.leakage.leakage_figures import CAVEATS, Figure, LeakageSummary
 from hoofbeat.leakage.near_duplicates import NearDuplicate
 from hoofbeat.reports.model import Block, Heading, Text
 from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, cut, written
+from hoofbeat.reports.words import count_of, written
+from hoofbeat.text import cut
 
 __all__ = ["canary_blocks", "near_blocks", "value_cell"]
 

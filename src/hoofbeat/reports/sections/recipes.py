@@ -14,9 +14,10 @@ from hoofbeat.reports.charts import Bar, Stage, funnel_bars, interval_bars
 from hoofbeat.reports.model import Block, Card, Details, Heading, Text
 from hoofbeat.reports.sections.common import counted, failure_text, figure, reasons_text
 from hoofbeat.reports.tables import Column, Table
-from hoofbeat.reports.words import count_of, cut
+from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
+from hoofbeat.text import cut
 
 __all__ = ["build_blocks", "build_cards", "stages_of"]
 

@@ -9,7 +9,7 @@ from hoofbeat.audit.findings.validation_folder import ValidatedPair
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.model import Block, Entry, Heading, PairView, SideView, Text, Viewer
 from hoofbeat.reports.tables import Column, Table
-from hoofbeat.reports.words import cut
+from hoofbeat.text import cut
 
 __all__ = ["error_blocks"]
 

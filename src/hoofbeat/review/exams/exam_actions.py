@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
 from collections.abc import Callable
 from string import ascii_uppercase
@@ -16,6 +15,7 @@ from hoofbeat.review.exams.exam_sitting import Entry, Given, Kept, Sitting, load
 from hoofbeat.review.review_errors import Refused, closed
 from hoofbeat.review.review_records import LabelState, Person, Study
 from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.text import typed
 
 __all__ = ["LONGEST", "answer_of", "begin", "end_exam", "give", "mark", "open_question"]
 
@@ -25,7 +25,6 @@ LONGEST = 20_000
 ENDED = "the exam ended without an answer"
 _TRIES = 4
 _LONGEST_LOOK = 24 * 3600.0
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 def begin(store: ReviewStore, study: Study, person: Person, now: float) -> Sitting:
@@ -51,7 +50,7 @@ def open_question(store: ReviewStore, sitting: Sitting, entry: Entry) -> Sitting
 def answer_of(entry: Entry, said: str) -> str:
     """What a page sent as an answer: the option of a letter, or free text; nothing where it is empty."""
     if not entry.options:
-        text = _CONTROL.sub("", said.replace("\r\n", "\n")).strip()
+        text = typed(said)
         if len(text) > LONGEST:
             raise Refused("the answer is too long", fix=f"use at most {LONGEST:,} characters")
         return text

@@ -18,9 +18,9 @@ from hoofbeat.findings.scoring import Outcome
 from hoofbeat.records import Answer, Failure, Judgment, Question
 from hoofbeat.reports.lookup import System
 from hoofbeat.reports.sections.scores.gather import Scored
-from hoofbeat.reports.words import cut
 from hoofbeat.store import Artefact
 from hoofbeat.store.offsets import each_line, lines_at
+from hoofbeat.text import cut
 from hoofbeat.web.browse.queries import alike
 
 __all__ = ["DOUBTS", "STATES", "AnswerRow", "AnswersIndex", "Listed", "Wanted", "index_answers"]

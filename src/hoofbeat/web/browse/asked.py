@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.records import Document, Question, Span
-from hoofbeat.reports.words import cut
 from hoofbeat.review.review_records import LabelState
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
+from hoofbeat.text import cut
 from hoofbeat.web.browse.documents import DocumentView, document_view, evidence_marks
 from hoofbeat.web.browse.kinds import page_of_folder
 from hoofbeat.web.browse.opening import Opened, artefact_of, corpus_holding, open_table

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from hoofbeat.facets import facet_values
 from hoofbeat.reports.charts.bars import tone_of
-from hoofbeat.reports.words import cut, written
+from hoofbeat.reports.words import written
+from hoofbeat.text import cut
 from hoofbeat.web.browse.audit_folders import ThemesFound, audit_of, themes_of
 from hoofbeat.web.browse.audit_index import NO_LABEL, AuditIndex, PairRow, WantedPairs
 from hoofbeat.web.browse.queries import FACET, Choices, Picker, address, choices_of, facet_key, page_number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from hoofbeat.reports.words import cut
+from hoofbeat.text import cut
 from hoofbeat.web.browse import audit_lists, audit_pages, audits_api
 from hoofbeat.web.browse.audit_folders import KIND, asked_too, audit_of, open_shift, themes_html, themes_of
 from hoofbeat.web.browse.audit_lists import tone_class

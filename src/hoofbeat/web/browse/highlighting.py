@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.records import Document, Section
-from hoofbeat.reports.words import one_line
+from hoofbeat.text import one_line
 
 __all__ = ["Block", "Contents", "Mark", "Part", "Piece", "contents", "joined", "layout", "parts", "pieces"]
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Facets
-from hoofbeat.reports.words import cut
 from hoofbeat.store.offsets import each_line, lines_at
+from hoofbeat.text import cut
 
 __all__ = [
     "DocumentLine",

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 from fastapi import Request
 
-from hoofbeat.reports.words import one_line
+from hoofbeat.text import one_line
 
 __all__ = ["FACET", "PAGE", "Choices", "Picker", "address", "alike", "choices_of", "facet_key", "page_number"]
 

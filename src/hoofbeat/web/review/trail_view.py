@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 from fastapi import Query
 from msgspec import Struct
 
-from hoofbeat.reports.words import cut
 from hoofbeat.review.review_records import Event
 from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.text import cut
 
 __all__ = ["Change", "Line", "Lines", "TrailQuery", "changes_of", "trail_lines"]
 

@@ -22,7 +22,7 @@ from hoofbeat.reports.packing import viewer_of
 from hoofbeat.reports.sections.audits.facts import AnswerKey, Facts
 from hoofbeat.reports.sections.common import failure_text
 from hoofbeat.reports.sections.planted import PlantedLabels
-from hoofbeat.reports.words import cut
+from hoofbeat.text import cut
 
 __all__ = ["KEPT", "Kept", "kept_pairs", "pairs_viewer"]
 

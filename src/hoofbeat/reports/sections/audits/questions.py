@@ -16,7 +16,8 @@ from hoofbeat.reports.packing import PLAIN_ENTRIES, viewer_of
 from hoofbeat.reports.sections.audits.evidence import silent_text
 from hoofbeat.reports.sections.audits.facts import FEW, AnswerKey, Facts, Said, state_of
 from hoofbeat.reports.sections.planted import PlantedLabels
-from hoofbeat.reports.words import count_of, cut
+from hoofbeat.reports.words import count_of
+from hoofbeat.text import cut
 
 __all__ = ["ANSWERS", "grid_of", "questions_shown", "questions_viewer"]
 

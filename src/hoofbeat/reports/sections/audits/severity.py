@@ -15,7 +15,8 @@ from hoofbeat.audit.findings import (
 from hoofbeat.reports.model import Block, Details, Heading, Lead, Text
 from hoofbeat.reports.sections.audits.facts import Facts, question_texts
 from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, cut, written
+from hoofbeat.reports.words import count_of, written
+from hoofbeat.text import cut
 
 __all__ = ["lead_of", "most_serious", "ranking_blocks", "serious_blocks"]
 

@@ -26,8 +26,9 @@ from hoofbeat.reports.sections.audits.differing import differing
 from hoofbeat.reports.sections.audits.facts import audit_domain
 from hoofbeat.reports.sections.common import Part, figure
 from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, cut
+from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact
+from hoofbeat.text import cut
 
 __all__ = ["shift_parts", "shifts"]
 

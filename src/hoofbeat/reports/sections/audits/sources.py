@@ -25,7 +25,7 @@ from hoofbeat.reports.model import Block, Chart, Details, Heading, Notice, Text
 from hoofbeat.reports.sections.audits.facts import Facts
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import clean
+from hoofbeat.text import clean
 
 __all__ = ["coverage_blocks", "matrix_blocks", "odd_blocks", "ordered_sources", "pairs_link"]
 

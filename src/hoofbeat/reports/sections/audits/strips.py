@@ -13,7 +13,7 @@ from hoofbeat.reports.model import Block, Heading, Text
 from hoofbeat.reports.sections.audits.facts import AnswerKey, Facts
 from hoofbeat.reports.sections.audits.files import has_grids
 from hoofbeat.reports.sections.common import figure
-from hoofbeat.reports.words import cut
+from hoofbeat.text import cut
 
 __all__ = ["strip_blocks", "strip_labels", "usual_labels"]
 

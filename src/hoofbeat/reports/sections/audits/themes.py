@@ -12,9 +12,10 @@ from hoofbeat.reports.model import Block, Details, Heading, Notice, Text
 from hoofbeat.reports.sections.audits.facts import Facts
 from hoofbeat.reports.sections.common import Part, counted, figure
 from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, cut, model_name
+from hoofbeat.reports.words import count_of, model_name
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
+from hoofbeat.text import cut
 
 __all__ = ["Themes", "read_themes", "theme_blocks", "themes_part"]
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from hoofbeat.reports.words import cut
 from hoofbeat.store import Artefact
+from hoofbeat.text import cut
 
 __all__ = ["Asked", "asked_of", "clashing", "differing"]
 

@@ -1,0 +1,213 @@
+"""Text that others wrote: cleaned for where it goes, and brought into a normal form for what it is compared for.
+
+Cleaning. Documents, answers and labels are foreign text. `clean` shows hidden characters by number (pages, reports);
+`for_terminal` replaces what steers a terminal; `printable` drops what a reader can't see (prompts, sheets); `typed` is
+what a person sent in a form; `encodable` is what tokenizers and databases take; `squeeze` makes one line of a source.
+
+Normal forms. Each is named by its purpose, because they must differ: `caseless` for names and labels that people type,
+`for_word_matching` and `for_title_matching` where only the words count, `for_quote_matching` where every folded
+character must lead back to its place. Forms that need word lists or a domain's rules are beside those:
+`vocabularies.words.term_form`, `answering`'s `option_words`, `judging.scorers.for_exact_match`,
+`audit.pair_plan.same_answer_form`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from array import array
+from functools import lru_cache
+
+from msgspec import Struct
+
+__all__ = [
+    "Folded",
+    "ascii_letters",
+    "caseless",
+    "clean",
+    "cut",
+    "encodable",
+    "for_quote_matching",
+    "for_terminal",
+    "for_title_matching",
+    "for_word_matching",
+    "one_line",
+    "printable",
+    "squeeze",
+    "typed",
+    "without_accents",
+]
+
+# Cleaning
+
+_CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f"  # without tab, line feed and carriage return
+_MORE_CONTROLS = "\x80-\x9f"  # terminals obey them; old encodings have letters there
+_DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_HALVES = "\ud800-\udfff"  # halves of surrogate pairs
+_NO_CHARACTERS = "\ufffe\uffff"
+
+_UNSEEN = re.compile(
+    f"[{_CONTROLS}{_MORE_CONTROLS}{_DIRECTIONS}{_HALVES}{_NO_CHARACTERS}"
+    "\u00ad\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"  # invisible, and tags
+)
+_STEERING = re.compile(f"[{_CONTROLS}\r{_MORE_CONTROLS}{_DIRECTIONS}{_HALVES}\u2028\u2029]")
+_NOT_TYPED = re.compile(f"[{_CONTROLS}{_HALVES}]")
+_INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
+_NOT_IN_SOURCES = re.compile(f"[\x00-\x08\x0e-\x1f\x7f{_HALVES}{_NO_CHARACTERS}]")
+_BREAKS = re.compile("\r\n?|\u2028|\u2029|\u0085")
+
+
+def clean(text: str) -> str:
+    """The text with line breaks made one kind and every hidden character shown by its number."""
+    return _UNSEEN.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", _BREAKS.sub("\n", text))
+
+
+def one_line(text: str) -> str:
+    """Cleaned, with every run of spaces and line breaks as one space."""
+    return " ".join(clean(text).split())
+
+
+def cut(text: str, length: int) -> str:
+    """One line of at most `length` characters, with an ellipsis where some are missing."""
+    line = one_line(text)
+    if len(line) <= length:
+        return line
+    space = line.rfind(" ", max(0, length - 16), length)
+    return line[: space if space > 0 else length - 1].rstrip() + "…"
+
+
+def for_terminal(text: str) -> str:
+    """The text with every character that could steer a terminal replaced, one for one: offsets stay right."""
+    return _STEERING.sub("\ufffd", text)
+
+
+def printable(text: str) -> str:
+    """The text without what acts on a reader unseen: controls, invisible and direction-changing characters."""
+    text = _BREAKS.sub("\n", text)
+    if not text.replace("\n", "").replace("\t", "").replace("\u00a0", "").isprintable():
+        text = "".join(c if c in "\n\t\u00a0" or c.isprintable() else " " if c.isspace() else "" for c in text)
+    return text.strip()
+
+
+def typed(text: str) -> str:
+    """What a person wrote in a form: one kind of line break, no controls, nothing around it."""
+    return _NOT_TYPED.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
+
+
+def encodable(text: str) -> str:
+    """The text with halves of surrogate pairs as question marks: nothing else takes them. Its length stays."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
+
+
+def squeeze(text: str) -> str:
+    """Text of a source with every run of white space made one space, and invisible and control characters removed."""
+    words = " ".join(text.split())
+    if words.isprintable():
+        return words
+    return " ".join(_NOT_IN_SOURCES.sub(" ", _INVISIBLE.sub("", text)).split())
+
+
+# Normal forms
+
+
+def without_accents(text: str) -> str:
+    """The text with its letters and signs taken apart, and without their marks: é is e, ﬁ is fi, ² is 2."""
+    if text.isascii():
+        return text
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+
+
+def ascii_letters(text: str) -> str:
+    """The text with what ASCII has of it: é is e, ß is gone. For names of files and ids."""
+    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+
+
+def caseless(text: str) -> str:
+    """For names and labels that people type: case and white space do not count, punctuation does."""
+    return " ".join(text.casefold().split())
+
+
+def for_word_matching(text: str) -> str:
+    """The words alone, in small letters: punctuation does not count either, accents do."""
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+def for_title_matching(text: str) -> str:
+    """The words alone, without case and accents: catalogues and references drop them."""
+    return for_word_matching(without_accents(text))
+
+
+_PIECE = re.compile(
+    r"(?P<broken>(?<=[^\W\d_])[-\u2010\u00ad][^\S\n]*\n[^\S\n]*(?=[^\W\d_]))"  # a word broken over two lines
+    r"|(?P<space>\s+)|(?P<plain>[!-,.-~]+)|(?P<other>.)",
+    re.DOTALL,
+)
+_SIGNS = {
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u02bc\u00b4\u2032`", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033", '"'),
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-"),
+    "\u2026": "...",
+    "\u00d7": "x",
+    "\u2264": "<=",
+    "\u2265": ">=",
+    "\u00f8": "o",
+    "\u0142": "l",
+    "\u00e6": "ae",
+    "\u0153": "oe",
+}
+_RAISED = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻")
+
+
+class Folded(Struct, frozen=True):
+    """A folded text, and for each of its characters where in the original that one begins."""
+
+    original_text: str
+    text: str
+    starts: array[int]
+
+    def original(self, start: int, end: int) -> tuple[int, int]:
+        """The characters of the original behind these, with the accents that belong to the last."""
+        first, last = self.starts[start], self.starts[end - 1] + 1
+        while last < len(self.original_text) and unicodedata.combining(self.original_text[last]):
+            last += 1
+        return first, last
+
+
+def for_quote_matching(text: str) -> Folded:
+    """A text without what printing, copying and typing change: for every character, which one it came from.
+
+    Case, white space, typographic quotes and dashes, ligatures, accents, soft hyphens and hyphens at line ends go; the
+    order of what is left stays, so that a place in the folded text is a place in the text. A raised digit after a digit
+    is an exponent and folds to "^" and the digit: 10⁵ is 10^5, never 105. Time grows with the text's length.
+    """
+    parts: list[str] = []
+    starts = array("L")
+    for piece in _PIECE.finditer(text):
+        kind, begin = piece.lastgroup, piece.start()
+        if kind == "plain":
+            parts.append(piece.group().lower().replace("`", "'"))
+            starts.extend(range(begin, piece.end()))
+        elif kind == "space":
+            parts.append(" ")
+            starts.append(begin)
+        elif kind == "other" and (sign := _folded_sign(piece.group())):
+            if piece.group() in _RAISED and begin and text[begin - 1].isdecimal():
+                sign = "^" + sign
+            parts.append(sign)
+            starts.extend([begin] * len(sign))
+    return Folded(text, "".join(parts), starts)
+
+
+@lru_cache(maxsize=10_000)
+def _folded_sign(sign: str) -> str:
+    """One character folded: none where it is a mark or a format character, several where it is a ligature."""
+    folded = ""
+    plain = unicodedata.normalize("NFKD", _SIGNS.get(sign, sign)).casefold()
+    for each in "".join(_SIGNS.get(letter, letter) for letter in plain):
+        if not unicodedata.combining(each) and (each == " " or unicodedata.category(each) not in {"Cf", "Cc", "Mn"}):
+            folded += each
+    return folded

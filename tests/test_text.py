@@ -1,0 +1,74 @@
+"""Foreign text: nothing hidden acts on a reader or a terminal, and each normal form ignores what it should."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hoofbeat.text import (
+    ascii_letters,
+    caseless,
+    clean,
+    cut,
+    encodable,
+    for_quote_matching,
+    for_terminal,
+    for_title_matching,
+    for_word_matching,
+    printable,
+    squeeze,
+    typed,
+    without_accents,
+)
+
+HIDDEN = "a\x1b[31mb\u202ec\u200bd\ud800e"
+
+
+def test_hidden_characters_are_shown() -> None:
+    assert clean("a\u202eb\u2066c\x00d\U000e0041") == "a⟨U+202E⟩b⟨U+2066⟩c⟨U+0000⟩d⟨U+E0041⟩"
+    assert clean("one\r\ntwo\u2028three\tfour") == "one\ntwo\nthree\tfour"
+    assert clean("naïve مرحبا 漢字 👩‍⚕️") == "naïve مرحبا 漢字 👩‍⚕️"
+
+
+@given(st.text())
+def test_cleaning_twice_changes_nothing(text: str) -> None:
+    assert clean(clean(text)) == clean(text)
+
+
+@given(st.text(), st.integers(2, 80))
+def test_a_cut_fits(text: str, length: int) -> None:
+    assert len(cut(text, length)) <= length
+    assert "\n" not in cut(text, length)
+
+
+def test_each_place_has_its_cleaning() -> None:
+    assert for_terminal(HIDDEN) == "a\ufffd[31mb\ufffdc\u200bd\ufffde"
+    assert printable(f" {HIDDEN}\u2028\u00a0\t.") == "a[31mbcde\n\u00a0\t."
+    assert typed(" a\r\nb\rc\x00\ud800 ") == "a\nb\nc"
+    assert encodable(HIDDEN) == "a\x1b[31mb\u202ec\u200bd?e"
+    assert squeeze(" soft\u00adly \n\x07 squeezed ") == "softly squeezed"
+
+
+@given(st.text())
+def test_cleaned_text_is_safe_and_stays_so(text: str) -> None:
+    for made in (printable, typed, encodable, squeeze, for_terminal):
+        assert made(made(text)) == made(text)
+    assert len(for_terminal(text)) == len(text)
+    assert all(c in "\n\t\u00a0" or c.isprintable() for c in printable(text))
+
+
+@pytest.mark.parametrize(
+    ("form", "same", "other"),
+    [
+        (caseless, ("Wilms  tumor", "wilms TUMOR"), "wilms' tumor"),
+        (for_word_matching, ("Wilms’ tumor!", "wilms tumor"), "wílms tumor"),
+        (for_title_matching, ("Étude: a (rare) case", "etude a rare case"), "etude of a rare case"),
+        (without_accents, ("ﬁèvre", "fievre"), "Fievre"),
+        (ascii_letters, ("Größe²", "Groe2"), "groe2"),
+        (lambda text: for_quote_matching(text).text, ("“10⁵  cells”", '"10^5 cells"'), '"105 cells"'),
+    ],
+)
+def test_a_normal_form_ignores_what_it_says_and_no_more(form: object, same: tuple[str, str], other: str) -> None:
+    assert callable(form)
+    assert form(same[0]) == form(same[1]) != form(other)
