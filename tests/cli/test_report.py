@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 import shutil
 from collections import defaultdict
 from itertools import combinations
@@ -16,10 +17,10 @@ from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from hoofbeat.store import open_artefact
+from hoofbeat.store import Manifest, create, open_artefact
 from tests.cli.support import hoofbeat, json_of
 from tests.helpers import shared_data
-from tests.reports import scored
+from tests.reports import examples, scored
 from tests.reports.test_scores import pattern
 
 
@@ -77,6 +78,56 @@ def test_wrong_words_are_refused(run: Path) -> None:
         done = hoofbeat("report", "run", "-o", "refused", *words, folder=run, code=2)
         assert "Usage" in done.stderr or "Invalid value" in done.stderr
     assert not (run / "refused").exists()
+
+
+def _documented_section() -> str:
+    """The section file that docs/reports.md shows."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reports.md").read_text("utf-8")
+    (code,) = [block for block in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "SECTION =" in block]
+    assert len(code.splitlines()) < 40
+    return code
+
+
+def test_a_section_of_a_plugin_file_is_listed_and_shown_in_its_place(tmp_path: Path) -> None:
+    examples.corpus(tmp_path / "corpus")
+    (tmp_path / "longest.py").write_text(_documented_section())
+    assert "the longest documents of a corpus" not in hoofbeat("report", "--help", folder=tmp_path).stdout
+    plugin = ("--plugin", "longest.py")
+    assert "the longest documents of a corpus" in hoofbeat(*plugin, "report", "--help", folder=tmp_path).stdout
+    hoofbeat(*plugin, "report", "corpus", "-o", "report", folder=tmp_path)
+    report = open_artefact(tmp_path / "report", "report")
+    page = (report.path / "report.md").read_text("utf-8")
+    assert page.index("Corpus: ") < page.index("Longest documents: corpus") < page.index("How this was made")
+    longest = [int(row["characters"]) for row in _table(report.path, "corpus-1-longest")]
+    assert longest == sorted(longest, reverse=True) != []
+    assert ("longest.py", "plugin") in [(ref.name, ref.kind) for ref in report.manifest.inputs]
+
+
+def test_a_section_may_bring_a_kind_of_artefact(tmp_path: Path) -> None:
+    with create(tmp_path / "notes") as draft:
+        (draft.path / "notes.txt").write_text("Checked by two people.")
+        draft.finish(Manifest(kind="notes", title="Notes"))
+    err = hoofbeat("report", "notes", "-o", "report", folder=tmp_path, code=2).stderr
+    assert "notes" in err
+    (tmp_path / "notes.py").write_text(
+        "from hoofbeat.reports import Chapter, Section, chapter_per_artefact\n"
+        "from hoofbeat.reports.model import Text\n"
+        "def chapter(artefact, prefix):\n"
+        "    text = artefact.file('notes.txt').read_text('utf-8')\n"
+        "    return Chapter(title='Notes', id=prefix, blocks=(Text(text),))\n"
+        "SECTION = Section(name='notes', summary='what people noted', order=5, kinds=('notes',),\n"
+        "    build=chapter_per_artefact('notes', chapter))\n"
+    )
+    hoofbeat("--plugin", "notes.py", "report", "notes", "-o", "report", folder=tmp_path)
+    assert "Checked by two people." in (tmp_path / "report" / "report.md").read_text("utf-8")
+
+
+def test_two_sections_with_the_same_id_are_refused(tmp_path: Path) -> None:
+    examples.corpus(tmp_path / "corpus")
+    code = _documented_section().replace('id=f"{prefix}-longest"', "id=prefix")
+    (tmp_path / "longest.py").write_text(code)
+    err = hoofbeat("--plugin", "longest.py", "report", "corpus", "-o", "report", folder=tmp_path, code=2).stderr
+    assert "the section longest makes a chapter with the id 'corpus-1'" in err
 
 
 def _table(folder: Path, name: str) -> list[dict[str, str]]:

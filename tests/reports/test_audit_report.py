@@ -20,7 +20,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.records import Question
 from hoofbeat.reports.build import assemble, build_report
 from hoofbeat.reports.model import GridView, Notice, PairView, Report, Viewer, tables_in, viewers_in
-from hoofbeat.reports.sections.audits import audit_part
+from hoofbeat.reports.sections.audits import audit_chapter
 from hoofbeat.reports.sections.audits.facts import read_facts
 from hoofbeat.reports.sections.audits.pairs import kept_pairs
 from hoofbeat.reports.sections.audits.sources import pairs_link
@@ -184,7 +184,7 @@ def test_all_pairs_are_kept_where_they_fit_silent_ones_last(audit: Artefact) -> 
 
 
 def test_a_large_audit_says_what_is_left_out_and_packs_its_grids(large: Artefact) -> None:
-    part = audit_part(large, "audit-1", None, most=50)
+    part = audit_chapter(large, "audit-1", None, most=50)
     text = " ".join(str(getattr(block, "text", "")) for block in part.blocks)
     total = len(Audit(large).comparisons)
     assert f"The 50 most serious of {total:,} pairs" in text

@@ -20,7 +20,7 @@ from hoofbeat.reports.comparison.answers_page import write_answers
 from hoofbeat.reports.model import Report
 from hoofbeat.reports.page import to_html, write_html
 from hoofbeat.reports.sections.answers import answer_key, answers_viewer
-from hoofbeat.reports.sections.audits import audit_part
+from hoofbeat.reports.sections.audits import audit_chapter
 from hoofbeat.store import Artefact
 from tests.reports.answer_runs import chosen, questions, run_of
 from tests.reports.audits import made_audit, teaching_audit
@@ -332,7 +332,7 @@ def test_a_cell_of_a_grid_opens_both_answers_and_passages(
 
 
 def test_many_sources_are_drawn_on_demand_and_unkept_pairs_say_so(browser: Browser, tmp_path: Path) -> None:
-    part = audit_part(made_audit(tmp_path / "large", 45, 12), "audit-1", None, most=20)
+    part = audit_chapter(made_audit(tmp_path / "large", 45, 12), "audit-1", None, most=20)
     path = tmp_path / "report.html"
     write_html(Report(title="Large", notice="n", version="1", blocks=part.all_blocks()), path)
     opened = Opened(browser, path, width=390)

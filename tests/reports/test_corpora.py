@@ -12,8 +12,8 @@ from hoofbeat.errors import InputError
 from hoofbeat.records import Document
 from hoofbeat.reports.build import build_report
 from hoofbeat.reports.model import tables_in
-from hoofbeat.reports.sections.corpus import corpus_part
-from hoofbeat.reports.sections.stats import stats_part
+from hoofbeat.reports.sections.corpus import corpus_chapter
+from hoofbeat.reports.sections.stats import stats_chapter
 from hoofbeat.reports.tables import Table
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl, write_tsv
@@ -33,7 +33,7 @@ def rows_of(report: Artefact, name: str) -> list[dict[str, str]]:
 
 
 def table_of(artefact: Artefact, name: str) -> Table:
-    part = (corpus_part if artefact.manifest.kind == "corpus" else stats_part)(artefact, "p")
+    part = (corpus_chapter if artefact.manifest.kind == "corpus" else stats_chapter)(artefact, "p")
     return next(table for table in tables_in(part.blocks) if table.name == f"p-{name}")
 
 
@@ -90,7 +90,7 @@ def test_near_duplicates_with_their_scores(tmp_path: Path) -> None:
 
 def test_two_steps_leave_two_tables_of_pairs(tmp_path: Path) -> None:
     artefact = corpora.filtered(tmp_path / "kept", "unique(minhash, 0.9); unique(minhash, 0.2)")
-    part = corpus_part(artefact, "p")
+    part = corpus_chapter(artefact, "p")
     captions = {table.name: table.caption for table in tables_in(part.blocks)}
     assert captions["p-duplicates"].endswith("unique(minhash, 0.9)")
     assert captions["p-duplicates-2"].endswith("unique(minhash, 0.2)")
@@ -136,7 +136,7 @@ def test_a_broken_funnel_is_refused_readably(tmp_path: Path) -> None:
     manifest = replace(origin.manifest, metrics={"funnel": [{"step": 1}]}, files={})
     broken = refinished(origin, tmp_path / "broken", {}, manifest)
     with pytest.raises(InputError, match="funnel in the manifest"):
-        corpus_part(broken, "p")
+        corpus_chapter(broken, "p")
 
 
 @pytest.mark.parametrize("line", ["first\tsecond\na\tb\n", "first\tsecond\tscore\tkept\na\tb\tmuch\ta\n"])
@@ -148,7 +148,7 @@ def test_broken_pairs_are_refused_readably(tmp_path: Path, line: str) -> None:
         (draft.path / "duplicates.tsv").write_text(line)
         draft.finish(replace(origin.manifest, files={}))
     with pytest.raises(InputError, match="not a table of near-duplicates"):
-        corpus_part(open_artefact(tmp_path / "broken"), "p")
+        corpus_chapter(open_artefact(tmp_path / "broken"), "p")
 
 
 # the statistics
@@ -205,7 +205,7 @@ def test_no_documents(tmp_path: Path) -> None:
 def test_an_empty_file_is_refused_readably(tmp_path: Path) -> None:
     bare = examples.finish(tmp_path / "bare", Manifest(kind="stats"), {"stats.jsonl": []})
     with pytest.raises(InputError, match="statistics are empty"):
-        stats_part(bare, "p")
+        stats_chapter(bare, "p")
 
 
 def test_many_venues_are_cut_and_say_so(tmp_path: Path) -> None:

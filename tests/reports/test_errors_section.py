@@ -14,7 +14,7 @@ from hoofbeat.findings.intervals import wilson
 from hoofbeat.records import Answer
 from hoofbeat.reports.model import Details, Notice
 from hoofbeat.reports.sections.error_labels import KINDS, PHYSICIAN, known_answers, read_error_labels
-from hoofbeat.reports.sections.errors import errors_part
+from hoofbeat.reports.sections.errors import errors_chapter
 from hoofbeat.reports.tables import Table
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_csv, write_jsonl
@@ -53,7 +53,7 @@ def labels(judged: Artefact, path: Path, *rows: tuple[str, str, str, str, str]) 
 
 
 def tables(judged: Artefact, *files: Path) -> dict[str, Table]:
-    part = errors_part(files, [judged])
+    part = errors_chapter(files, [judged])
     assert part is not None
     opened = [inner for block in part.blocks for inner in (block.blocks if isinstance(block, Details) else (block,))]
     return {block.name: block for block in opened if isinstance(block, Table)}
@@ -103,11 +103,11 @@ def test_what_was_settled_counts_and_is_no_part_of_agreement(judged: Artefact, t
 
 
 def test_one_person_alone_says_nothing_of_agreement(judged: Artefact, tmp_path: Path) -> None:
-    part = errors_part([labels(judged, tmp_path / "e.csv", ("beta", "q2", "", "yes", "A"))], [judged])
+    part = errors_chapter([labels(judged, tmp_path / "e.csv", ("beta", "q2", "", "yes", "A"))], [judged])
     assert part is not None
     told = [block.text for block in part.blocks if isinstance(block, Notice)]
     assert told == ["Nobody has said so yet.", "One person alone labelled this: nothing can be said of agreement."]
-    assert errors_part([], [judged]) is None
+    assert errors_chapter([], [judged]) is None
 
 
 @pytest.mark.parametrize(

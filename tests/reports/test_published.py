@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import UsageError
+from hoofbeat.reports import ReportOptions
 from hoofbeat.reports.build import Choices
-from hoofbeat.reports.sections.published import PaperTable, papers, published_part
-from hoofbeat.reports.sections.scores.shown import Ours
+from hoofbeat.reports.section import OwnFigure
+from hoofbeat.reports.sections.published import PaperTable, papers, published_chapter
 from tests.helpers import shared_data
 from tests.reports import examples, scored
 from tests.reports.test_scores import build, pattern, rows_of
@@ -78,7 +79,7 @@ def test_ours_stand_beside_theirs_and_are_told_apart(tmp_path: Path) -> None:
         scored.run(tmp_path / "run", asked, answers),
         scored.judged(tmp_path / "judged", asked, free, judgments),
     ]
-    report = build(tmp_path / "report", *made, choices=Choices(published=("cupcase", "ogcare")))
+    report = build(tmp_path / "report", *made, options=ReportOptions(published=("cupcase", "ogcare")))
     rows = rows_of(report, "published-cupcase-1")
     assert [(row["origin"], row["condition"], row["unscored"]) for row in rows[:1]] == [
         ("this report", "closed, letter", "2")
@@ -97,13 +98,13 @@ def test_ours_stand_beside_theirs_and_are_told_apart(tmp_path: Path) -> None:
 
 def test_rankings_stand_beside_published_retrieval(tmp_path: Path) -> None:
     ranked = examples.rankings(tmp_path / "rankings", "bm25", 0.6)
-    report = build(tmp_path / "report", ranked, choices=Choices(published=("r2med",)))
+    report = build(tmp_path / "report", ranked, options=ReportOptions(published=("r2med",)))
     rows = rows_of(report, "published-r2med-1")
     assert rows[0]["model"] == "bm25"
     assert float(next(row for row in rows if row["model"] == "BM25")["nDCG@10"]) == pytest.approx(0.1513)
 
 
 def test_no_published_chapter_unless_asked() -> None:
-    assert published_part((), [Ours(measure="accuracy", model="m", condition="c", value=0.5, n=1)]) is None
+    assert published_chapter((), [OwnFigure(measure="accuracy", model="m", condition="c", value=0.5, n=1)]) is None
     with pytest.raises(UsageError, match="no published figures of 'medqa'"):
-        published_part(("medqa",), [])
+        published_chapter(("medqa",), [])

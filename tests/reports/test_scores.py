@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from hoofbeat.records import Answer, Failure, Question
+from hoofbeat.reports import ReportOptions
 from hoofbeat.reports.build import Choices, build_report
 from hoofbeat.reports.sections.published import papers
 from hoofbeat.reports.writing import FORMATS
@@ -206,7 +207,9 @@ def test_samples_give_worst_at_k_and_the_mean_of_runs(asked: list[Question], tmp
         for sample, right in enumerate(rights)
         for answer in scored.choices(asked, "m", "closed", pattern(40, right=right), sample=sample)
     ]
-    report = build(tmp_path / "report", scored.run(tmp_path / "run", asked, answers), choices=Choices(draws=4, size=25))
+    report = build(
+        tmp_path / "report", scored.run(tmp_path / "run", asked, answers), options=ReportOptions(draws=4, size=25)
+    )
     counts = [sum(number < right for right in rights) for number in range(40)]
     rows = rows_of(report, "run-1-worst")
     assert [int(row["k"]) for row in rows] == [1, 2, 3]
@@ -353,7 +356,7 @@ def test_bootstrap_samples_larger_than_the_benchmark_say_so(asked: list[Question
     text = report.file("report.md").read_text("utf-8")
     assert "8 bootstrap samples of 500 questions, more than the 40 there are" in text
     assert "mean of 8 × 500 (of 40)" in rows_of(report, "judgments-1-measured")[0]
-    small = build(tmp_path / "small", made, choices=Choices(draws=4, size=40))
+    small = build(tmp_path / "small", made, options=ReportOptions(draws=4, size=40))
     assert "more than the" not in small.file("report.md").read_text("utf-8")
 
 

@@ -12,7 +12,7 @@ from hoofbeat.audit.findings.prevalence_intensity import prevalence_intensity
 from hoofbeat.records import Question
 from hoofbeat.reports.build import assemble
 from hoofbeat.reports.model import Notice, tables_in
-from hoofbeat.reports.sections.audits import shift_parts
+from hoofbeat.reports.sections.audits import shift_chapters
 from hoofbeat.reports.sections.audits.changing import change_in_words
 from hoofbeat.reports.tables import Table
 from hoofbeat.store import InputRef, create, open_artefact
@@ -88,7 +88,7 @@ def test_other_questions_under_the_same_names_are_not_set_against_each_other(tmp
 
 def notices(*paths: Path) -> list[str]:
     """What is said beside the figures of the chapter on two audits."""
-    (part,) = shift_parts([(f"audit-{number}", open_artefact(path)) for number, path in enumerate(paths, start=1)])
+    (part,) = shift_chapters([(f"audit-{number}", open_artefact(path)) for number, path in enumerate(paths, start=1)])
     return [block.text for block in part.blocks if isinstance(block, Notice)]
 
 

@@ -20,7 +20,7 @@ from hoofbeat.judging.packets_labels import human_labels
 from hoofbeat.judging.packets_text import pair_code
 from hoofbeat.recipes.reviewing import known_labels, read_labels
 from hoofbeat.reports.sections.error_labels import PHYSICIAN, SETTLED, known_answers, read_error_labels
-from hoofbeat.reports.sections.errors import errors_part
+from hoofbeat.reports.sections.errors import errors_chapter
 from hoofbeat.reports.tables import Table
 from hoofbeat.review.assignments import Plan, give_out
 from hoofbeat.review.forms import load_form
@@ -122,7 +122,7 @@ def test_the_report_reads_what_physicians_say_of_errors(
     assert {label.why for label in labels} == {why, "Both."}
     assert {label.annotator for label in labels} == {*(each.name for each in team.reviewers()), SETTLED}
     assert {(*label.answer,) for label in labels} == {tuple(item.key.values()) for item in team.items}
-    part = errors_part(written[:2], [judged])
+    part = errors_chapter(written[:2], [judged])
     assert part is not None
     (physicians,) = (block for block in part.blocks if getattr(block, "name", "") == "errors-physicians")
     assert isinstance(physicians, Table)

@@ -9,16 +9,27 @@ import click
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
+from hoofbeat.reports import ReportOptions
 from hoofbeat.reports.build import Choices, build_report
+from hoofbeat.reports.section import sections
 from hoofbeat.reports.sections.published import papers
 from hoofbeat.reports.writing import FORMATS
 
 __all__ = ["command"]
 
+
 _MOST_NAMED = 4
 
 
-@click.command("report")
+class _ReportCommand(click.Command):
+    """The command with the list of sections below its options; one that a plugin brings is in the list as well."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        with formatter.section("Sections, in the order of the report"):
+            formatter.write_dl([(section.name, section.summary) for section in sections()])
+
+
+@click.command("report", cls=_ReportCommand)
 @click.argument("artefacts", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--title", default="", help="Title of the report.  [default: the names of the folders]")
 @click.option(
@@ -62,7 +73,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Put ARTEFACTS (corpora, statistics, benchmarks, rankings, runs, judgments, audits with their themes, validations
-    and ablations) into one HTML report, with Markdown, CSV and LaTeX.
+    and ablations, or what a plugin's section shows) into one HTML report, with Markdown, CSV and LaTeX.
 
     Judgments, and runs whose answers choose options, are scored; folders of the same questions are read together.
     """
@@ -71,7 +82,7 @@ def command(
         artefacts,
         output,
         title=title or _names(artefacts),
-        choices=Choices(published=published, errors=errors, draws=draws, size=size),
+        options=ReportOptions(published=published, errors=errors, draws=draws, size=size),
         formats=formats or FORMATS,
         command=command_words(),
         progress=screen,

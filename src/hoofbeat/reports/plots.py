@@ -25,7 +25,7 @@ from hoofbeat.reports.charts import (
     standalone,
     year_columns,
 )
-from hoofbeat.reports.sections.common import Draw
+from hoofbeat.reports.sections.common import ChartRenderer
 from hoofbeat.reports.words import count_of
 
 __all__ = ["FUNNEL_TITLE", "StatsPlot", "funnel_plot", "funnel_svg", "stats_plots", "stats_svg"]
@@ -54,7 +54,7 @@ class StatsPlot(Struct, frozen=True, kw_only=True):
     caption: str
     head: str
     rows: tuple[Share, ...]
-    draw: Draw
+    draw: ChartRenderer
 
     @property
     def single(self) -> bool:
@@ -62,7 +62,7 @@ class StatsPlot(Struct, frozen=True, kw_only=True):
         return len(self.rows) < 2
 
 
-def funnel_plot(steps: Sequence[FunnelStep]) -> Draw:
+def funnel_plot(steps: Sequence[FunnelStep]) -> ChartRenderer:
     """The funnel as a chart that can be drawn at any width."""
     stages = [Stage(step.step, step.came, step.kept) for step in steps]
     return partial(funnel_bars, stages, title=FUNNEL_TITLE)
@@ -97,7 +97,7 @@ def stats_svg(stats: CorpusStats) -> str:
 def _plot(name: str, title: str, head: str, rows: tuple[Share, ...], total: int) -> StatsPlot:
     caption = f"Documents by {'number of figures' if name == 'figures' else head}"
     caption += f" ({title.partition(': ')[2]})" if head == "specialty" else ""
-    draw: Draw
+    draw: ChartRenderer
     if name == "year" and all(row.value == UNKNOWN or _YEAR.fullmatch(row.value) for row in rows):
         years = {int(row.value): row.documents for row in rows if row.value != UNKNOWN}
         unknown = sum(row.documents for row in rows if row.value == UNKNOWN)

@@ -6,19 +6,21 @@ from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.facets import FacetTally
 from hoofbeat.reports.charts import Bar, interval_bars
 from hoofbeat.reports.model import Block, Card, Entry, Heading, Notice, Text, Viewer
-from hoofbeat.reports.sections.common import Part, facet_blocks, figure, question_view
+from hoofbeat.reports.section import Chapter, Section, chapter_per_artefact
+from hoofbeat.reports.sections.common import facet_blocks, figure, question_view
 from hoofbeat.reports.sections.recipes import build_blocks, build_cards
 from hoofbeat.reports.tables import Column, Table
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact, Counts
 from hoofbeat.text import cut
 
-__all__ = ["benchmark_part", "funnel_blocks"]
+__all__ = ["SECTION", "benchmark_chapter", "funnel_blocks"]
+
 
 _EXAMPLES = 5
 
 
-def benchmark_part(artefact: Artefact, prefix: str) -> Part:
+def benchmark_chapter(artefact: Artefact, prefix: str) -> Chapter:
     """The chapter on one benchmark."""
     questions = Benchmark(artefact).questions
     corpus = corpus_beside(artefact)
@@ -53,7 +55,7 @@ def benchmark_part(artefact: Artefact, prefix: str) -> Part:
     detail = f"of {count_of(candidates, 'candidate')}" if candidates > len(questions) else ""
     card = Card(label="Questions in the benchmark", value=f"{len(questions):,}", detail=detail)
     title = artefact.manifest.title or artefact.path.name
-    return Part(title=f"Benchmark: {title}", id=prefix, blocks=tuple(blocks), cards=(card, *build_cards(artefact)))
+    return Chapter(title=f"Benchmark: {title}", id=prefix, blocks=tuple(blocks), cards=(card, *build_cards(artefact)))
 
 
 def funnel_blocks(counts: Counts, prefix: str) -> list[Block]:
@@ -88,3 +90,12 @@ def funnel_blocks(counts: Counts, prefix: str) -> list[Block]:
         lambda width: interval_bars(bars, title="From candidates to questions", form="count", width=width),
     )
     return [chart, table]
+
+
+SECTION = Section(
+    name="benchmark",
+    summary="the funnel from candidates to questions, with reasons, and examples",
+    order=30,
+    kinds=("benchmark",),
+    build=chapter_per_artefact("benchmark", benchmark_chapter),
+)

@@ -6,20 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
-from msgspec import Struct
-
 from hoofbeat.corpus import Corpus
 from hoofbeat.facets import FacetTally
 from hoofbeat.records import Answer, Failure, Passage, Question, Span
 from hoofbeat.reports.charts import NARROW, WIDE, Bar, interval_bars
-from hoofbeat.reports.model import Block, Card, Chart, Details, Heading, Lead, PassageView, QuestionView
+from hoofbeat.reports.model import Block, Chart, Details, PassageView, QuestionView
 from hoofbeat.reports.tables import Column, Table
 from hoofbeat.reports.words import Form, written
 from hoofbeat.text import cut
 
 __all__ = [
     "PAGE_CHARACTERS",
-    "Part",
     "counted",
     "facet_blocks",
     "failure_text",
@@ -31,6 +28,7 @@ __all__ = [
     "spread",
 ]
 
+
 PAGE_CHARACTERS = 3_000_000
 """About how much text of questions and answers one page holds; more makes browsers slow, and nobody reads it."""
 
@@ -40,26 +38,7 @@ _REASONS = 6
 _CHARTED = 12
 
 
-class Part(Struct, frozen=True, kw_only=True):
-    """One chapter of a report: its title and anchor, its blocks, and what the first screen says of it.
-
-    `files` (name, content) are written beside the page as they are.
-    """
-
-    title: str
-    id: str
-    blocks: tuple[Block, ...]
-    cards: tuple[Card, ...] = ()
-    leads: tuple[Lead, ...] = ()
-    notes: tuple[str, ...] = ()
-    files: tuple[tuple[str, bytes], ...] = ()
-
-    def all_blocks(self) -> tuple[Block, ...]:
-        """The heading and what follows it."""
-        return Heading(self.title, self.id), *self.blocks
-
-
-class Draw(Protocol):
+class ChartRenderer(Protocol):
     """A chart that can be drawn at any width."""
 
     def __call__(self, *, width: int) -> str:
@@ -67,7 +46,7 @@ class Draw(Protocol):
         ...
 
 
-def figure(name: str, caption: str, draw: Draw) -> Chart:
+def figure(name: str, caption: str, draw: ChartRenderer) -> Chart:
     """A chart for the page and for the phone."""
     return Chart(name=name, caption=caption, wide=draw(width=WIDE), narrow=draw(width=NARROW))
 

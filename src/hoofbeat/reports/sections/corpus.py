@@ -13,19 +13,21 @@ from hoofbeat.corpus.importing import REJECTED, Rejection
 from hoofbeat.facets import FacetTally
 from hoofbeat.records import Document
 from hoofbeat.reports.model import Block, Card, Details, Notice, Text
-from hoofbeat.reports.sections.common import Part, counted, facet_blocks
+from hoofbeat.reports.section import Chapter, Section, chapter_per_artefact
+from hoofbeat.reports.sections.common import counted, facet_blocks
 from hoofbeat.reports.sections.funnel import funnel_blocks, funnel_of
 from hoofbeat.reports.tables import Column, Table
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["corpus_part"]
+__all__ = ["SECTION", "corpus_chapter"]
+
 
 _LISTED = 200
 
 
-def corpus_part(artefact: Artefact, prefix: str) -> Part:
+def corpus_chapter(artefact: Artefact, prefix: str) -> Chapter:
     """The chapter on one corpus."""
     facets = FacetTally()
     rows: list[tuple[str, str, int, int, int]] = []
@@ -58,7 +60,7 @@ def corpus_part(artefact: Artefact, prefix: str) -> Part:
     name = _name(artefact, steps)
     detail = f"of {steps[0].came:,} before filtering" if steps else f"{counts.rejected:,} not taken"
     card = Card(label=f"Documents: {name}", value=f"{documents:,}", detail=detail)
-    return Part(title=f"Corpus: {name}", id=prefix, blocks=tuple(blocks), cards=(card,))
+    return Chapter(title=f"Corpus: {name}", id=prefix, blocks=tuple(blocks), cards=(card,))
 
 
 def _name(artefact: Artefact, steps: Sequence[FunnelStep]) -> str:
@@ -113,3 +115,12 @@ def _rejected(artefact: Artefact, prefix: str, total: int) -> list[Block]:
         )
         blocks.append(Details("Each file and its reason", (listed,)))
     return blocks
+
+
+SECTION = Section(
+    name="corpus",
+    summary="documents by facet and licence, the funnel of its filters, what was not taken and why",
+    order=10,
+    kinds=("corpus",),
+    build=chapter_per_artefact("corpus", corpus_chapter),
+)

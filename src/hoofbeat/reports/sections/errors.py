@@ -17,8 +17,9 @@ from hoofbeat.judging.aspects import Key
 from hoofbeat.records import Failure, Judgment, Question
 from hoofbeat.reports.charts import Shade, heatmap
 from hoofbeat.reports.model import Block, Details, Heading, Lead, Notice, Text
+from hoofbeat.reports.section import Chapter, ReportInputs, Section
 from hoofbeat.reports.sections.answers import system_name
-from hoofbeat.reports.sections.common import Part, figure
+from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.error_labels import (
     ERROR,
     KINDS,
@@ -37,7 +38,8 @@ from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
 
-__all__ = ["errors_part"]
+__all__ = ["SECTION", "errors_chapter"]
+
 
 _ID = "errors"
 _TITLES = {ERROR: "Kinds of error", PHYSICIAN: "Would a trained physician have erred too?"}
@@ -45,10 +47,8 @@ _UNDECIDED = "people are split"
 _TITLE = 140
 
 
-def errors_part(files: Sequence[Path], artefacts: Sequence[Artefact]) -> Part | None:
-    """The chapter on people's analysis of errors; None where no file is given."""
-    if not files:
-        return None
+def errors_chapter(files: Sequence[Path], artefacts: Sequence[Artefact]) -> Chapter:
+    """The chapter on people's analysis of errors."""
     labels = read_error_labels(files, known_answers(artefacts))
     people = sorted({label.annotator for label in labels} - {SETTLED})
     answers = {label.answer for label in labels}
@@ -71,7 +71,7 @@ def errors_part(files: Sequence[Path], artefacts: Sequence[Artefact]) -> Part | 
         blocks += _agreement(name, title, given)
         leads.append(_lead(name, found))
     blocks += [Heading("What they wrote", f"{_ID}-words", 3), _words(labels, _questions(artefacts))]
-    return Part(title="Errors, as people explain them", id=_ID, blocks=tuple(blocks), leads=tuple(leads))
+    return Chapter(title="Errors, as people explain them", id=_ID, blocks=tuple(blocks), leads=tuple(leads))
 
 
 def _anchor(name: str) -> str:
@@ -245,3 +245,13 @@ def _words(labels: Sequence[ErrorLabel], gold: Mapping[str, str]) -> Block:
         ),
     )
     return Details(f"{table.caption} ({len(ordered):,})", (table,))
+
+
+def _build(report: ReportInputs) -> list[Chapter]:
+    files = report.options.errors
+    return [errors_chapter(files, [each for _, each in report.of("judgments", "run")])] if files else []
+
+
+SECTION = Section(
+    name="errors", summary="why diagnoses were missed, by people's labels (--errors)", order=70, build=_build
+)

@@ -22,7 +22,8 @@ from hoofbeat.leakage.leakage_records import OverlapRow
 from hoofbeat.leakage.near_duplicates import NearDuplicate
 from hoofbeat.reports.charts import Bar, grouped_bars, interval_dots
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
-from hoofbeat.reports.sections.common import Part, figure, reasons_text, spread
+from hoofbeat.reports.section import Chapter, Section, chapter_per_artefact
+from hoofbeat.reports.sections.common import figure, reasons_text, spread
 from hoofbeat.reports.sections.leakage_answers import date_blocks, gap_blocks
 from hoofbeat.reports.sections.leakage_elsewhere import canary_blocks, near_blocks, value_cell
 from hoofbeat.reports.tables import Cell, Column, Table
@@ -31,13 +32,14 @@ from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
 
-__all__ = ["leakage_part"]
+__all__ = ["SECTION", "leakage_chapter"]
+
 
 _SHOWN = 12
 _NAMES = {"question": "question's second half", "reference": "gold answer", "explanation": "reference explanation"}
 
 
-def leakage_part(artefact: Artefact, prefix: str) -> Part:
+def leakage_chapter(artefact: Artefact, prefix: str) -> Chapter:
     """The chapter on one leakage check."""
     summary = _read(artefact)
     overlaps = list(read_jsonl(artefact.file("overlaps.jsonl"), OverlapRow))
@@ -58,7 +60,7 @@ def leakage_part(artefact: Artefact, prefix: str) -> Part:
     blocks += gap_blocks(summary.gaps, prefix)
     blocks += near_blocks(summary, near, prefix)
     blocks += canary_blocks(summary, found, prefix)
-    return Part(title=f"Leakage: {checked}", id=prefix, blocks=tuple(blocks), cards=_cards(summary))
+    return Chapter(title=f"Leakage: {checked}", id=prefix, blocks=tuple(blocks), cards=_cards(summary))
 
 
 def _read(artefact: Artefact) -> LeakageSummary:
@@ -283,3 +285,12 @@ def _likelihood_tables(rows: Sequence[LikelihoodSummary], name: str, caption: st
             rows=tuple(second),
         ),
     ]  # fmt: skip
+
+
+SECTION = Section(
+    name="leakage",
+    summary="signs that models have seen the questions, each with its control",
+    order=90,
+    kinds=("leakage",),
+    build=chapter_per_artefact("leakage", leakage_chapter),
+)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from hoofbeat.audit.findings.relations import RelationLabels, judge_agreement
 from hoofbeat.records import Comparison
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Card, Chart, Heading
+from hoofbeat.reports.section import PlantedLabels
 from hoofbeat.reports.sections.common import spread
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import written
 
-__all__ = ["PlantedLabels", "planted_blocks"]
+__all__ = ["planted_blocks"]
 
-PlantedLabels = Mapping[tuple[str, str, str], str]
+
 """The label planted between two sources (the lesser first) on a question."""
 
 

@@ -17,13 +17,13 @@ from msgspec import Struct
 
 from hoofbeat.errors import UsageError
 from hoofbeat.reports.model import Block, Heading, Notice, Text
-from hoofbeat.reports.sections.common import Part
-from hoofbeat.reports.sections.scores.shown import Ours, folded
+from hoofbeat.reports.section import Chapter, OwnFigure, ReportInputs, Section
+from hoofbeat.reports.sections.scores.shown import folded
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import Form
-from hoofbeat.store import Artefact
 
-__all__ = ["Paper", "PaperTable", "papers", "published_part", "ranking_figures"]
+__all__ = ["SECTION", "Paper", "PaperTable", "check_papers", "papers", "published_chapter"]
+
 
 _NOTICE = (
     "Rows marked “published” are copied from papers. Questions, prompts, models and judges differ from ours, so a row "
@@ -49,7 +49,7 @@ class PaperTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     protocol: Literal["", "free text", "choice"] = ""
     book: Literal["", "closed", "open"] = ""
 
-    def takes(self, row: Ours) -> bool:
+    def takes(self, row: OwnFigure) -> bool:
         """Whether this figure of ours belongs beside the paper's."""
         return (
             row.measure == self.measure
@@ -80,13 +80,16 @@ def papers() -> dict[str, Paper]:
     return {name: msgspec.convert(value, Paper) for name, value in tomllib.loads(text).items()}
 
 
-def published_part(names: Sequence[str], ours: Sequence[Ours]) -> Part | None:
-    """The chapter on these papers' figures, with ours of the same measure above them; None where none is named."""
+def check_papers(names: Sequence[str]) -> None:
+    """Refuse the name of a paper whose figures are not kept."""
     unknown = [name for name in names if name not in papers()]
     if unknown:
         raise UsageError(f"there are no published figures of {unknown[0]!r}", fix=f"there are: {', '.join(papers())}")
-    if not names:
-        return None
+
+
+def published_chapter(names: Sequence[str], ours: Sequence[OwnFigure]) -> Chapter:
+    """The chapter on these papers' figures, with ours of the same measure above them."""
+    check_papers(names)
     blocks: list[Block] = [Notice(_NOTICE)]
     for name in dict.fromkeys(names):
         paper = papers()[name]
@@ -98,27 +101,15 @@ def published_part(names: Sequence[str], ours: Sequence[Ours]) -> Part | None:
             folded(_table(f"published-{name}-{number}", paper, table, ours), 30)
             for number, table in enumerate(paper.tables, start=1)
         ]
-    return Part(title="Published figures", id="published", blocks=tuple(blocks))
+    return Chapter(title="Published figures", id="published", blocks=tuple(blocks))
 
 
-def ranking_figures(artefacts: Sequence[Artefact]) -> list[Ours]:
-    """The measures of rankings folders, each ranking a system."""
-    found = []
-    for artefact in artefacts:
-        for measure, figure in artefact.manifest.metrics.items():
-            if isinstance(figure, dict) and {"value", "low", "high", "n"} <= figure.keys():
-                value = (float(figure["value"]), float(figure["low"]), float(figure["high"]))
-                title, bed = artefact.manifest.title, str(artefact.manifest.settings.get("bed", ""))
-                found.append(Ours(measure=measure, model=title, condition=bed, value=value, n=int(figure["n"])))
-    return found
-
-
-def _height(row: Ours) -> float:
+def _height(row: OwnFigure) -> float:
     value = row.value[0] if isinstance(row.value, tuple) else row.value
     return value if isinstance(value, int | float) else 0.0
 
 
-def _table(name: str, paper: Paper, table: PaperTable, ours: Sequence[Ours]) -> Table:
+def _table(name: str, paper: Paper, table: PaperTable, ours: Sequence[OwnFigure]) -> Table:
     all_ours = sorted((row for row in ours if table.takes(row)), key=_height, reverse=True)
     mine = all_ours[:_OURS]
     decimals = max(len(printed.partition(".")[2]) for _, _, printed, *_ in table.rows)
@@ -153,3 +144,14 @@ def _table(name: str, paper: Paper, table: PaperTable, ours: Sequence[Ours]) -> 
         rows=tuple(rows),
         note=f"Protocol, questions and models differ.{beside}",
     )
+
+
+def _build(report: ReportInputs) -> list[Chapter]:
+    names = report.options.published
+    ours = [figure for chapter in report.chapters for figure in chapter.figures]
+    return [published_chapter(names, ours)] if names else []
+
+
+SECTION = Section(
+    name="published", summary="figures that papers published, beside ours (--published)", order=80, build=_build
+)

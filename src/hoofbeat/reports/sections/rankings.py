@@ -14,13 +14,15 @@ from hoofbeat.findings.ranking import Measure
 from hoofbeat.records import Hit
 from hoofbeat.reports.charts import Bar, Curve, curves, interval_bars
 from hoofbeat.reports.model import Block, Card, Notice, Text
-from hoofbeat.reports.sections.common import Part, figure, spread
+from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, Section
+from hoofbeat.reports.sections.common import figure, spread
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 
-__all__ = ["rankings_parts"]
+__all__ = ["SECTION", "rankings_chapters"]
+
 
 _MAIN = "nDCG@10"
 
@@ -47,14 +49,14 @@ class Ranking(Struct, frozen=True, kw_only=True):
     failures: int
 
 
-def rankings_parts(artefacts: Sequence[tuple[str, Artefact]]) -> list[Part]:
+def rankings_chapters(artefacts: Sequence[PlacedArtefact]) -> list[Chapter]:
     """A chapter for each corpus that was searched."""
-    groups: dict[tuple[str, ...], list[tuple[str, Artefact]]] = {}
+    groups: dict[tuple[str, ...], list[PlacedArtefact]] = {}
     for prefix, artefact in artefacts:
         kinds = ("corpus", "benchmark")
         key = tuple(sorted(ref.sha256 for ref in artefact.manifest.inputs if ref.kind in kinds)) or (prefix,)
         groups.setdefault(key, []).append((prefix, artefact))
-    return [_part(group) for group in groups.values()]
+    return [_chapter(group) for group in groups.values()]
 
 
 def _read(artefact: Artefact) -> Ranking:
@@ -79,7 +81,7 @@ def _read(artefact: Artefact) -> Ranking:
     )
 
 
-def _part(group: Sequence[tuple[str, Artefact]]) -> Part:
+def _chapter(group: Sequence[PlacedArtefact]) -> Chapter:
     prefix = group[0][0]
     rankings = [_read(artefact) for _, artefact in group]
     lines = Counter(ranking.line for ranking in rankings)
@@ -102,8 +104,12 @@ def _part(group: Sequence[tuple[str, Artefact]]) -> Part:
         blocks += [_table(rankings, labels, measures, prefix, questions), *_gains(rankings, labels, main, prefix)]
         cards = (_card(rankings, labels, main),)
     blocks += _kept(rankings, labels, prefix, questions)
-    return Part(
-        title=f"Retrieval: {searched}" if searched else "Retrieval", id=prefix, blocks=tuple(blocks), cards=cards
+    return Chapter(
+        title=f"Retrieval: {searched}" if searched else "Retrieval",
+        id=prefix,
+        blocks=tuple(blocks),
+        cards=cards,
+        figures=tuple(figure for _, artefact in group for figure in _own_figures(artefact)),
     )
 
 
@@ -225,3 +231,23 @@ def _kept(rankings: Sequence[Ranking], labels: Sequence[str], prefix: str, quest
     return [
         Table(name=f"{prefix}-hits", caption="Hits kept", n=questions, unit="questions", columns=columns, rows=rows)
     ]
+
+
+def _own_figures(artefact: Artefact) -> list[OwnFigure]:
+    """The measures of a rankings folder, for tables of published figures; the ranking is the system."""
+    found = []
+    for measure, raw in artefact.manifest.metrics.items():
+        if isinstance(raw, dict) and {"value", "low", "high", "n"} <= raw.keys():
+            value = (float(raw["value"]), float(raw["low"]), float(raw["high"]))
+            title, bed = artefact.manifest.title, str(artefact.manifest.settings.get("bed", ""))
+            found.append(OwnFigure(measure=measure, model=title, condition=bed, value=value, n=int(raw["n"])))
+    return found
+
+
+SECTION = Section(
+    name="rankings",
+    summary="retrievers that searched the same corpus, side by side, with intervals",
+    order=40,
+    kinds=("rankings",),
+    build=lambda report: rankings_chapters(report.of("rankings")),
+)

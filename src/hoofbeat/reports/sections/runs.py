@@ -8,22 +8,39 @@ from hoofbeat.records import Answer, Question
 from hoofbeat.reports.charts import stacked_bars
 from hoofbeat.reports.lookup import Lookup
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
+from hoofbeat.reports.section import Chapter, PlacedArtefact, ReportInputs, Section
 from hoofbeat.reports.sections.answers import answers_viewer, system_name
-from hoofbeat.reports.sections.common import Part, figure
+from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["makes_choices", "run_part"]
+__all__ = ["SECTION", "run_chapter", "runs_to_score"]
 
 
-def makes_choices(artefact: Artefact) -> bool:
-    """Whether answers of a run choose options, so that they are scored without a judge."""
+def runs_to_score(report: ReportInputs) -> list[PlacedArtefact]:
+    """The runs whose answers choose options, so that no judge is needed, and whose judgments are not in the report."""
+    judged = _judged(report)
+    return [(prefix, run) for prefix, run in report.of("run") if prefix not in judged and _makes_choices(run)]
+
+
+def _judged(report: ReportInputs) -> set[str]:
+    """The prefixes of the runs whose judgments are in the report."""
+    behind = {ref.sha256 for _, judgments in report.of("judgments") for ref in judgments.manifest.inputs}
+    return {prefix for prefix, run in report.of("run") if run.reference().sha256 in behind}
+
+
+def _makes_choices(artefact: Artefact) -> bool:
     return any(answer.protocol for answer in read_jsonl(artefact.file("answers.jsonl"), Answer))
 
 
-def run_part(artefact: Artefact, prefix: str, judged: bool) -> Part:
+def _build(report: ReportInputs) -> list[Chapter]:
+    judged, scored = _judged(report), {prefix for prefix, _ in runs_to_score(report)}
+    return [run_chapter(run, prefix, prefix in judged) for prefix, run in report.of("run") if prefix not in scored]
+
+
+def run_chapter(artefact: Artefact, prefix: str, judged: bool) -> Chapter:
     """The chapter on one run; where its judgments are in the report too, they show its answers."""
     questions = list(read_jsonl(artefact.file("questions.jsonl"), Question))
     states: dict[tuple[str, str], Counter[str]] = {}
@@ -35,10 +52,10 @@ def run_part(artefact: Artefact, prefix: str, judged: bool) -> Part:
     title = f"Answers: {artefact.path.name}"
     words = f"{count_of(len(questions), 'question')}, {count_of(planned, 'planned answer')}"
     if judged:
-        return Part(title=title, id=prefix, blocks=(Text(f"{words}, shown with their judgments in this report."),))
+        return Chapter(title=title, id=prefix, blocks=(Text(f"{words}, shown with their judgments in this report."),))
     blocks: list[Block] = [Text(f"{words}; none has been judged.")]
     if not planned:
-        return Part(title=title, id=prefix, blocks=(*blocks, Notice("This run holds no answers.")))
+        return Chapter(title=title, id=prefix, blocks=(*blocks, Notice("This run holds no answers.")))
     if failed == planned:
         blocks.append(Notice("Every call failed: there is no answer in this run."))
     models = len({model for model, _ in states})
@@ -58,7 +75,7 @@ def run_part(artefact: Artefact, prefix: str, judged: bool) -> Part:
         answers_viewer(prefix, questions, Lookup.read(artefact.file("answers.jsonl"), Answer), {}, ()),
     ]
     card = Card(label="Answers, not judged", value=f"{planned - failed:,}", detail=f"of {planned:,} planned")
-    return Part(title=title, id=prefix, blocks=tuple(blocks), cards=(card,))
+    return Chapter(title=title, id=prefix, blocks=tuple(blocks), cards=(card,))
 
 
 def _table(states: dict[tuple[str, str], Counter[str]], prefix: str) -> Table:
@@ -82,3 +99,12 @@ def _table(states: dict[tuple[str, str], Counter[str]], prefix: str) -> Table:
         columns=columns,
         rows=tuple(rows),
     )
+
+
+SECTION = Section(
+    name="runs",
+    summary="answers that nobody has judged: what was asked and what failed",
+    order=50,
+    kinds=("run",),
+    build=_build,
+)

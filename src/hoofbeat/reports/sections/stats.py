@@ -8,19 +8,21 @@ from hoofbeat.corpus.stats import NO_TOKENIZER, UNKNOWN, CorpusStats, Quantiles
 from hoofbeat.errors import InputError
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
 from hoofbeat.reports.plots import StatsPlot, stats_plots
-from hoofbeat.reports.sections.common import Part, counted, figure
+from hoofbeat.reports.section import Chapter, Section, chapter_per_artefact
+from hoofbeat.reports.sections.common import counted, figure
 from hoofbeat.reports.tables import Column, Table
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["stats_part"]
+__all__ = ["SECTION", "stats_chapter"]
+
 
 _LISTED = 200
 _BY_RULE = "Specialties are labelled by rule; a document whose evidence is weak counts as unknown."
 
 
-def stats_part(artefact: Artefact, prefix: str) -> Part:
+def stats_chapter(artefact: Artefact, prefix: str) -> Chapter:
     """The chapter on the statistics of one corpus."""
     path = artefact.file("stats.jsonl")
     stats = next(read_jsonl(path, CorpusStats), None)
@@ -36,7 +38,7 @@ def stats_part(artefact: Artefact, prefix: str) -> Part:
         for plot in plots:
             if not plot.single:
                 blocks += _blocks(plot, stats.documents, prefix)
-    return Part(title=f"Statistics: {name}", id=prefix, blocks=tuple(blocks), cards=_cards(stats, name))
+    return Chapter(title=f"Statistics: {name}", id=prefix, blocks=tuple(blocks), cards=_cards(stats, name))
 
 
 def _corpus_name(artefact: Artefact) -> str:
@@ -105,3 +107,12 @@ def _table(plot: StatsPlot, documents: int, prefix: str) -> Table:
     rows = [(row.value, row.documents) for row in plot.rows]
     note = f"The first {_LISTED} of {len(rows):,}; all are in {plot.name}.tsv." if len(rows) > _LISTED else ""
     return counted(f"{prefix}-{plot.name}", plot.caption, plot.head, rows[:_LISTED], documents, "documents", note)
+
+
+SECTION = Section(
+    name="corpus-statistics",
+    summary="lengths, years, journals, specialties and figures of a corpus, as papers print them",
+    order=20,
+    kinds=("stats",),
+    build=chapter_per_artefact("stats", stats_chapter),
+)

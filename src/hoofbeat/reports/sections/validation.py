@@ -10,7 +10,8 @@ from hoofbeat.audit.findings.validation_folder import ValidationFolder
 from hoofbeat.findings.agreement import Agreement, Annotators
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Card, Chart, Details, Heading, Notice, Text
-from hoofbeat.reports.sections.common import Part, spread
+from hoofbeat.reports.section import Chapter, Section, chapter_per_artefact
+from hoofbeat.reports.sections.common import spread
 from hoofbeat.reports.sections.scores.labellers import alphas_table, labellers_table
 from hoofbeat.reports.sections.scores.shown import triple
 from hoofbeat.reports.sections.validation_errors import error_blocks
@@ -18,10 +19,10 @@ from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, model_name, written
 from hoofbeat.store import Artefact
 
-__all__ = ["confusion_blocks", "validation_part"]
+__all__ = ["SECTION", "confusion_blocks", "validation_chapter"]
 
 
-def validation_part(artefact: Artefact, prefix: str) -> Part:
+def validation_chapter(artefact: Artefact, prefix: str) -> Chapter:
     """The chapter on one validation."""
     folder = ValidationFolder(artefact)
     found = folder.figures
@@ -41,7 +42,7 @@ def validation_part(artefact: Artefact, prefix: str) -> Part:
         *_significance(found, prefix),
         *_rates(found, prefix),
     ]
-    return Part(
+    return Chapter(
         title=f"The audit's judge against people: {artefact.path.name}",
         id=prefix,
         blocks=tuple(blocks),
@@ -303,3 +304,12 @@ def _rates(found: Validation, prefix: str) -> list[Block]:
         "on none of them and on all of them.",
     )
     return [Heading("What it means for the audit's rates", f"{prefix}-corrected", 3), table]
+
+
+SECTION = Section(
+    name="validation",
+    summary="people among themselves, the judge against them, corrected rates",
+    order=110,
+    kinds=("validation",),
+    build=chapter_per_artefact("validation", validation_chapter),
+)

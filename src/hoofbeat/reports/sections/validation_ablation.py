@@ -5,17 +5,17 @@ from __future__ import annotations
 from hoofbeat.audit.findings.protocol_comparison import Protocols
 from hoofbeat.audit.findings.validation_folder import AblationFolder
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
-from hoofbeat.reports.sections.common import Part
+from hoofbeat.reports.section import Chapter, Section, chapter_per_artefact
 from hoofbeat.reports.sections.scores.shown import triple
 from hoofbeat.reports.sections.validation import confusion_blocks
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, model_name, written
 from hoofbeat.store import Artefact
 
-__all__ = ["ablation_part"]
+__all__ = ["SECTION", "ablation_chapter"]
 
 
-def ablation_part(artefact: Artefact, prefix: str) -> Part:
+def ablation_chapter(artefact: Artefact, prefix: str) -> Chapter:
     """The chapter on one ablation."""
     found = AblationFolder(artefact).figures
     judge = model_name(artefact.manifest.models.get("judge", "an unnamed judge"))
@@ -39,7 +39,7 @@ def ablation_part(artefact: Artefact, prefix: str) -> Part:
         *_people(found, prefix),
         *_flips(found, prefix),
     ]
-    return Part(
+    return Chapter(
         title=f"Structured or label alone: {artefact.path.name}", id=prefix, blocks=tuple(blocks), cards=_cards(found)
     )
 
@@ -248,3 +248,12 @@ def _flips(found: Protocols, prefix: str) -> list[Block]:
         ),
     )
     return [Heading("The order of the two answers", f"{prefix}-order", 3), rates, moves]
+
+
+SECTION = Section(
+    name="ablation",
+    summary="the judging protocols of an audit, one against the other",
+    order=120,
+    kinds=("ablation",),
+    build=chapter_per_artefact("ablation", ablation_chapter),
+)

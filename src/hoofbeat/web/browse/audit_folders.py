@@ -9,7 +9,7 @@ from msgspec import Struct
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings import SeriousPair, pair_rates
 from hoofbeat.reports.model import Card
-from hoofbeat.reports.sections.audits import shift_parts
+from hoofbeat.reports.sections.audits import shift_chapters
 from hoofbeat.reports.sections.audits.facts import Facts, read_facts, said_by_sources
 from hoofbeat.reports.sections.audits.front import cards, notes, summary
 from hoofbeat.reports.sections.audits.rates import group_blocks, rate_blocks, rate_spans, warning_blocks
@@ -170,5 +170,5 @@ def open_shift(site: Site, after: Folder, before: Folder) -> Markup | None:
 
 
 def _shift(before: Folder, after: Folder) -> Markup:
-    parts = shift_parts([("before", before.artefact()), ("after", after.artefact())])
+    parts = shift_chapters([("before", before.artefact()), ("after", after.artefact())])
     return linked_html([block for part in parts for block in part.blocks])

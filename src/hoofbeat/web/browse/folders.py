@@ -10,9 +10,9 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.reports.build import KINDS as REPORTED
 from hoofbeat.reports.build import assemble
 from hoofbeat.reports.model import Card
+from hoofbeat.reports.section import report_kinds
 from hoofbeat.reports.sections.origin import origin_blocks
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact, InputRef
@@ -90,7 +90,7 @@ def reported(folder: Folder) -> Told:
     """What a report says of the folder, where reports have a chapter on its kind, and how it was made."""
     artefact = folder.artefact()
     origin = linked_html(origin_blocks([artefact])[4:])
-    if folder.kind not in REPORTED:
+    if folder.kind not in report_kinds():
         return Told((), (), Markup(""), origin)
     try:
         report = assemble([artefact], title=artefact.manifest.title)

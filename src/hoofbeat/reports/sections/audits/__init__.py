@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.reports.model import Block, Card, Heading, Text
+from hoofbeat.reports.section import Chapter, PlacedArtefact, PlantedLabels, Section
 from hoofbeat.reports.sections.audits.facts import Facts, Said, audit_domain, read_facts, said_by_sources
 from hoofbeat.reports.sections.audits.files import listed_pairs, matrix_files, pairs_file
 from hoofbeat.reports.sections.audits.front import CONTESTED, DISAGREEING, SILENT, cards, notes, summary
@@ -16,21 +17,20 @@ from hoofbeat.reports.sections.audits.pairs import KEPT, Kept, kept_pairs, pairs
 from hoofbeat.reports.sections.audits.questions import questions_shown, questions_viewer
 from hoofbeat.reports.sections.audits.rates import group_blocks, rate_blocks, rate_spans, warning_blocks
 from hoofbeat.reports.sections.audits.severity import lead_of, most_serious, ranking_blocks, serious_blocks
-from hoofbeat.reports.sections.audits.shifts import shift_parts, shifts
+from hoofbeat.reports.sections.audits.shifts import shift_chapters, shifts
 from hoofbeat.reports.sections.audits.sources import coverage_blocks, matrix_blocks, odd_blocks, ordered_sources
 from hoofbeat.reports.sections.audits.strips import strip_blocks, strip_labels
-from hoofbeat.reports.sections.audits.themes import Themes, read_themes, theme_blocks, themes_part
+from hoofbeat.reports.sections.audits.themes import Themes, read_themes, theme_blocks, themes_chapter
 from hoofbeat.reports.sections.audits.trust import trust_blocks
-from hoofbeat.reports.sections.common import Part
-from hoofbeat.reports.sections.planted import PlantedLabels, planted_blocks
+from hoofbeat.reports.sections.planted import planted_blocks
 from hoofbeat.store import Artefact
 
-__all__ = ["audit_domain", "audit_part", "audit_parts", "shift_parts"]
+__all__ = ["SECTION", "audit_chapter", "audit_chapters", "audit_domain", "shift_chapters"]
 
 
-def audit_parts(
-    audits: Sequence[tuple[str, Artefact]], themes: Sequence[tuple[str, Artefact]], planted: PlantedLabels | None
-) -> list[Part]:
+def audit_chapters(
+    audits: Sequence[PlacedArtefact], themes: Sequence[PlacedArtefact], planted: PlantedLabels | None
+) -> list[Chapter]:
     """A chapter for each audit with its themes, for themes without their audit, and for audits that follow another.
 
     On the first screen, of several audits each is named; two of the same questions have the figures of their change.
@@ -42,15 +42,15 @@ def audit_parts(
     for prefix, audit in audits:
         folder = made.get(audit.reference().sha256)
         used.add(folder.path if folder else None)
-        part = audit_part(audit, prefix, planted, read_themes(folder) if folder else None)
+        part = audit_chapter(audit, prefix, planted, read_themes(folder) if folder else None)
         parts.append(part if len(audits) == 1 else _named(part, audit.path.name, changed=prefix in changed))
-    parts += [themes_part(folder, prefix) for prefix, folder in themes if folder.path not in used]
+    parts += [themes_chapter(folder, prefix) for prefix, folder in themes if folder.path not in used]
     if len(changes) == 1:
         return [*parts, changes[0][1]]
     return [*parts, *(replace(part, cards=_titled(part.cards, part.title)) for _, part in changes)]
 
 
-def _named(part: Part, name: str, *, changed: bool) -> Part:
+def _named(part: Chapter, name: str, *, changed: bool) -> Chapter:
     """The chapter of one audit of several: what the first screen says of it bears its name, and is short."""
     kept = [] if changed else [card for card in part.cards if card.label in (SILENT, DISAGREEING, CONTESTED)]
     return replace(
@@ -61,14 +61,14 @@ def _named(part: Part, name: str, *, changed: bool) -> Part:
     )
 
 
-def audit_part(
+def audit_chapter(
     artefact: Artefact,
     prefix: str,
     planted: PlantedLabels | None,
     themes: Themes | None = None,
     *,
     most: int = KEPT,
-) -> Part:
+) -> Chapter:
     """The chapter on one audit; `planted` labels, where known, are set against the judge's.
 
     `themes` are those of its divergence, where they were made; `most` is how many pairs the page holds in full.
@@ -101,7 +101,7 @@ def audit_part(
     blocks += agreement
     blocks += _reading(facts, kept, said, known, themes, prefix)
     lead = lead_of(facts, serious, anchors)
-    return Part(
+    return Chapter(
         title=f"Source audit: {artefact.path.name}",
         id=prefix,
         blocks=tuple(blocks),
@@ -166,3 +166,12 @@ def _known(audit: Audit, planted: PlantedLabels | None) -> PlantedLabels:
         for (question, a, b), label in (planted or {}).items()
         if question in questions and a in sources and b in sources
     }
+
+
+SECTION = Section(
+    name="audits",
+    summary="where sources disagree or are silent: rates, matrices, the most serious pairs, themes, trust in the judge",
+    order=100,
+    kinds=("audit", "themes"),
+    build=lambda report: audit_chapters(report.of("audit"), report.of("themes"), report.planted),
+)

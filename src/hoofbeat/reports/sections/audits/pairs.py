@@ -19,12 +19,13 @@ from hoofbeat.records import Comparison, Question
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.model import Block, Entry, PairView, QuestionView, SideView, Viewer
 from hoofbeat.reports.packing import viewer_of
+from hoofbeat.reports.section import PlantedLabels
 from hoofbeat.reports.sections.audits.facts import AnswerKey, Facts
 from hoofbeat.reports.sections.common import failure_text
-from hoofbeat.reports.sections.planted import PlantedLabels
 from hoofbeat.text import cut
 
 __all__ = ["KEPT", "Kept", "kept_pairs", "pairs_viewer"]
+
 
 KEPT = 1_500
 """How many pairs a page holds at most."""

@@ -13,13 +13,14 @@ from hoofbeat.reports.grids import NO_LABEL as NO_LETTER
 from hoofbeat.reports.grids import WIDEST
 from hoofbeat.reports.model import AnswerView, Block, Entry, GridView, Notice, QuestionView, Text, Viewer
 from hoofbeat.reports.packing import PLAIN_ENTRIES, viewer_of
+from hoofbeat.reports.section import PlantedLabels
 from hoofbeat.reports.sections.audits.evidence import silent_text
 from hoofbeat.reports.sections.audits.facts import FEW, AnswerKey, Facts, Said, state_of
-from hoofbeat.reports.sections.planted import PlantedLabels
 from hoofbeat.reports.words import count_of
 from hoofbeat.text import cut
 
 __all__ = ["ANSWERS", "grid_of", "questions_shown", "questions_viewer"]
+
 
 ANSWERS = 12_000
 """How many answers a page holds in short beside the pairs; the questions with most divergence come first."""

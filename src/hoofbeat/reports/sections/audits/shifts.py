@@ -21,16 +21,18 @@ from hoofbeat.audit.findings.prevalence_intensity import Change, PrevalenceInten
 from hoofbeat.facets import facet_names
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Details, Heading, Notice, Text
+from hoofbeat.reports.section import Chapter
 from hoofbeat.reports.sections.audits.changing import change_cards, change_in_words
 from hoofbeat.reports.sections.audits.differing import differing
 from hoofbeat.reports.sections.audits.facts import audit_domain
-from hoofbeat.reports.sections.common import Part, figure
+from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact
 from hoofbeat.text import cut
 
-__all__ = ["shift_parts", "shifts"]
+__all__ = ["shift_chapters", "shifts"]
+
 
 _NO_LABEL = "no label"
 _NOTE = (
@@ -53,14 +55,14 @@ class _Opened(Struct, frozen=True):
         return self.audit.artefact.path.name
 
 
-def shift_parts(audits: Sequence[tuple[str, Artefact]]) -> list[Part]:
+def shift_chapters(audits: Sequence[tuple[str, Artefact]]) -> list[Chapter]:
     """A chapter for every audit that follows another of the same questions, in the order given."""
     return [part for _, part in shifts(audits)]
 
 
-def shifts(audits: Sequence[tuple[str, Artefact]]) -> list[tuple[frozenset[str], Part]]:
+def shifts(audits: Sequence[tuple[str, Artefact]]) -> list[tuple[frozenset[str], Chapter]]:
     """The same, each with the prefixes of the two audits it is about."""
-    parts: list[tuple[frozenset[str], Part]] = []
+    parts: list[tuple[frozenset[str], Chapter]] = []
     opened: list[_Opened] = []
     for prefix, artefact in audits if len(audits) > 1 else ():
         audit = Audit(artefact)
@@ -74,17 +76,17 @@ def shifts(audits: Sequence[tuple[str, Artefact]]) -> list[tuple[frozenset[str],
     return parts
 
 
-def _part(before: _Opened, after: _Opened, prefix: str) -> Part:
+def _part(before: _Opened, after: _Opened, prefix: str) -> Chapter:
     title = f"From {before.name} to {after.name}"
     if before.pairs.domain != after.pairs.domain:
         warning = "The two audits use different labels, so their rates can't be set against each other."
-        return Part(title=title, id=prefix, blocks=(Notice(warning),))
+        return Chapter(title=title, id=prefix, blocks=(Notice(warning),))
     if reworded := reworded_questions(before.audit.questions, after.audit.questions):
         warning = (
             f"The two audits ask something else under the same name ({cut(', '.join(reworded), 200)}), so they can't "
             "be set against each other."
         )
-        return Part(title=title, id=prefix, blocks=(Notice(warning),))
+        return Chapter(title=title, id=prefix, blocks=(Notice(warning),))
     joined = join(before.pairs, after.pairs, before.pairs.domain)
     found = split_between(joined)
     failed = sum(found.failed)
@@ -100,7 +102,7 @@ def _part(before: _Opened, after: _Opened, prefix: str) -> Part:
         *_groups(joined, after.audit, found.questions, prefix),
         *_moves(joined, prefix),
     ]
-    return Part(title=title, id=prefix, blocks=tuple(blocks), cards=change_cards(found, f"{title}: "))
+    return Chapter(title=title, id=prefix, blocks=tuple(blocks), cards=change_cards(found, f"{title}: "))
 
 
 def _points(change: Change) -> Cell:

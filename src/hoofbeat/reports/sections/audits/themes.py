@@ -9,15 +9,17 @@ from msgspec import Struct
 from hoofbeat.audit.findings import Theme, divergence_topics
 from hoofbeat.reports.charts import Tally, count_bars
 from hoofbeat.reports.model import Block, Details, Heading, Notice, Text
+from hoofbeat.reports.section import Chapter
 from hoofbeat.reports.sections.audits.facts import Facts
-from hoofbeat.reports.sections.common import Part, counted, figure
+from hoofbeat.reports.sections.common import counted, figure
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, model_name
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
 
-__all__ = ["Themes", "read_themes", "theme_blocks", "themes_part"]
+__all__ = ["Themes", "read_themes", "theme_blocks", "themes_chapter"]
+
 
 KIND = "themes"
 """The kind of folder that `hoofbeat audit themes` writes."""
@@ -56,14 +58,14 @@ def read_themes(artefact: Artefact) -> Themes:
     return Themes(rows=tuple((row.theme, row.weight) for row in rows), encoder=encoder)
 
 
-def themes_part(artefact: Artefact, prefix: str) -> Part:
+def themes_chapter(artefact: Artefact, prefix: str) -> Chapter:
     """The chapter on themes whose audit is not in the report."""
     found = read_themes(artefact)
     notice = Notice(
         "The audit that these themes are of is not in this report; name its folder, too, to read its pairs."
     )
     blocks = (notice, *_charted(found, {}, prefix))
-    return Part(title=f"Themes: {artefact.path.name}", id=prefix, blocks=blocks)
+    return Chapter(title=f"Themes: {artefact.path.name}", id=prefix, blocks=blocks)
 
 
 def theme_blocks(facts: Facts, found: Themes | None, anchors: Mapping[Pair, str], prefix: str) -> list[Block]:

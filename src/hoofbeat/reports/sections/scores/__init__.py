@@ -7,12 +7,14 @@ from functools import partial
 
 from hoofbeat.findings.accuracy import Accuracy
 from hoofbeat.findings.scoring import HUMAN
-from hoofbeat.progress import SILENT, Progress, Task
+from hoofbeat.progress import Task
 from hoofbeat.records import Answer, Judgment
 from hoofbeat.reports.lookup import Lookup
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
+from hoofbeat.reports.section import Chapter, ReportInputs, Section
 from hoofbeat.reports.sections.answers import answer_key, answers_viewer
-from hoofbeat.reports.sections.common import Part, spread
+from hoofbeat.reports.sections.common import spread
+from hoofbeat.reports.sections.runs import runs_to_score
 from hoofbeat.reports.sections.scores.costs import cost_section
 from hoofbeat.reports.sections.scores.curves import cumulative_section, worst_section
 from hoofbeat.reports.sections.scores.doubts import doubts_section
@@ -28,53 +30,29 @@ from hoofbeat.reports.sections.scores.rare import rare_section
 from hoofbeat.reports.sections.scores.relevance import relevance_section
 from hoofbeat.reports.sections.scores.repeats import measured_section, runs_section
 from hoofbeat.reports.sections.scores.settings import differing
-from hoofbeat.reports.sections.scores.shown import Ours, Shown, interval_of, method_of, missing
+from hoofbeat.reports.sections.scores.shown import ScoreBlocks, interval_of, method_of, missing
 from hoofbeat.reports.words import count_of, written
-from hoofbeat.store import Artefact
 
-__all__ = ["DRAWS", "SIZE", "Ours", "scores_parts"]
-
-DRAWS, SIZE = 8, 500
-"""How many bootstrap samples, and of how many questions, the mean ± standard deviation is of, unless told."""
+__all__ = ["SECTION", "scores_chapters"]
 
 _STEPS = 15
 _SELF = "The judge is the model that answered; a model tends to agree with itself."
 
-Placed = Sequence[tuple[str, Artefact]]
 
-
-def scores_parts(
-    judged: Placed,
-    runs: Placed = (),
-    *,
-    given: Sequence[Artefact] = (),
-    draws: int = DRAWS,
-    size: int = SIZE,
-    progress: Progress = SILENT,
-) -> tuple[list[Part], list[Ours]]:
-    """A chapter for each set of folders that belong together, and our figures that papers publish, too.
-
-    `runs` are those whose choices need no judge; `given` are all runs of the report, for what their answers cost.
-    """
-    groups = gather(judged, runs, given)
+def scores_chapters(report: ReportInputs) -> list[Chapter]:
+    """A chapter for each set of folders that belong together, with our figures that papers publish as well."""
+    groups = gather(report.of("judgments"), runs_to_score(report), [run for _, run in report.of("run")])
     editions = editions_blocks(groups)
-    parts: list[Part] = []
-    ours: list[Ours] = []
-    with progress.task("scoring", len(groups) * _STEPS) as task:
-        for group in groups:
-            part, figures = _part(group, editions.get(group.prefix, []), (draws, size), task)
-            parts.append(part)
-            ours += figures
-    return parts, ours
+    bootstrap = report.options.draws, report.options.size
+    with report.progress.task("scoring", len(groups) * _STEPS) as task:
+        return [_chapter(group, editions.get(group.prefix, []), bootstrap, task) for group in groups]
 
 
-def _part(
-    group: Scored, editions: Sequence[Block], bootstrap: tuple[int, int], task: Task
-) -> tuple[Part, tuple[Ours, ...]]:
+def _chapter(group: Scored, editions: Sequence[Block], bootstrap: tuple[int, int], task: Task) -> Chapter:
     blocks: list[Block] = _opening(group)
     cards: tuple[Card, ...] = ()
     table: list[Accuracy] = []
-    shown: list[Shown] = []
+    shown: list[ScoreBlocks] = []
     if group.outcomes:
         first, table = leaderboard_section(group.whole)
         cards = _cards(group, table)
@@ -91,13 +69,13 @@ def _part(
     names = [artefact.path.name for artefact in group.artefacts]
     what = "Answers and judgments" if any(each.has("judgments.jsonl") for each in group.artefacts) else "Answers scored"
     title = what if len(names) > 1 else f"{what}: {names[0]}"
-    part = Part(title=title, id=group.prefix, blocks=tuple(blocks), cards=cards)
-    return part, tuple(figure for each in shown for figure in each.ours)
+    figures = tuple(figure for each in shown for figure in each.ours)
+    return Chapter(title=title, id=group.prefix, blocks=tuple(blocks), cards=cards, figures=figures)
 
 
 def _sections(
     group: Scored, table: Sequence[Accuracy], editions: Sequence[Block], bootstrap: tuple[int, int]
-) -> list[tuple[bool, Callable[[], Shown]]]:
+) -> list[tuple[bool, Callable[[], ScoreBlocks]]]:
     """The sections in their order, and whether each needs answers that are right or wrong."""
     draws, size = bootstrap
     whole = group.whole
@@ -111,7 +89,7 @@ def _sections(
         (True, partial(runs_section, whole, draws=draws, size=size)),
         (True, partial(options_section, whole)),
         (True, partial(images_section, group)),
-        (True, partial(Shown, blocks=tuple(editions))),
+        (True, partial(ScoreBlocks, blocks=tuple(editions))),
         (False, partial(measured_section, group, draws=draws, size=size)),
         (False, partial(modes_section, group)),
         (False, partial(relevance_section, group)),
@@ -192,3 +170,12 @@ def _viewer(group: Scored) -> Block:
     judgments = Lookup.joined([Lookup.read(each.file("judgments.jsonl"), Judgment) for each in found])
     by_key = {answer_key(row): row for row in group.outcomes}
     return answers_viewer(group.prefix, list(group.questions.values()), answers, by_key, judgments)
+
+
+SECTION = Section(
+    name="scores",
+    summary="answers that were judged or chose options: accuracy, differences, facets, repeats, judges, cost",
+    order=60,
+    kinds=("judgments", "run"),
+    build=scores_chapters,
+)

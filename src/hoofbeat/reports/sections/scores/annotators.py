@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hoofbeat.findings.agreement import (
-    Agreement,
-    Kappa,
-    Weights,
-    agreement,
-    agreement_with_intervals,
-    weighted_kappa,
-)
+from hoofbeat.findings.agreement import Agreement, Kappa, Weights, agreement, agreement_with_intervals, weighted_kappa
 from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.records import Judgment
 from hoofbeat.reports.model import Block, Details, Notice
+from hoofbeat.reports.section import OwnFigure
 from hoofbeat.reports.sections.answers import answer_key
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.sections.scores.labellers import WEIGHTED, alphas_table, labellers_table
-from hoofbeat.reports.sections.scores.shown import Ours, Shown, triple
+from hoofbeat.reports.sections.scores.shown import ScoreBlocks, triple
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 
 __all__ = ["SCALES", "is_ordered", "people_shown", "votes_shown"]
+
 
 SCALES: dict[str, tuple[str, ...]] = {"relevance": ("irrelevant", "partly", "relevant")}
 """Aspects whose labels are steps of a scale, lowest first."""
@@ -34,10 +29,10 @@ _STEPS = "The labels are in order ({order}): weighted κ counts a disagreement b
 Ratings = dict[str, dict[str, str]]
 
 
-def people_shown(group: Scored) -> Shown:
+def people_shown(group: Scored) -> ScoreBlocks:
     """Agreement of the judge with each person, and of people with each other, aspect by aspect."""
     blocks: list[Block] = []
-    ours: list[Ours] = []
+    ours: list[OwnFigure] = []
     people = [each for each in group.judgments if each.judge.startswith(HUMAN) and not each.failure and each.label]
     for aspect in dict.fromkeys(each.aspect for each in people):
         given = [each for each in group.judgments if each.aspect == aspect and not each.judge.startswith(HUMAN)]
@@ -62,10 +57,10 @@ def people_shown(group: Scored) -> Shown:
             ours += _agreed(aspect, checked)
         if len(ratings) > 1:
             blocks += _annotators(group, aspect, ("people", "People among themselves"), ratings, labels)
-    return Shown(blocks=tuple(blocks), ours=tuple(ours))
+    return ScoreBlocks(blocks=tuple(blocks), ours=tuple(ours))
 
 
-def votes_shown(group: Scored) -> Shown:
+def votes_shown(group: Scored) -> ScoreBlocks:
     """Several judges: how far they agree, and how often there was no majority."""
     voted = [each for each in group.judgments if len(each.votes) > 1]
     blocks: list[Block] = []
@@ -84,7 +79,7 @@ def votes_shown(group: Scored) -> Shown:
         if split:
             words = count_of(split, "answer")
             blocks.append(Notice(f"{aspect}: {words} of {len(mine):,} got no label from the judges together."))
-    return Shown(blocks=tuple(blocks))
+    return ScoreBlocks(blocks=tuple(blocks))
 
 
 def _item(judgment: Judgment) -> str:
@@ -101,13 +96,13 @@ def is_ordered(aspect: str, labels: Sequence[str]) -> bool:
     return aspect in SCALES and tuple(labels) == SCALES[aspect]
 
 
-def _agreed(aspect: str, checked: Mapping[str, Agreement]) -> list[Ours]:
+def _agreed(aspect: str, checked: Mapping[str, Agreement]) -> list[OwnFigure]:
     found = []
     for name, row in checked.items():
         condition, model = f"{aspect}, against {name}", "our judge"
         agreed = triple(row.accuracy, row.accuracy_interval)
         found.append(
-            Ours(
+            OwnFigure(
                 measure="judge agreement",
                 model=model,
                 condition=condition,
@@ -118,7 +113,9 @@ def _agreed(aspect: str, checked: Mapping[str, Agreement]) -> list[Ours]:
         )
         kappa = triple(row.kappa, row.kappa_interval)
         found.append(
-            Ours(measure="judge kappa", model=model, condition=condition, value=kappa, n=row.n, unscored=row.unscored)
+            OwnFigure(
+                measure="judge kappa", model=model, condition=condition, value=kappa, n=row.n, unscored=row.unscored
+            )
         )
     return found
 

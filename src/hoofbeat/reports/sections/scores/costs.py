@@ -10,9 +10,10 @@ from hoofbeat.findings.shares import System
 from hoofbeat.reports.charts import FitPoint, fitted_scatter
 from hoofbeat.reports.charts.svg import SERIES
 from hoofbeat.reports.model import Block, Heading
+from hoofbeat.reports.section import OwnFigure
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored
-from hoofbeat.reports.sections.scores.shown import UNSCORED, Ours, Shown, folded, interval_of, missing, wilson_note
+from hoofbeat.reports.sections.scores.shown import UNSCORED, ScoreBlocks, folded, interval_of, missing, wilson_note
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import Form
 from hoofbeat.store import Cost
@@ -20,13 +21,13 @@ from hoofbeat.store import Cost
 __all__ = ["cost_section"]
 
 
-def cost_section(group: Scored, table: Sequence[Accuracy]) -> Shown:
+def cost_section(group: Scored, table: Sequence[Accuracy]) -> ScoreBlocks:
     """The costs of models as their runs recorded them, the tokens of systems as their answers did."""
     found = {(row.model, row.condition): row for row in table}
     costs = {model: cost for model, cost in group.costs().items() if cost.calls}
     systems = [system for system in group.order if group.tallies[system].used and system in found]
     if not costs and not systems:
-        return Shown()
+        return ScoreBlocks()
     blocks: list[Block] = [Heading("Cost", f"{group.prefix}-cost", 3)]
     split = [part for part in group.protocols() if part.order]
     for number, part in enumerate(split, start=1):
@@ -40,11 +41,11 @@ def cost_section(group: Scored, table: Sequence[Accuracy]) -> Shown:
         blocks.append(folded(_systems(group, systems, found)))
     asked = len(group.questions)
     ours = tuple(
-        Ours(measure="money", model=model, condition="all answers", value=cost.money, n=asked)
+        OwnFigure(measure="money", model=model, condition="all answers", value=cost.money, n=asked)
         for model, cost in costs.items()
         if cost.money
     )
-    return Shown(blocks=tuple(blocks), ours=ours)
+    return ScoreBlocks(blocks=tuple(blocks), ours=ours)
 
 
 def _chart(

@@ -16,12 +16,14 @@ from hoofbeat.findings.shares import System
 from hoofbeat.reports.charts import Curve, curves
 from hoofbeat.reports.charts.svg import SERIES
 from hoofbeat.reports.model import Block, Heading
+from hoofbeat.reports.section import OwnFigure
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored
-from hoofbeat.reports.sections.scores.shown import SENSITIVITY_NOTE, UNSCORED, Ours, Shown, folded, missing, triple
+from hoofbeat.reports.sections.scores.shown import SENSITIVITY_NOTE, UNSCORED, ScoreBlocks, folded, missing, triple
 from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = ["cumulative_section", "worst_section"]
+
 
 _KS = 16
 _MARKS = 12
@@ -47,10 +49,10 @@ class _Line(Struct, frozen=True):
     points: tuple[_Point, ...]
 
 
-def cumulative_section(group: Scored) -> Shown:
+def cumulative_section(group: Scored) -> ScoreBlocks:
     """What a model makes of the first parts of a case, by accuracy and by the scores of its free text."""
     blocks: list[Block] = []
-    ours: list[Ours] = []
+    ours: list[OwnFigure] = []
     ends: dict[str, dict[System, _Point]] = {"accuracy": _accuracy_ends(group)}
     found = {"accuracy": retained(group.outcomes, clusters=group.clusters)}
     for aspect in _SCORED:
@@ -65,7 +67,7 @@ def cumulative_section(group: Scored) -> Shown:
             blocks.append(Heading("How much of the case is needed", f"{group.prefix}-cumulative", 3))
         blocks += [_cumulative_chart(group, measure, kept), folded(_cumulative_table(group, measure, kept), 30)]
         ours += [
-            Ours(
+            OwnFigure(
                 measure="retained",
                 model=line.row.model,
                 condition=", ".join(part for part in (measure, line.row.protocol) if part),
@@ -76,7 +78,7 @@ def cumulative_section(group: Scored) -> Shown:
             for line in kept
             if line.row.retained_at_first is not None
         ]
-    return Shown(blocks=tuple(blocks), ours=tuple(ours))
+    return ScoreBlocks(blocks=tuple(blocks), ours=tuple(ours))
 
 
 def _accuracy_ends(group: Scored) -> dict[System, _Point]:
@@ -128,11 +130,11 @@ def _line(row: Retained, ends: Mapping[System, _Point]) -> _Line:
     return _Line(row, tuple(points))
 
 
-def worst_section(group: Scored) -> Shown:
+def worst_section(group: Scored) -> ScoreBlocks:
     """worst@k of every system with several samples a question."""
     most = max((group.tallies[system].samples for system in group.order), default=1)
     if most < 2:
-        return Shown()
+        return ScoreBlocks()
     several = {system for system in group.order if group.tallies[system].samples > 1}
     chosen = (row for row in group.outcomes if (row.model, row.condition) in several)
     found = worst_at_k(chosen, range(1, min(most, _KS) + 1), clusters=group.clusters)
@@ -141,7 +143,7 @@ def worst_section(group: Scored) -> Shown:
         if row.value is not None:
             rows.setdefault((row.model, row.condition), []).append(row)
     table = _worst_table(group, found)
-    return Shown(
+    return ScoreBlocks(
         blocks=(
             Heading("Right every time: worst@k", f"{group.prefix}-worst", 3),
             _worst_chart(group, rows),

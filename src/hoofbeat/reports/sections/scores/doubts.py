@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hoofbeat.reports.model import Heading
 from hoofbeat.reports.sections.scores.gather import Scored
-from hoofbeat.reports.sections.scores.shown import Shown
+from hoofbeat.reports.sections.scores.shown import ScoreBlocks
 from hoofbeat.reports.tables import Column, Table
 
 __all__ = ["doubts_section"]
 
 
-def doubts_section(group: Scored) -> Shown:
+def doubts_section(group: Scored) -> ScoreBlocks:
     """One row a system that was shown something; nothing where no answer is doubtful."""
     rows = tuple(
         (*system, tally.answers, tally.own_source, tally.own_title, tally.dropped)
@@ -18,7 +18,7 @@ def doubts_section(group: Scored) -> Shown:
         if tally.own_source or tally.own_title or tally.dropped
     )
     if not rows:
-        return Shown()
+        return ScoreBlocks()
     table = Table(
         name=f"{group.prefix}-doubts",
         caption="What answers were shown that they should not have been, or were not",
@@ -37,4 +37,4 @@ def doubts_section(group: Scored) -> Shown:
         "its answer is then no better than the oracle's. Documents are left out where the model's window is too small. "
         "Systems without any of these are not listed.",
     )
-    return Shown(blocks=(Heading("Answers to doubt", f"{group.prefix}-doubts", 3), table))
+    return ScoreBlocks(blocks=(Heading("Answers to doubt", f"{group.prefix}-doubts", 3), table))

@@ -14,11 +14,12 @@ from hoofbeat.reports.charts import Shade, heatmap
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored
-from hoofbeat.reports.sections.scores.shown import UNSCORED, Shown, folded, missing
+from hoofbeat.reports.sections.scores.shown import UNSCORED, ScoreBlocks, folded, missing
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import written
 
 __all__ = ["FEW", "RARE_FACETS", "facets_section", "grouped_outcomes"]
+
 
 FEW = 10
 """A group of fewer questions than this is marked as small."""
@@ -33,7 +34,7 @@ _VALUES = 40
 Groups = dict[str, dict[System, Accuracy]]
 
 
-def facets_section(group: Scored) -> Shown:
+def facets_section(group: Scored) -> ScoreBlocks:
     """The first facet in full, the others behind a line each; nothing where questions have no facets."""
     known = [name for name in facet_names(group.facets.values()) if name not in RARE_FACETS]
     blocks: list[Block] = []
@@ -48,7 +49,7 @@ def facets_section(group: Scored) -> Shown:
             blocks.append(Details(f"Accuracy by {facet} ({len(found)})", (*drawn, table)))
     if len(known) > _FACETS:
         blocks.append(Notice(f"Further facets are not broken down: {', '.join(known[_FACETS:])}."))
-    return Shown(blocks=tuple(blocks))
+    return ScoreBlocks(blocks=tuple(blocks))
 
 
 def grouped_outcomes(group: Scored, facet: str) -> dict[str, list[Outcome]]:

@@ -14,7 +14,7 @@ from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored, is_closed
 from hoofbeat.reports.sections.scores.shown import (
     SENSITIVITY_NOTE,
-    Shown,
+    ScoreBlocks,
     folded,
     interval_of,
     method_of,
@@ -40,7 +40,7 @@ _CLUSTERS = (
 Deltas = dict[System, SystemDifference]
 
 
-def grid_section(group: Scored, table: Sequence[Accuracy]) -> Shown:
+def grid_section(group: Scored, table: Sequence[Accuracy]) -> ScoreBlocks:
     """For each protocol the table of models by conditions with its heatmap; every condition against the closed book."""
     found = {(row.model, row.condition): row for row in table}
     versus, deltas = _deltas(group)
@@ -60,14 +60,14 @@ def grid_section(group: Scored, table: Sequence[Accuracy]) -> Shown:
         blocks.append(_grid(part, (name, title), models, conditions, found))
     if deltas:
         blocks += _delta_blocks(group, versus, deltas)
-    return Shown(blocks=tuple(blocks))
+    return ScoreBlocks(blocks=tuple(blocks))
 
 
-def pairs_section(group: Scored) -> Shown:
+def pairs_section(group: Scored) -> ScoreBlocks:
     """Models against each other under the same condition."""
     pairs = comparable(group.outcomes, "condition")
     if not pairs:
-        return Shown()
+        return ScoreBlocks()
     rank = {row: place for place, row in enumerate(group.order)}
     pairs.sort(key=lambda pair: (pair[0][1] != group.order[0][1], pair[0][1], rank[pair[0]], rank[pair[1]]))
     found = differences(group.outcomes, pairs, clusters=group.clusters)
@@ -76,7 +76,7 @@ def pairs_section(group: Scored) -> Shown:
     sure = sum(row.p_holm < 0.05 for row in found)
     words = f"Under the same condition, {sure} of {count_of(len(found), 'difference')} have a corrected p below 0.05"
     heading = Heading("Models against each other", f"{group.prefix}-models", 3)
-    return Shown(blocks=(heading, Text(f"{words}."), folded(table)))
+    return ScoreBlocks(blocks=(heading, Text(f"{words}."), folded(table)))
 
 
 def _closed_first(group: Scored) -> list[System]:

@@ -12,28 +12,29 @@ from hoofbeat.judging.probes import FlipCount, flips
 from hoofbeat.reports.model import Block, Details, Heading
 from hoofbeat.reports.sections.scores.annotators import people_shown, votes_shown
 from hoofbeat.reports.sections.scores.gather import EQUIVALENCE, Scored
-from hoofbeat.reports.sections.scores.shown import Shown, triple
+from hoofbeat.reports.sections.scores.shown import ScoreBlocks, triple
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 
 __all__ = ["judges_section"]
 
+
 _WIDTHS = (0.05, 0.03)
 
 
-def judges_section(group: Scored) -> Shown:
+def judges_section(group: Scored) -> ScoreBlocks:
     """Everything that says how good the judgments are; nothing where a single judge was never checked."""
     shown = [_alone(group), people_shown(group), _corrected(group), votes_shown(group), _probes(group)]
     blocks = [block for each in shown for block in each.blocks]
     if blocks:
         blocks.insert(0, Heading("The judge", f"{group.prefix}-judge", 3))
-    return Shown(blocks=tuple(blocks), ours=tuple(figure for each in shown for figure in each.ours))
+    return ScoreBlocks(blocks=tuple(blocks), ours=tuple(figure for each in shown for figure in each.ours))
 
 
-def _alone(group: Scored) -> Shown:
+def _alone(group: Scored) -> ScoreBlocks:
     """Systems that only people have labelled: the share right of what they labelled, with nothing said of the rest."""
     if not group.by_people:
-        return Shown()
+        return ScoreBlocks()
     columns = (
         Column("model"),
         Column("condition"),
@@ -61,10 +62,10 @@ def _alone(group: Scored) -> Shown:
         "share says something of all answers only where the labelled ones are a random sample of them; Wilson's "
         "interval takes answers as independent.",
     )
-    return Shown(blocks=(table,))
+    return ScoreBlocks(blocks=(table,))
 
 
-def _corrected(group: Scored) -> Shown:
+def _corrected(group: Scored) -> ScoreBlocks:
     """The scores by the judge beside those corrected by people's labels, and how many more labels would help."""
     human = [
         Outcome(
@@ -81,14 +82,14 @@ def _corrected(group: Scored) -> Shown:
     labels = [row for row in human if (row.model, row.condition) in mine]
     found = corrected_accuracies(group.outcomes, labels, clusters=group.clusters)
     if not found:
-        return Shown()
+        return ScoreBlocks()
     doubtful = sum(bool(row.score.warnings) for row in found)
     blocks: list[Block] = [_corrected_table(group, found)]
     if doubtful:
         care = _care_table(group, found)
         words = f"{doubtful:,} of {count_of(len(found), 'corrected score')} must be read with care"
         blocks.append(Details(words, (care,)))
-    return Shown(blocks=tuple(blocks))
+    return ScoreBlocks(blocks=tuple(blocks))
 
 
 def _corrected_table(group: Scored, found: Sequence[CorrectedAccuracy]) -> Table:
@@ -158,14 +159,14 @@ def _care_table(group: Scored, found: Sequence[CorrectedAccuracy]) -> Table:
     )
 
 
-def _probes(group: Scored) -> Shown:
+def _probes(group: Scored) -> ScoreBlocks:
     """How often a verdict changed with what should not matter."""
     probes = [
         probe for artefact in group.artefacts if artefact.has("probes.jsonl") for probe in Judged(artefact).each_probe()
     ]
     found = flips(probes)
     if not found:
-        return Shown()
+        return ScoreBlocks()
     columns = (
         Column("probe"),
         Column("judge"),
@@ -188,7 +189,7 @@ def _probes(group: Scored) -> Shown:
         note="order: the answer before the reference; length: harmless words added; consistency: the same call again. "
         "A pair of which one verdict failed is unscored and in no share. The halves are of the answers by length.",
     )
-    return Shown(blocks=(table,))
+    return ScoreBlocks(blocks=(table,))
 
 
 def _probe_row(row: FlipCount) -> tuple[Cell, ...]:

@@ -12,13 +12,13 @@ from hoofbeat.findings.leaderboard import leaderboard
 from hoofbeat.findings.shares import System
 from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
 from hoofbeat.reports.model import Block, Details, Heading, Notice
+from hoofbeat.reports.section import OwnFigure
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored, base_condition, is_closed
 from hoofbeat.reports.sections.scores.shown import (
     SENSITIVITY_NOTE,
     UNSCORED,
-    Ours,
-    Shown,
+    ScoreBlocks,
     folded,
     interval_of,
     missing,
@@ -28,6 +28,7 @@ from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 
 __all__ = ["leaderboard_section"]
+
 
 _BARS = 30
 _FEW = 12
@@ -47,7 +48,7 @@ class _Row(Struct, frozen=True):
         return self.accuracy.model, self.accuracy.condition
 
 
-def leaderboard_section(group: Scored) -> tuple[Shown, list[Accuracy]]:
+def leaderboard_section(group: Scored) -> tuple[ScoreBlocks, list[Accuracy]]:
     """A leaderboard for each protocol with what went wrong; and all accuracies, for the sections that follow."""
     blocks: list[Block] = []
     table: list[Accuracy] = []
@@ -68,7 +69,7 @@ def leaderboard_section(group: Scored) -> tuple[Shown, list[Accuracy]]:
         blocks.append(chart if len(table) <= _FEW else Details("What became of every planned answer", (chart,)))
         blocks.append(folded(_unscored(group, [row for row in table if row.unscored]), _FEW))
     ours = tuple(
-        Ours(
+        OwnFigure(
             measure="accuracy, images" if _images(group, row) else "accuracy",
             model=row.model,
             condition=row.condition,
@@ -80,7 +81,7 @@ def leaderboard_section(group: Scored) -> tuple[Shown, list[Accuracy]]:
         )
         for row in table
     )
-    return Shown(blocks=tuple(blocks), ours=ours), table
+    return ScoreBlocks(blocks=tuple(blocks), ours=ours), table
 
 
 def _placed(group: Scored) -> list[_Row]:

@@ -13,14 +13,14 @@ from hoofbeat.findings.shares import System
 from hoofbeat.reports.model import Block, Heading, Text
 from hoofbeat.reports.sections.scores.gather import Scored, base_condition, is_closed
 from hoofbeat.reports.sections.scores.grid import difference_table
-from hoofbeat.reports.sections.scores.shown import Shown
+from hoofbeat.reports.sections.scores.shown import ScoreBlocks
 
 __all__ = ["editions_blocks", "images_section"]
 
 _IMAGES = "images"
 
 
-def images_section(group: Scored) -> Shown:
+def images_section(group: Scored) -> ScoreBlocks:
     """Answers with the images against the closed book on the text, where both were run."""
     pairs: list[tuple[System, System]] = []
     for model, condition in group.order:
@@ -33,7 +33,7 @@ def images_section(group: Scored) -> Shown:
                 and group.tallies[other].protocol == protocol
                 and is_closed(other[1], group.tallies[other].protocol)
             ]
-    return Shown(blocks=tuple(_blocks(group, group.outcomes, pairs, "", group.care)))
+    return ScoreBlocks(blocks=tuple(_blocks(group, group.outcomes, pairs, "", group.care)))
 
 
 def editions_blocks(groups: Sequence[Scored]) -> dict[str, list[Block]]:

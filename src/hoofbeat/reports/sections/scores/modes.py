@@ -10,14 +10,16 @@ from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.findings.shares import System
 from hoofbeat.reports.charts import Shade, heatmap
 from hoofbeat.reports.model import Block, Heading
+from hoofbeat.reports.section import OwnFigure
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.facets import FEW
 from hoofbeat.reports.sections.scores.gather import Scored
-from hoofbeat.reports.sections.scores.shown import Ours, Shown, folded, triple
+from hoofbeat.reports.sections.scores.shown import ScoreBlocks, folded, triple
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import written
 
 __all__ = ["modes_section"]
+
 
 _ASPECTS = {
     "failure-mode": (
@@ -28,10 +30,10 @@ _ASPECTS = {
 }
 
 
-def modes_section(group: Scored) -> Shown:
+def modes_section(group: Scored) -> ScoreBlocks:
     """A heatmap and a table for each of the two aspects that was judged."""
     blocks: list[Block] = []
-    ours: list[Ours] = []
+    ours: list[OwnFigure] = []
     mine = [each for each in group.judgments if not each.judge.startswith(HUMAN)]
     for aspect, (title, labels) in _ASPECTS.items():
         found = mode_shares(mine, aspect, labels)
@@ -44,7 +46,7 @@ def modes_section(group: Scored) -> Shown:
             folded(_table(group, aspect, title, systems, found)),
         ]
         ours += [
-            Ours(
+            OwnFigure(
                 measure=f"{aspect}: {row.label}",
                 model=row.model,
                 condition=row.condition,
@@ -54,7 +56,7 @@ def modes_section(group: Scored) -> Shown:
             )
             for row in found
         ]
-    return Shown(blocks=tuple(blocks), ours=tuple(ours))
+    return ScoreBlocks(blocks=tuple(blocks), ours=tuple(ours))
 
 
 def _heat(

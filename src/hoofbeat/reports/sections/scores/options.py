@@ -5,22 +5,23 @@ from __future__ import annotations
 from hoofbeat.facets import facet_names
 from hoofbeat.findings.options import OptionDecisions, option_decisions
 from hoofbeat.reports.model import Heading
+from hoofbeat.reports.section import OwnFigure
 from hoofbeat.reports.sections.scores.gather import Scored
-from hoofbeat.reports.sections.scores.shown import UNSCORED, Ours, Shown, folded, triple
+from hoofbeat.reports.sections.scores.shown import UNSCORED, ScoreBlocks, folded, triple
 from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = ["options_section"]
 
 
-def options_section(group: Scored) -> Shown:
+def options_section(group: Scored) -> ScoreBlocks:
     """One row a system that chose options; nothing where all answers are free text."""
     if not any(tally.protocol for tally in group.tallies.values()):
-        return Shown()
+        return ScoreBlocks()
     facet = next(iter(facet_names(group.facets.values())), "")
     kept = (answer for answer in group.each_answer() if (answer.model, answer.condition) in group.order)
     found = option_decisions(group.questions.values(), kept, facet or None, clusters=group.clusters)
     if not found:
-        return Shown()
+        return ScoreBlocks()
     rank = {system: place for place, system in enumerate(group.order)}
     found.sort(key=lambda row: rank[row.model, row.condition])
     columns = [
@@ -57,7 +58,7 @@ def options_section(group: Scored) -> Shown:
         ),
     )
     ours = tuple(
-        Ours(
+        OwnFigure(
             measure=name,
             model=row.model,
             condition=row.condition,
@@ -69,7 +70,7 @@ def options_section(group: Scored) -> Shown:
         for name, rate in (("sensitivity", row.sensitivity), ("specificity", row.specificity))
     )
     heading = Heading("Sensitivity and specificity", f"{group.prefix}-options", 3)
-    return Shown(blocks=(heading, folded(table)), ours=ours)
+    return ScoreBlocks(blocks=(heading, folded(table)), ours=ours)
 
 
 def _row(row: OptionDecisions, facet: str) -> tuple[Cell, ...]:

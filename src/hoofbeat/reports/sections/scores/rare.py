@@ -10,29 +10,31 @@ from hoofbeat.findings.groups import GroupAccuracy, GroupDifference, group_diffe
 from hoofbeat.findings.shares import System
 from hoofbeat.reports.charts import Bar, grouped_bars
 from hoofbeat.reports.model import Block, Heading
+from hoofbeat.reports.section import OwnFigure
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.facets import RARE_FACETS
 from hoofbeat.reports.sections.scores.gather import Scored
-from hoofbeat.reports.sections.scores.shown import SENSITIVITY_NOTE, Ours, Shown, folded, missing, triple
+from hoofbeat.reports.sections.scores.shown import SENSITIVITY_NOTE, ScoreBlocks, folded, missing, triple
 from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = ["rare_section"]
+
 
 _RARE = frozenset({"yes", "rare", "true"})
 _COMMON = frozenset({"no", "not rare", "non-rare", "common", "false"})
 _BARS = 12
 
 
-def rare_section(group: Scored) -> Shown:
+def rare_section(group: Scored) -> ScoreBlocks:
     """Nothing where questions do not say whether their disease is rare, or where all say the same."""
     rare, common = _questions(group, _RARE), _questions(group, _COMMON)
     found = group_differences(group.outcomes, rare, common, clusters=group.clusters) if rare and common else []
     if not found:
-        return Shown()
+        return ScoreBlocks()
     by_system = {(row.model, row.condition): row for row in found}
     rows = [by_system[system] for system in group.order if system in by_system]
     ours = tuple(
-        Ours(
+        OwnFigure(
             measure=measure,
             model=row.model,
             condition=row.condition,
@@ -46,7 +48,7 @@ def rare_section(group: Scored) -> Shown:
     )
     heading = Heading("Rare diseases", f"{group.prefix}-rare", 3)
     table = folded(_table(group, rows, len(rare) + len(common)))
-    return Shown(blocks=(heading, _chart(group, rows), table), ours=ours)
+    return ScoreBlocks(blocks=(heading, _chart(group, rows), table), ours=ours)
 
 
 def _questions(group: Scored, words: frozenset[str]) -> set[str]:

@@ -10,23 +10,24 @@ from hoofbeat.findings.shares import System
 from hoofbeat.records import Judgment
 from hoofbeat.reports.model import Heading
 from hoofbeat.reports.sections.scores.gather import Scored
-from hoofbeat.reports.sections.scores.shown import UNSCORED, Shown, triple
+from hoofbeat.reports.sections.scores.shown import UNSCORED, ScoreBlocks, triple
 from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = ["relevance_section"]
+
 
 _ASPECT = "relevance"
 _LABELS = ("relevant", "partly", "irrelevant")
 
 
-def relevance_section(group: Scored) -> Shown:
+def relevance_section(group: Scored) -> ScoreBlocks:
     """One row a system; nothing where no passage was graded."""
     graded: dict[System, list[Judgment]] = {}
     for each in group.judgments:
         if each.aspect == _ASPECT and not each.judge.startswith(HUMAN):
             graded.setdefault((each.model, each.condition), []).append(each)
     if not graded:
-        return Shown()
+        return ScoreBlocks()
     columns = (
         Column("model"),
         Column("condition"),
@@ -47,7 +48,7 @@ def relevance_section(group: Scored) -> Shown:
         note="Grades from 0 to 10. A passage whose grade failed stays in the denominator of the share and is left out "
         "of the mean, whose interval resamples questions.",
     )
-    return Shown(blocks=(Heading("Relevance of what was shown", f"{group.prefix}-relevance", 3), table))
+    return ScoreBlocks(blocks=(Heading("Relevance of what was shown", f"{group.prefix}-relevance", 3), table))
 
 
 def _row(system: System, judged: list[Judgment]) -> tuple[Cell, ...]:

@@ -11,12 +11,14 @@ from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.findings.shares import System, by_system, per_question
 from hoofbeat.reports.charts import Bar, interval_dots
 from hoofbeat.reports.model import Block, Details, Heading
+from hoofbeat.reports.section import OwnFigure
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.scores.gather import Scored
-from hoofbeat.reports.sections.scores.shown import SENSITIVITY_NOTE, UNSCORED, Ours, Shown, folded, missing, triple
+from hoofbeat.reports.sections.scores.shown import SENSITIVITY_NOTE, UNSCORED, ScoreBlocks, folded, missing, triple
 from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = ["measured_section", "runs_section"]
+
 
 _PANELS = 5
 _ROWS = 24
@@ -26,7 +28,7 @@ _LARGER = (
 )
 
 
-def runs_section(group: Scored, *, draws: int, size: int) -> Shown:
+def runs_section(group: Scored, *, draws: int, size: int) -> ScoreBlocks:
     """The mean of several runs with its standard deviation, and the mean of a few bootstrap samples with theirs."""
     blocks: list[Block] = []
     several = [row for row in runs_mean(group.outcomes) if row.runs > 1]
@@ -59,7 +61,7 @@ def runs_section(group: Scored, *, draws: int, size: int) -> Shown:
             )
         )
     blocks.append(_bootstrap(group, draws, size))
-    return Shown(blocks=(Heading("Runs and bootstrap samples", f"{group.prefix}-runs", 3), *blocks))
+    return ScoreBlocks(blocks=(Heading("Runs and bootstrap samples", f"{group.prefix}-runs", 3), *blocks))
 
 
 def _bootstrap(group: Scored, draws: int, size: int) -> Block:
@@ -91,18 +93,18 @@ def _bootstrap(group: Scored, draws: int, size: int) -> Block:
     return Details(table.caption, (table,))
 
 
-def measured_section(group: Scored, *, draws: int, size: int) -> Shown:
+def measured_section(group: Scored, *, draws: int, size: int) -> ScoreBlocks:
     """Scores that measure instead of labelling: BERTScore, ROUGE-L, edit distance, exact and fuzzy match."""
     aspects = list(
         dict.fromkeys(each.aspect for each in group.judgments if each.score is not None and not each.passage)
     )
     if not aspects:
-        return Shown()
+        return ScoreBlocks()
     mine = [each for each in group.judgments if not each.passage and not each.judge.startswith(HUMAN)]
     found = {aspect: score_means(mine, aspect, clusters=group.clusters, draws=draws, size=size) for aspect in aspects}
     order = [system for system in group.tallies if any(_row(table, system) for table in found.values())]
     ours = tuple(
-        Ours(
+        OwnFigure(
             measure=row.aspect,
             model=row.model,
             condition=row.condition,
@@ -115,7 +117,7 @@ def measured_section(group: Scored, *, draws: int, size: int) -> Shown:
     )
     blocks: list[Block] = [Heading("Measured scores", f"{group.prefix}-measured", 3), _dots(group, found, order)]
     blocks.append(folded(_table(group, found, order, draws, size), 30))
-    return Shown(blocks=tuple(blocks), ours=ours)
+    return ScoreBlocks(blocks=tuple(blocks), ours=ours)
 
 
 def _row(table: Sequence[ScoreMean], system: System) -> ScoreMean | None:

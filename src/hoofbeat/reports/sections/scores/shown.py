@@ -9,13 +9,13 @@ from msgspec import Struct
 from hoofbeat.findings.accuracy import Accuracy
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.model import Block, Details
+from hoofbeat.reports.section import OwnFigure
 from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = [
     "SENSITIVITY_NOTE",
     "UNSCORED",
-    "Ours",
-    "Shown",
+    "ScoreBlocks",
     "folded",
     "interval_of",
     "method_of",
@@ -23,6 +23,7 @@ __all__ = [
     "triple",
     "wilson_note",
 ]
+
 
 _NAMED = 6
 
@@ -34,28 +35,11 @@ SENSITIVITY_NOTE = (
 )
 
 
-class Ours(Struct, frozen=True, kw_only=True):
-    """One of our figures, for a table where a paper's stand beside it.
-
-    Both are matched by `measure` and, where the paper's table asks for it, by `protocol` and whether the book is
-    `closed`.
-    """
-
-    measure: str
-    model: str
-    condition: str
-    value: Cell
-    n: int
-    unscored: int = 0
-    protocol: str = ""
-    closed: bool = False
-
-
-class Shown(Struct, frozen=True, kw_only=True):
+class ScoreBlocks(Struct, frozen=True, kw_only=True):
     """What a section shows, and its figures that papers publish, too."""
 
     blocks: tuple[Block, ...] = ()
-    ours: tuple[Ours, ...] = ()
+    ours: tuple[OwnFigure, ...] = ()
 
 
 def folded(table: Table, most: int = 20) -> Block:

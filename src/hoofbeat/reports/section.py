@@ -1,0 +1,132 @@
+"""What a section of a report is: one file that turns artefacts of some kinds into chapters.
+
+`hoofbeat.reports.sections` has the built-in ones; a plugin file with one more object of the class `Section` adds
+another, for a kind that exists or for one that the plugin's author writes. The report calls the sections in their order
+and puts their chapters one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from msgspec import Struct
+
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.registry import registry
+from hoofbeat.reports.model import Block, Card, Cell, Heading, Lead
+from hoofbeat.store import Artefact
+
+__all__ = [
+    "Chapter",
+    "OwnFigure",
+    "PlacedArtefact",
+    "PlantedLabels",
+    "ReportInputs",
+    "ReportOptions",
+    "Section",
+    "chapter_per_artefact",
+    "report_kinds",
+    "sections",
+]
+
+PlacedArtefact = tuple[str, Artefact]
+"""An artefact and the prefix of all ids of its chapter, such as `corpus-1`."""
+
+PlantedLabels = Mapping[tuple[str, str, str], str]
+"""The label planted for (question, source, other source)."""
+
+
+class OwnFigure(Struct, frozen=True, kw_only=True):
+    """One of our figures, for a table that sets a paper's beside it.
+
+    Both are matched by `measure` and, where the paper's table asks for it, by `protocol` and whether the book is
+    `closed`.
+    """
+
+    measure: str
+    model: str
+    condition: str
+    value: Cell
+    n: int
+    unscored: int = 0
+    protocol: str = ""
+    closed: bool = False
+
+
+class Chapter(Struct, frozen=True, kw_only=True):
+    """One chapter of a report: its title and anchor, its blocks, and what the first screen says of it.
+
+    `files` (name, content) are written beside the page as they are; `figures` can be set beside published ones.
+    """
+
+    title: str
+    id: str
+    blocks: tuple[Block, ...]
+    cards: tuple[Card, ...] = ()
+    leads: tuple[Lead, ...] = ()
+    notes: tuple[str, ...] = ()
+    files: tuple[tuple[str, bytes], ...] = ()
+    figures: tuple[OwnFigure, ...] = ()
+
+    def all_blocks(self) -> tuple[Block, ...]:
+        """The heading and what follows it."""
+        return Heading(self.title, self.id), *self.blocks
+
+
+class ReportOptions(Struct, frozen=True, kw_only=True):
+    """What a report shows beside its artefacts: papers by name, files of error labels, the bootstrap of mean ± sd."""
+
+    published: tuple[str, ...] = ()
+    errors: tuple[Path, ...] = ()
+    draws: int = 8
+    size: int = 500
+
+
+class ReportInputs(Struct, frozen=True, kw_only=True):
+    """What a section can use: the artefacts, the options, planted labels, and the chapters that precede it."""
+
+    artefacts: Mapping[str, Sequence[PlacedArtefact]]
+    options: ReportOptions
+    planted: PlantedLabels | None = None
+    progress: Progress = SILENT
+    chapters: Sequence[Chapter] = ()
+
+    def of(self, *kinds: str) -> list[PlacedArtefact]:
+        """The artefacts of these kinds, each with the prefix of its ids."""
+        return [placed for kind in kinds for placed in self.artefacts.get(kind, ())]
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """One section: which kinds of artefacts it shows, its place among the sections, and how its chapters are built.
+
+    It is built where the report holds an artefact of one of its `kinds`; one without kinds is built in every report and
+    decides itself.
+    """
+
+    extension_kind: ClassVar[str] = "section"
+    extension_package: ClassVar[str] = "hoofbeat.reports.sections"
+
+    name: str
+    summary: str
+    order: int
+    build: Callable[[ReportInputs], Sequence[Chapter]]
+    kinds: tuple[str, ...] = ()
+
+
+def chapter_per_artefact(
+    kind: str, chapter: Callable[[Artefact, str], Chapter]
+) -> Callable[[ReportInputs], list[Chapter]]:
+    """A section's `build` that makes one chapter of each artefact of a kind, from the artefact and its prefix."""
+    return lambda report: [chapter(artefact, prefix) for prefix, artefact in report.of(kind)]
+
+
+def sections() -> list[Section]:
+    """All sections in the order of the report."""
+    return sorted(registry.all(Section), key=lambda each: (each.order, each.name))
+
+
+def report_kinds() -> tuple[str, ...]:
+    """The kinds of artefacts that a report can show, in the order of its sections."""
+    return tuple(dict.fromkeys(kind for section in sections() for kind in section.kinds))
