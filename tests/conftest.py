@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from hoofbeat.registry import PLUGINS_VARIABLE, Registry
+
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -26,3 +28,12 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         del os.environ["HOOFBEAT_CACHE"]
     else:
         os.environ["HOOFBEAT_CACHE"] = before
+
+
+@pytest.fixture
+def recipes_only(monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """A registry of recipes for one test: plugin files that it loads are forgotten afterwards."""
+    monkeypatch.setenv(PLUGINS_VARIABLE, "")
+    found = Registry()
+    monkeypatch.setattr("hoofbeat.recipes.recipe.registry", found)
+    return found

@@ -9,9 +9,10 @@ import pytest
 
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.benchmarks.exports import FORMATS
-from hoofbeat.recipes.catalogue import find_recipe, recipe_names
+from hoofbeat.recipes.recipe import Recipe, find_recipe
 from hoofbeat.recipes.reviewing import ReviewTask
 from hoofbeat.records import Question
+from hoofbeat.registry import registry
 from hoofbeat.store import Counts, open_artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from tests.cli.recorded import answer_batch, record, teaching_cases
@@ -26,21 +27,21 @@ import re
 from hoofbeat.recipes.items import Rejection
 from hoofbeat.recipes.recipe import Made, Recipe, from_documents
 from hoofbeat.recipes.steps import check
-from hoofbeat.recipes.workshop import Settings
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.records import Question
 
-class OwnSettings(Settings, frozen=True, kw_only=True):
-    most_letters: int = 90
+class OwnSettings(RecipeSettings, frozen=True, kw_only=True):
+    max_letters: int = 90
 
-def short(item, shop):
-    if len(item["title"]) > shop.settings.most_letters:
+def short(item, context):
+    if len(item["title"]) > context.settings.max_letters:
         return Rejection(reason="a long title")
     return item
 
 RECIPE = Recipe(
     name="own", title="Titles", about="Asks for titles.", settings=OwnSettings, begin=from_documents,
     steps=lambda s: [check("short title", short)],
-    finish=lambda items, shop: Made(questions=tuple(
+    finish=lambda items, context: Made(questions=tuple(
         Question(id=item.id, text="What is the title?", answer=item["title"], documents=item.documents)
         for item in items
     )),
@@ -62,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_recipe_is_a_command_with_its_parameters(tmp_path: Path) -> None:
     listed = hoofbeat("build", "--help", folder=tmp_path).stdout
-    assert all(f"\n  {name} " in listed for name in (*recipe_names(), "teaching"))
+    assert all(f"\n  {name} " in listed for name in (*registry.names(Recipe), "teaching"))
     shown = hoofbeat("build", "cupcase", "--help", folder=tmp_path).stdout
     for word in ("--first-rank", "[default: 2]", "--second-model", "--committee", "--estimate", "--seed"):
         assert word in shown
@@ -206,11 +207,16 @@ def test_an_error_is_one_json_object_too(folder: Path) -> None:
 
 def test_a_recipe_file_of_one_s_own(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN, encoding="utf-8")
-    assert "--most-letters" in hoofbeat("build", "./own.py", "--help", folder=tmp_path).stdout
-    words = ["build", "./own.py", str(folder / "cases"), "-o", "out", "--most-letters", "80", "--json"]
+    assert "--max-letters" in hoofbeat("build", "./own.py", "--help", folder=tmp_path).stdout
+    words = ["build", "./own.py", str(folder / "cases"), "-o", "out", "--max-letters", "80", "--json"]
     value = json_of(hoofbeat(*words, folder=tmp_path))
     assert value["cost"]["calls"] == 0
-    assert "own.py" in {each.name for each in open_artefact(tmp_path / "out").manifest.inputs}
+    inputs = open_artefact(tmp_path / "out").manifest.inputs
+    assert [each.name for each in inputs if each.kind == "plugin"] == ["own.py"]
+    by_name = ["--plugin", "own.py", "build"]
+    assert "\n  own " in hoofbeat(*by_name, "--help", folder=tmp_path).stdout
+    hoofbeat(*by_name, "own", str(folder / "cases"), "-o", "named", "--max-letters", "80", folder=tmp_path)
+    assert open_artefact(tmp_path / "named").manifest.files == open_artefact(tmp_path / "out").manifest.files
     assert value["counts"]["kept"] + value["counts"]["reasons"]["a long title"] == 24
     questions = Benchmark.open(tmp_path / "out").questions
     assert questions
@@ -218,7 +224,7 @@ def test_a_recipe_file_of_one_s_own(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("x = 1 / 0", "ZeroDivisionError"), ("x = 1", "defines no RECIPE"), ("x = (", "SyntaxError")]
+    ("text", "told"), [("x = 1 / 0", "ZeroDivisionError"), ("x = 1", "defines no extension"), ("x = (", "SyntaxError")]
 )
 def test_a_recipe_file_that_is_none(folder: Path, tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "own.py").write_text(text, encoding="utf-8")

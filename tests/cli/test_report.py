@@ -110,12 +110,12 @@ def test_a_section_may_bring_a_kind_of_artefact(tmp_path: Path) -> None:
     err = hoofbeat("report", "notes", "-o", "report", folder=tmp_path, code=1).stderr
     assert "notes" in err
     (tmp_path / "notes.py").write_text(
-        "from hoofbeat.reports import Chapter, Section, chapter_per_artefact\n"
+        "from hoofbeat.reports import Chapter, ReportSection, chapter_per_artefact\n"
         "from hoofbeat.reports.model import Text\n"
         "def chapter(artefact, prefix):\n"
         "    text = artefact.file('notes.txt').read_text('utf-8')\n"
         "    return Chapter(title='Notes', id=prefix, blocks=(Text(text),))\n"
-        "SECTION = Section(name='notes', summary='what people noted', order=5, kinds=('notes',),\n"
+        "SECTION = ReportSection(name='notes', summary='what people noted', order=5, kinds=('notes',),\n"
         "    build=chapter_per_artefact('notes', chapter))\n"
     )
     hoofbeat("--plugin", "notes.py", "report", "notes", "-o", "report", folder=tmp_path)

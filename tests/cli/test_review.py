@@ -18,7 +18,7 @@ from hoofbeat.cli import cli
 from hoofbeat.cli.review_group import SUBCOMMANDS
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.recipes.cases.revising import LEVEL_1, LEVEL_2
-from hoofbeat.recipes.catalogue import find_recipe
+from hoofbeat.recipes.recipe import find_recipe
 from hoofbeat.review.assignments import Plan, give_out, plan_of
 from hoofbeat.review.review_records import Item, Person
 from hoofbeat.review.review_store import ReviewStore

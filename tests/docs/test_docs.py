@@ -14,8 +14,8 @@ import pytest
 from hoofbeat.benchmarks.exports import FORMATS
 from hoofbeat.cli import cli
 from hoofbeat.models import load_config
-from hoofbeat.recipes.catalogue import find_recipe, recipe_names
-from hoofbeat.recipes.recipe import parameters, read_settings
+from hoofbeat.recipes.recipe import Recipe, find_recipe, parameters, read_settings
+from hoofbeat.registry import registry
 from hoofbeat.store import open_artefact
 from tests.cli.recorded import record, teaching_cases
 from tests.cli.support import environment
@@ -54,6 +54,7 @@ def test_the_tour_runs_as_it_stands(tmp_path: Path) -> None:
     assert (tmp_path / "report" / "report.html").stat().st_size > 10_000
 
 
+@pytest.mark.usefixtures("recipes_only")
 def test_the_recipes_page_runs_as_it_stands(tmp_path: Path) -> None:
     """Its commands, with its own recipe file, and with recorded answers behind the model that it calls `mine`."""
     page = ROOT / "docs" / "recipes.md"
@@ -82,7 +83,7 @@ def section(page: str, heading: str) -> str:
     return re.split(r"^##", page.split(f"\n### {heading}\n")[1], maxsplit=1, flags=re.MULTILINE)[0]
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize("name", registry.names(Recipe))
 def test_the_recipes_page_names_the_steps_and_the_defaults(name: str) -> None:
     text = section((ROOT / "docs" / "recipes.md").read_text(encoding="utf-8"), name)
     recipe, prose = find_recipe(name), " ".join(text.split())
@@ -102,7 +103,7 @@ def test_documented_parameters_of_recipes_can_be_used() -> None:
     checked = 0
     for page in PAGES:
         for words in map(shlex.split, commands(page, "sh")):
-            if words[:2] == ["hoofbeat", "build"] and words[2] in recipe_names():
+            if words[:2] == ["hoofbeat", "build"] and words[2] in registry.names(Recipe):
                 recipe = find_recipe(words[2])
                 command = cli.get_command(click.Context(cli), "build")
                 assert isinstance(command, click.Group)
@@ -112,7 +113,7 @@ def test_documented_parameters_of_recipes_can_be_used() -> None:
                 own = {each.name for each in parameters(recipe)}
                 read_settings(recipe, {key: value for key, value in given.items() if key in own and value is not None})
                 checked += 1
-    assert checked >= len(recipe_names())
+    assert checked >= len(registry.names(Recipe))
 
 
 def test_the_recipes_page_lists_every_export() -> None:

@@ -1,4 +1,4 @@
-"""What the tests of recipes share: a small corpus, and a workshop whose model says what a test wants said."""
+"""What the tests of recipes share: a small corpus, and a context whose model says what a test wants said."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from hoofbeat.corpus import Corpus
 from hoofbeat.models import ChatRequest, Encoder, Likelihood, Model, Reply
 from hoofbeat.models.wire import Trouble
+from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.recipe import Recipe
-from hoofbeat.recipes.workshop import Settings, Workshop
 from hoofbeat.recipes.writing import build_benchmark
 from hoofbeat.records import Document, Usage
 from hoofbeat.store import Artefact, Counts, Ledger, Manifest, create
 from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["Script", "a_corpus", "a_workshop", "build", "user_text"]
+__all__ = ["Script", "a_context", "a_corpus", "build", "user_text"]
 
 Says = Callable[[str, ChatRequest], object]
 
@@ -80,27 +80,32 @@ def a_corpus(folder: Path, documents: Sequence[Document]) -> Corpus:
 
 
 @contextmanager
-def a_workshop(
+def a_context(
     folder: Path,
     documents: Sequence[Document] | Corpus,
-    settings: Settings,
+    settings: RecipeSettings,
     says: Says | Mapping[str, Script],
     *,
     encoder: Callable[[], Encoder] | None = None,
     seed: int = 0,
     estimating: bool = False,
-) -> Iterator[Workshop]:
-    """A workshop over these documents. `says` scripts the one model, or gives scripts by role."""
+) -> Iterator[RecipeContext]:
+    """A context over these documents. `says` scripts the one model, or gives scripts by role."""
     corpus = documents if isinstance(documents, Corpus) else a_corpus(folder, documents)
     scripts = says if isinstance(says, Mapping) else {"model": Script(says)}
     with Ledger(folder / "ledger.sqlite") as ledger:
         models = {role: Model(spec=each.identity, backend=each, ledger=ledger) for role, each in scripts.items()}
-        yield Workshop(corpus, settings, models=models, encoder=encoder, seed=seed, estimating=estimating)
+        yield RecipeContext(corpus, settings, models=models, encoder=encoder, seed=seed, estimating=estimating)
 
 
 def build(
-    folder: Path, recipe: Recipe, documents: Sequence[Document] | Corpus, settings: Settings, says: Any, **more: Any
+    folder: Path,
+    recipe: Recipe,
+    documents: Sequence[Document] | Corpus,
+    settings: RecipeSettings,
+    says: Any,
+    **more: Any,
 ) -> Artefact:
     """Build a benchmark in `folder/bench`."""
-    with a_workshop(folder, documents, settings, says, **more) as shop:
-        return build_benchmark(recipe, shop, folder / "bench")
+    with a_context(folder, documents, settings, says, **more) as context:
+        return build_benchmark(recipe, context, folder / "bench")

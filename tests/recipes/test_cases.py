@@ -10,12 +10,12 @@ import pytest
 from hoofbeat.corpus.vocabularies import Match, Vocabulary, load_vocabulary
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.recipes.cases.stems import stem_spans, with_stem
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item, Rejection
 from hoofbeat.recipes.pools.collecting import Shelf
 from hoofbeat.recipes.pools.grouping import choose_queries, group_cases, group_names, groups_of, only_presentation
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Section, Span
-from tests.recipes.support import a_workshop
+from tests.recipes.support import a_context
 
 
 def test_names_of_one_condition_share_a_group() -> None:
@@ -91,9 +91,9 @@ def test_very_many_names_of_one_code_are_one_group() -> None:
 def test_what_was_not_compared_stands_in_the_metrics(tmp_path: Path) -> None:
     items = [_case(str(n), name) for n, name in enumerate(["liver abscess", "lung abscess", "brain abscess"])]
     documents = [Document(id=item.id, title="", text="x") for item in items]
-    with a_workshop(tmp_path, documents, Settings(), lambda n, r: {}) as shop:
-        group_cases("group", least=2, vocabularies=(), most_together=2).run(items, shop)
-        assert shop.metrics["group"] == {
+    with a_context(tmp_path, documents, RecipeSettings(), lambda n, r: {}) as context:
+        group_cases("group", least=2, vocabularies=(), most_together=2).run(items, context)
+        assert context.metrics["group"] == {
             "names": 3,
             "diagnoses": 3,
             "not compared, too common": {"word absce": 3},
@@ -107,8 +107,8 @@ def _case(id: str, diagnosis: str, **values: object) -> Item:
 def test_cases_with_too_few_fellows_are_turned_away(tmp_path: Path) -> None:
     items = [_case("a", "sarcoidosis"), _case("b", "gout"), _case("c", "Sarcoidosis"), _case("d", "sarcoidosis")]
     documents = [Document(id=item.id, title="", text="x") for item in items]
-    with a_workshop(tmp_path, documents, Settings(), lambda n, r: {}) as shop:
-        a, b, c, _ = group_cases("group", least=2, vocabularies=()).run(items, shop)
+    with a_context(tmp_path, documents, RecipeSettings(), lambda n, r: {}) as context:
+        a, b, c, _ = group_cases("group", least=2, vocabularies=()).run(items, context)
         assert isinstance(a, Item)
         assert a["fellows"] == ["c", "d"]
         assert a["synonyms"] == ["Sarcoidosis"]
@@ -116,7 +116,7 @@ def test_cases_with_too_few_fellows_are_turned_away(tmp_path: Path) -> None:
         assert b.reason == "too few cases of its diagnosis"
         assert isinstance(c, Item)
         assert c["group"] == a["group"]
-        four = group_cases("group", least=4, vocabularies=()).run(items, shop)
+        four = group_cases("group", least=4, vocabularies=()).run(items, context)
         assert all(isinstance(each, Rejection) for each in four)
 
 
@@ -128,12 +128,12 @@ def test_those_that_ask_are_not_found_and_some_are_left_to_find(tmp_path: Path) 
     seen = set()
     for seed in range(8):
         shelf = Shelf(cases=True)
-        with a_workshop(tmp_path, documents, Settings(), lambda n, r: {}, seed=seed) as shop:
-            outcomes = choose_queries("queries", shelf, most=5).run(items, shop)
+        with a_context(tmp_path, documents, RecipeSettings(), lambda n, r: {}, seed=seed) as context:
+            outcomes = choose_queries("queries", shelf, most=5).run(items, context)
             asking = [each for each in outcomes if isinstance(each, Item)]
             assert len([each for each in asking if each["group"] == "abc"]) == 2
             assert len([each for each in asking if each["group"] == "xy"]) == 1
-            left = {piece.id for piece in shelf.pieces(shop)}
+            left = {piece.id for piece in shelf.pieces(context)}
             for item in asking:
                 assert len(item["known"]) == 1
                 assert set(item["known"]) <= left
@@ -169,8 +169,8 @@ _TESTS = "Calcium was 2.9 mmol/L [3, 4] and the hilar nodes were large."
 )
 def test_the_presentation_ends_where_the_diagnosis_or_the_treatment_begins(tmp_path: Path, telling: str) -> None:
     item, document = _told(_OPENING, _HISTORY, _TESTS, telling, "Nothing after this is shown.")
-    with a_workshop(tmp_path, [document], Settings(), lambda n, r: {}) as shop:
-        (outcome,) = only_presentation("presentation", least_words=10).run([item], shop)
+    with a_context(tmp_path, [document], RecipeSettings(), lambda n, r: {}) as context:
+        (outcome,) = only_presentation("presentation", least_words=10).run([item], context)
     assert isinstance(outcome, Item)
     assert outcome["query"] == (
         "A 40-year-old man came with a dry cough of two months. He was treated for asthma with inhalers ten years ago. "
@@ -183,15 +183,15 @@ def test_it_ends_before_the_words_that_prove_the_diagnosis(tmp_path: Path) -> No
     item, document = _told(_OPENING, _TESTS, "Granulomas without necrosis were found.")
     start = document.text.index("Granulomas")
     proven = item.proven(Span(document="r", start=start, end=start + 10, quote="Granulomas"))
-    with a_workshop(tmp_path, [document], Settings(), lambda n, r: {}) as shop:
-        (outcome,) = only_presentation("presentation", least_words=10).run([proven], shop)
+    with a_context(tmp_path, [document], RecipeSettings(), lambda n, r: {}) as context:
+        (outcome,) = only_presentation("presentation", least_words=10).run([proven], context)
     assert isinstance(outcome, Item)
     assert "Granulomas" not in outcome["query"]
 
 
 def test_a_case_told_from_its_end_is_turned_away(tmp_path: Path) -> None:
     item, document = _told("A man was diagnosed and treated here.", _OPENING, _TESTS)
-    with a_workshop(tmp_path, [document], Settings(), lambda n, r: {}) as shop:
-        (outcome,) = only_presentation("presentation", least_words=10).run([item], shop)
+    with a_context(tmp_path, [document], RecipeSettings(), lambda n, r: {}) as context:
+        (outcome,) = only_presentation("presentation", least_words=10).run([item], context)
     assert isinstance(outcome, Rejection)
     assert outcome.reason == "too little of the case is told before its diagnosis"

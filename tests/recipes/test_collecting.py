@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import UsageError
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item, Rejection
 from hoofbeat.recipes.pools.collecting import Shelf, address_key, asked_items, cited, readable
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Section
-from tests.recipes.support import a_workshop
+from tests.recipes.support import a_context
 
 
 def _rows(tmp_path: Path, *rows: object, name: str = "rows.jsonl") -> list[Item]:
@@ -80,8 +80,8 @@ def test_the_later_of_two_rows_of_one_id_is_turned_away(tmp_path: Path) -> None:
     assert bare["query"] == "Where?"
     assert len({item.id for item in (first, again, third, bare)}) == 4
     assert again["problem"] == "rows.jsonl, line 2: the id same is that of line 1"
-    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), lambda n, r: {}) as shop:
-        outcomes = readable("rows").run([first, again, third], shop)
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), lambda n, r: {}) as context:
+        outcomes = readable("rows").run([first, again, third], context)
     assert [isinstance(each, Rejection) for each in outcomes] == [False, True, True]
 
 
@@ -105,8 +105,8 @@ def test_hostile_rows_are_turned_away_with_a_reason(tmp_path: Path) -> None:
         {"id": "other", "text": "Why?", "answer": "So.", "accepted": False},
         {"id": "good", "text": "Why?", "answer": "So.", "votes": 4, "accepted": True},
     )
-    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), lambda n, r: {}) as shop:
-        outcomes = readable("rows", least_votes=4).run(items, shop)
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), lambda n, r: {}) as context:
+        outcomes = readable("rows", least_votes=4).run(items, context)
     reasons = {
         item.id: out.reason if isinstance(out, Rejection) else "kept" for item, out in zip(items, outcomes, strict=True)
     }
@@ -184,8 +184,8 @@ def test_articles_are_found_by_the_addresses_of_their_numbers(tmp_path: Path) ->
         "https://pubmed.ncbi.nlm.nih.gov/55/": [],  # a number that merely is some document's id
     }
     shelf = Shelf(chunking="words:5")
-    with a_workshop(tmp_path, documents, Settings(), lambda n, r: {}) as shop:
-        assert {name: shelf.resolve(name, shop) for name in wanted} == wanted
+    with a_context(tmp_path, documents, RecipeSettings(), lambda n, r: {}) as context:
+        assert {name: shelf.resolve(name, context) for name in wanted} == wanted
 
 
 def test_cited_pages_are_found_by_id_and_address(tmp_path: Path) -> None:
@@ -196,8 +196,8 @@ def test_cited_pages_are_found_by_id_and_address(tmp_path: Path) -> None:
         Item(id="elsewhere", values={"documents": ["https://c.org"]}),
         Item(id="none"),
     ]
-    with a_workshop(tmp_path, _PAGES, Settings(), lambda n, r: {}) as shop:
-        url, many, elsewhere, none = cited("cited", shelf, most=1).run(items, shop)
+    with a_context(tmp_path, _PAGES, RecipeSettings(), lambda n, r: {}) as context:
+        url, many, elsewhere, none = cited("cited", shelf, most=1).run(items, context)
         assert isinstance(url, Item)
         assert url["cited"] == ["a1", "a2"]  # one page that the corpus holds in two documents
         assert url["known"] == [f"{page}.p{n}" for page in ("a1", "a2") for n in (1, 2, 3)]
@@ -207,22 +207,24 @@ def test_cited_pages_are_found_by_id_and_address(tmp_path: Path) -> None:
         assert elsewhere.reason == "the corpus holds none of the pages it cites"
         assert isinstance(none, Rejection)
         assert none.reason == "it cites no page"
-        free = cited("cited", shelf, required=False).run(items[2:], shop)
+        free = cited("cited", shelf, required=False).run(items[2:], context)
         assert [isinstance(each, Item) and each["known"] for each in free] == [[], []]
 
 
 def test_pieces_are_exact_parts_of_their_documents(tmp_path: Path) -> None:
     shelf = Shelf(chunking="words:5")
-    with a_workshop(tmp_path, _PAGES, Settings(), lambda n, r: {}) as shop:
-        pieces = shelf.pieces(shop)
+    with a_context(tmp_path, _PAGES, RecipeSettings(), lambda n, r: {}) as context:
+        pieces = shelf.pieces(context)
         assert len({piece.id for piece in pieces}) == len(pieces) == 9  # the empty document has none
-        for piece, document in zip(pieces, shelf.documents(shop), strict=True):
-            source = shop.document(piece.document).text
-            assert document.text == source[piece.start : piece.end] == piece.span(shop.document(piece.document)).quote
+        for piece, document in zip(pieces, shelf.documents(context), strict=True):
+            source = context.document(piece.document).text
+            assert (
+                document.text == source[piece.start : piece.end] == piece.span(context.document(piece.document)).quote
+            )
             assert document.id == piece.id
-        shelf.withdraw({"a1"}, shop)
-        assert {piece.document for piece in shelf.pieces(shop)} == {"a2", "b"}
-        assert shelf.text("b.p1", shop) == "B\nOne sentence stands here. Another"
+        shelf.withdraw({"a1"}, context)
+        assert {piece.document for piece in shelf.pieces(context)} == {"a2", "b"}
+        assert shelf.text("b.p1", context) == "B\nOne sentence stands here. Another"
 
 
 def _report(id: str = "r") -> Document:
@@ -242,9 +244,9 @@ def _report(id: str = "r") -> Document:
 
 def test_a_case_stands_on_the_shelf_without_its_discussion(tmp_path: Path) -> None:
     shelf = Shelf(cases=True)
-    with a_workshop(tmp_path, [_report()], Settings(), lambda n, r: {}) as shop:
-        (piece,) = shelf.pieces(shop)
-        shown = shelf.text(piece.id, shop)
+    with a_context(tmp_path, [_report()], RecipeSettings(), lambda n, r: {}) as context:
+        (piece,) = shelf.pieces(context)
+        shown = shelf.text(piece.id, context)
     assert piece.id == "r"
     assert "text of the case" in shown
     assert "discussion" not in shown

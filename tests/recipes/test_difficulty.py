@@ -10,12 +10,12 @@ import pytest
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.models.wire import Trouble
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.pools.difficulty import difficult
 from hoofbeat.recipes.steps import Estimated, RecipeStep
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Failure
-from tests.recipes.support import Script, a_workshop, user_text
+from tests.recipes.support import Script, a_context, user_text
 
 _CHOICE = Item(id="choice", values={"query": "Which?", "options": ["Gout", "Lupus", "Scurvy"], "answer": "Lupus"})
 _OPEN = Item(id="open", values={"query": "What is it?", "answer": "Lupus"})
@@ -46,9 +46,9 @@ def _step(most: int = 1, members: int = 8) -> RecipeStep:
 def _run(tmp_path: Path, item: Item, members: list[Script], most: int = 1) -> tuple[Outcome, dict[str, object]]:
     scripts = {"model": Script(_judge), **{f"committee-{n}": each for n, each in enumerate(members, start=1)}}
     step = _step(most)
-    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), scripts) as shop:
-        (outcome,) = step.run([item], shop)
-        return outcome, shop.metrics
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), scripts) as context:
+        (outcome,) = step.run([item], context)
+        return outcome, context.metrics
 
 
 @pytest.mark.parametrize("item", [_CHOICE, _OPEN], ids=["choice", "open"])
@@ -106,10 +106,10 @@ def test_an_estimate_names_the_step(tmp_path: Path) -> None:
     step = _step()
     documents = [Document(id="d", title="", text="x")]
     with (
-        a_workshop(tmp_path, documents, Settings(), scripts, estimating=True) as shop,
+        a_context(tmp_path, documents, RecipeSettings(), scripts, estimating=True) as context,
         pytest.raises(Estimated) as found,
     ):
-        step.run([_CHOICE], shop)
+        step.run([_CHOICE], context)
     assert found.value.step == "difficulty"
 
 
@@ -124,23 +124,26 @@ def test_an_estimate_is_no_lower_than_what_is_asked(tmp_path: Path) -> None:
     members = [_member("A", f"Gout {number}") for number in range(6)]
     scripts = {"model": judge, **{f"committee-{n}": each for n, each in enumerate(members, start=1)}}
     documents = [Document(id="d", title="", text="x")]
-    with a_workshop(tmp_path, documents, Settings(), scripts) as shop:
-        step.run([_OPEN], shop)
+    with a_context(tmp_path, documents, RecipeSettings(), scripts) as context:
+        step.run([_OPEN], context)
     assert len(judge.requests) + sum(len(each.requests) for each in members) == 12 <= step.calls
     scripts["committee-7"] = _member("A", "Gout")
-    with a_workshop(tmp_path, documents, Settings(), scripts) as shop, pytest.raises(UsageError, match="7 models"):
-        step.run([_OPEN], shop)
+    with (
+        a_context(tmp_path, documents, RecipeSettings(), scripts) as context,
+        pytest.raises(UsageError, match="7 models"),
+    ):
+        step.run([_OPEN], context)
 
 
 @pytest.mark.parametrize("item", [_CHOICE, _OPEN], ids=["choice", "open"])
 def test_a_question_is_cut_to_the_members_window(tmp_path: Path, item: Item) -> None:
     member, judge = _member("A", "Gout"), Script(_judge)
-    with a_workshop(
-        tmp_path, [Document(id="d", title="", text="x")], Settings(), {"model": judge, "committee-1": member}
-    ) as shop:
+    with a_context(
+        tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), {"model": judge, "committee-1": member}
+    ) as context:
         for role in ("model", "committee-1"):
-            shop.model(role).context = 2000
-        _step().run([item.put(query="word " * 4000)], shop)
+            context.model(role).context = 2000
+        _step().run([item.put(query="word " * 4000)], context)
     for _, request in (*member.requests, *judge.requests):
         assert sum(len(message.content) for message in request.messages) < 6000
     assert "Scurvy" in user_text(member.requests[0][1]) or item is _OPEN

@@ -17,10 +17,10 @@ from hoofbeat.recipes.cases.distractors import (
     nearest_codes,
     similarity_summary,
 )
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item, Rejection
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document
-from tests.recipes.support import a_workshop
+from tests.recipes.support import a_context
 from tests.retrieval.support import HashedWords
 
 
@@ -117,7 +117,7 @@ def test_search_is_exact_and_vectors_are_computed_once(tmp_path: Path) -> None:
     assert misses == len(codes.descriptions)  # the diagnosis is a description, word for word
 
 
-class _None(Settings, frozen=True, kw_only=True):
+class _None(RecipeSettings, frozen=True, kw_only=True):
     """No parameters."""
 
 
@@ -126,30 +126,30 @@ def test_the_step_gives_distractors_and_records_how_similar_they_are(tmp_path: P
         Item(id=f"i{n}", values={"diagnosis": name}) for n, name in enumerate(("Acute appendicitis", "Dengue fever"))
     ]
     documents = [Document(id="d", title="d", text="An invented text.")]
-    with a_workshop(tmp_path, documents, _None(), lambda _n, _r: "", encoder=Wider) as shop:
-        outcomes = distractor_step("distractors", encounters=False).run(items, shop)
+    with a_context(tmp_path, documents, _None(), lambda _n, _r: "", encoder=Wider) as context:
+        outcomes = distractor_step("distractors", encounters=False).run(items, context)
         for outcome in outcomes:
             assert isinstance(outcome, Item)
             assert len(set(outcome["distractors"])) == 3
-        table = shop.tables["similarity"]
+        table = context.tables["similarity"]
         assert table.header == ("item", "rank", "code", "description", "cosine", "use")
         uses = [str(row[-1]) for row in table.rows if row[0] == "i0"]
         assert uses[0] == "taken to be the diagnosis"
         assert [use for use in uses if use.startswith("distractor")] == ["distractor 1", "distractor 2", "distractor 3"]
         assert all(use.startswith(("taken", "passed over: ", "distractor")) for use in uses)
-        summary = shop.metrics["similarity"]
+        summary = context.metrics["similarity"]
         assert isinstance(summary, dict)
         assert summary["descriptions"] > 40_000
         assert set(summary["quartiles"]) == {"1", "2", "3", "4", "distractors"}
         assert sum(summary["histogram"]["distractors"]) == 6
-        assert shop.vocabularies_used.keys() == {"icd10cm", "rare-diseases"}
+        assert context.vocabularies_used.keys() == {"icd10cm", "rare-diseases"}
 
 
 def test_too_few_distractors_turn_an_item_away(tmp_path: Path) -> None:
     documents = [Document(id="d", title="d", text="An invented text.")]
-    with a_workshop(tmp_path, documents, _None(), lambda _n, _r: "", encoder=Wider) as shop:
+    with a_context(tmp_path, documents, _None(), lambda _n, _r: "", encoder=Wider) as context:
         step = distractor_step("distractors", encounters=False, deepest=3)
-        (outcome,) = step.run([Item(id="i", values={"diagnosis": "Acute appendicitis"})], shop)
+        (outcome,) = step.run([Item(id="i", values={"diagnosis": "Acute appendicitis"})], context)
         assert isinstance(outcome, Rejection)
         assert outcome.reason == "too few distractors that exclude the diagnosis"
         assert outcome.details.endswith("among the 3 nearest descriptions")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.fitting import fit_all
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document
-from tests.recipes.support import a_workshop
+from tests.recipes.support import a_context
 
 _LONG = "word " * 20_000
 
@@ -19,10 +19,10 @@ _LONG = "word " * 20_000
 def test_what_is_shown_fits_and_nothing_short_is_lost(tmp_path: Path, window: int) -> None:
     prompt = load_prompt("r2med-grade-case")
     texts = {"query": _LONG, "answer": "Gout.", "reasoning": "So it is.", "document": _LONG}
-    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), lambda n, r: {}) as shop:
-        shop.model().context = window
-        shown = fit_all(texts, prompt, shop)
-        alone = fit_all({"query": _LONG, "answer": "Gout."}, prompt, shop)
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), lambda n, r: {}) as context:
+        context.model().context = window
+        shown = fit_all(texts, prompt, context)
+        alone = fit_all({"query": _LONG, "answer": "Gout."}, prompt, context)
     assert list(shown) == list(texts)
     assert (shown["answer"], shown["reasoning"]) == ("Gout.", "So it is.")
     assert sum(map(len, shown.values())) < 3 * window - len(prompt.system)
@@ -32,5 +32,5 @@ def test_what_is_shown_fits_and_nothing_short_is_lost(tmp_path: Path, window: in
 
 def test_what_fits_is_whole(tmp_path: Path) -> None:
     texts = {"query": "Which?", "answer": "That."}
-    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), lambda n, r: {}) as shop:
-        assert fit_all(texts, load_prompt("r2med-type"), shop) == texts
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), lambda n, r: {}) as context:
+        assert fit_all(texts, load_prompt("r2med-type"), context) == texts

@@ -10,12 +10,12 @@ import pytest
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.models.wire import Trouble
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item, Rejection
 from hoofbeat.recipes.pools.grading import POOL_HEADER, Limits, grade_step, verdict
 from hoofbeat.recipes.steps import UNLIMITED
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Failure
-from tests.recipes.support import Script, a_workshop, user_text
+from tests.recipes.support import Script, a_context, user_text
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def _item(id: str, *pool: str) -> Item:
 
 def _run(tmp_path: Path, items: list[Item], says: Any) -> tuple[list[Any], list[Any]]:
     step = grade_step("grade", "r2med-grade-evidence", text=lambda id, _shop: f"text of {id}", limits=Limits())
-    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), says) as shop:
-        outcomes = list(step.run(items, shop))
-        return outcomes, list(shop.tables["pool"].rows)
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), says) as context:
+        outcomes = list(step.run(items, context))
+        return outcomes, list(context.tables["pool"].rows)
 
 
 def test_every_pooled_document_is_graded_and_tabled(tmp_path: Path) -> None:
@@ -131,9 +131,9 @@ def test_markdown_around_grades_is_read(tmp_path: Path) -> None:
 def test_a_long_question_leaves_room_for_the_document(tmp_path: Path) -> None:
     script = Script(lambda name, request: {"reason": "fits", "relevance": 9, "support": 8})
     step = grade_step("grade", "r2med-grade-evidence", text=lambda id, _shop: "document " * 4000, limits=Limits())
-    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), {"model": script}) as shop:
-        shop.model().context = 4000
-        step.run([_item("one", "k").put(query="question " * 4000)], shop)
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), {"model": script}) as context:
+        context.model().context = 4000
+        step.run([_item("one", "k").put(query="question " * 4000)], context)
     ((_, request),) = script.requests
     assert sum(len(message.content) for message in request.messages) < 12_000
     assert user_text(request).count("question ") > 150

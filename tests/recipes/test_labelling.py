@@ -11,14 +11,14 @@ from hoofbeat.corpus.vocabularies import label_specialty, load_scheme
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.models.wire import Trouble
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.labelling import label_step
 from hoofbeat.recipes.recipe import from_documents
 from hoofbeat.recipes.steps import Estimated
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document
 from tests.corpus.filter_documents import case_reports
-from tests.recipes.support import Script, a_workshop, user_text
+from tests.recipes.support import Script, a_context, user_text
 
 EYE = Document(
     id="eye", title="Retinal detachment", text="Ophthalmoscopy of the retina showed macular oedema and uveitis."
@@ -29,8 +29,8 @@ NOTHING = Document(id="nothing", title="A title", text="Nothing that any rule co
 def test_by_rule_every_item_has_a_label_of_the_scheme_or_unknown(tmp_path: Path) -> None:
     reports = case_reports(15)
     names = {*load_scheme("ogcare").names, "unknown"}
-    with a_workshop(tmp_path, reports, Settings(), _no_call) as shop:
-        outcomes = label_step("specialty", "ogcare").run(list(from_documents(shop)), shop)
+    with a_context(tmp_path, reports, RecipeSettings(), _no_call) as context:
+        outcomes = label_step("specialty", "ogcare").run(list(from_documents(context)), context)
     labels = [outcome.facets["specialty"] for outcome in outcomes if isinstance(outcome, Item)]
     assert len(labels) == 15
     assert set(labels) <= names
@@ -39,8 +39,8 @@ def test_by_rule_every_item_has_a_label_of_the_scheme_or_unknown(tmp_path: Path)
 
 
 def test_by_rule_says_why_and_nothing_is_rejected(tmp_path: Path) -> None:
-    with a_workshop(tmp_path, [EYE, NOTHING], Settings(), _no_call) as shop:
-        eye, nothing = label_step("specialty", "ogcare", facet="field").run(list(from_documents(shop)), shop)
+    with a_context(tmp_path, [EYE, NOTHING], RecipeSettings(), _no_call) as context:
+        eye, nothing = label_step("specialty", "ogcare", facet="field").run(list(from_documents(context)), context)
     assert isinstance(eye, Item)
     assert isinstance(nothing, Item)
     assert eye.facets == {"field": "Ophthalmology"}
@@ -50,10 +50,10 @@ def test_by_rule_says_why_and_nothing_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_text_in_place_of_the_document_is_read(tmp_path: Path) -> None:
-    with a_workshop(tmp_path, [NOTHING], Settings(), _no_call) as shop:
+    with a_context(tmp_path, [NOTHING], RecipeSettings(), _no_call) as context:
         step = label_step("specialty", "ogcare", text=lambda item, _shop: str(item["stem"]))
-        (item,) = step.run([Item(id="x", documents=("nothing",), values={"stem": EYE.text})], shop)
-        (bare,) = label_step("specialty", "ogcare").run([Item(id="y")], shop)
+        (item,) = step.run([Item(id="x", documents=("nothing",), values={"stem": EYE.text})], context)
+        (bare,) = label_step("specialty", "ogcare").run([Item(id="y")], context)
     assert isinstance(item, Item)
     assert item.facets["specialty"] == "Ophthalmology"
     assert isinstance(bare, Item)
@@ -66,12 +66,12 @@ def test_by_model_a_failed_call_is_no_label_and_is_counted(tmp_path: Path) -> No
             return {"reason": "It is the retina.", "label": "Ophthalmology"}
         return Trouble(kind="bad-request", message="no", retryable=False)
 
-    with a_workshop(tmp_path, [EYE, NOTHING], Settings(), says) as shop:
+    with a_context(tmp_path, [EYE, NOTHING], RecipeSettings(), says) as context:
         step = label_step("specialty", "ogcare", by="model")
-        eye, nothing = step.run(list(from_documents(shop)), shop)
-        assert "specialty" in shop.prompts_used
-        label_step("field", "ogcare", by="model", facet="field").run([Item(id="x", documents=("nothing",))], shop)
-        assert shop.metrics["label failures"] == {"specialty": {"bad-request": 1}, "field": {"bad-request": 1}}
+        eye, nothing = step.run(list(from_documents(context)), context)
+        assert "specialty" in context.prompts_used
+        label_step("field", "ogcare", by="model", facet="field").run([Item(id="x", documents=("nothing",))], context)
+        assert context.metrics["label failures"] == {"specialty": {"bad-request": 1}, "field": {"bad-request": 1}}
     assert step.prompts == ("specialty",)
     assert isinstance(eye, Item)
     assert isinstance(nothing, Item)
@@ -82,17 +82,17 @@ def test_by_model_a_failed_call_is_no_label_and_is_counted(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("said", ["no JSON", {"reason": "x", "label": "Astrology"}, {"reason": "x"}])
 def test_by_model_a_label_outside_the_scheme_is_none(tmp_path: Path, said: Any) -> None:
-    with a_workshop(tmp_path, [EYE], Settings(), lambda _name, _request: said) as shop:
-        (item,) = label_step("specialty", "ogcare", by="model").run(list(from_documents(shop)), shop)
-        assert set(shop.metrics) == {"label failures"}
+    with a_context(tmp_path, [EYE], RecipeSettings(), lambda _name, _request: said) as context:
+        (item,) = label_step("specialty", "ogcare", by="model").run(list(from_documents(context)), context)
+        assert set(context.metrics) == {"label failures"}
     assert isinstance(item, Item)
     assert item.facets["specialty"] == "failed"
 
 
 def test_by_model_unknown_is_a_label_and_no_failure(tmp_path: Path) -> None:
-    with a_workshop(tmp_path, [EYE], Settings(), lambda *_: {"reason": "unclear", "label": "unknown"}) as shop:
-        (item,) = label_step("specialty", "ogcare", by="model").run(list(from_documents(shop)), shop)
-        assert not shop.metrics
+    with a_context(tmp_path, [EYE], RecipeSettings(), lambda *_: {"reason": "unclear", "label": "unknown"}) as context:
+        (item,) = label_step("specialty", "ogcare", by="model").run(list(from_documents(context)), context)
+        assert not context.metrics
     assert isinstance(item, Item)
     assert item.facets["specialty"] == "unknown"
 
@@ -100,10 +100,10 @@ def test_by_model_unknown_is_a_label_and_no_failure(tmp_path: Path) -> None:
 def test_by_model_an_estimate_makes_no_call(tmp_path: Path) -> None:
     script = Script(_no_call)
     with (
-        a_workshop(tmp_path, [EYE, NOTHING], Settings(), {"model": script}, estimating=True) as shop,
+        a_context(tmp_path, [EYE, NOTHING], RecipeSettings(), {"model": script}, estimating=True) as context,
         pytest.raises(Estimated) as found,
     ):
-        label_step("specialty", "ogcare", by="model").run(list(from_documents(shop)), shop)
+        label_step("specialty", "ogcare", by="model").run(list(from_documents(context)), context)
     assert found.value.estimate.calls == 2
     assert not script.requests
 

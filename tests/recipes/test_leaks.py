@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus.vocabularies import Term, Vocabulary
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.guards.leaks import Leak, find_leaks, leak_check
 from hoofbeat.recipes.items import Item, Rejection
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document
-from tests.recipes.support import a_workshop
+from tests.recipes.support import a_context
 
 VOCABULARY = Vocabulary.of(
     "invented",
@@ -141,8 +141,8 @@ STEP = leak_check("leaks")
 
 def judged(tmp_path: Path, stem: str, **more: object) -> Item | Rejection:
     item = Item(id="i", documents=("d",), values={"stem": stem, "diagnosis": "Sarcoidosis", **more})
-    with a_workshop(tmp_path, [SOURCE], Settings(), lambda _name, _request: {}) as shop:
-        (outcome,) = STEP.run([item], shop)
+    with a_context(tmp_path, [SOURCE], RecipeSettings(), lambda _name, _request: {}) as context:
+        (outcome,) = STEP.run([item], context)
     assert isinstance(outcome, Item | Rejection)
     return outcome
 
@@ -175,7 +175,7 @@ def test_a_synonym_of_the_item_counts(tmp_path: Path) -> None:
 
 def test_denied_mentions_may_be_let_through(tmp_path: Path) -> None:
     item = Item(id="i", documents=("d",), values={"stem": "No evidence of sarcoidosis.", "diagnosis": "sarcoidosis"})
-    with a_workshop(tmp_path, [SOURCE], Settings(), lambda _name, _request: {}) as shop:
-        assert isinstance(STEP.run([item], shop)[0], Rejection)
-        assert STEP.run([item], shop)[0] != item
-        assert leak_check("lenient", negated=False).run([item], shop)[0] == item
+    with a_context(tmp_path, [SOURCE], RecipeSettings(), lambda _name, _request: {}) as context:
+        assert isinstance(STEP.run([item], context)[0], Rejection)
+        assert STEP.run([item], context)[0] != item
+        assert leak_check("lenient", negated=False).run([item], context)[0] == item

@@ -11,13 +11,13 @@ import pytest
 from hoofbeat.errors import UsageError
 from hoofbeat.models.encoders.base import Encoder, EncoderBase, Vectors
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.pools.collecting import Shelf
 from hoofbeat.recipes.pools.mining import Candidate, Committee, committee_lines, mine_step, pooled, vote
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document
 from tests.helpers import needs_weights
-from tests.recipes.support import a_workshop
+from tests.recipes.support import a_context
 
 _RANKINGS = {
     "query by bm25": ["a", "b", "c", "d"],
@@ -110,13 +110,13 @@ class _Hearts(EncoderBase):
 def test_the_workshops_encoder_serves_a_plain_dense_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOFBEAT_CACHE", str(tmp_path / "cache"))
     item = Item(id="one", values={"query": "my heart", "answer": "heart", "reasoning": "heart", "known": []})
-    with a_workshop(tmp_path, _DOCUMENTS, Settings(), lambda name, request: {}, encoder=_Hearts) as shop:
+    with a_context(tmp_path, _DOCUMENTS, RecipeSettings(), lambda name, request: {}, encoder=_Hearts) as context:
         step = mine_step("mine", Shelf(chunking="words:160/32"), lines=["dense"], depth=2, top=2)
-        (found,) = step.run([item], shop)
+        (found,) = step.run([item], context)
         assert isinstance(found, Item)
         assert {each["id"] for each in found["pool"]} == {"heart.p1", "both.p1"}
-        assert shop.roles_used["encoder"] == "hearts"
-        assert "hearts" in str(shop.metrics["mine"])
+        assert context.roles_used["encoder"] == "hearts"
+        assert "hearts" in str(context.metrics["mine"])
 
 
 def test_an_encoder_that_a_line_names_is_that_one() -> None:
@@ -142,9 +142,9 @@ def test_the_step_gives_every_item_its_pool(tmp_path: Path) -> None:
         Item(id="two", values={"query": "urine", "answer": "kidney", "reasoning": "blood", "known": []}),
     ]
     shelf = Shelf(chunking="words:160/32")
-    with a_workshop(tmp_path, _DOCUMENTS, Settings(), lambda name, request: {}) as shop:
+    with a_context(tmp_path, _DOCUMENTS, RecipeSettings(), lambda name, request: {}) as context:
         step = mine_step("mine", shelf, lines=["bm25"], depth=2, top=2)
-        one, two = step.run(items, shop)
+        one, two = step.run(items, context)
         assert isinstance(one, Item)
         assert isinstance(two, Item)
         assert one["pool"] == [
@@ -155,7 +155,7 @@ def test_the_step_gives_every_item_its_pool(tmp_path: Path) -> None:
         assert [each["id"] for each in two["pool"]] == ["kidney.p1"]
         assert two["pool"][0]["votes"] == 3
         assert one.lineage[-1].name == "mine"
-        described = shop.metrics["mine"]
+        described = context.metrics["mine"]
         assert isinstance(described, dict)
         assert described["depth"] == 2
 
@@ -163,9 +163,9 @@ def test_the_step_gives_every_item_its_pool(tmp_path: Path) -> None:
 def test_known_ones_beyond_the_limit_are_left_ungraded(tmp_path: Path) -> None:
     known = ["heart.p1", "liver.p1", "both.p1"]
     item = Item(id="one", values={"query": "liver", "answer": "jaundice", "reasoning": "heart", "known": known})
-    with a_workshop(tmp_path, _DOCUMENTS, Settings(), lambda name, request: {}) as shop:
+    with a_context(tmp_path, _DOCUMENTS, RecipeSettings(), lambda name, request: {}) as context:
         step = mine_step("mine", Shelf(chunking="words:160/32"), lines=["bm25"], depth=3, top=5, most_known=2)
-        (found,) = step.run([item], shop)
+        (found,) = step.run([item], context)
         assert isinstance(found, Item)
         assert [each["id"] for each in found["pool"]] == ["both.p1", "liver.p1"]
         assert found["ungraded"] == ["heart.p1"]

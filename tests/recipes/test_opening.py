@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.models import ChatRequest
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.pools.opening import asking_span, open_steps, points_to_options
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Failure
 from tests.helpers import shared_data
-from tests.recipes.support import Script, a_workshop, user_text
+from tests.recipes.support import Script, a_context, user_text
 
 _VIGNETTE = "A 30-year-old woman has a rash on both shins. The hilar nodes are large."
 
@@ -26,11 +26,11 @@ def _item(asking: str, *, answer: str = "Sarcoidosis", options: tuple[str, ...] 
 
 def _run(tmp_path: Path, item: Item, said: object) -> tuple[Outcome, Script]:
     script = Script(lambda name, request: said)
-    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), {"model": script}) as shop:
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), {"model": script}) as context:
         outcome: Outcome = item
         for step in open_steps("open", "r2med-open"):
             assert isinstance(outcome, Item)
-            (outcome,) = step.run([outcome], shop)
+            (outcome,) = step.run([outcome], context)
             if not isinstance(outcome, Item):
                 break
     return outcome, script
@@ -137,10 +137,10 @@ def test_real_exam_questions_come_out_open(tmp_path: Path) -> None:
                 options = list(row["options"].values())
                 values = {"query": row["question"], "options": options, "answer": row["options"][row["answer"]]}
                 items.append(Item(id=row["id"], values=values))
-    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), says) as shop:
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), says) as context:
         alive, turned_away = list(items), 0
         for step in open_steps("open", "r2med-open"):
-            outcomes = step.run(alive, shop)
+            outcomes = step.run(alive, context)
             turned_away += sum(isinstance(each, Rejection) for each in outcomes)
             alive = [each for each in outcomes if isinstance(each, Item)]
     assert len(alive) + turned_away == len(items) == 189
@@ -178,8 +178,8 @@ def test_a_rewritten_sentence_may_not_ask_for_something_else(tmp_path: Path, sai
 def test_both_limits_of_opening_are_parameters(tmp_path: Path, limit: dict[str, int], kept: bool) -> None:
     said = {"question": "What is the most likely cause of irreversible injury?"}
     outcome: Outcome = _item(_CHARACTERISED, answer="Membrane defects")
-    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), lambda n, r: said) as shop:
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), lambda n, r: said) as context:
         for step in open_steps("open", "r2med-open", **limit)[1:]:
             if isinstance(outcome, Item):
-                (outcome,) = step.run([outcome], shop)
+                (outcome,) = step.run([outcome], context)
     assert isinstance(outcome, Item) == kept

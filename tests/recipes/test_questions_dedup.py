@@ -11,14 +11,14 @@ import pytest
 from hoofbeat.errors import InputError
 from hoofbeat.models import load_encoder
 from hoofbeat.models.encoder import Vectors
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item, Rejection
 from hoofbeat.recipes.messages import duplicates as questions_dedup
 from hoofbeat.recipes.messages.duplicates import duplicate_tasks, exact_step, near_step, near_twins
 from hoofbeat.recipes.reviewing import ReviewLabel
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document
 from tests.helpers import needs_weights
-from tests.recipes.support import a_workshop
+from tests.recipes.support import a_context
 
 DOCUMENTS = [Document(id="d", title="d", text="d")]
 
@@ -28,8 +28,8 @@ def _items(*texts: str) -> list[Item]:
 
 
 def test_the_same_words_count_once(tmp_path: Path) -> None:
-    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}) as shop:
-        outcomes = exact_step("exact", "message").run(_items("Can I swim?", "can i  SWIM", "Can I fly?"), shop)
+    with a_context(tmp_path, DOCUMENTS, RecipeSettings(), lambda *_: {}) as context:
+        outcomes = exact_step("exact", "message").run(_items("Can I swim?", "can i  SWIM", "Can I fly?"), context)
     assert [isinstance(each, Rejection) for each in outcomes] == [False, True, False]
     assert isinstance(outcomes[1], Rejection)
     assert outcomes[1].details == "q0"
@@ -109,24 +109,24 @@ def test_pairs_are_listed_for_review_and_a_reviewer_brings_one_back(tmp_path: Pa
         "Is it ok to drink grapefruit juice when taking tacrolimus?",
     )
     encoder = load_encoder("minilm")
-    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}, encoder=lambda: encoder) as shop:
-        outcomes = near_step("near", "message", 0.85).run(items, shop)
+    with a_context(tmp_path, DOCUMENTS, RecipeSettings(), lambda *_: {}, encoder=lambda: encoder) as context:
+        outcomes = near_step("near", "message", 0.85).run(items, context)
         assert [isinstance(each, Rejection) for each in outcomes] == [False, False, True]
-        (task,) = duplicate_tasks(shop)
+        (task,) = duplicate_tasks(context)
         assert (task.item, task.kind, task.criteria) == ("q2", "duplicate", ("same",))
         assert task.shown == {"kept": items[0]["message"]}
-        (row,) = shop.tables["duplicates"].rows
+        (row,) = context.tables["duplicates"].rows
         assert row[1:3] == ("q2", "q0")
         assert float(str(row[3])) > 0.85
     labels = {"q2": [ReviewLabel(item="q2", criterion="same", value="no")]}
-    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}, encoder=lambda: encoder) as shop:
+    with a_context(tmp_path, DOCUMENTS, RecipeSettings(), lambda *_: {}, encoder=lambda: encoder) as context:
         assert not any(
-            isinstance(each, Rejection) for each in near_step("near", "message", 0.85, labels).run(items, shop)
+            isinstance(each, Rejection) for each in near_step("near", "message", 0.85, labels).run(items, context)
         )
-        assert shop.tables["duplicates"].rows[0][4] == "kept by a reviewer"
-        assert duplicate_tasks(shop) == []
+        assert context.tables["duplicates"].rows[0][4] == "kept by a reviewer"
+        assert duplicate_tasks(context) == []
     labels = {"q2": [ReviewLabel(item="q2", criterion="same", value="yes")]}
-    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}, encoder=lambda: encoder) as shop:
-        outcomes = near_step("near", "message", 0.85, labels).run(items, shop)
+    with a_context(tmp_path, DOCUMENTS, RecipeSettings(), lambda *_: {}, encoder=lambda: encoder) as context:
+        outcomes = near_step("near", "message", 0.85, labels).run(items, context)
         assert isinstance(outcomes[2], Rejection)
-        assert duplicate_tasks(shop) == [], "a pair that a reviewer has looked at is no task any more"
+        assert duplicate_tasks(context) == [], "a pair that a reviewer has looked at is no task any more"

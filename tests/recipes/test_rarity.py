@@ -10,11 +10,11 @@ import pytest
 
 from hoofbeat.corpus.vocabularies import Term, Vocabulary, load_vocabulary
 from hoofbeat.recipes.cases.rarity import rare_match, rare_track
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document
 from tests.helpers import shared_data
-from tests.recipes.support import a_workshop
+from tests.recipes.support import a_context
 
 SMALL = Vocabulary.of(
     "rare",
@@ -72,12 +72,12 @@ def test_everyday_diagnoses_are_not_rare() -> None:
 
 def test_the_track_is_a_facet_with_the_code(tmp_path: Path) -> None:
     documents = [Document(id="d", title="", text="x")]
-    with a_workshop(tmp_path, documents, Settings(), lambda *_: {}) as shop:
+    with a_context(tmp_path, documents, RecipeSettings(), lambda *_: {}) as context:
         items = [
             Item(id="a", values={"diagnosis": "Whipple disease"}),
             Item(id="b", values={"diagnosis": "Acute appendicitis", "synonyms": []}),
         ]
-        first, second = rare_track("rare", cover=0.6).run(items, shop)
+        first, second = rare_track("rare", cover=0.6).run(items, context)
     assert isinstance(first, Item)
     assert isinstance(second, Item)
     assert first.facets == {"rare": "yes", "rare-code": "ORPHA:3452"}

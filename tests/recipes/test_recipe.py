@@ -17,20 +17,20 @@ from hoofbeat.models import ChatRequest, Model
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.wire import Trouble
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.catalogue import RESERVED, find_recipe, recipe_names
+from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.items import Failed, Item, Outcome, Rejected, Rejection
-from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents, parameters, read_settings
+from hoofbeat.recipes.recipe import Edition, Made, Recipe, find_recipe, from_documents, parameters, read_settings
 from hoofbeat.recipes.reviewing import ReviewTask, drawn_for_review
 from hoofbeat.recipes.steps import ask, check, sample
-from hoofbeat.recipes.workshop import Settings, Workshop
 from hoofbeat.recipes.writing import build_benchmark, estimate_calls
 from hoofbeat.records import Document, Question
+from hoofbeat.registry import registry
 from hoofbeat.store import Ledger
 from hoofbeat.store.tables import read_jsonl, read_tsv
-from tests.recipes.support import Script, a_corpus, a_workshop, build, user_text
+from tests.recipes.support import Script, a_context, a_corpus, build, user_text
 
 
-class Few(Settings, frozen=True, kw_only=True):
+class Few(RecipeSettings, frozen=True, kw_only=True):
     """Parameters of the recipe below."""
 
     FILES: ClassVar[tuple[str, ...]] = ()
@@ -38,28 +38,30 @@ class Few(Settings, frozen=True, kw_only=True):
     draw: Annotated[int, Meta(description="How many to draw; 0 takes all.", ge=0)] = 0
 
 
-def _long_enough(item: Item, shop: Workshop) -> Outcome:
-    text = shop.document(item.documents[0]).text
+def _long_enough(item: Item, context: RecipeContext) -> Outcome:
+    text = context.document(item.documents[0]).text
     return (
-        item if len(text) >= shop.settings.least else Rejection(reason="too short", details=f"{len(text)} characters")
+        item
+        if len(text) >= context.settings.least
+        else Rejection(reason="too short", details=f"{len(text)} characters")
     )
 
 
-def _values(item: Item, shop: Workshop) -> dict[str, object] | Rejection:
-    text = shop.document(item.documents[0]).text
+def _values(item: Item, context: RecipeContext) -> dict[str, object] | Rejection:
+    text = context.document(item.documents[0]).text
     if "nothing" in text:
         return Rejection(reason="nothing to ask")
     return {"question": "What is it?", "reference": "x", "answer": text}
 
 
-def _read(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
-    span = locate(shop.document(item.documents[0]), str(value["reason"]))
+def _read(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+    span = locate(context.document(item.documents[0]), str(value["reason"]))
     if span is None:
         return Rejection(reason="a quote is not in the source", details=str(value["reason"]))
     return item.put(quote=span.quote).proven(span).labelled(label=str(value["label"]))
 
 
-def _finish(items: Any, shop: Workshop) -> Made:
+def _finish(items: Any, context: RecipeContext) -> Made:
     made = tuple(
         Question(id=item.id, text="What is it?", answer=item["quote"], documents=item.documents,
                  evidence=item.evidence, facets=item.facets, lineage=item.lineage)
@@ -67,7 +69,7 @@ def _finish(items: Any, shop: Workshop) -> Made:
     )  # fmt: skip
     tasks = [
         ReviewTask(item=item.id, kind="likert", criteria=("clear",), why="drawn")
-        for item in drawn_for_review(items, shop, "end", 0.5)
+        for item in drawn_for_review(items, context, "end", 0.5)
     ]
     return Made(questions=made, editions=(Edition(name="bare", about="the same", questions=made),), review=tuple(tasks))
 
@@ -157,8 +159,8 @@ def test_same_seed_and_ledger_same_bytes_and_no_more_calls(tmp_path: Path) -> No
 def test_another_seed_draws_others(tmp_path: Path) -> None:
     drawn = set()
     for seed in range(6):
-        with a_workshop(tmp_path, _documents(20), Few(draw=5), _says, seed=seed) as shop:
-            outcomes = sample("draw", 5).run(list(from_documents(shop)), shop)
+        with a_context(tmp_path, _documents(20), Few(draw=5), _says, seed=seed) as context:
+            outcomes = sample("draw", 5).run(list(from_documents(context)), context)
             kept = tuple(outcome.id for outcome in outcomes if isinstance(outcome, Item))
             assert len(kept) == 5
             drawn.add(kept)
@@ -167,8 +169,8 @@ def test_another_seed_draws_others(tmp_path: Path) -> None:
 
 def test_an_estimate_makes_no_call_and_writes_nothing(tmp_path: Path) -> None:
     script = Script(_says)
-    with a_workshop(tmp_path, _documents(), Few(), {"model": script}, estimating=True) as shop:
-        found = estimate_calls(TOY, shop)
+    with a_context(tmp_path, _documents(), Few(), {"model": script}, estimating=True) as context:
+        found = estimate_calls(TOY, context)
     assert found is not None
     assert found.step == "quote"
     assert found.estimate.calls == 6
@@ -180,36 +182,36 @@ def test_an_estimate_says_nothing_is_left_and_builds_nothing(tmp_path: Path) -> 
     well = _documents(1)[:1]
     build(tmp_path, TOY, well, Few(), _says)
     shutil.rmtree(tmp_path / "bench")
-    with a_workshop(tmp_path, well, Few(), _says, estimating=True) as shop:
-        assert estimate_calls(TOY, shop) is None
+    with a_context(tmp_path, well, Few(), _says, estimating=True) as context:
+        assert estimate_calls(TOY, context) is None
     assert not (tmp_path / "bench").exists()
 
 
 def test_what_does_not_fit_the_window_is_counted(tmp_path: Path) -> None:
     prompt = load_prompt("equivalence")
 
-    def values(item: Item, shop: Workshop) -> dict[str, object]:
-        text = shop.fit(shop.document(item.documents[0]).text, prompt)
+    def values(item: Item, context: RecipeContext) -> dict[str, object]:
+        text = context.fit(context.document(item.documents[0]).text, prompt)
         return {"question": "What is it?", "reference": "x", "answer": text}
 
     recipe = msgspec.structs.replace(TOY, steps=lambda s: [ask("quote", "equivalence", values=values, read=_read)])
     long = Document(id="long", title="Long", text="A rare condition. " * 4000)
-    with a_workshop(tmp_path, [*_documents(2)[:2], long], Few(), _says) as shop:
-        artefact = build_benchmark(recipe, shop, tmp_path / "bench")
-        left = shop.left_out()["equivalence"]
+    with a_context(tmp_path, [*_documents(2)[:2], long], Few(), _says) as context:
+        artefact = build_benchmark(recipe, context, tmp_path / "bench")
+        left = context.left_out()["equivalence"]
     assert (left["texts"], left["of"]) == (1, 3)
     assert left["characters_left_out"] > 40_000
     assert artefact.manifest.metrics["cut to fit"] == {"equivalence": left}
-    with a_workshop(tmp_path, _documents(), Few(), _says) as shop:
-        shop.model().context = 500
+    with a_context(tmp_path, _documents(), Few(), _says) as context:
+        context.model().context = 500
         with pytest.raises(UsageError, match="too small for the prompt equivalence"):
-            shop.fit("text", prompt)
+            context.fit("text", prompt)
 
 
 def test_committee_roles_come_in_their_order(tmp_path: Path) -> None:
     scripts = {f"committee-{number}": Script(_says, f"m{number}") for number in range(1, 12)}
-    with a_workshop(tmp_path, _documents(), Few(), {"model": Script(_says), **scripts}) as shop:
-        assert shop.committee() == [f"committee-{number}" for number in range(1, 12)]
+    with a_context(tmp_path, _documents(), Few(), {"model": Script(_says), **scripts}) as context:
+        assert context.committee() == [f"committee-{number}" for number in range(1, 12)]
 
 
 def test_editions_are_opened_by_name(tmp_path: Path) -> None:
@@ -235,26 +237,33 @@ def test_parameters_are_listed_and_read() -> None:
         read_settings(TOY, {"least": "-1"})
 
 
+@pytest.mark.usefixtures("recipes_only")
 def test_a_recipe_of_ones_own_is_one_file(tmp_path: Path) -> None:
     assert find_recipe(__file__).name == "toy"
-    for text, message in (("x = 1", "defines no RECIPE"), ("1 / 0", "ZeroDivisionError"), ("def", "SyntaxError")):
+    for text, message in (("x = 1", "defines no extension"), ("1 / 0", "ZeroDivisionError"), ("def", "SyntaxError")):
         file = tmp_path / "mine.py"
         file.write_text(text)
         with pytest.raises(UsageError, match=message):
             find_recipe(str(file))
+    file = tmp_path / "pair.py"
+    file.write_text(OWN.replace("PLACE", "deep") + "OTHER = msgspec.structs.replace(RECIPE, name='other')\n")
+    with pytest.raises(UsageError, match="defines 2 recipes"):
+        find_recipe(str(file))
+    assert find_recipe("other").summary == "Mine"
     with pytest.raises(UsageError, match="there is no recipe"):
         find_recipe("nonesuch")
-    with pytest.raises(UsageError, match="no such recipe file"):
+    with pytest.raises(UsageError, match="no such plugin file"):
         find_recipe(str(tmp_path / "other.py"))
 
 
 OWN = """from __future__ import annotations
 from typing import Annotated, ClassVar, Literal
+import msgspec
 from msgspec import Meta
 from hoofbeat.prompts import parse_prompt
 from hoofbeat.recipes.recipe import Made, Recipe, from_documents
 from hoofbeat.recipes.steps import ask
-from hoofbeat.recipes.workshop import Settings
+from hoofbeat.recipes.context import RecipeSettings
 
 PROMPT = parse_prompt("mine", '''+++
 purpose = "Name the colour."
@@ -267,7 +276,7 @@ variables = ["text"]
 ''')
 
 
-class Mine(Settings, frozen=True, kw_only=True):
+class Mine(RecipeSettings, frozen=True, kw_only=True):
     FILES: ClassVar[tuple[str, ...]] = ()
     shade: Annotated[Literal["light", "dark"], Meta(description="Which.")] = "light"
     PLACE: Annotated[bool, Meta(description="Whether.")] = True
@@ -275,13 +284,14 @@ class Mine(Settings, frozen=True, kw_only=True):
 
 RECIPE = Recipe(
     name="mine", title="Mine", about="Colours.", settings=Mine, begin=from_documents,
-    steps=lambda s: [ask("colour", PROMPT, values=lambda item, shop: {"text": shop.document(item.id).text},
-                         read=lambda item, value, shop: item.put(colour=value["colour"]))],
-    finish=lambda items, shop: Made(questions=()),
+    steps=lambda s: [ask("colour", PROMPT, values=lambda item, context: {"text": context.document(item.id).text},
+                         read=lambda item, value, context: item.put(colour=value["colour"]))],
+    finish=lambda items, context: Made(questions=()),
 )
 """
 
 
+@pytest.mark.usefixtures("recipes_only")
 def test_a_recipe_of_ones_own_brings_its_own_prompt_and_choices(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(OWN.replace("PLACE", "deep"))
@@ -297,6 +307,7 @@ def test_a_recipe_of_ones_own_brings_its_own_prompt_and_choices(tmp_path: Path) 
     assert artefact.manifest.settings["deep"] is False
 
 
+@pytest.mark.usefixtures("recipes_only")
 def test_a_recipe_of_ones_own_must_not_take_a_common_option(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(OWN.replace("PLACE", "seed"))
@@ -305,10 +316,9 @@ def test_a_recipe_of_ones_own_must_not_take_a_common_option(tmp_path: Path) -> N
 
 
 def test_shipped_recipes_load_and_document_their_parameters() -> None:
-    for name in recipe_names():
+    for name in registry.names(Recipe):
         recipe = find_recipe(name)
         assert recipe.name == name
-        assert not {parameter.name for parameter in parameters(recipe)} & RESERVED
         steps = recipe.steps(recipe.settings())
         assert len({step.name for step in steps}) == len(steps)
         assert all(parameter.about for parameter in parameters(recipe)), f"{name} has a parameter without a meaning"
@@ -329,9 +339,9 @@ def test_a_batch_folder_carries_a_recipe_across_its_rounds(tmp_path: Path) -> No
     while True:
         with Ledger(tmp_path / "ledger.sqlite") as ledger:
             model = Model(spec="batch", backend=BatchBackend(folder, "m"), ledger=ledger)
-            shop = Workshop(corpus, Few(), models={"model": model})
+            context = RecipeContext(corpus, Few(), models={"model": model})
             try:
-                artefact = build_benchmark(recipe, shop, tmp_path / "bench")
+                artefact = build_benchmark(recipe, context, tmp_path / "bench")
                 break
             except BatchPending:
                 rounds += 1

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from hoofbeat.errors import InputError
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.reviewing import ReviewLabel, read_labels, read_rating, reviewed, says_yes
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document
 from hoofbeat.store.tables import write_csv
-from tests.recipes.support import a_workshop
+from tests.recipes.support import a_context
 
 _CRITERIA = ("clear", "true")
 Row = tuple[str, str, str]
@@ -34,8 +34,8 @@ def _run(folder: Path, rows: Sequence[Row], **more: Any) -> tuple[list[Outcome],
         return Rejection(reason=f"no to {no[0].criterion}") if no else None
 
     step = reviewed("review", path, rule, **more)
-    with a_workshop(folder, [Document(id="d", title="", text="x")], Settings(), lambda *_: {}) as shop:
-        return list(step.run([Item(id="one"), Item(id="two")], shop)), shop.metrics
+    with a_context(folder, [Document(id="d", title="", text="x")], RecipeSettings(), lambda *_: {}) as context:
+        return list(step.run([Item(id="one"), Item(id="two")], context)), context.metrics
 
 
 def _state(outcome: Outcome) -> object:

@@ -11,10 +11,10 @@ import pytest
 
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.cases.revising import LEVEL_1, LEVEL_2, draw_sample, findings_step, review_tasks, revise
+from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.workshop import Settings, Workshop
 from hoofbeat.records import Document
-from tests.recipes.support import a_workshop
+from tests.recipes.support import a_context
 
 TEXT = "An invented man was pale. Sodium was 120 mmol/L. He felt well."
 DOCUMENTS = [Document(id=f"d{n}", title="Invented", text=TEXT) for n in range(10)]
@@ -42,27 +42,27 @@ def _kept(outcomes: list[Outcome]) -> list[Item]:
     return [each for each in outcomes if isinstance(each, Item)]
 
 
-def _drawn(shop: Workshop, share: float = 0.3) -> list[Item]:
-    return _kept(list(draw_sample("sample", share).run(_items(), shop)))
+def _drawn(context: RecipeContext, share: float = 0.3) -> list[Item]:
+    return _kept(list(draw_sample("sample", share).run(_items(), context)))
 
 
 def test_every_item_has_a_first_reader_and_the_sample_a_second(tmp_path: Path) -> None:
-    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}) as shop:
-        items = _drawn(shop)
+    with a_context(tmp_path, DOCUMENTS, RecipeSettings(), lambda *_: {}) as context:
+        items = _drawn(context)
         tasks = review_tasks(items, "Which?")
         assert [item["level"] for item in items].count(2) == 3
         assert [task.item for task in tasks if task.criteria == LEVEL_1] == [item.id for item in items]
         assert [task.item for task in tasks if task.criteria == LEVEL_2] == [i.id for i in items if i["level"] == 2]
         assert tasks[0].documents == ("d0",)
         assert TEXT not in tasks[0].shown.values()
-        assert _drawn(shop) == items
-        assert {item["level"] for item in _drawn(shop, 0)} == {1}
+        assert _drawn(context) == items
+        assert {item["level"] for item in _drawn(context, 0)} == {1}
 
 
 def _revised(tmp_path: Path, criterion: str, value: str) -> Outcome:
     path = _reviews(tmp_path, ("d0", criterion, value, "r"))
-    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}) as shop:
-        outcomes = revise("revise", path, least_options=3, least=0.9).run(_items(), shop)
+    with a_context(tmp_path, DOCUMENTS, RecipeSettings(), lambda *_: {}) as context:
+        outcomes = revise("revise", path, least_options=3, least=0.9).run(_items(), context)
     assert list(outcomes[1:]) == _items()[1:]
     return outcomes[0]
 
@@ -96,11 +96,11 @@ def test_a_revision_that_cannot_be_is_a_reason(tmp_path: Path, criterion: str, v
 
 def _checked(tmp_path: Path, action: Any, *rows: Any) -> tuple[list[Outcome], Any, list[Any]]:
     path = _reviews(tmp_path, *rows) if rows else ""
-    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}) as shop:
-        items = _drawn(shop, 1.0)
+    with a_context(tmp_path, DOCUMENTS, RecipeSettings(), lambda *_: {}) as context:
+        items = _drawn(context, 1.0)
         step = findings_step("review", path, action=action, least_passed=0.8)
-        outcomes = list(step.run(items, shop))
-        return outcomes, shop.metrics["two-level check"], list(shop.tables["revisions"].rows)
+        outcomes = list(step.run(items, context))
+        return outcomes, context.metrics["two-level check"], list(context.tables["revisions"].rows)
 
 
 def test_without_labels_everything_waits(tmp_path: Path) -> None:
@@ -165,12 +165,14 @@ def test_an_item_has_passed_when_all_criteria_of_its_level_were_read(tmp_path: P
 def test_what_is_turned_away_after_it_was_drawn_stays_in_the_sample(tmp_path: Path) -> None:
     fatal = [(f"d{n}", "drop option", "Scurvy", "p") for n in range(6)]
     path = _reviews(tmp_path, *fatal, *_read_by_all(range(6, 9)))
-    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}) as shop:
-        left = _kept(list(revise("revise", path, least_options=3, least=0.9).run(_drawn(shop, 1.0), shop)))
+    with a_context(tmp_path, DOCUMENTS, RecipeSettings(), lambda *_: {}) as context:
+        left = _kept(list(revise("revise", path, least_options=3, least=0.9).run(_drawn(context, 1.0), context)))
         assert len(left) == 4
-        findings_step("review", path, action="revise", least_passed=0.8).run(left[:-1], shop)  # the call for d9 failed
-        tally: Any = shop.metrics["two-level check"]
-        levels = list(shop.tables["review-levels"].rows)
+        findings_step("review", path, action="revise", least_passed=0.8).run(
+            left[:-1], context
+        )  # the call for d9 failed
+        tally: Any = context.metrics["two-level check"]
+        levels = list(context.tables["review-levels"].rows)
     assert tally["level 2"] == {"findings": 6, "lost": 1, "passed": 3}
     assert (tally["share of the sample passed"], tally["verdict"]) == (3 / 9, "not passed")
     assert levels == [(f"d{n}", 2) for n in range(10)]
@@ -185,10 +187,10 @@ def test_a_first_readers_finding_counts_in_the_sample(tmp_path: Path) -> None:
 
 def test_only_what_is_missing_is_asked_again(tmp_path: Path) -> None:
     path = _reviews(tmp_path, *_read_by_all([0]), ("d1", "clarity", "pass", "p"), ("d99", "clarity", "pass", "p"))
-    with a_workshop(tmp_path, DOCUMENTS, Settings(), lambda *_: {}) as shop:
+    with a_context(tmp_path, DOCUMENTS, RecipeSettings(), lambda *_: {}) as context:
         step = findings_step("review", path, action="revise", least_passed=0.8)
-        tasks = review_tasks(_kept(list(step.run(_drawn(shop, 1.0), shop))), "Which?")
-        assert shop.metrics["review labels"] == {"used": 7, "for items not here": 1}
+        tasks = review_tasks(_kept(list(step.run(_drawn(context, 1.0), context))), "Which?")
+        assert context.metrics["review labels"] == {"used": 7, "for items not here": 1}
     assert not [task for task in tasks if task.item == "d0"]
     assert [task.criteria for task in tasks if task.item == "d1"] == [LEVEL_1, LEVEL_2[1:]]
     assert len(tasks) == 18

@@ -25,11 +25,11 @@ from hoofbeat.recipes.cases.stems import (
     trim_treatment,
     with_stem,
 )
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item, Rejection
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Figure, Section
 from tests.helpers import shared_data
-from tests.recipes.support import a_workshop
+from tests.recipes.support import a_context
 
 OPENING = "A 40-year-old invented man presented with fever."
 TESTS = "Haemoglobin was 80 g/L. CT showed a mass (Figure 1)."
@@ -149,9 +149,9 @@ def test_parts_are_told_by_sections_or_by_the_case() -> None:
 def test_images_may_be_asked_for(tmp_path: Path, images: str, files: tuple[str, ...], reason: str) -> None:
     parts = [(s.heading, s.role, STRUCTURED.section_text(s)) for s in STRUCTURED.sections]
     document = _report(*parts, figure=CAPTION, files=files)
-    with a_workshop(tmp_path, [document], Settings(), lambda *_: {}) as shop:
+    with a_context(tmp_path, [document], RecipeSettings(), lambda *_: {}) as context:
         step = complete("complete", by="sections", images=images)  # type: ignore[arg-type]
-        (outcome,) = step.run([Item(id="d", documents=("d",))], shop)
+        (outcome,) = step.run([Item(id="d", documents=("d",))], context)
     assert (outcome.reason if isinstance(outcome, Rejection) else "") == reason
 
 
@@ -160,16 +160,16 @@ def test_reports_of_several_patients_have_no_stem(tmp_path: Path) -> None:
     assert several_patients(two)
     assert not several_patients(STRUCTURED)
     none = Document(id="e", title="", text="Nothing.")
-    with a_workshop(
-        tmp_path, [two, none, msgspec.structs.replace(STRUCTURED, id="s")], Settings(), lambda *_: {}
-    ) as shop:
+    with a_context(
+        tmp_path, [two, none, msgspec.structs.replace(STRUCTURED, id="s")], RecipeSettings(), lambda *_: {}
+    ) as context:
         items = [Item(id=id, documents=(id,)) for id in ("d", "e", "s")]
-        first, second, third = take_stem("stem").run(items, shop)
+        first, second, third = take_stem("stem").run(items, context)
         assert first == Rejection(reason="the report tells of several patients")
         assert second == Rejection(reason="no section with patient information or test results")
         assert isinstance(third, Item)
         assert third["stem"].startswith("History")
-        (short,) = long_enough("length", 500).run([third], shop)
+        (short,) = long_enough("length", 500).run([third], context)
         assert isinstance(short, Rejection)
 
 

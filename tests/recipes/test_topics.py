@@ -10,6 +10,7 @@ import pytest
 from hoofbeat.audit.answers.source_answers import asked_of
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_pack
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.messages import topics as topics_module
 from hoofbeat.recipes.messages.topics import (
@@ -23,9 +24,8 @@ from hoofbeat.recipes.messages.topics import (
     subtopics_of,
     topic_step,
 )
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document, Failure, Question
-from tests.recipes.support import Script, a_corpus, a_workshop
+from tests.recipes.support import Script, a_context, a_corpus
 
 PACK = load_pack("transplant")
 
@@ -57,9 +57,9 @@ def test_groups_are_those_of_the_sources(tmp_path: Path) -> None:
 
 def test_a_group_is_chosen_among_those_of_the_corpus(tmp_path: Path) -> None:
     script = Script(lambda *_: {"reason": "It names it.", "group": "kidney"})
-    with a_workshop(tmp_path, _sources(liver=1, kidney=2), Settings(), {"model": script}) as shop:
+    with a_context(tmp_path, _sources(liver=1, kidney=2), RecipeSettings(), {"model": script}) as context:
         step = group_step("group", "question", PACK)
-        first, given = step.run([_item(), _item(group="liver")], shop)
+        first, given = step.run([_item(), _item(group="liver")], context)
     assert isinstance(first, Item)
     assert first.facets["group"] == "kidney"
     assert isinstance(given, Item)
@@ -70,10 +70,10 @@ def test_a_group_is_chosen_among_those_of_the_corpus(tmp_path: Path) -> None:
 
 
 def test_a_group_that_is_none_fails_the_item(tmp_path: Path) -> None:
-    with a_workshop(
-        tmp_path, _sources(liver=1, kidney=1), Settings(), lambda *_: {"reason": "", "group": "brain"}
-    ) as shop:
-        (outcome,) = group_step("group", "question", PACK).run([_item()], shop)
+    with a_context(
+        tmp_path, _sources(liver=1, kidney=1), RecipeSettings(), lambda *_: {"reason": "", "group": "brain"}
+    ) as context:
+        (outcome,) = group_step("group", "question", PACK).run([_item()], context)
     assert isinstance(outcome, Failure)
     assert outcome.kind == "schema"
 
@@ -85,8 +85,8 @@ def test_what_documents_call_their_group_is_fenced_and_no_instruction(tmp_path: 
     sources = [
         Document(id=str(n), title="t", text="x", facets={"organ": organ}) for n, organ in enumerate((hostile, "kidney"))
     ]
-    with a_workshop(tmp_path, sources, Settings(), {"model": script}) as shop:
-        (outcome,) = group_step("group", "question", PACK).run([_item()], shop)
+    with a_context(tmp_path, sources, RecipeSettings(), {"model": script}) as context:
+        (outcome,) = group_step("group", "question", PACK).run([_item()], context)
     assert isinstance(outcome, Item)
     assert outcome.facets["group"] == hostile, "the corpus's own spelling is what questions are routed by"
     ((_, request),) = script.requests
@@ -100,8 +100,8 @@ def test_what_documents_call_their_group_is_fenced_and_no_instruction(tmp_path: 
 
 def test_a_given_group_is_written_as_the_corpus_writes_it(tmp_path: Path) -> None:
     script = Script(lambda *_: {"reason": "r", "group": "general"})
-    with a_workshop(tmp_path, _sources(Liver=1, Kidney=1), Settings(), {"model": script}) as shop:
-        (outcome,) = group_step("group", "question", PACK).run([_item(group="kidney ")], shop)
+    with a_context(tmp_path, _sources(Liver=1, Kidney=1), RecipeSettings(), {"model": script}) as context:
+        (outcome,) = group_step("group", "question", PACK).run([_item(group="kidney ")], context)
     assert isinstance(outcome, Item)
     assert outcome.facets["group"] == "Kidney"
     assert not script.requests
@@ -116,8 +116,8 @@ def test_a_question_that_names_another_group_is_doubtful() -> None:
 
 def test_without_groups_every_question_is_general(tmp_path: Path) -> None:
     script = Script(lambda *_: {})
-    with a_workshop(tmp_path, [Document(id="d", title="d", text="d")], Settings(), {"model": script}) as shop:
-        (outcome,) = group_step("group", "question", PACK).run([_item()], shop)
+    with a_context(tmp_path, [Document(id="d", title="d", text="d")], RecipeSettings(), {"model": script}) as context:
+        (outcome,) = group_step("group", "question", PACK).run([_item()], context)
     assert isinstance(outcome, Item)
     assert outcome.facets["group"] == "general"
     assert not script.requests
@@ -133,16 +133,20 @@ def test_without_groups_every_question_is_general(tmp_path: Path) -> None:
     ],
 )
 def test_topics_are_several_each_once_in_the_packs_order(tmp_path: Path, said: list[str], topics: list[str]) -> None:
-    with a_workshop(tmp_path, _sources(liver=1), Settings(), lambda *_: {"reason": "r", "topics": said}) as shop:
-        (outcome,) = topic_step("topics", "question", PACK, 3).run([_item()], shop)
+    with a_context(
+        tmp_path, _sources(liver=1), RecipeSettings(), lambda *_: {"reason": "r", "topics": said}
+    ) as context:
+        (outcome,) = topic_step("topics", "question", PACK, 3).run([_item()], context)
     assert isinstance(outcome, Item)
     assert outcome.facets["topics"] == topics
 
 
 @pytest.mark.parametrize("said", [[], ["sport"], ["diet", "pain", "infection", "activity"], "diet"])
 def test_no_topic_too_many_or_unknown_ones_fail(tmp_path: Path, said: object) -> None:
-    with a_workshop(tmp_path, _sources(liver=1), Settings(), lambda *_: {"reason": "r", "topics": said}) as shop:
-        (outcome,) = topic_step("topics", "question", PACK, 3).run([_item()], shop)
+    with a_context(
+        tmp_path, _sources(liver=1), RecipeSettings(), lambda *_: {"reason": "r", "topics": said}
+    ) as context:
+        (outcome,) = topic_step("topics", "question", PACK, 3).run([_item()], context)
     assert isinstance(outcome, Failure)
 
 
@@ -153,9 +157,9 @@ def test_subtopics_are_those_of_the_topics(tmp_path: Path) -> None:
         assert offered == subtopics_of(PACK, ["diet"])
         return {"reason": "r", "topics": ["fluids"]}
 
-    with a_workshop(tmp_path, _sources(liver=1), Settings(), says) as shop:
+    with a_context(tmp_path, _sources(liver=1), RecipeSettings(), says) as context:
         step = subtopic_step("sub-topics", "question", PACK, 3)
-        diet, other = step.run([_item().labelled(topics=["diet"]), _item().labelled(topics=["other"])], shop)
+        diet, other = step.run([_item().labelled(topics=["diet"]), _item().labelled(topics=["other"])], context)
     assert isinstance(diet, Item)
     assert diet.facets["subtopics"] == ["fluids"]
     assert isinstance(other, Item)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import InputError
+from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item, Rejection
 from hoofbeat.recipes.pools.two_stage import review_tasks, two_stage
-from hoofbeat.recipes.workshop import Settings
 from hoofbeat.records import Document
-from tests.recipes.support import a_workshop
+from tests.recipes.support import a_context
 
 _CRITERIA = ("query", "reasoning", "support")
 _OK = [("query", "ok"), ("reasoning", "ok"), ("support", "ok")]
@@ -22,8 +22,8 @@ def _reviewed(tmp_path: Path, labels: list[tuple[str, str]]) -> Item | Rejection
     rows = "".join(f"one,{criterion},{value},r\n" for criterion, value in labels)
     file.write_text(f"item,criterion,value,reviewer\n{rows}")
     step = two_stage("review", str(file), criteria=_CRITERIA, forgiven=("reasoning",))
-    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), lambda n, r: {}) as shop:
-        (outcome,) = step.run([Item(id="one", values={"query": "Which?"})], shop)
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), lambda n, r: {}) as context:
+        (outcome,) = step.run([Item(id="one", values={"query": "Which?"})], context)
     assert isinstance(outcome, Item | Rejection)
     return outcome
 
@@ -72,9 +72,9 @@ def test_tasks_ask_for_what_is_missing_and_name_the_documents(tmp_path: Path) ->
     file.write_text("item,criterion,value\na,query,ok\nb,query,flag\nb,support,ok\nb,reasoning,ok\nzz,query,ok\n")
     step = two_stage("review", str(file), criteria=_CRITERIA)
     items = [Item(id=id, documents=("d",), values={"query": id}) for id in "abc"]
-    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], Settings(), lambda n, r: {}) as shop:
-        outcomes = [each for each in step.run(items, shop) if isinstance(each, Item)]
-        assert shop.metrics["review labels"] == {"used": 4, "for items not here": 1}
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), lambda n, r: {}) as context:
+        outcomes = [each for each in step.run(items, context) if isinstance(each, Item)]
+        assert context.metrics["review labels"] == {"used": 4, "for items not here": 1}
     tasks = review_tasks(outcomes, kind="three-criteria", criteria=_CRITERIA, shown=lambda item: {})
     assert [task.criteria for task in tasks] == [("reasoning", "support"), ("query",), _CRITERIA]
     assert {task.documents for task in tasks} == {("d",)}

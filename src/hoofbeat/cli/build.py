@@ -13,11 +13,11 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Estimate, Model, load_encoder
 from hoofbeat.recipes import build_teaching
-from hoofbeat.recipes.catalogue import find_recipe, recipe_names
-from hoofbeat.recipes.recipe import Parameter, Recipe, parameters, read_settings
+from hoofbeat.recipes.context import RecipeContext, RecipeSettings
+from hoofbeat.recipes.recipe import Parameter, Recipe, find_recipe, parameters, read_settings
 from hoofbeat.recipes.steps import UNLIMITED, Estimated
-from hoofbeat.recipes.workshop import Settings, Workshop
 from hoofbeat.recipes.writing import FUNNEL_HEADER, build_benchmark, estimate_calls
+from hoofbeat.registry import registry
 from hoofbeat.store import Artefact
 
 __all__ = ["command"]
@@ -27,7 +27,7 @@ class _Recipes(click.Group):
     """The recipes as commands: each has its own parameters as options. A path to a Python file is one more."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *recipe_names()])
+        return sorted([*super().list_commands(ctx), *registry.names(Recipe)])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         own = super().get_command(ctx, cmd_name)
@@ -76,14 +76,13 @@ def _command(recipe: Recipe, name: str) -> click.Command:
         screen = calling.screen()
         settings = read_settings(recipe, {key: value for key, value in given.items() if value is not None})
         opened = Corpus.open(corpus)
-        files = [*_files(settings), *([Path(name)] if name.endswith(".py") else [])]
         with calling.open(screen) as session:
             specs = {"model": calling.model_spec, **({"second": second} if second else {})}
             if len(set(committee)) < len(committee):
                 raise UsageError("a model can't sit in the committee twice", fix="name each --committee model once")
             specs |= {f"committee-{number}": spec for number, spec in enumerate(committee, start=1)}
             loaded: dict[str, Model] = {spec: session.model(spec) for spec in dict.fromkeys(specs.values())}
-            shop = Workshop(
+            context = RecipeContext(
                 opened,
                 settings,
                 models={role: loaded[spec] for role, spec in specs.items()},
@@ -93,9 +92,9 @@ def _command(recipe: Recipe, name: str) -> click.Command:
                 estimating=calling.only_estimate,
             )
             if calling.only_estimate:
-                _tell_estimate(screen, recipe, settings, estimate_calls(recipe, shop))
+                _tell_estimate(screen, recipe, settings, estimate_calls(recipe, context))
                 return
-            artefact = build_benchmark(recipe, shop, output, command=command_words(), files=files)
+            artefact = build_benchmark(recipe, context, output, command=command_words(), files=_files(settings))
             for model in loaded.values():
                 screen.calls(model)
             _tell_funnel(screen, artefact)
@@ -113,7 +112,7 @@ def _option(parameter: Parameter) -> click.Option:
     return click.Option([flag, parameter.name], default=None, metavar=metavar, help=told)
 
 
-def _files(settings: Settings) -> list[Path]:
+def _files(settings: RecipeSettings) -> list[Path]:
     """The files that parameters name; one that is missing is said before anything is done."""
     names: tuple[str, ...] = getattr(settings, "FILES", ())
     given = [getattr(settings, name) for name in names]
@@ -125,7 +124,7 @@ def _files(settings: Settings) -> list[Path]:
     return paths
 
 
-def _tell_estimate(screen: Screen, recipe: Recipe, settings: Settings, found: Estimated | None) -> None:
+def _tell_estimate(screen: Screen, recipe: Recipe, settings: RecipeSettings, found: Estimated | None) -> None:
     if found is None:
         screen.estimate(Estimate(calls=0, cached=0, tokens_in=0, tokens_out_most=0, money_most=None))
         screen.say("every call this recipe needs is in the ledger already")

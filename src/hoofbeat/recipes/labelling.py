@@ -18,9 +18,9 @@ from hoofbeat.corpus.vocabularies.labelling import label_evidence, label_request
 from hoofbeat.corpus.vocabularies.schemes import UNKNOWN, Scheme
 from hoofbeat.models.model import Structured
 from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Item, Outcome
 from hoofbeat.recipes.steps import Estimated, RecipeStep, check
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document, Failure, Step
 
 __all__ = ["FAILED", "label_step"]
@@ -28,7 +28,7 @@ __all__ = ["FAILED", "label_step"]
 FAILED = "failed"
 """The facet of an item for which the call brought no label."""
 PROMPT = "specialty"
-Text = Callable[[Item, Workshop], str]
+Text = Callable[[Item, RecipeContext], str]
 
 
 def label_step(
@@ -45,20 +45,20 @@ def label_step(
     """
     chosen = load_scheme(scheme)
     if by == "rule":
-        return check(name, lambda item, shop: _by_rule(item, _read(item, shop, text), chosen, facet))
+        return check(name, lambda item, context: _by_rule(item, _read(item, context, text), chosen, facet))
     return RecipeStep(
         name=name,
-        run=lambda items, shop: _by_model(name, items, shop, chosen, facet, text),
+        run=lambda items, context: _by_model(name, items, context, chosen, facet, text),
         prompts=(PROMPT,),
         calls=1,
     )
 
 
-def _read(item: Item, shop: Workshop, text: Text | None) -> Document:
+def _read(item: Item, context: RecipeContext, text: Text | None) -> Document:
     """What is labelled: the source, or the text that the recipe chose, under the item's title."""
     if text is None and item.documents:
-        return shop.document(item.documents[0])
-    return Document(id=item.id, title=str(item.get("title", "")), text=text(item, shop) if text else "")
+        return context.document(item.documents[0])
+    return Document(id=item.id, title=str(item.get("title", "")), text=text(item, context) if text else "")
 
 
 def _by_rule(item: Item, document: Document, scheme: Scheme, facet: str) -> Item:
@@ -72,21 +72,21 @@ def _by_rule(item: Item, document: Document, scheme: Scheme, facet: str) -> Item
 
 
 def _by_model(
-    name: str, items: Sequence[Item], shop: Workshop, scheme: Scheme, facet: str, text: Text | None
+    name: str, items: Sequence[Item], context: RecipeContext, scheme: Scheme, facet: str, text: Text | None
 ) -> list[Outcome]:
     file = load_prompt(PROMPT)
-    shop.prompts_used[PROMPT] = file.label
-    model = shop.model()
-    requests = [label_request(_read(item, shop, text), scheme) for item in items]
-    if shop.estimating:
+    context.prompts_used[PROMPT] = file.label
+    model = context.model()
+    requests = [label_request(_read(item, context, text), scheme) for item in items]
+    if context.estimating:
         estimate = model.estimate(requests)
         if estimate.calls:
             raise Estimated(name, len(items), estimate)
-    results = model.run(requests, model.chat_json, title=name, progress=shop.progress)
+    results = model.run(requests, model.chat_json, title=name, progress=context.progress)
     failures = Counter(result.kind for result in results if isinstance(result, Failure))
     if failures:
-        before: Any = shop.metrics.get("label failures", {})
-        shop.metrics["label failures"] = {**before, name: dict(sorted(failures.items()))}
+        before: Any = context.metrics.get("label failures", {})
+        context.metrics["label failures"] = {**before, name: dict(sorted(failures.items()))}
     return [
         _labelled(item, result, facet, Step(name=name, prompt=file.label, model=model.spec))
         for item, result in zip(items, results, strict=True)

@@ -1,24 +1,27 @@
 """A recipe: where candidates come from, the row of steps they go through, and the questions made of what is left.
 
-A recipe is one file: it names its parameters as a `Settings`, lists its steps, and says how an item becomes questions.
-`hoofbeat build my_recipe.py CORPUS` runs a file of your own that defines `RECIPE`.
+A recipe is one file: it names its parameters as `RecipeSettings`, lists its steps, and says how an item becomes
+questions. `hoofbeat build my_recipe.py CORPUS` runs a file of your own that defines one; with `--plugin my_recipe.py` it
+is one more name for `hoofbeat build`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.errors import UsageError
+from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.items import Failed, Item, Rejected, Rejection, Stage
 from hoofbeat.recipes.reviewing import ReviewTask
 from hoofbeat.recipes.steps import RecipeStep
-from hoofbeat.recipes.workshop import Settings, Workshop
 from hoofbeat.records import Document, Failure, Question
+from hoofbeat.registry import registry
 
 __all__ = [
     "Edition",
@@ -26,6 +29,7 @@ __all__ = [
     "Parameter",
     "Ran",
     "Recipe",
+    "find_recipe",
     "from_documents",
     "parameters",
     "read_settings",
@@ -56,13 +60,21 @@ class Recipe(Struct, frozen=True, kw_only=True):
     `begin` gives the candidates, `steps` the row of steps for the settings given, `finish` makes the questions.
     """
 
+    extension_kind: ClassVar[str] = "recipe"
+    extension_package: ClassVar[str] = "hoofbeat.recipes.papers"
+
     name: str
     title: str
     about: str
-    settings: type[Settings]
+    settings: type[RecipeSettings]
     steps: Callable[[Any], Sequence[RecipeStep]]
-    finish: Callable[[Sequence[Item], Workshop], Made]
-    begin: Callable[[Workshop], Iterable[Item]]
+    finish: Callable[[Sequence[Item], RecipeContext], Made]
+    begin: Callable[[RecipeContext], Iterable[Item]]
+
+    @property
+    def summary(self) -> str:
+        """Its title, for listings."""
+        return self.title
 
 
 class Parameter(Struct, frozen=True, kw_only=True):
@@ -83,9 +95,42 @@ class Ran(Struct, frozen=True, kw_only=True):
     stages: tuple[Stage, ...]
 
 
-def from_documents(shop: Workshop) -> Iterable[Item]:
+_RESERVED = frozenset(
+    {
+        *("corpus", "second", "second_model", "committee", "encoder", "seed", "output", "help"),
+        *("model", "model_spec", "ledger", "ledger_path", "config", "config_path", "budget"),
+        *("estimate", "only_estimate", "json", "as_json"),
+    }
+)
+
+
+def find_recipe(name: str) -> Recipe:
+    """A recipe by its name, or by the path of a Python file, which is loaded as a plugin."""
+    recipe = _recipe_of_file(Path(name)) if name.endswith(".py") else registry.get(Recipe, name)
+    taken = sorted({each.name for each in parameters(recipe)} & _RESERVED)
+    if taken:
+        raise UsageError(
+            f"a parameter of the recipe {recipe.name} is called {taken[0]}, which is an option of every recipe",
+            fix="give it another name",
+        )
+    return recipe
+
+
+def _recipe_of_file(path: Path) -> Recipe:
+    brought = [each.partition(" ") for each in registry.load_file(path).extensions]
+    names = [name for kind, _, name in brought if kind == Recipe.extension_kind]
+    if len(names) != 1:
+        raise UsageError(
+            f"the file defines {len(names) or 'no'} recipe{'s' if names else ''}",
+            where=str(path),
+            fix="define one RECIPE = Recipe(name=..., steps=..., ...), or load the file with --plugin and give a name",
+        )
+    return registry.get(Recipe, names[0])
+
+
+def from_documents(context: RecipeContext) -> Iterable[Item]:
     """Every document of the corpus as a candidate of the same id."""
-    for document in shop.corpus.documents():
+    for document in context.corpus.documents():
         yield document_item(document)
 
 
@@ -94,14 +139,14 @@ def document_item(document: Document) -> Item:
     return Item(id=document.id, documents=(document.id,), values={"title": document.title})
 
 
-def run_steps(recipe: Recipe, steps: Sequence[RecipeStep], shop: Workshop) -> Ran:
+def run_steps(recipe: Recipe, steps: Sequence[RecipeStep], context: RecipeContext) -> Ran:
     """Put all candidates through the steps. What a step turns away goes no further and is kept with its reason."""
-    items = list(recipe.begin(shop))
+    items = list(recipe.begin(context))
     doubled = [id for id, count in Counter(item.id for item in items).items() if count > 1]
     if doubled:
         raise UsageError(
             f"two candidates of {recipe.name} have the id {doubled[0]}",
-            where=str(shop.corpus.path),
+            where=str(context.corpus.path),
             fix="give every document, and every row of a file the recipe reads, an id of its own",
         )
     rejected: list[Rejected] = []
@@ -109,7 +154,7 @@ def run_steps(recipe: Recipe, steps: Sequence[RecipeStep], shop: Workshop) -> Ra
     stages: list[Stage] = []
     for step in steps:
         stage = Stage(step=step.name, came=len(items))
-        outcomes = step.run(items, shop) if items else ()
+        outcomes = step.run(items, context) if items else ()
         staying: list[Item] = []
         for item, outcome in zip(items, outcomes, strict=True):
             if isinstance(outcome, Rejection):
@@ -162,7 +207,7 @@ def parameters(recipe: Recipe) -> list[Parameter]:
     return listed
 
 
-def read_settings(recipe: Recipe, given: Mapping[str, str]) -> Settings:
+def read_settings(recipe: Recipe, given: Mapping[str, str]) -> RecipeSettings:
     """The recipe's parameters from words such as `year=2022`; a wrong name or value is a `UsageError`."""
     known = {each.name: each for each in parameters(recipe)}
     unknown = sorted(set(given) - set(known))

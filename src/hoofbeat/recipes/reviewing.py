@@ -19,9 +19,9 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.errors import InputError
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, whole
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.store.tables import bare_cell
 
 __all__ = [
@@ -67,7 +67,7 @@ class ReviewLabel(Struct, frozen=True, kw_only=True, omit_defaults=True):
     note: str = ""
 
 
-def drawn_for_review(items: Sequence[Item], shop: Workshop, step: str, share: float) -> list[Item]:
+def drawn_for_review(items: Sequence[Item], context: RecipeContext, step: str, share: float) -> list[Item]:
     """A seeded share of the items, at least one where there are any and the share is not 0; in the items' order.
 
     Each item has a number of its own, so that one more or less item changes little of who is drawn.
@@ -75,7 +75,7 @@ def drawn_for_review(items: Sequence[Item], shop: Workshop, step: str, share: fl
     if not items or share <= 0:
         return []
     count = min(len(items), max(1, math.ceil(len(items) * share)))
-    order = sorted(items, key=lambda item: (shop.rng("review", step, item.id).random(), item.id))
+    order = sorted(items, key=lambda item: (context.rng("review", step, item.id).random(), item.id))
     drawn = {item.id for item in order[:count]}
     return [item for item in items if item.id in drawn]
 
@@ -155,11 +155,11 @@ def read_rating(label: ReviewLabel, where: str, *, lowest: float = 1, highest: f
     )
 
 
-def count_labels(labels: Iterable[ReviewLabel], items: Iterable[str], shop: Workshop) -> None:
+def count_labels(labels: Iterable[ReviewLabel], items: Iterable[str], context: RecipeContext) -> None:
     """Say in the metrics how many labels are for these items (by their ids), and how many are for none of them."""
     here = set(items)
     found = Counter(label.item in here for label in labels)
-    shop.metrics["review labels"] = {"used": found[True], "for items not here": found[False]}
+    context.metrics["review labels"] = {"used": found[True], "for items not here": found[False]}
 
 
 def reviewed(
@@ -188,9 +188,9 @@ def reviewed(
             return rejection
         return item.put(review="passed" if all(mine.get(each) for each in criteria) else "waiting")
 
-    def judge_all(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+    def judge_all(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
         if path:
-            count_labels(labels, (item.id for item in items), shop)
+            count_labels(labels, (item.id for item in items), context)
         return [judge(item) for item in items]
 
     return whole(name, judge_all)

@@ -13,9 +13,9 @@ import msgspec
 
 from hoofbeat.corpus.filter import FilterStep, FilterVerdict, Judge, parse_filters, per_document
 from hoofbeat.corpus.filters.rare import RarityLimits, rare, rarity
+from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, whole
-from hoofbeat.recipes.workshop import TableFile, Workshop
 from hoofbeat.records import Document
 
 __all__ = ["filter_step", "filter_steps", "rarity_step"]
@@ -33,16 +33,16 @@ def filter_steps(line: str, *, spare: Collection[str] = ()) -> list[RecipeStep]:
 def filter_step(filter: FilterStep, *, spare: Collection[str] = ()) -> RecipeStep:
     """One filter as a step: an item stays when all its documents do. A two-pass filter sees those of all items."""
 
-    def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
-        ready = filter.prepare(lambda: _documents(items, shop), shop.progress)
-        shop.roles_used.update(ready.models)
-        shop.files_used.update({str(path): path for path in filter.files})
+    def judge(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+        ready = filter.prepare(lambda: _documents(items, context), context.progress)
+        context.roles_used.update(ready.models)
+        context.files_used.update({str(path): path for path in filter.files})
         for name, table in ready.tables.items():
-            shop.tables[_own_name(Path(name).stem, shop)] = TableFile(table.header, table.rows)
-        with shop.progress.task(filter.line, len(items)) as task:
+            context.tables[_own_name(Path(name).stem, context)] = TableFile(table.header, table.rows)
+        with context.progress.task(filter.line, len(items)) as task:
             outcomes = []
             for item in items:
-                outcomes.append(_judged(item, shop, filter, ready.judge, spare))
+                outcomes.append(_judged(item, context, filter, ready.judge, spare))
                 task.advance()
         return outcomes
 
@@ -57,8 +57,8 @@ def rarity_step(citations: str, limits: RarityLimits) -> RecipeStep:
     return filter_step(per_document("rare", line, lambda document: rarity(document, None, limits)))
 
 
-def _judged(item: Item, shop: Workshop, filter: FilterStep, judge: Judge, spare: Collection[str]) -> Outcome:
-    for document in _marked(item, shop):
+def _judged(item: Item, context: RecipeContext, filter: FilterStep, judge: Judge, spare: Collection[str]) -> Outcome:
+    for document in _marked(item, context):
         verdict: FilterVerdict = judge(document)
         if verdict.kept:
             item = item.labelled(**verdict.facets) if verdict.facets else item
@@ -69,26 +69,26 @@ def _judged(item: Item, shop: Workshop, filter: FilterStep, judge: Judge, spare:
     return item
 
 
-def _documents(items: Sequence[Item], shop: Workshop) -> Iterator[Document]:
+def _documents(items: Sequence[Item], context: RecipeContext) -> Iterator[Document]:
     """The documents of all items, each once."""
     seen: set[str] = set()
     for item in items:
-        for document in _marked(item, shop):
+        for document in _marked(item, context):
             if document.id not in seen:
                 seen.add(document.id)
                 yield document
 
 
-def _marked(item: Item, shop: Workshop) -> Iterator[Document]:
+def _marked(item: Item, context: RecipeContext) -> Iterator[Document]:
     """The item's documents with the marks that earlier filters left on it."""
     for id in item.documents:
-        document = shop.document(id)
+        document = context.document(id)
         yield msgspec.structs.replace(document, facets={**document.facets, **item.facets}) if item.facets else document
 
 
-def _own_name(name: str, shop: Workshop) -> str:
+def _own_name(name: str, context: RecipeContext) -> str:
     """A table's name, numbered where two steps leave one of the same name."""
     number, own = 2, name
-    while own in shop.tables:
+    while own in context.tables:
         own, number = f"{name}-{number}", number + 1
     return own

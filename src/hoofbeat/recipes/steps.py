@@ -21,8 +21,8 @@ from hoofbeat.errors import HoofbeatError
 from hoofbeat.models import ChatRequest, Estimate
 from hoofbeat.models.model import Structured
 from hoofbeat.prompts import Prompt, load_prompt
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Failure, Step
 
 __all__ = ["UNLIMITED", "Answered", "Estimated", "RecipeStep", "ask", "ask_each", "check", "sample", "whole"]
@@ -39,7 +39,7 @@ class RecipeStep(Struct, frozen=True, kw_only=True):
     """One step: its name, what it does, the prompts it uses and how many calls it makes for an item at most."""
 
     name: str
-    run: Callable[[Sequence[Item], Workshop], Sequence[Outcome]]
+    run: Callable[[Sequence[Item], RecipeContext], Sequence[Outcome]]
     prompts: tuple[str, ...] = ()
     calls: int = 0
 
@@ -62,14 +62,14 @@ class Estimated(HoofbeatError):
         self.estimate = estimate
 
 
-def check(name: str, judge: Callable[[Item, Workshop], Outcome]) -> RecipeStep:
+def check(name: str, judge: Callable[[Item, RecipeContext], Outcome]) -> RecipeStep:
     """A rule about one item."""
 
-    def run(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
-        with shop.progress.task(name, len(items)) as task:
+    def run(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+        with context.progress.task(name, len(items)) as task:
             outcomes = []
             for item in items:
-                outcomes.append(_noted(judge(item, shop), item, Step(name=name)))
+                outcomes.append(_noted(judge(item, context), item, Step(name=name)))
                 task.advance()
         return outcomes
 
@@ -78,15 +78,15 @@ def check(name: str, judge: Callable[[Item, Workshop], Outcome]) -> RecipeStep:
 
 def whole(
     name: str,
-    judge: Callable[[Sequence[Item], Workshop], Sequence[Outcome]],
+    judge: Callable[[Sequence[Item], RecipeContext], Sequence[Outcome]],
     *,
     prompts: tuple[str, ...] = (),
     calls: int = 0,
 ) -> RecipeStep:
     """A rule that must see all items before it can say anything of one."""
 
-    def run(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
-        outcomes = judge(items, shop)
+    def run(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+        outcomes = judge(items, context)
         assert len(outcomes) == len(items), f"the step {name} must return one outcome for each item"
         return [_noted(out, item, Step(name=name)) for out, item in zip(outcomes, items, strict=True)]
 
@@ -96,10 +96,10 @@ def whole(
 def sample(name: str, count: int, *, note: str = "not drawn into the sample") -> RecipeStep:
     """So many of the items, drawn by the seed; the others are rejected as not drawn. 0 takes all."""
 
-    def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+    def judge(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
         if not count or count >= len(items):
             return list(items)
-        drawn = set(shop.rng(name).sample(range(len(items)), count))
+        drawn = set(context.rng(name).sample(range(len(items)), count))
         return [item if place in drawn else Rejection(reason=note) for place, item in enumerate(items)]
 
     return whole(name, judge)
@@ -109,26 +109,26 @@ def ask(
     name: str,
     prompt: str | Prompt,
     *,
-    values: Callable[[Item, Workshop], Values | Rejection],
-    read: Callable[[Item, dict[str, Any], Workshop], Outcome],
+    values: Callable[[Item, RecipeContext], Values | Rejection],
+    read: Callable[[Item, dict[str, Any], RecipeContext], Outcome],
     role: str = "model",
-    schema: Callable[[Item, Workshop], Schema] | None = None,
+    schema: Callable[[Item, RecipeContext], Schema] | None = None,
     when: Callable[[Item], bool] | None = None,
 ) -> RecipeStep:
     """One call an item; a call that brings nothing usable fails it. Items for which `when` is false pass by."""
 
-    def read_one(item: Item, answers: Sequence[Answered], shop: Workshop) -> Outcome:
+    def read_one(item: Item, answers: Sequence[Answered], context: RecipeContext) -> Outcome:
         (answer,) = answers
-        return answer.failure or read(item, answer.value or {}, shop)
+        return answer.failure or read(item, answer.value or {}, context)
 
     return ask_each(
         name,
         prompt,
         parts=lambda _item, _shop: (None,),
-        values=lambda item, _part, shop: values(item, shop),
+        values=lambda item, _part, context: values(item, context),
         read=read_one,
         role=role,
-        schema=(lambda item, _part, shop: schema(item, shop)) if schema else None,
+        schema=(lambda item, _part, context: schema(item, context)) if schema else None,
         when=when,
     )
 
@@ -137,11 +137,11 @@ def ask_each(
     name: str,
     prompt: str | Prompt,
     *,
-    parts: Callable[[Item, Workshop], Sequence[Part]],
-    values: Callable[[Item, Part, Workshop], Values | Rejection],
-    read: Callable[[Item, Sequence[Answered], Workshop], Outcome],
+    parts: Callable[[Item, RecipeContext], Sequence[Part]],
+    values: Callable[[Item, Part, RecipeContext], Values | Rejection],
+    read: Callable[[Item, Sequence[Answered], RecipeContext], Outcome],
     role: str = "model",
-    schema: Callable[[Item, Part, Workshop], Schema] | None = None,
+    schema: Callable[[Item, Part, RecipeContext], Schema] | None = None,
     when: Callable[[Item], bool] | None = None,
     most: int = 1,
 ) -> RecipeStep:
@@ -150,23 +150,23 @@ def ask_each(
     Where `values` rejects, the item is rejected before any of its calls is made.
     """
 
-    def run(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+    def run(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
         file = load_prompt(prompt) if isinstance(prompt, str) else prompt
-        shop.prompts_used[file.name] = file.label
-        with shop.counting():
-            plans = [_Plan(item) if when and not when(item) else _planned(item, shop) for item in items]
+        context.prompts_used[file.name] = file.label
+        with context.counting():
+            plans = [_Plan(item) if when and not when(item) else _planned(item, context) for item in items]
         asked = [(plan, place) for plan in plans for place in range(len(plan.parts))]
-        model = shop.model(role) if asked else None
+        model = context.model(role) if asked else None
 
         def request(plan: _Plan, place: int) -> ChatRequest:
             """Made when it is sent, and made again for a repair: fifty thousand reports are not held at once."""
             part = plan.parts[place]
-            filled = values(plan.item, part, shop)
+            filled = values(plan.item, part, context)
             assert not isinstance(filled, Rejection), f"{name}: the values of an item depend on nothing but the item"
-            return file.request(filled, schema=schema(plan.item, part, shop) if schema else None)
+            return file.request(filled, schema=schema(plan.item, part, context) if schema else None)
 
         if model is not None:
-            if shop.estimating:
+            if context.estimating:
                 estimate = model.estimate([request(plan, place) for plan, place in asked])
                 if estimate.calls:
                     raise Estimated(name, len(items), estimate)
@@ -176,27 +176,27 @@ def ask_each(
                 return await model.chat_json(request(plan, place))
 
             for (plan, _), result in zip(
-                asked, model.run(asked, work, title=name, progress=shop.progress), strict=True
+                asked, model.run(asked, work, title=name, progress=context.progress), strict=True
             ):
                 plan.results.append(result)
         spec = model.spec if model is not None else ""
-        return [_read(plan, shop, file, spec) for plan in plans]
+        return [_read(plan, context, file, spec) for plan in plans]
 
-    def _planned(item: Item, shop: Workshop) -> _Plan:
+    def _planned(item: Item, context: RecipeContext) -> _Plan:
         plan = _Plan(item)
-        for part in parts(item, shop):
-            filled = values(item, part, shop)
+        for part in parts(item, context):
+            filled = values(item, part, context)
             if isinstance(filled, Rejection):
                 return _Plan(item, rejection=filled)
             plan.parts.append(part)
         return plan
 
-    def _read(plan: _Plan, shop: Workshop, file: Prompt, spec: str) -> Outcome:
+    def _read(plan: _Plan, context: RecipeContext, file: Prompt, spec: str) -> Outcome:
         if plan.rejection is not None:
             return plan.rejection
         if when and not when(plan.item):
             return plan.item
-        outcome = read(plan.item, plan.answers(), shop)
+        outcome = read(plan.item, plan.answers(), context)
         calls = [call for result in plan.results if isinstance(result, Structured) for call in result.calls]
         note = f"{len(calls)} calls" if len(calls) > 1 else ""
         step = Step(name=name, prompt=file.label, model=spec, call=calls[-1] if calls else "", note=note)

@@ -20,10 +20,10 @@ from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.corpus.stats import NO_TOKENIZER, Tokenizer, load_tokenizer, quantiles
 from hoofbeat.errors import InputError, WeightsError
 from hoofbeat.facets import facet_values
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Stage
 from hoofbeat.recipes.recipe import Made, Ran, Recipe, run_steps
 from hoofbeat.recipes.steps import Estimated, RecipeStep
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.files import file_sha256
@@ -31,58 +31,59 @@ from hoofbeat.store.tables import write_jsonl, write_tsv
 
 __all__ = ["FUNNEL_HEADER", "build_benchmark", "estimate_calls", "funnel_rows"]
 
+
 _BATCH = 32
 FUNNEL_HEADER = ("step", "in", "kept", "rejected", "failed", "reasons", "failures")
 
 
 def build_benchmark(
-    recipe: Recipe, shop: Workshop, target: Path, *, command: Sequence[str] = (), files: Sequence[Path] = ()
+    recipe: Recipe, context: RecipeContext, target: Path, *, command: Sequence[str] = (), files: Sequence[Path] = ()
 ) -> Artefact:
     """Run a recipe and write its benchmark; `files` are what its parameters name besides the corpus."""
-    steps = recipe.steps(shop.settings)
-    if shop.estimating:
+    steps = recipe.steps(context.settings)
+    if context.estimating:
         raise AssertionError("an estimate writes nothing: use estimate_calls")
     with create(target, replace_kind=KIND) as draft:
-        ran = run_steps(recipe, steps, shop)
-        made = recipe.finish(ran.items, shop)
+        ran = run_steps(recipe, steps, context)
+        made = recipe.finish(ran.items, context)
         _check(made)
-        _write_tables(draft.path, ran, made, shop)
-        _copy_images(made, shop, draft.path)
-        used = dict.fromkeys([*files, *shop.files_used.values()])
+        _write_tables(draft.path, ran, made, context)
+        _copy_images(made, context, draft.path)
+        used = dict.fromkeys([*files, *context.files_used.values()])
         references = [InputRef(name=path.name, sha256=file_sha256(path), kind="file") for path in used]
         draft.finish(
             Manifest(
                 kind=KIND,
                 title=recipe.title,
                 command=list(command),
-                inputs=[shop.corpus.artefact.reference(), *references],
-                settings={"recipe": recipe.name, **msgspec.to_builtins(shop.settings)},
-                seeds={"recipe": shop.seed},
-                models=dict(sorted(shop.roles_used.items())),
-                prompts=dict(sorted(shop.prompts_used.items())),
+                inputs=[context.corpus.artefact.reference(), *references],
+                settings={"recipe": recipe.name, **msgspec.to_builtins(context.settings)},
+                seeds={"recipe": context.seed},
+                models=dict(sorted(context.roles_used.items())),
+                prompts=dict(sorted(context.prompts_used.items())),
                 counts=_counts(ran),
-                cost=shop.cost,
+                cost=context.cost,
                 metrics={
                     "funnel": [_stage_data(stage) for stage in ran.stages],
                     "steps": _steps_data(steps),
                     "editions": {edition.name: edition.about for edition in made.editions},
-                    "tokens": _token_table(made, shop),
+                    "tokens": _token_table(made, context),
                     "facets": _facet_tables(made.questions),
                     "review": _review_counts(made),
-                    "cut to fit": shop.left_out(),
-                    "vocabularies": dict(sorted(shop.vocabularies_used.items())),
-                    **shop.metrics,
+                    "cut to fit": context.left_out(),
+                    "vocabularies": dict(sorted(context.vocabularies_used.items())),
+                    **context.metrics,
                 },
             )
         )
     return open_artefact(target, KIND)
 
 
-def estimate_calls(recipe: Recipe, shop: Workshop) -> Estimated | None:
+def estimate_calls(recipe: Recipe, context: RecipeContext) -> Estimated | None:
     """What the first step with calls to make would cost, without making one; None where all are in the ledger."""
-    assert shop.estimating, "the workshop was not made for an estimate"
+    assert context.estimating, "the context was not made for an estimate"
     try:
-        run_steps(recipe, recipe.steps(shop.settings), shop)
+        run_steps(recipe, recipe.steps(context.settings), context)
     except Estimated as found:
         return found
     return None
@@ -126,7 +127,7 @@ def _check(made: Made) -> None:
             assert not question.options or question.answer in question.options, f"{question.id}: answer not an option"
 
 
-def _write_tables(folder: Path, ran: Ran, made: Made, shop: Workshop) -> None:
+def _write_tables(folder: Path, ran: Ran, made: Made, context: RecipeContext) -> None:
     write_jsonl(folder / "questions.jsonl", made.questions)
     for edition in made.editions:
         write_jsonl(folder / edition_file(edition.name), edition.questions)
@@ -138,23 +139,23 @@ def _write_tables(folder: Path, ran: Ran, made: Made, shop: Workshop) -> None:
     write_jsonl(folder / "failed.jsonl", ran.failed)
     write_jsonl(folder / "review.jsonl", made.review)
     write_tsv(folder / "funnel.tsv", FUNNEL_HEADER, funnel_rows(ran.stages))
-    for name, table in sorted(shop.tables.items()):
+    for name, table in sorted(context.tables.items()):
         write_tsv(folder / f"{name}.tsv", table.header, table.rows)
 
 
-def _copy_images(made: Made, shop: Workshop, folder: Path) -> None:
+def _copy_images(made: Made, context: RecipeContext, folder: Path) -> None:
     every = [*made.questions, *(question for edition in made.editions for question in edition.questions)]
     for name in sorted({name for question in every for name in question.images}):
         parts = PurePosixPath(name).parts
-        if not parts or parts[0] != "images" or ".." in parts or not shop.corpus.artefact.has(name):
+        if not parts or parts[0] != "images" or ".." in parts or not context.corpus.artefact.has(name):
             raise InputError(
                 f"a question names the image {name}, which the corpus does not hold",
-                where=str(shop.corpus.path),
+                where=str(context.corpus.path),
                 fix="import the documents again with their images",
             )
         place = folder.joinpath(*parts)
         place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(shop.corpus.path.joinpath(*parts), place)
+        shutil.copyfile(context.corpus.path.joinpath(*parts), place)
 
 
 def _counts(ran: Ran) -> Counts:
@@ -172,7 +173,7 @@ def _counts(ran: Ran) -> Counts:
     )
 
 
-def _token_table(made: Made, shop: Workshop) -> dict[str, object]:
+def _token_table(made: Made, context: RecipeContext) -> dict[str, object]:
     """Lengths of questions, answers and their documents in tokens: the table that the papers print."""
     try:
         tokenizer = load_tokenizer()
@@ -182,7 +183,7 @@ def _token_table(made: Made, shop: Workshop) -> dict[str, object]:
     texts: dict[str, Iterator[str]] = {
         "question": (question.full_text for question in made.questions),
         "answer": (question.answer for question in made.questions if question.answer),
-        "document": (shop.document(id).text for id in documents),
+        "document": (context.document(id).text for id in documents),
     }
     table: dict[str, object] = {"tokenizer": tokenizer.name if tokenizer else NO_TOKENIZER}
     for name, listed in texts.items():

@@ -1,6 +1,6 @@
 """What a section of a report is: one file that turns artefacts of some kinds into chapters.
 
-`hoofbeat.reports.sections` has the built-in ones; a plugin file with one more object of the class `Section` adds
+`hoofbeat.reports.sections` has the built-in ones; a plugin file with one more object of the class `ReportSection` adds
 another, for a kind that exists or for one that the plugin's author writes. The report calls the sections in their order
 and puts their chapters one after the other.
 """
@@ -25,7 +25,7 @@ __all__ = [
     "PlantedLabels",
     "ReportInputs",
     "ReportOptions",
-    "Section",
+    "ReportSection",
     "chapter_per_artefact",
     "report_kinds",
     "sections",
@@ -98,7 +98,7 @@ class ReportInputs(Struct, frozen=True, kw_only=True):
         return [placed for kind in kinds for placed in self.artefacts.get(kind, ())]
 
 
-class Section(Struct, frozen=True, kw_only=True):
+class ReportSection(Struct, frozen=True, kw_only=True):
     """One section: which kinds of artefacts it shows, its place among the sections, and how its chapters are built.
 
     It is built where the report holds an artefact of one of its `kinds`; one without kinds is built in every report and
@@ -122,9 +122,9 @@ def chapter_per_artefact(
     return lambda report: [chapter(artefact, prefix) for prefix, artefact in report.of(kind)]
 
 
-def sections() -> list[Section]:
+def sections() -> list[ReportSection]:
     """All sections in the order of the report."""
-    return sorted(registry.all(Section), key=lambda each: (each.order, each.name))
+    return sorted(registry.all(ReportSection), key=lambda each: (each.order, each.name))
 
 
 def report_kinds() -> tuple[str, ...]:

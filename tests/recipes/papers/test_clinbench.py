@@ -16,9 +16,9 @@ from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.recipes.cases.options import same
 from hoofbeat.recipes.cases.revising import LEVEL_1, LEVEL_2
 from hoofbeat.recipes.cases.stems import spans_of, stem_text
-from hoofbeat.recipes.catalogue import find_recipe
 from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.papers.clinbench import RECIPE, ClinbenchSettings
+from hoofbeat.recipes.recipe import find_recipe
 from hoofbeat.recipes.reviewing import ReviewTask
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv

@@ -13,7 +13,7 @@ from hoofbeat.recipes.items import Rejection
 from hoofbeat.recipes.papers.ogcare import OgcareSettings
 from hoofbeat.records import Document
 from tests.recipes.papers.ogcare_case import says
-from tests.recipes.support import a_workshop
+from tests.recipes.support import a_context
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_a_report_is_numbered_as_far_as_the_window_holds_it(tmp_path: Path) -> N
     """An invented, overlong report: lines are whole, and no text of it begins a line of its own."""
     text = " ".join(f"The finding\n{number}. of day {number} was noted again by all." for number in range(1, 900))
     document = Document(id="invented-long", title="", text=text)
-    with a_workshop(tmp_path, [document], OgcareSettings(), says()) as shop:
-        spans, lines = numbered(document, shop, load_prompt("ogcare-timeline"))
+    with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
+        spans, lines = numbered(document, context, load_prompt("ogcare-timeline"))
     shown = lines.splitlines()
     assert 100 < len(shown) == len(spans) < 899
     for number, (line, span) in enumerate(zip(shown, spans, strict=True), 1):
@@ -103,8 +103,8 @@ def test_a_report_is_numbered_as_far_as_the_window_holds_it(tmp_path: Path) -> N
 
 def test_numbers_point_at_sentences_each_once(tmp_path: Path) -> None:
     document = Document(id="invented-2", title="", text="He had a fever. She had a cough. No.")
-    with a_workshop(tmp_path, [document], OgcareSettings(), says()) as shop:
-        spans, _ = numbered(document, shop, load_prompt("ogcare-timeline"))
+    with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
+        spans, _ = numbered(document, context, load_prompt("ogcare-timeline"))
     assert [span.quote for span in spans] == ["He had a fever.", "She had a cough."]
     assert pointed([2, 2, 1], spans, "test") == [spans[1], spans[0]]
     assert pointed([1, 3], spans, "test", tolerated=1) == [spans[0]]
@@ -119,8 +119,8 @@ def test_a_step_begins_where_it_is_first_spoken_of(tmp_path: Path) -> None:
         "The ultrasound picture showed a lost guidewire. It was pulled out."
     )
     document = Document(id="invented-3", title="", text=text)
-    with a_workshop(tmp_path, [document], OgcareSettings(), says()) as shop:
-        spans, _ = numbered(document, shop, load_prompt("ogcare-timeline"))
+    with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
+        spans, _ = numbered(document, context, load_prompt("ogcare-timeline"))
     step = "bedside ultrasound"
     told = told_at(step, [spans[3]], spans, document)
     assert told == [spans[3]]

@@ -12,7 +12,7 @@ from hoofbeat.recipes.papers.r2med import RECIPE, R2medSettings
 from hoofbeat.recipes.steps import UNLIMITED, RecipeStep
 from hoofbeat.records import Document
 from tests.recipes.papers.r2med_case import by_rule
-from tests.recipes.support import Script, a_workshop
+from tests.recipes.support import Script, a_context
 
 
 def _step(name: str, **settings: Any) -> RecipeStep:
@@ -29,10 +29,10 @@ def test_a_question_longer_than_the_window_is_cut(tmp_path: Path, step: str) -> 
     scripts = {role: Script(by_rule, role) for role in ("model", "second")}
     scripts["committee-1"] = Script(lambda name, request: {"answer": ""}, "committee-1")
     documents = [Document(id="d", title="", text="x")]
-    with a_workshop(tmp_path, documents, R2medSettings(task="clinical-evidence"), scripts) as shop:
+    with a_context(tmp_path, documents, R2medSettings(task="clinical-evidence"), scripts) as context:
         for role in scripts:
-            shop.model(role).context = 2500
-        _step(step).run([_asked("Sarcoidosis", "word " * 5000)], shop)
+            context.model(role).context = 2500
+        _step(step).run([_asked("Sarcoidosis", "word " * 5000)], context)
     requests = [request for script in scripts.values() for _, request in script.requests]
     assert requests
     assert all(1000 < sum(len(message.content) for message in each.messages) < 7500 for each in requests)
@@ -54,8 +54,8 @@ def test_a_question_longer_than_the_window_is_cut(tmp_path: Path, step: str) -> 
 )
 def test_numbers_and_sentences_are_no_entity_whatever_a_model_says(tmp_path: Path, answer: str, kept: bool) -> None:
     settings = R2medSettings(task="clinical-evidence", vocabularies=())
-    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], settings, by_rule) as shop:
-        (outcome,) = _step("answer").run([_asked(answer)], shop)
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], settings, by_rule) as context:
+        (outcome,) = _step("answer").run([_asked(answer)], context)
     assert isinstance(outcome, Item) == kept
     if isinstance(outcome, Rejection):
         assert (outcome.reason, outcome.details) == ("the answer is no single medical entity", answer)
@@ -84,8 +84,8 @@ def test_calls_are_bounded_by_the_settings() -> None:
 def test_how_much_of_an_answer_a_conclusion_names(tmp_path: Path, limits: dict[str, Any], kept: bool) -> None:
     said = {"steps": ["The nodes are large.", "That is rare."], "conclusion": "So this is a lymphoma."}
     settings = R2medSettings(task="clinical-evidence", **limits)
-    with a_workshop(tmp_path, [Document(id="d", title="", text="x")], settings, lambda n, r: said) as shop:
-        (outcome,) = _step("reasoning").run([_asked("Hodgkin lymphoma")], shop)
+    with a_context(tmp_path, [Document(id="d", title="", text="x")], settings, lambda n, r: said) as context:
+        (outcome,) = _step("reasoning").run([_asked("Hodgkin lymphoma")], context)
     assert isinstance(outcome, Item) == kept
 
 
@@ -93,6 +93,6 @@ def test_how_much_of_an_answer_a_conclusion_names(tmp_path: Path, limits: dict[s
 def test_whether_a_denied_diagnosis_leaks_is_a_parameter(tmp_path: Path, negated: bool, kept: bool) -> None:
     document = Document(id="d", title="", text="A man had a cough. There was no evidence of sarcoidosis at first.")
     item = Item(id="d", documents=("d",), values={"query": document.text, "diagnosis": "sarcoidosis", "synonyms": []})
-    with a_workshop(tmp_path, [document], R2medSettings(), by_rule) as shop:
-        (outcome,) = _step("leak check", task="clinical-case", leak_negated=negated).run([item], shop)
+    with a_context(tmp_path, [document], R2medSettings(), by_rule) as context:
+        (outcome,) = _step("leak check", task="clinical-case", leak_negated=negated).run([item], context)
     assert isinstance(outcome, Item) == kept

@@ -16,7 +16,7 @@ from hoofbeat.recipes.recipe import read_settings
 from hoofbeat.recipes.reviewing import ReviewTask
 from hoofbeat.store.tables import read_jsonl
 from tests.recipes.papers.sourceqa_case import MESSAGES, built, handbooks, harvest_file, rules, turned_away
-from tests.recipes.support import a_workshop
+from tests.recipes.support import a_context
 
 
 def test_nothing_written_depends_on_who_asked(tmp_path: Path) -> None:
@@ -32,13 +32,13 @@ def test_nothing_written_depends_on_who_asked(tmp_path: Path) -> None:
 
 def test_what_was_removed_is_listed_in_one_table_that_grows(tmp_path: Path) -> None:
     settings = SourceqaSettings(harvest=harvest_file(tmp_path, MESSAGES[:3]))
-    with a_workshop(tmp_path, handbooks(), settings, rules) as shop:
-        items = iter(RECIPE.begin(shop))
+    with a_context(tmp_path, handbooks(), settings, rules) as context:
+        items = iter(RECIPE.begin(context))
         next(items)
-        table = shop.tables["anonymised"]
+        table = context.tables["anonymised"]
         first = len(table.rows)
         assert len(list(items)) == 2
-        assert shop.tables["anonymised"] is table, "no row makes a new table of all rows before it"
+        assert context.tables["anonymised"] is table, "no row makes a new table of all rows before it"
         assert len(table.rows) > first > 0
 
 

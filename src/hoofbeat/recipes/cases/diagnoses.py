@@ -9,11 +9,11 @@ from hoofbeat.corpus.vocabularies import Vocabulary, find_abbreviations, find_wo
 from hoofbeat.corpus.vocabularies.abbreviations import is_candidate
 from hoofbeat.corpus.vocabularies.words import content_forms, tokens, word_lists
 from hoofbeat.recipes.cases.options import plain_option, same, unfit
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.guards.deeds import names_deed
 from hoofbeat.recipes.guards.organisms import names_organism
 from hoofbeat.recipes.items import Rejection
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document
 
 __all__ = ["VOCABULARIES", "not_one_diagnosis", "other_names", "words_stand", "written_out"]
@@ -26,7 +26,9 @@ _SHORTEST_NAME = 3
 _LIST = 3
 
 
-def not_one_diagnosis(diagnosis: str, document: Document, shop: Workshop, *, most_words: int) -> Rejection | None:
+def not_one_diagnosis(
+    diagnosis: str, document: Document, context: RecipeContext, *, most_words: int
+) -> Rejection | None:
     """Why this is not one diagnosis: empty, a sentence, an organism, a deed, a symptom, several."""
     if why := sound(diagnosis, what="diagnosis", source=document.text, most_words=most_words):
         return why
@@ -36,7 +38,7 @@ def not_one_diagnosis(diagnosis: str, document: Document, shop: Workshop, *, mos
         return Rejection(reason="the diagnosis names an organism, not a disease", details=diagnosis)
     if names_deed(diagnosis):
         return Rejection(reason="the diagnosis names a procedure or treatment, not a disease", details=diagnosis)
-    icd, rare = (shop.vocabulary(name) for name in VOCABULARIES)
+    icd, rare = (context.vocabulary(name) for name in VOCABULARIES)
     codes = {match.code for match in icd.lookup(diagnosis)}
     known = bool(codes or rare.lookup(diagnosis))
     if codes and all(code.startswith("R") for code in codes):

@@ -22,11 +22,11 @@ from hoofbeat.recipes.cases.diagnoses import not_one_diagnosis, other_names, wri
 from hoofbeat.recipes.cases.options import plain_option
 from hoofbeat.recipes.cases.redacting import find_made, is_old, is_provisional, is_suspected, redact
 from hoofbeat.recipes.cases.stems import cut_before, spans_of, stem_place, trim_treatment, with_stem
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.leaks import Leak, find_leaks
 from hoofbeat.recipes.guards.quoting import prove
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, ask, check
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document, Span
 
 __all__ = ["LEAST_SHARED", "cut_giveaway", "cut_leaks", "name_diagnosis", "names", "told"]
@@ -48,17 +48,17 @@ def name_diagnosis(name: str, *, most_words: int, least: float, shared: float = 
     sentence in which the report says that this diagnosis was made; where there is none, the item is turned away.
     """
 
-    def values(item: Item, shop: Workshop) -> dict[str, object]:
-        document = shop.document(item.documents[0])
-        return {"title": document.title, "report": shop.fit(told(document), load_prompt(NAMING))}
+    def values(item: Item, context: RecipeContext) -> dict[str, object]:
+        document = context.document(item.documents[0])
+        return {"title": document.title, "report": context.fit(told(document), load_prompt(NAMING))}
 
-    def read(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
-        document = shop.document(item.documents[0])
+    def read(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+        document = context.document(item.documents[0])
         said, quote = plain_option(str(value["diagnosis"])), str(value["quote"])
         diagnosis = written_out(said, document)
         if diagnosis != said:
             diagnosis = diagnosis[:1].upper() + diagnosis[1:]
-        if wrong := not_one_diagnosis(diagnosis, document, shop, most_words=most_words):
+        if wrong := not_one_diagnosis(diagnosis, document, context, most_words=most_words):
             return wrong
         synonyms = [each for each in other_names(value["synonyms"], diagnosis, document) if not _everyday(each)]
         proven = prove(item, document, [quote], "diagnosis", least=least)
@@ -108,9 +108,9 @@ def cut_leaks(name: str, vocabularies: Sequence[str], *, least: float = 0.9, neg
     `least` is how much of a word must be right, `negated` whether a mention that denies the diagnosis counts.
     """
 
-    def judge(item: Item, shop: Workshop) -> Outcome:
-        document = shop.document(item.documents[0])
-        loaded: list[Vocabulary] = [shop.vocabulary(each) for each in vocabularies]
+    def judge(item: Item, context: RecipeContext) -> Outcome:
+        document = context.document(item.documents[0])
+        loaded: list[Vocabulary] = [context.vocabulary(each) for each in vocabularies]
 
         def told_in(stem: str) -> list[Leak]:
             found = find_leaks(
@@ -136,15 +136,15 @@ def cut_giveaway(name: str, *, least: float) -> RecipeStep:
     Words that are not in the stem prove nothing, so an item for which they are given is turned away.
     """
 
-    def values(item: Item, shop: Workshop) -> dict[str, object]:
-        stem = shop.fit(item["stem"], load_prompt(GIVEAWAY), beside=len(item["diagnosis"]))
+    def values(item: Item, context: RecipeContext) -> dict[str, object]:
+        stem = context.fit(item["stem"], load_prompt(GIVEAWAY), beside=len(item["diagnosis"]))
         return {"diagnosis": item["diagnosis"], "stem": stem}
 
-    def read(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+    def read(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
         kind, quote = str(value["kind"]), str(value["quote"])
         if kind == "nothing":
             return item
-        document, spans = shop.document(item.documents[0]), spans_of(item)
+        document, spans = context.document(item.documents[0]), spans_of(item)
         found = find_quote(document, quote, least=least, within=(spans[0][0], spans[-1][1]))
         if found is None:
             return Rejection(reason="the sentence to cut at is not in the stem", details=quote[:300])

@@ -17,12 +17,12 @@ from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.diagnosing import LEAST_SHARED, names
 from hoofbeat.recipes.cases.options import CORRECT, merge_options, plain_option, shuffled
 from hoofbeat.recipes.cases.stems import names_test
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.guards.deeds import names_deed, names_measure
 from hoofbeat.recipes.guards.organisms import names_organism
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, Schema, ask, check
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document
 
 __all__ = [
@@ -69,13 +69,13 @@ def discussed_alternatives(
     `shared` is the share of an alternative's words that its quote must have.
     """
 
-    def values(item: Item, shop: Workshop) -> dict[str, object]:
-        text = discussed(shop.document(item.documents[0]))
-        fitted = shop.fit(text, load_prompt(DIFFERENTIALS), beside=len(item["diagnosis"]))
+    def values(item: Item, context: RecipeContext) -> dict[str, object]:
+        text = discussed(context.document(item.documents[0]))
+        fitted = context.fit(text, load_prompt(DIFFERENTIALS), beside=len(item["diagnosis"]))
         return {"count": count, "diagnosis": item["diagnosis"], "text": fitted}
 
-    def read(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
-        document = shop.document(item.documents[0])
+    def read(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+        document = context.document(item.documents[0])
         kept: list[dict[str, str]] = []
         for each in value["alternatives"]:
             text, quote = plain_option(str(each["name"])), str(each["quote"])
@@ -103,17 +103,17 @@ def further_alternatives(name: str, count: int, *, most_words: int = MOST_WORDS)
     def lacking(item: Item) -> int:
         return count - len(item["alternatives"])
 
-    def values(item: Item, shop: Workshop) -> dict[str, object]:
+    def values(item: Item, context: RecipeContext) -> dict[str, object]:
         named = "\n".join(each["text"] for each in item["alternatives"]) or "none"
         beside = len(named) + len(item["diagnosis"])
         return {
             "count": lacking(item),
             "diagnosis": item["diagnosis"],
             "named": named,
-            "stem": shop.fit(item["stem"], load_prompt(FURTHER), beside=beside),
+            "stem": context.fit(item["stem"], load_prompt(FURTHER), beside=beside),
         }
 
-    def read(item: Item, value: dict[str, Any], _shop: Workshop) -> Outcome:
+    def read(item: Item, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
         kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), lacking(item), most_words)
         return _dropping_all(item, dropped, ASKED_FOR).put(further=kept)
 
@@ -130,10 +130,10 @@ def further_alternatives(name: str, count: int, *, most_words: int = MOST_WORDS)
 def proposals_from_stem(name: str, count: int, *, role: str = "second", most_words: int = MOST_WORDS) -> RecipeStep:
     """The likeliest diagnoses by the stem alone: whoever proposes them does not know the answer."""
 
-    def values(item: Item, shop: Workshop) -> dict[str, object]:
-        return {"count": count, "stem": shop.fit(item["stem"], load_prompt(PROPOSALS), role)}
+    def values(item: Item, context: RecipeContext) -> dict[str, object]:
+        return {"count": count, "stem": context.fit(item["stem"], load_prompt(PROPOSALS), role)}
 
-    def read(item: Item, value: dict[str, Any], _shop: Workshop) -> Outcome:
+    def read(item: Item, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
         kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), count, most_words)
         return _dropping_all(item, dropped, STEM).put(proposals=kept)
 
@@ -158,22 +158,22 @@ def _at_least(prompt: str, count: int) -> Schema:
 def merge_step(name: str, *, least: int, most: int, vocabularies: Sequence[str]) -> RecipeStep:
     """Merge all proposals with the right answer into `least` to `most` options that exclude each other."""
 
-    def judge(item: Item, shop: Workshop) -> Outcome:
+    def judge(item: Item, context: RecipeContext) -> Outcome:
         proposals: list[tuple[str, list[str]]] = []
         for origin, texts in (
             (DISCUSSION, [each["text"] for each in item["alternatives"]]),
             (ASKED_FOR, item.get("further", ())),
             (STEM, item.get("proposals", ())),
         ):
-            unfit = {text: why for text in texts if (why := _no_disease(text, shop, vocabularies))}
+            unfit = {text: why for text in texts if (why := _no_disease(text, context, vocabularies))}
             item = _dropping_all(item, unfit.items(), origin)
             proposals.append((origin, [text for text in texts if text not in unfit]))
-        loaded = [shop.vocabulary(each) for each in vocabularies]
+        loaded = [context.vocabulary(each) for each in vocabularies]
         merged = merge_options(item["diagnosis"], proposals, most=most, vocabularies=loaded)
         for each in merged.dropped:
             item = _dropping(item, each.text, each.origin, each.why)
         options = [{"text": option.text, "origin": option.origin} for option in merged.options]
-        return _enough(item.put(options=options), least, shop)
+        return _enough(item.put(options=options), least, context)
 
     return check(name, judge)
 
@@ -184,7 +184,7 @@ def overlap_step(name: str, *, least: int) -> RecipeStep:
     def wrong(item: Item) -> list[str]:
         return [each["text"] for each in item["options"] if each["origin"] != CORRECT]
 
-    def schema(item: Item, _shop: Workshop) -> Schema:
+    def schema(item: Item, _shop: RecipeContext) -> Schema:
         contract: Any = load_prompt(OVERLAP).schema
         each = contract["properties"]["overlapping"]["items"]
         option = {"type": "string", "enum": wrong(item)}
@@ -192,9 +192,11 @@ def overlap_step(name: str, *, least: int) -> RecipeStep:
         listed = {"type": "array", "items": limited, "maxItems": len(wrong(item))}
         return {**contract, "properties": {"overlapping": listed}}
 
-    def read(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+    def read(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
         found = {str(each["option"]): str(each["reason"]) for each in value["overlapping"]}
-        return drop_options(item, {text: f"could be counted right: {why}" for text, why in found.items()}, least, shop)
+        return drop_options(
+            item, {text: f"could be counted right: {why}" for text, why in found.items()}, least, context
+        )
 
     return ask(
         name,
@@ -205,7 +207,7 @@ def overlap_step(name: str, *, least: int) -> RecipeStep:
     )
 
 
-def drop_options(item: Item, why: dict[str, str], least: int, shop: Workshop) -> Outcome:
+def drop_options(item: Item, why: dict[str, str], least: int, context: RecipeContext) -> Outcome:
     """The item without these wrong options, by their texts; rejected where too few are left. The right one stays."""
     kept = []
     for option in item["options"]:
@@ -213,17 +215,17 @@ def drop_options(item: Item, why: dict[str, str], least: int, shop: Workshop) ->
             item = _dropping(item, option["text"], option["origin"], why[option["text"]])
         else:
             kept.append(option)
-    return _enough(item.put(options=kept), least, shop)
+    return _enough(item.put(options=kept), least, context)
 
 
-def _enough(item: Item, least: int, shop: Workshop) -> Outcome:
+def _enough(item: Item, least: int, context: RecipeContext) -> Outcome:
     """The item with its options in the order they are shown, if there are enough of them."""
     texts = [str(option["text"]) for option in item["options"]]
     if len(texts) < least:
         dropped = "; ".join(f"{each['text']} ({each['origin']}: {each['why']})" for each in item.get("dropped", ()))
         details = f"{len(texts)} of {least}: {'; '.join(texts)}" + (f". Dropped: {dropped}" if dropped else "")
         return Rejection(reason=TOO_FEW, details=details)
-    order = shuffled(texts, shop.rng("options", item.id))
+    order = shuffled(texts, context.rng("options", item.id))
     return item.put(options=sorted(item["options"], key=lambda option: order.index(option["text"])))
 
 
@@ -247,7 +249,7 @@ def _unfit(text: str, source: str, most_words: int) -> str:
     return wrong.reason if wrong else ""
 
 
-def _no_disease(text: str, shop: Workshop, vocabularies: Sequence[str]) -> str:
+def _no_disease(text: str, context: RecipeContext, vocabularies: Sequence[str]) -> str:
     """Why a wrong option names no disease but something done, measured or caught; ICD-10-CM knows symptoms."""
     for is_it, what in (
         (names_test, "an examination"),
@@ -257,7 +259,7 @@ def _no_disease(text: str, shop: Workshop, vocabularies: Sequence[str]) -> str:
     ):
         if is_it(text):
             return f"names {what}"
-    found = shop.vocabulary(_ICD).lookup(text) if _ICD in vocabularies else []
+    found = context.vocabulary(_ICD).lookup(text) if _ICD in vocabularies else []
     return "names a symptom" if found and found[0].code.startswith(_SYMPTOMS) else ""
 
 

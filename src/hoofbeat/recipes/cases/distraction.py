@@ -21,12 +21,12 @@ from msgspec import Struct
 from rapidfuzz import fuzz
 
 from hoofbeat.corpus.vocabularies.words import term_form
+from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.guards.numerals import numbers
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import Answered, RecipeStep, ask_each
 from hoofbeat.recipes.wordlists import word_data
-from hoofbeat.recipes.workshop import TableFile, Workshop
 from hoofbeat.records import Failure
 from hoofbeat.retrieval.sentences import sentence_spans
 
@@ -43,6 +43,7 @@ __all__ = [
     "telling_words",
     "without_person",
 ]
+
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*(?:-\w+)*|\w+(?:['’-]\w+)*|[^\w\s]")
 _AGE = re.compile(
@@ -243,7 +244,7 @@ def _touches(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
     return any(first < end and start < last for first, last in spans)
 
 
-Leak = Callable[[Item, str, Workshop], Rejection | None]
+Leak = Callable[[Item, str, RecipeContext], Rejection | None]
 
 
 def distraction_steps(leak: Leak) -> list[RecipeStep]:
@@ -254,8 +255,8 @@ def distraction_steps(leak: Leak) -> list[RecipeStep]:
     not fit (`on_bad_distraction`). What was written is `distracted`, its list of changes `changes`.
     """
 
-    def read(item: Item, answers: Sequence[Answered], shop: Workshop) -> Outcome:
-        return _distracted(item, answers[0], shop, leak)
+    def read(item: Item, answers: Sequence[Answered], context: RecipeContext) -> Outcome:
+        return _distracted(item, answers[0], context, leak)
 
     return [
         ask_each(
@@ -297,10 +298,10 @@ def distraction_table(items: Sequence[Item]) -> TableFile:
     return TableFile(("item", "kind", "before", "after", "about"), rows)
 
 
-def _distracted(item: Item, answer: Answered, shop: Workshop, leak: Leak) -> Outcome:
-    s = shop.settings
+def _distracted(item: Item, answer: Answered, context: RecipeContext, leak: Leak) -> Outcome:
+    s = context.settings
     if answer.value is None:
-        return _unfit(item, answer.failure, shop)
+        return _unfit(item, answer.failure, context)
     after = str(answer.value["context"]).strip()
     fault = sound(after, what="distraction", source=item["context"], most_words=int(s.most_words * s.most_growth))
     fault = fault or check_rewriting(
@@ -311,31 +312,31 @@ def _distracted(item: Item, answer: Answered, shop: Workshop, leak: Leak) -> Out
         least_change=s.least_change,
         most_growth=s.most_growth,
     )
-    fault = fault or leak(item, after, shop)
+    fault = fault or leak(item, after, context)
     if fault:
-        return _unfit(item, fault, shop)
+        return _unfit(item, fault, context)
     listed = msgspec.to_builtins(changes(item["context"], after))
     return item.put(distracted=after, changes=listed).labelled(distracted="yes")
 
 
-def _verified(item: Item, answers: Sequence[Answered], shop: Workshop) -> Outcome:
+def _verified(item: Item, answers: Sequence[Answered], context: RecipeContext) -> Outcome:
     value = answers[0].value
     if value is None:
-        return _unfit(item, answers[0].failure, shop)
+        return _unfit(item, answers[0].failure, context)
     for name, wanted, reason in (
         ("core_kept", "yes", "verification finds the core altered"),
         ("answer_holds", "yes", "verification finds the answer altered"),
         ("given_away", "no", "verification finds that the distraction gives the answer away"),
     ):
         if value[name] != wanted:
-            return _unfit(item, Rejection(reason=reason, details=value["reason"]), shop)
+            return _unfit(item, Rejection(reason=reason, details=value["reason"]), context)
     return item.put(distraction_verified=value["reason"])
 
 
-def _unfit(item: Item, why: Rejection | Failure | None, shop: Workshop) -> Outcome:
+def _unfit(item: Item, why: Rejection | Failure | None, context: RecipeContext) -> Outcome:
     """A distraction that can't be used: the item goes, or goes on with its original question."""
     assert why is not None, "a call brings a value or a failure"
-    if shop.settings.on_bad_distraction == "reject":
+    if context.settings.on_bad_distraction == "reject":
         return why
     words = f"{why.kind}: {why.message}" if isinstance(why, Failure) else f"{why.reason}: {why.details}"
     return item.put(distracted="", changes=[], distraction_refused=words).labelled(distracted="no")

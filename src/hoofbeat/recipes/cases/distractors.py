@@ -18,10 +18,10 @@ from hoofbeat.corpus.vocabularies import Vocabulary
 from hoofbeat.models.encoder import Encoder
 from hoofbeat.models.vectors import CachedEncoder, cached
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.sameness import same, without_sides
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, whole
-from hoofbeat.recipes.workshop import TableFile, Workshop
 from hoofbeat.retrieval.dense import DenseSearcher
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "nearest_codes",
     "similarity_summary",
 ]
+
 
 SIMILARITY_HEADER = ("item", "rank", "code", "description", "cosine", "use")
 NO_DIAGNOSES = ("B95", "B96", "B97", "V", "W", "X", "Y", "Z")
@@ -181,12 +182,12 @@ def distractor_step(
     `leave_out` are beginnings of codes that are passed over, `guards` the vocabularies that know wordings of one code.
     """
 
-    def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
-        codes = _descriptions(shop.vocabulary("icd10cm"), encounters)
-        guarding = [shop.vocabulary(each) for each in guards]
+    def judge(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+        codes = _descriptions(context.vocabulary("icd10cm"), encounters)
+        guarding = [context.vocabulary(each) for each in guards]
         texts = [str(item[answer]) for item in items]
-        encoder = shop.encoder()
-        found = nearest_codes(texts, codes, encoder, count=deepest, progress=shop.progress)
+        encoder = context.encoder()
+        found = nearest_codes(texts, codes, encoder, count=deepest, progress=context.progress)
         outcomes: list[Outcome] = []
         rows: list[tuple[object, ...]] = []
         wanted = ranks[1] - ranks[0] + 1
@@ -197,9 +198,9 @@ def distractor_step(
             )
             rows += _rows(item.id, walked)
             outcomes.append(_outcome(item, walked, wanted, deepest))
-        shop.tables["similarity"] = TableFile(SIMILARITY_HEADER, rows)
+        context.tables["similarity"] = TableFile(SIMILARITY_HEADER, rows)
         summary = similarity_summary(found, [row[4] for row in rows if str(row[5]).startswith("distractor")], ranks[1])
-        shop.metrics["similarity"] = {
+        context.metrics["similarity"] = {
             "encoder": encoder.identity,
             "vocabulary": "icd10cm",
             "descriptions": len(codes.descriptions),

@@ -14,9 +14,9 @@ import msgspec
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.imaging import Placed, image_stem, place_figures, usable_figures
 from hoofbeat.recipes.cases.stems import spans_of
+from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.items import Item, Outcome
 from hoofbeat.recipes.steps import RecipeStep, ask, check
-from hoofbeat.recipes.workshop import TableFile, Workshop
 
 __all__ = ["account_for_images", "describing_sentences", "find_figures", "image_version"]
 
@@ -26,10 +26,12 @@ PROMPT = "clinbench-images"
 def find_figures(name: str, *, least_pixels: int) -> RecipeStep:
     """Find the figures that belong to a stem and whose images can be shown."""
 
-    def judge(item: Item, shop: Workshop) -> Outcome:
-        document = shop.document(item.documents[0])
-        held = sorted({file for figure in document.figures for file in figure.files if shop.corpus.artefact.has(file)})
-        content = {file: shop.corpus.path.joinpath(file).read_bytes() for file in held}
+    def judge(item: Item, context: RecipeContext) -> Outcome:
+        document = context.document(item.documents[0])
+        held = sorted(
+            {file for figure in document.figures for file in figure.files if context.corpus.artefact.has(file)}
+        )
+        content = {file: context.corpus.path.joinpath(file).read_bytes() for file in held}
         files, why = usable_figures(document, content, least_pixels=least_pixels)
         placed = place_figures(document, spans_of(item), files)
         if not placed:
@@ -42,12 +44,12 @@ def find_figures(name: str, *, least_pixels: int) -> RecipeStep:
 def describing_sentences(name: str) -> RecipeStep:
     """Ask a model for sentences that describe what the figures show; items without figures pass by."""
 
-    def values(item: Item, shop: Workshop) -> dict[str, object]:
-        captions = {each.id: f"{each.label}. {each.caption}" for each in shop.document(item.documents[0]).figures}
+    def values(item: Item, context: RecipeContext) -> dict[str, object]:
+        captions = {each.id: f"{each.label}. {each.caption}" for each in context.document(item.documents[0]).figures}
         figures = "\n".join(captions[each["figure"]] for each in item["figures"])
-        return {"figures": figures, "stem": shop.fit(item["stem"], load_prompt(PROMPT), beside=len(figures))}
+        return {"figures": figures, "stem": context.fit(item["stem"], load_prompt(PROMPT), beside=len(figures))}
 
-    def read(item: Item, value: dict[str, Any], _shop: Workshop) -> Outcome:
+    def read(item: Item, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
         return item.put(describing=[str(each) for each in value["sentences"]])
 
     return ask(name, PROMPT, values=values, read=read, when=lambda item: "figures" in item.values)
@@ -59,10 +61,10 @@ def image_version(name: str, *, least_words: int, least: float) -> RecipeStep:
     A sentence it named that is not in the stem is listed under `unknown` and removes nothing.
     """
 
-    def judge(item: Item, shop: Workshop) -> Outcome:
+    def judge(item: Item, context: RecipeContext) -> Outcome:
         if "figures" not in item.values:
             return item
-        document = shop.document(item.documents[0])
+        document = context.document(item.documents[0])
         placed = msgspec.convert(item["figures"], tuple[Placed, ...])
         made = image_stem(document, spans_of(item), placed, item.get("describing", ()), least=least)
         if len(made.text.split()) < least_words:
@@ -72,19 +74,19 @@ def image_version(name: str, *, least_words: int, least: float) -> RecipeStep:
     return check(name, judge)
 
 
-def account_for_images(items: Sequence[Item], shop: Workshop) -> None:
+def account_for_images(items: Sequence[Item], context: RecipeContext) -> None:
     """Count what the image edition has, what it goes without and why; list every removed sentence."""
     left_out = Counter(str(item["no_image"]) for item in items if "no_image" in item.values)
     shown = [(item.id, item["image"]) for item in items if "image" in item.values]
     removed = [(id, each) for id, image in shown for each in image["removed"]]
-    shop.metrics["image edition"] = {
+    context.metrics["image edition"] = {
         "questions": len(shown),
         "left out": dict(sorted(left_out.items())),
         "images": sum(len(image["images"]) for _, image in shown),
         "sentences removed": dict(sorted(Counter(each["by"] for _, each in removed).items())),
         "quotes not in the stem": sum(len(image["unknown"]) for _, image in shown),
     }
-    shop.tables["removed"] = TableFile(
+    context.tables["removed"] = TableFile(
         ("item", "start", "end", "by", "text"),
         [(id, each["start"], each["end"], each["by"], each["text"]) for id, each in removed],
     )

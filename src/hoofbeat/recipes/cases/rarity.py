@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from hoofbeat.corpus.vocabularies import Match, Vocabulary
 from hoofbeat.corpus.vocabularies.words import content_forms
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.steps import RecipeStep, check
-from hoofbeat.recipes.workshop import Workshop
 
 __all__ = ["CATALOGUES", "rare_match", "rare_track"]
 
@@ -42,9 +42,9 @@ def rare_track(
 ) -> RecipeStep:
     """Label every item with the facet `rare`, yes or no, and with `rare-code` where the catalogue has its diagnosis."""
 
-    def judge(item: Item, shop: Workshop) -> Item:
+    def judge(item: Item, context: RecipeContext) -> Item:
         known_as = [str(item[answer]), *item.get("synonyms", ())]
-        match = rare_match(shop.vocabulary(VOCABULARY), known_as, cover=cover, catalogues=catalogues)
+        match = rare_match(context.vocabulary(VOCABULARY), known_as, cover=cover, catalogues=catalogues)
         if match is None:
             return item.labelled(rare="no")
         return item.labelled(rare="yes", **{"rare-code": match.code}).put(rare_name=match.name, rare_words=match.text)

@@ -20,10 +20,10 @@ from hoofbeat.errors import InputError
 from hoofbeat.recipes.cases.differentials import drop_options
 from hoofbeat.recipes.cases.options import plain_option
 from hoofbeat.recipes.cases.stems import spans_of, with_stem
+from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, count_labels, drawn_for_review, known_labels
 from hoofbeat.recipes.steps import RecipeStep, check, whole
-from hoofbeat.recipes.workshop import TableFile, Workshop
 
 __all__ = ["ADD", "DROP", "LEVEL_1", "LEVEL_2", "draw_sample", "findings_step", "review_tasks", "revise"]
 
@@ -61,11 +61,11 @@ def read_reviews(path: str) -> Labels:
 def draw_sample(name: str, share: float) -> RecipeStep:
     """Draw the items that physicians look at, before any review: the sample stays the same from round to round."""
 
-    def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
-        drawn = {item.id for item in drawn_for_review(items, shop, name, share)}
+    def judge(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+        drawn = {item.id for item in drawn_for_review(items, context, name, share)}
         outcomes: list[Outcome] = [item.put(level=2 if item.id in drawn else 1) for item in items]
         rows = [(item.id, 2 if item.id in drawn else 1) for item in items]
-        shop.tables[_LEVELS] = TableFile(("item", "level"), rows)
+        context.tables[_LEVELS] = TableFile(("item", "level"), rows)
         return outcomes
 
     return whole(name, judge)
@@ -75,12 +75,12 @@ def revise(name: str, path: str, *, least_options: int, least: float) -> RecipeS
     """Carry out the revisions that reviewers ask for. One that can't be is a reason to turn the item away."""
     labels = read_reviews(path)
 
-    def judge(item: Item, shop: Workshop) -> Outcome:
+    def judge(item: Item, context: RecipeContext) -> Outcome:
         for label in labels.get(item.id, ()):
             if label.criterion == DROP:
-                outcome = _drop(item, label, least_options, shop)
+                outcome = _drop(item, label, least_options, context)
             elif label.criterion == ADD:
-                outcome = _add(item, label, least, shop)
+                outcome = _add(item, label, least, context)
             else:
                 continue
             if not isinstance(outcome, Item):
@@ -91,17 +91,17 @@ def revise(name: str, path: str, *, least_options: int, least: float) -> RecipeS
     return check(name, judge)
 
 
-def _drop(item: Item, label: ReviewLabel, least: int, shop: Workshop) -> Outcome:
+def _drop(item: Item, label: ReviewLabel, least: int, context: RecipeContext) -> Outcome:
     wanted = plain_option(label.value).casefold()
     text = next((each["text"] for each in item["options"] if each["text"].casefold() == wanted), None)
     if text is None or text == item["diagnosis"]:
         return Rejection(reason="a revision drops what is not a wrong option", details=label.value)
     why = f"dropped by {label.reviewer or 'a reviewer'}: {label.note}".rstrip(": ")
-    return drop_options(item, {text: why}, least, shop)
+    return drop_options(item, {text: why}, least, context)
 
 
-def _add(item: Item, label: ReviewLabel, least: float, shop: Workshop) -> Outcome:
-    document = shop.document(item.documents[0])
+def _add(item: Item, label: ReviewLabel, least: float, context: RecipeContext) -> Outcome:
+    document = context.document(item.documents[0])
     found = find_quote(document, label.value, least=least)
     if found is None:
         return Rejection(reason="a revision adds words that are not in the source", details=label.value)
@@ -123,10 +123,10 @@ def findings_step(name: str, path: str, *, action: Literal["reject", "revise"], 
     """
     labels = read_reviews(path)
 
-    def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+    def judge(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
         levels = {item.id: int(item["level"]) for item in items}
-        if _LEVELS in shop.tables:
-            levels = {str(id): int(str(level)) for id, level in shop.tables[_LEVELS].rows}
+        if _LEVELS in context.tables:
+            levels = {str(id): int(str(level)) for id, level in context.tables[_LEVELS].rows}
         rows: list[tuple[object, ...]] = []
         for item in items:
             for label in _findings(labels.get(item.id, ())):
@@ -135,10 +135,10 @@ def findings_step(name: str, path: str, *, action: Literal["reject", "revise"], 
                 level = 2 if label.criterion in LEVEL_2 else 1
                 rows.append((item.id, level, label.criterion, label.reviewer, label.value, label.note, state))
         outcomes = [_judged(item, labels.get(item.id, ()), action) for item in items]
-        shop.tables["revisions"] = TableFile(_HEADER, rows)
-        shop.metrics["two-level check"] = _tally(levels, {item.id for item in items}, labels, least_passed)
+        context.tables["revisions"] = TableFile(_HEADER, rows)
+        context.metrics["two-level check"] = _tally(levels, {item.id for item in items}, labels, least_passed)
         if path:
-            count_labels((each for mine in labels.values() for each in mine), levels, shop)
+            count_labels((each for mine in labels.values() for each in mine), levels, context)
         return outcomes
 
     return whole(name, judge)

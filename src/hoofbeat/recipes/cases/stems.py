@@ -16,10 +16,10 @@ from msgspec import Struct
 
 from hoofbeat.corpus.figures import figure_roles
 from hoofbeat.corpus.roles import CASE_ROLES, Role, case_spans, role_spans
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, check
 from hoofbeat.recipes.wordlists import word_data
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document, Section, Span
 from hoofbeat.retrieval.sentences import sentence_spans
 
@@ -42,6 +42,7 @@ __all__ = [
     "trim_treatment",
     "with_stem",
 ]
+
 
 Spans = tuple[tuple[int, int], ...]
 PARTS = {
@@ -108,8 +109,8 @@ def complete(name: str, *, by: Literal["text", "sections"], images: Literal["any
     `images` asks for a figure in the first two as well: one with its image file, or one whose caption is there.
     """
 
-    def judge(item: Item, shop: Workshop) -> Outcome:
-        document = shop.document(item.documents[0])
+    def judge(item: Item, context: RecipeContext) -> Outcome:
+        document = context.document(item.documents[0])
         missing = missing_parts(document, by=by)
         if missing:
             lacking = ", ".join(PARTS[part] for part in missing)
@@ -216,8 +217,8 @@ def spans_of(item: Item) -> Spans:
 def take_stem(name: str) -> RecipeStep:
     """Take the stem from the report's sections; a report of several patients has none."""
 
-    def judge(item: Item, shop: Workshop) -> Outcome:
-        document = shop.document(item.documents[0])
+    def judge(item: Item, context: RecipeContext) -> Outcome:
+        document = context.document(item.documents[0])
         if several_patients(document):
             return Rejection(reason="the report tells of several patients")
         spans = stem_spans(document)
@@ -231,7 +232,7 @@ def take_stem(name: str) -> RecipeStep:
 def long_enough(name: str, least: int) -> RecipeStep:
     """Stems of so many words or more."""
 
-    def judge(item: Item, _shop: Workshop) -> Outcome:
+    def judge(item: Item, _shop: RecipeContext) -> Outcome:
         count = len(str(item["stem"]).split())
         if count < least:
             return Rejection(reason="too little of the case is told before the diagnosis", details=f"{count} words")

@@ -18,12 +18,12 @@ from msgspec import Struct
 from hoofbeat.corpus.vocabularies import Vocabulary, find_abbreviations, vocabulary_names
 from hoofbeat.corpus.vocabularies.words import phrase_key, term_form
 from hoofbeat.errors import UsageError
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.leak_forms import Signs, Wanted, operation_endings, signs_of
 from hoofbeat.recipes.guards.leak_text import Reading
 from hoofbeat.recipes.guards.leak_words import lists, misspelt
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, check
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document, Span
 
 __all__ = ["Leak", "find_leaks", "leak_check"]
@@ -91,18 +91,18 @@ def leak_check(
 
     It uses every vocabulary that is installed and the abbreviations of the item's first document.
     """
-    loaded: WeakKeyDictionary[Workshop, tuple[Vocabulary, ...]] = WeakKeyDictionary()
+    loaded: WeakKeyDictionary[RecipeContext, tuple[Vocabulary, ...]] = WeakKeyDictionary()
 
-    def judge(item: Item, shop: Workshop) -> Outcome:
-        if shop not in loaded:
-            loaded[shop] = _installed(shop)
-        source = shop.document(item.documents[0]) if item.documents else None
+    def judge(item: Item, context: RecipeContext) -> Outcome:
+        if context not in loaded:
+            loaded[context] = _installed(context)
+        source = context.document(item.documents[0]) if item.documents else None
         leaks = find_leaks(
             str(item[stem]),
             str(item[answer]),
             synonyms=tuple(map(str, item.get(synonyms) or ())),
             source=source,
-            vocabularies=loaded[shop],
+            vocabularies=loaded[context],
             least=least,
         )
         counted = [leak for leak in leaks if negated or leak.kind != "negated"]
@@ -125,11 +125,11 @@ def _in_source(leak: Leak, stem: str, source: Document) -> Span | None:
     return Span(document=source.id, start=start, end=start + len(leak.text), quote=leak.text)
 
 
-def _installed(shop: Workshop) -> tuple[Vocabulary, ...]:
+def _installed(context: RecipeContext) -> tuple[Vocabulary, ...]:
     found = []
     for name in vocabulary_names():
         try:
-            found.append(shop.vocabulary(name))
+            found.append(context.vocabulary(name))
         except UsageError:  # an optional package that is not here: the guard works without it, knowing fewer names
             continue
     return tuple(found)

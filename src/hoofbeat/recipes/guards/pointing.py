@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from hoofbeat.prompts import Prompt
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.items import Rejection
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document, Span
 from hoofbeat.retrieval.sentences import sentence_spans
 
@@ -21,7 +21,7 @@ _LEAST_WORDS = 3  # fewer are a heading or a name, and state nothing
 
 
 def numbered(
-    document: Document, shop: Workshop, prompt: Prompt, *, hidden: Collection[str] = (), beside: int = 0
+    document: Document, context: RecipeContext, prompt: Prompt, *, hidden: Collection[str] = (), beside: int = 0
 ) -> tuple[list[Span], str]:
     """The sentences of a document and the numbered lines that show them, as far as the model's window holds them.
 
@@ -39,7 +39,7 @@ def numbered(
         if len(text[start:end].split()) >= _LEAST_WORDS and not any(first <= start < last for first, last in captions)
     ]
     lines = "\n".join(f"{number}. {' '.join(span.quote.split())}" for number, span in enumerate(spans, 1))
-    shown = shop.fit(lines, prompt, beside=beside)
+    shown = context.fit(lines, prompt, beside=beside)
     if shown != lines:
         shown = shown.rpartition("\n")[0]
     return spans[: shown.count("\n") + 1 if shown else 0], shown

@@ -12,13 +12,14 @@ import numpy as np
 from msgspec import Struct
 
 from hoofbeat.models.encoder import Vectors
+from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, says_yes
 from hoofbeat.recipes.steps import RecipeStep, whole
-from hoofbeat.recipes.workshop import TableFile, Workshop
 from hoofbeat.text import for_word_matching
 
 __all__ = ["CRITERION", "Twin", "duplicate_tasks", "exact_step", "near_step", "near_twins"]
+
 
 TABLE = "duplicates"
 HEADER = ("step", "dropped", "kept", "cosine", "decided", "dropped question", "kept question")
@@ -87,7 +88,7 @@ def _cosine(value: float) -> float:
 def exact_step(name: str, value: str) -> RecipeStep:
     """Turn away what says the same words as an earlier question, whatever their case and punctuation."""
 
-    def judge(items: Sequence[Item], _shop: Workshop) -> list[Outcome]:
+    def judge(items: Sequence[Item], _shop: RecipeContext) -> list[Outcome]:
         first: dict[str, str] = {}
         outcomes: list[Outcome] = []
         for item in items:
@@ -115,9 +116,9 @@ def near_step(
     """
     same = {item: found for item, said in (labels or {}).items() if (found := _same(said, where)) is not None}
 
-    def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+    def judge(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
         texts = [str(item[value]) for item in items]
-        vectors = shop.encoder().encode(texts, shop.progress)
+        vectors = context.encoder().encode(texts, context.progress)
         spared = frozenset(place for place, item in enumerate(items) if same.get(item.id) is False)
         twins = {twin.place: twin for twin in near_twins(vectors, threshold, spared=spared)}
         rows = [
@@ -125,8 +126,8 @@ def near_step(
              _DECIDED[same.get(items[twin.place].id)], texts[twin.place], texts[twin.earlier])
             for twin in twins.values()
         ]  # fmt: skip
-        before = shop.tables[TABLE].rows if TABLE in shop.tables else ()
-        shop.tables[TABLE] = TableFile(HEADER, [*before, *rows])
+        before = context.tables[TABLE].rows if TABLE in context.tables else ()
+        context.tables[TABLE] = TableFile(HEADER, [*before, *rows])
         return [
             Rejection(
                 reason="nearly the same as an earlier question",
@@ -146,9 +147,9 @@ def _same(labels: Sequence[ReviewLabel], where: str) -> bool | None:
     return sum(said) * 2 >= len(said) if said else None
 
 
-def duplicate_tasks(shop: Workshop) -> list[ReviewTask]:
+def duplicate_tasks(context: RecipeContext) -> list[ReviewTask]:
     """The listed pairs that nobody looked at as tasks: does the dropped question ask the same as the one that stays?"""
-    rows = shop.tables[TABLE].rows if TABLE in shop.tables else ()
+    rows = context.tables[TABLE].rows if TABLE in context.tables else ()
     return [
         ReviewTask(
             item=str(dropped),

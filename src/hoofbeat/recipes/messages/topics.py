@@ -16,10 +16,10 @@ from hoofbeat.audit.answers.source_answers import asked_of
 from hoofbeat.corpus import Corpus
 from hoofbeat.facets import facet_values
 from hoofbeat.prompts import Pack, label, load_prompt
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Item, Outcome
 from hoofbeat.recipes.steps import RecipeStep, ask
 from hoofbeat.recipes.wordlists import word_data
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document, Question
 
 __all__ = [
@@ -91,28 +91,28 @@ def group_step(name: str, value: str, pack: Pack) -> RecipeStep:
     """
     groups: dict[str, str] = {}
 
-    def known(shop: Workshop) -> dict[str, str]:
+    def known(context: RecipeContext) -> dict[str, str]:
         """The groups by the labels that the model chooses from, `general` the last."""
         if not groups:
-            for group in groups_of(shop.corpus, pack):
+            for group in groups_of(context.corpus, pack):
                 groups.setdefault(label(group) or GENERAL, group)
             groups.pop(GENERAL, None)
             groups[GENERAL] = GENERAL
         return groups
 
-    def schema(_item: Item, shop: Workshop) -> Schema:
-        return _with("sourceqa-group", "group", {"type": "string", "enum": list(known(shop))})
+    def schema(_item: Item, context: RecipeContext) -> Schema:
+        return _with("sourceqa-group", "group", {"type": "string", "enum": list(known(context))})
 
-    def read(item: Item, said: dict[str, Any], shop: Workshop) -> Outcome:
-        return item.labelled(group=known(shop)[str(said["group"])])
+    def read(item: Item, said: dict[str, Any], context: RecipeContext) -> Outcome:
+        return item.labelled(group=known(context)[str(said["group"])])
 
     asked = ask(
         name,
         "sourceqa-group",
-        values=lambda item, shop: {
+        values=lambda item, context: {
             "reader": pack.reader,
             "facet": pack.group_facet,
-            "groups": "\n".join(list(known(shop))[:-1]),
+            "groups": "\n".join(list(known(context))[:-1]),
             "question": item[value],
         },
         read=read,
@@ -120,12 +120,12 @@ def group_step(name: str, value: str, pack: Pack) -> RecipeStep:
         when=lambda item: not item.get("group_given"),
     )
 
-    def run(items: Sequence[Item], shop: Workshop) -> Sequence[Outcome]:
-        real = known(shop)
+    def run(items: Sequence[Item], context: RecipeContext) -> Sequence[Outcome]:
+        real = known(context)
         if len(real) < 2:
             return [item.labelled(group=GENERAL) for item in items]
         given = [_given(item, real.values()) for item in items]
-        return asked.run(given, shop)
+        return asked.run(given, context)
 
     return RecipeStep(name=name, run=run, prompts=asked.prompts, calls=asked.calls)
 
@@ -140,7 +140,7 @@ def topic_step(name: str, value: str, pack: Pack, most: int) -> RecipeStep:
     """Label each question with one or more of the pack's topics."""
     topics = [*pack.topics, OTHER]
 
-    def read(item: Item, said: dict[str, Any], _shop: Workshop) -> Outcome:
+    def read(item: Item, said: dict[str, Any], _shop: RecipeContext) -> Outcome:
         chosen = [topic for topic in topics if topic in said["topics"]]
         return item.labelled(topics=[topic for topic in chosen if topic != OTHER] or [OTHER])
 
@@ -159,7 +159,7 @@ def subtopic_step(name: str, value: str, pack: Pack, most: int) -> RecipeStep:
     def mine(item: Item) -> list[str]:
         return subtopics_of(pack, facet_values(item.facets, "topics"))
 
-    def read(item: Item, said: dict[str, Any], _shop: Workshop) -> Outcome:
+    def read(item: Item, said: dict[str, Any], _shop: RecipeContext) -> Outcome:
         chosen = [each for each in mine(item) if each in said["topics"]]
         return item.labelled(subtopics=chosen) if chosen else item
 

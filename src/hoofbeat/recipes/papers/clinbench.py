@@ -26,19 +26,19 @@ from hoofbeat.recipes.cases.illustrating import account_for_images, describing_s
 from hoofbeat.recipes.cases.rarity import CATALOGUES, rare_track
 from hoofbeat.recipes.cases.revising import draw_sample, findings_step, review_tasks, revise
 from hoofbeat.recipes.cases.stems import complete, long_enough, spans_of, stem_evidence, take_stem
+from hoofbeat.recipes.context import RecipeContext, RecipeSettings, TableFile
 from hoofbeat.recipes.guards.leaks import leak_check
 from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.labelling import label_step
 from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents
 from hoofbeat.recipes.selecting import filter_steps
 from hoofbeat.recipes.steps import RecipeStep, sample
-from hoofbeat.recipes.workshop import Settings, TableFile, Workshop
 from hoofbeat.records import Question
 
 __all__ = ["RECIPE", "ClinbenchSettings"]
 
 
-class ClinbenchSettings(Settings, frozen=True, kw_only=True):
+class ClinbenchSettings(RecipeSettings, frozen=True, kw_only=True):
     """Parameters of the recipe clinbench."""
 
     FILES: ClassVar[tuple[str, ...]] = ("reviews",)
@@ -134,28 +134,28 @@ def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
     ]
 
 
-def _finish(items: Sequence[Item], shop: Workshop) -> Made:
-    questions = tuple(_question(item, shop) for item in items)
+def _finish(items: Sequence[Item], context: RecipeContext) -> Made:
+    questions = tuple(_question(item, context) for item in items)
     shown = {item.id: item["image"] for item in items if "image" in item.values}
     images = tuple(
         msgspec.structs.replace(each, context=shown[each.id]["text"], images=tuple(shown[each.id]["images"]))
         for each in questions
         if each.id in shown
     )
-    _account(items, shop)
-    account_for_images(items, shop)
+    _account(items, context)
+    account_for_images(items, context)
     about = "Figures in place of the text that describes them; questions without a usable image are left out."
     edition = Edition(name="image", about=about, questions=images)
-    tasks = review_tasks(items, shop.settings.question)
+    tasks = review_tasks(items, context.settings.question)
     return Made(questions=questions, editions=(edition,), review=tuple(tasks))
 
 
-def _question(item: Item, shop: Workshop) -> Question:
-    document = shop.document(item.documents[0])
+def _question(item: Item, context: RecipeContext) -> Question:
+    document = context.document(item.documents[0])
     proven = item.proven(*stem_evidence(document, spans_of(item)))
     return Question(
         id=item.id,
-        text=shop.settings.question,
+        text=context.settings.question,
         context=item["stem"],
         answer=item["diagnosis"],
         options=tuple(each["text"] for each in item["options"]),
@@ -166,14 +166,14 @@ def _question(item: Item, shop: Workshop) -> Question:
     )
 
 
-def _account(items: Sequence[Item], shop: Workshop) -> None:
+def _account(items: Sequence[Item], context: RecipeContext) -> None:
     """How many options there are, where they come from, and what was left out and why."""
     origins = Counter(each["origin"] for item in items for each in item["options"])
-    shop.metrics["options"] = {
+    context.metrics["options"] = {
         "mean": round(sum(origins.values()) / len(items), 4) if items else None,
         "origins": dict(sorted(origins.items())),
     }
-    shop.tables["dropped-options"] = TableFile(
+    context.tables["dropped-options"] = TableFile(
         ("item", "option", "origin", "why"),
         [(item.id, each["text"], each["origin"], each["why"]) for item in items for each in item.get("dropped", ())],
     )

@@ -33,6 +33,7 @@ from hoofbeat.recipes.cases.redacting import (
     sentence_at,
 )
 from hoofbeat.recipes.cases.stems import long_enough, several_patients
+from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.guards.leaks import Leak, find_leaks, leak_check
 from hoofbeat.recipes.guards.quoting import prove
 from hoofbeat.recipes.items import Item, Outcome, Rejection
@@ -41,7 +42,6 @@ from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents
 from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, drawn_for_review, reviewed, says_yes
 from hoofbeat.recipes.selecting import filter_steps
 from hoofbeat.recipes.steps import RecipeStep, ask, check, sample
-from hoofbeat.recipes.workshop import Settings, Workshop
 from hoofbeat.records import Document, Question
 
 __all__ = ["RECIPE", "CupcaseSettings"]
@@ -57,7 +57,7 @@ _FIGURE = re.compile(
 )
 
 
-class CupcaseSettings(Settings, frozen=True, kw_only=True):
+class CupcaseSettings(RecipeSettings, frozen=True, kw_only=True):
     """Parameters of the recipe; the defaults are the paper's where it names one."""
 
     FILES: ClassVar[tuple[str, ...]] = ("reviews",)
@@ -110,9 +110,9 @@ def _steps(s: CupcaseSettings) -> list[RecipeStep]:
 # The case
 
 
-def _case(item: Item, shop: Workshop) -> Outcome:
+def _case(item: Item, context: RecipeContext) -> Outcome:
     """The section that presents the case, without its heading and without captions; references to figures stay."""
-    document = shop.document(item.documents[0])
+    document = context.document(item.documents[0])
     span = find_case(document)
     if span is None:
         return Rejection(reason="no case presentation")
@@ -122,7 +122,7 @@ def _case(item: Item, shop: Workshop) -> Outcome:
     captions = (Removed(f.start, f.end, "a figure's caption") for f in document.figures if f.start < f.end)
     case = redact(document, (start, span[1])).without(*captions)
     count = len(case.text.split())
-    if count < shop.settings.least_section:
+    if count < context.settings.least_section:
         return Rejection(reason="the case presentation is too short", details=f"{count} words")
     return _with_case(item, case)
 
@@ -131,27 +131,27 @@ def _with_case(item: Item, case: Redaction) -> Item:
     return item.put(case=[case.start, case.end], removed=case.listed(), stem=case.text)
 
 
-def _case_of(item: Item, shop: Workshop) -> Redaction:
+def _case_of(item: Item, context: RecipeContext) -> Redaction:
     start, end = item["case"]
-    return redact(shop.document(item.documents[0]), (int(start), int(end)), item["removed"])
+    return redact(context.document(item.documents[0]), (int(start), int(end)), item["removed"])
 
 
-def _case_shown(item: Item, shop: Workshop) -> dict[str, object]:
-    return {"case": shop.fit(str(item["stem"]), load_prompt("cupcase-diagnosis"))}
+def _case_shown(item: Item, context: RecipeContext) -> dict[str, object]:
+    return {"case": context.fit(str(item["stem"]), load_prompt("cupcase-diagnosis"))}
 
 
 # First pass
 
 
-def _first_pass(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+def _first_pass(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
     """The diagnosis, proven by a quote; everything after it was made and every mention of it are taken out."""
-    s: CupcaseSettings = shop.settings
-    case = _case_of(item, shop)
+    s: CupcaseSettings = context.settings
+    case = _case_of(item, context)
     document = case.document
     diagnosis = written_out(plain_option(str(value["diagnosis"])), document)
-    if wrong := not_one_diagnosis(diagnosis, document, shop, most_words=s.most_diagnosis):
+    if wrong := not_one_diagnosis(diagnosis, document, context, most_words=s.most_diagnosis):
         return wrong
-    named = _Named(diagnosis, other_names(value["also_called"], diagnosis, document), document, shop)
+    named = _Named(diagnosis, other_names(value["also_called"], diagnosis, document), document, context)
     if not named.mentions(document.text) and not words_stand(diagnosis, document.text):
         return Rejection(reason="the diagnosis is not named in the source", details=diagnosis)
     proven = _quoted(item, str(value["quote"]), named, case, s.quote_match)
@@ -192,11 +192,11 @@ def _quoted(item: Item, quote: str, named: _Named, case: Redaction, least: float
 class _Named:
     """A diagnosis with its other names: where a text mentions it, and whether it denies it."""
 
-    def __init__(self, diagnosis: str, synonyms: list[str], document: Document, shop: Workshop) -> None:
+    def __init__(self, diagnosis: str, synonyms: list[str], document: Document, context: RecipeContext) -> None:
         self.diagnosis = diagnosis
         self.synonyms = synonyms
         self._document = document
-        self._vocabularies = [shop.vocabulary(name) for name in VOCABULARIES]
+        self._vocabularies = [context.vocabulary(name) for name in VOCABULARIES]
 
     def mentions(self, text: str) -> list[tuple[int, int]]:
         """Every mention, a denied one too."""
@@ -238,22 +238,22 @@ class _Named:
 # Second pass
 
 
-def _stem_shown(item: Item, shop: Workshop) -> dict[str, object]:
+def _stem_shown(item: Item, context: RecipeContext) -> dict[str, object]:
     beside = len(str(item["diagnosis"]))
-    case = shop.fit(str(item["stem"]), load_prompt("cupcase-leftover"), beside=beside)
+    case = context.fit(str(item["stem"]), load_prompt("cupcase-leftover"), beside=beside)
     return {"diagnosis": item["diagnosis"], "case": case}
 
 
-def _second_pass(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+def _second_pass(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
     """What the model still finds of the diagnosis is taken out too; words that are not in the case prove nothing."""
     quotes = [str(quote) for quote in value["quotes"] if str(quote).strip()]
     if value["named"] == "no":
         return item.put(leftover=[])
     if not quotes:
         return Rejection(reason="the diagnosis is said to be left in the case, but not where", details=value["reason"])
-    least = shop.settings.quote_match
-    case = _case_of(item, shop)
-    named = _Named(item["diagnosis"], item["synonyms"], case.document, shop)
+    least = context.settings.quote_match
+    case = _case_of(item, context)
+    named = _Named(item["diagnosis"], item["synonyms"], case.document, context)
     for quote in quotes:
         if _places(item["stem"], quote, least) is None:
             if named.mentions(quote):  # the answer said again, which the leak check saw is not in the case
@@ -286,25 +286,25 @@ def _reviewed(labels: Mapping[str, Sequence[ReviewLabel]], where: str) -> Reject
     return None
 
 
-def _finish(items: Sequence[Item], shop: Workshop) -> Made:
-    choice = tuple(_question(item, shop, options=True) for item in items)
-    free = tuple(_question(item, shop, options=False) for item in items)
+def _finish(items: Sequence[Item], context: RecipeContext) -> Made:
+    choice = tuple(_question(item, context, options=True) for item in items)
+    free = tuple(_question(item, context, options=False) for item in items)
     return Made(
         questions=choice,
         editions=(Edition(name="free", about="The same cases without options: free text.", questions=free),),
-        review=tuple(_tasks(items, shop)),
+        review=tuple(_tasks(items, context)),
     )
 
 
-def _question(item: Item, shop: Workshop, *, options: bool) -> Question:
+def _question(item: Item, context: RecipeContext, *, options: bool) -> Question:
     every = (item["diagnosis"], *item["distractors"])
     return Question(
         id=item.id,
         text=QUESTION,
         context=item["stem"],
         answer=item["diagnosis"],
-        options=shuffled(every, shop.rng("options", item.id)) if options else (),
-        images=_images(item, shop),
+        options=shuffled(every, context.rng("options", item.id)) if options else (),
+        images=_images(item, context),
         documents=item.documents,
         evidence=item.evidence,
         facets=item.facets,
@@ -312,15 +312,15 @@ def _question(item: Item, shop: Workshop, *, options: bool) -> Question:
     )
 
 
-def _images(item: Item, shop: Workshop) -> tuple[str, ...]:
+def _images(item: Item, context: RecipeContext) -> tuple[str, ...]:
     """The images of the figures that the case still refers to, where the corpus holds them."""
     numbers = {number for match in _FIGURE.finditer(item["stem"]) for number in re.findall(r"\d+", match[1])}
-    document = shop.document(item.documents[0])
+    document = context.document(item.documents[0])
     files = [f for each in document.figures if numbers & set(re.findall(r"\d+", each.label)) for f in each.files]
-    return tuple(file for file in dict.fromkeys(files) if shop.corpus.artefact.has(file))
+    return tuple(file for file in dict.fromkeys(files) if context.corpus.artefact.has(file))
 
 
-def _tasks(items: Sequence[Item], shop: Workshop) -> list[ReviewTask]:
+def _tasks(items: Sequence[Item], context: RecipeContext) -> list[ReviewTask]:
     """A seeded share after each step: the case after both passes, and the distractors."""
     tasks: list[ReviewTask] = []
     for step, stem in (("first pass", "first_stem"), ("second pass", "stem")):
@@ -329,7 +329,7 @@ def _tasks(items: Sequence[Item], shop: Workshop) -> list[ReviewTask]:
                 item=item.id, kind="leak", criteria=LEAK_CRITERIA, why="drawn by the seed", step=step,
                 question=item[stem], shown={"diagnosis": item["diagnosis"], "quote": item["diagnosis_quote"]},
             )
-            for item in _drawn(items, shop, step)
+            for item in _drawn(items, context, step)
         ]  # fmt: skip
     tasks += [
         ReviewTask(
@@ -337,14 +337,14 @@ def _tasks(items: Sequence[Item], shop: Workshop) -> list[ReviewTask]:
             step="distractors", question=item["diagnosis"],
             shown={chr(ord("A") + place): text for place, text in enumerate(item["distractors"])},
         )
-        for item in _drawn(items, shop, "distractors")
+        for item in _drawn(items, context, "distractors")
     ]  # fmt: skip
     return tasks
 
 
-def _drawn(items: Sequence[Item], shop: Workshop, step: str) -> list[Item]:
+def _drawn(items: Sequence[Item], context: RecipeContext, step: str) -> list[Item]:
     waiting = [item for item in items if item.get("review") == "waiting"]
-    drawn = {item.id for item in drawn_for_review(items, shop, step, shop.settings.review_share)}
+    drawn = {item.id for item in drawn_for_review(items, context, step, context.settings.review_share)}
     return [item for item in waiting if item.id in drawn]
 
 

@@ -24,6 +24,7 @@ from hoofbeat.recipes.cases.distraction import (
     listed,
     without_person,
 )
+from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.guards.numerals import new_numbers
@@ -34,14 +35,13 @@ from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents
 from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, read_rating, reviewed
 from hoofbeat.recipes.selecting import filter_steps, rarity_step
 from hoofbeat.recipes.steps import RecipeStep, ask, sample
-from hoofbeat.recipes.workshop import Settings, Workshop
 from hoofbeat.records import Document, Question, Span
 from hoofbeat.retrieval.sentences import sentence_spans
 
 __all__ = ["RECIPE", "OgcareSettings"]
 
-Values = Callable[[Item, Workshop], dict[str, object]]
-Read = Callable[[Item, dict[str, Any], Workshop], Outcome]
+Values = Callable[[Item, RecipeContext], dict[str, object]]
+Read = Callable[[Item, dict[str, Any], RecipeContext], Outcome]
 _QUESTION = {"written": "ogcare-question", "facts": "ogcare-ask"}
 _CORE = "ogcare-core"
 CRITERIA = ("medical alignment", "need for expertise")
@@ -58,7 +58,7 @@ _REFUSED = {
 }
 
 
-class OgcareSettings(Settings, frozen=True, kw_only=True):
+class OgcareSettings(RecipeSettings, frozen=True, kw_only=True):
     """Parameters of the recipe.
 
     The paper's are `year`, `total`, `other`, `sample` and `least_rating`. It gives no figure for the others:
@@ -127,7 +127,7 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
         rarity_step(s.citations, RarityLimits(year=s.year, total=s.total, other=s.other)),
         *filter_steps(s.filters),
         sample("sample", s.sample),
-        _extract("significance", _significance, title=lambda item, shop: _report(item, shop).title or "(none)"),
+        _extract("significance", _significance, title=lambda item, context: _report(item, context).title or "(none)"),
         _extract("timeline", _timeline, step=lambda item, _: item["step"]),
         _extract("limitations", _limitations, step=lambda item, _: item["step"]),
         ask("question", _QUESTION[s.context], values=_question_values, read=_question),
@@ -145,31 +145,31 @@ def _venue_line(s: OgcareSettings) -> str:
     return {"medical": "venue(medical)", "all": "venue", "any": ""}[s.venues]
 
 
-def _report(item: Item, shop: Workshop) -> Document:
-    return shop.document(item.documents[0])
+def _report(item: Item, context: RecipeContext) -> Document:
+    return context.document(item.documents[0])
 
 
-def _shown(item: Item, shop: Workshop, step: str) -> tuple[list[Span], str]:
+def _shown(item: Item, context: RecipeContext, step: str) -> tuple[list[Span], str]:
     """The sentences of the report that a step shows, and the numbered lines."""
-    document, prompt = _report(item, shop), load_prompt(f"ogcare-{step}")
-    return numbered(document, shop, prompt, hidden=_HIDDEN[step], beside=len(document.title) + _BESIDE)
+    document, prompt = _report(item, context), load_prompt(f"ogcare-{step}")
+    return numbered(document, context, prompt, hidden=_HIDDEN[step], beside=len(document.title) + _BESIDE)
 
 
-def _extract(name: str, read: Read, **beside: Callable[[Item, Workshop], str]) -> RecipeStep:
+def _extract(name: str, read: Read, **beside: Callable[[Item, RecipeContext], str]) -> RecipeStep:
     """A step that shows the numbered sentences of the report, with these values beside them."""
 
-    def values(item: Item, shop: Workshop) -> dict[str, object] | Rejection:
-        spans, lines = _shown(item, shop, name)
+    def values(item: Item, context: RecipeContext) -> dict[str, object] | Rejection:
+        spans, lines = _shown(item, context, name)
         if not spans:
             return Rejection(reason="no sentence of the report can be shown to the model")
-        return {"report": lines, **{each: value(item, shop) for each, value in beside.items()}}
+        return {"report": lines, **{each: value(item, context) for each, value in beside.items()}}
 
     return ask(name, f"ogcare-{name}", values=values, read=read)
 
 
-def _significance(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
-    s, document = shop.settings, _report(item, shop)
-    spans, _ = _shown(item, shop, "significance")
+def _significance(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+    s, document = context.settings, _report(item, context)
+    spans, _ = _shown(item, context, "significance")
     significance, step = _line(value["significance"]), _line(value["step"]).rstrip(".")
     why = pointed(value["significance_sentences"], spans, "significance", tolerated=s.unfound)
     if value["kind"] in _REFUSED:
@@ -192,9 +192,9 @@ def _significance(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
     return item.proven(*why, *told).put(significance=significance, step=step, step_at=step_at)
 
 
-def _timeline(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
-    s, step = shop.settings, item["step"]
-    spans, _ = _shown(item, shop, "timeline")
+def _timeline(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+    s, step = context.settings, item["step"]
+    spans, _ = _shown(item, context, "timeline")
     said: dict[Span, set[str]] = {}
     for when in ("before", "after"):
         found = pointed(value[when], spans, "timeline", tolerated=s.unfound) if value[when] else []
@@ -219,14 +219,14 @@ def _timeline(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
     return item.put(timeline=events, facts=list(facts))
 
 
-def _limitations(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
-    s = shop.settings
-    spans, _ = _shown(item, shop, "limitations")
+def _limitations(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+    s = context.settings
+    spans, _ = _shown(item, context, "limitations")
     found: list[dict[str, str]] = []
     faults: list[Rejection] = []
     for entry in value["limitations"]:
         words = _line(entry["limitation"])
-        if fault := sound(words, what="limitation", source=_report(item, shop).text, most_words=s.reason_words):
+        if fault := sound(words, what="limitation", source=_report(item, context).text, most_words=s.reason_words):
             return fault
         quotes = pointed(entry["sentences"], spans, "limitations", tolerated=s.unfound)
         if isinstance(quotes, Rejection):
@@ -246,88 +246,88 @@ def _of(*names: str) -> Values:
     return lambda item, _shop: {name: item[name] for name in names}
 
 
-def _ruled_out(item: Item, shop: Workshop) -> list[str]:
+def _ruled_out(item: Item, context: RecipeContext) -> list[str]:
     """What ruled standard care out, in words that do not give the step away: the report's own where they can be had."""
-    telling = shop.settings.leak_share
+    telling = context.settings.leak_share
     told = ((each["quote"], each["limitation"]) for each in item["limitations"])
     silent = ([text for text in texts if not giving_away(text, item["step"], share=telling)] for texts in told)
     return [texts[0] for texts in silent if texts]
 
 
-def _question_values(item: Item, shop: Workshop) -> dict[str, object]:
+def _question_values(item: Item, context: RecipeContext) -> dict[str, object]:
     values = {"step": item["step"], "facts": listed(item["facts"])}
-    if shop.settings.context == "written":
-        limits = listed(_ruled_out(item, shop)) or "(none)"
+    if context.settings.context == "written":
+        limits = listed(_ruled_out(item, context)) or "(none)"
         values |= {"significance": item["significance"], "limitations": limits}
     return values
 
 
-def _facts_told(item: Item, shop: Workshop) -> str:
+def _facts_told(item: Item, context: RecipeContext) -> str:
     """The facts before the step as they stand in the report, then what ruled standard care out, if not among them."""
     facts = " ".join(item["facts"])
-    limits = [limit for limit in _ruled_out(item, shop) if limit not in facts]
+    limits = [limit for limit in _ruled_out(item, context) if limit not in facts]
     return "\n\n".join(filter(None, (facts, " ".join(limits))))
 
 
-def _question(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
-    s, source = shop.settings, _report(item, shop).text
-    context = str(value["context"]).strip() if s.context == "written" else _facts_told(item, shop)
+def _question(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+    s, source = context.settings, _report(item, context).text
+    vignette = str(value["context"]).strip() if s.context == "written" else _facts_told(item, context)
     question, answer = first_asked(_line(value["question"])), _line(value["answer"])
     for what, text, most in (
         ("answer", answer, s.answer_words),
-        ("context", context, s.most_words),
+        ("context", vignette, s.most_words),
         ("question", question, s.question_words),
     ):
         if fault := sound(text, what=what, source=source, most_words=most):
             return fault
-    if len(context.split()) < s.least_words:
-        return Rejection(reason="the context is too short", details=f"{len(context.split())} words")
+    if len(vignette.split()) < s.least_words:
+        return Rejection(reason="the context is too short", details=f"{len(vignette.split())} words")
     if not question.endswith("?"):
         return Rejection(reason="the question does not end as a question", details=question)
     if len(sentence_spans(answer)) > s.answer_sentences:
         return Rejection(reason="the answer has too many sentences", details=answer)
     if not giving_away(answer, item["step"], share=s.answer_share):
         return Rejection(reason="the answer is not the decisive step", details=f"{answer} (step: {item['step']})")
-    if invented := new_numbers(f"{context}\n{question}\n{answer}", source):
+    if invented := new_numbers(f"{vignette}\n{question}\n{answer}", source):
         return Rejection(reason="a number is not in the source", details=", ".join(invented))
-    item = item.put(context=context, question=question, answer=answer)
-    if leak := _leak(item, f"{context}\n\n{question}", shop):
+    item = item.put(context=vignette, question=question, answer=answer)
+    if leak := _leak(item, f"{vignette}\n\n{question}", context):
         return leak
     return Rejection(reason="the question proposes an answer", details=question) if asks_yes_no(question) else item
 
 
-def _leak(item: Item, text: str, shop: Workshop) -> Rejection | None:
+def _leak(item: Item, text: str, context: RecipeContext) -> Rejection | None:
     """Whether a text names the decisive step, whole or by its telling words; single words known before it do not."""
     reason, known = "the question gives the answer away", " ".join(item["facts"]).casefold()
-    for leak in find_leaks(text, item["step"], source=_report(item, shop)):
+    for leak in find_leaks(text, item["step"], source=_report(item, context)):
         if " " in leak.text or leak.text.casefold() not in known:
             return Rejection(reason=reason, details=f"{leak.text} ({leak.kind})")
     for phrase in (item["step"], item["answer"]):
-        if sentence := giving_away(text, phrase, share=shop.settings.leak_share):
+        if sentence := giving_away(text, phrase, share=context.settings.leak_share):
             return Rejection(reason=reason, details=sentence)
     return None
 
 
-def _core_shown(item: Item, shop: Workshop) -> tuple[list[Span], str]:
-    """The sentences of the context, and the numbered lines."""
-    context = Document(id=item.id, title="", text=item["context"])
+def _core_shown(item: Item, context: RecipeContext) -> tuple[list[Span], str]:
+    """The sentences of the vignette, and the numbered lines."""
+    vignette = Document(id=item.id, title="", text=item["context"])
     beside = len(item["question"]) + len(item["answer"]) + _BESIDE
-    return numbered(context, shop, load_prompt(_CORE), beside=beside)
+    return numbered(vignette, context, load_prompt(_CORE), beside=beside)
 
 
-def _core_values(item: Item, shop: Workshop) -> dict[str, object]:
-    return {"context": _core_shown(item, shop)[1], "question": item["question"], "answer": item["answer"]}
+def _core_values(item: Item, context: RecipeContext) -> dict[str, object]:
+    return {"context": _core_shown(item, context)[1], "question": item["question"], "answer": item["answer"]}
 
 
-def _core(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
-    found = pointed(value["core"], _core_shown(item, shop)[0], "core", tolerated=shop.settings.unfound)
+def _core(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+    found = pointed(value["core"], _core_shown(item, context)[0], "core", tolerated=context.settings.unfound)
     if isinstance(found, Rejection):
         return found
     core = [without_person(_line(span.quote)) for span in found]
     return item.put(core=list(dict.fromkeys(core)))
 
 
-def _verify(item: Item, value: dict[str, Any], _shop: Workshop) -> Outcome:
+def _verify(item: Item, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
     if value["answer_is_significance"] != "yes":
         return Rejection(reason="the answer is not the significance", details=value["reason"])
     if value["given_away"] != "no":
@@ -347,12 +347,12 @@ def _rated(labels: Mapping[str, Sequence[ReviewLabel]], s: OgcareSettings) -> Re
     return None
 
 
-def _finish(items: Sequence[Item], shop: Workshop) -> Made:
-    plain = tuple(_made(item, item["context"], shop) for item in items)
-    main = tuple(_made(item, item.get("distracted") or item["context"], shop) for item in items)
+def _finish(items: Sequence[Item], context: RecipeContext) -> Made:
+    plain = tuple(_made(item, item["context"], context) for item in items)
+    main = tuple(_made(item, item.get("distracted") or item["context"], context) for item in items)
     editions: tuple[Edition, ...] = ()
-    if shop.settings.distraction:
-        shop.tables["distraction"] = distraction_table(items)
+    if context.settings.distraction:
+        context.tables["distraction"] = distraction_table(items)
         editions = (Edition(name="original", about="the questions before they were distracted", questions=plain),)
     tasks = tuple(
         ReviewTask(
@@ -370,12 +370,12 @@ def _finish(items: Sequence[Item], shop: Workshop) -> Made:
     return Made(questions=main, editions=editions, review=tasks)
 
 
-def _made(item: Item, context: str, shop: Workshop) -> Question:
-    year = year_of(_report(item, shop))
+def _made(item: Item, vignette: str, context: RecipeContext) -> Question:
+    year = year_of(_report(item, context))
     return Question(
         id=item.id,
         text=item["question"],
-        context=context,
+        context=vignette,
         answer=item["answer"],
         documents=item.documents,
         evidence=item.evidence,

@@ -17,6 +17,7 @@ from hoofbeat.corpus.vocabularies.words import content_forms
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.diagnosing import cut_giveaway, cut_leaks, name_diagnosis
 from hoofbeat.recipes.cases.stems import take_stem
+from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.fitting import fit_all
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.guards.leaks import leak_check
@@ -32,7 +33,6 @@ from hoofbeat.recipes.pools.searched import searched_step
 from hoofbeat.recipes.pools.two_stage import review_tasks, two_stage
 from hoofbeat.recipes.recipe import Made, Recipe, from_documents
 from hoofbeat.recipes.steps import UNLIMITED, RecipeStep, ask, check, sample
-from hoofbeat.recipes.workshop import Settings, Workshop
 from hoofbeat.records import Question
 
 __all__ = ["CRITERIA", "RECIPE", "R2medSettings"]
@@ -48,7 +48,7 @@ _MEASURED = re.compile(
 )
 
 
-class R2medSettings(Settings, frozen=True, kw_only=True):
+class R2medSettings(RecipeSettings, frozen=True, kw_only=True):
     """Every threshold of the paper; where it prints none, the default is ours."""
 
     FILES: ClassVar[tuple[str, ...]] = ("posts", "questions", "reviews")
@@ -121,11 +121,13 @@ class R2medSettings(Settings, frozen=True, kw_only=True):
     overlap_by: Annotated[Literal["tokens", "words"], Meta(description="What overlap is counted in.")] = "tokens"
 
 
-def _begin(shop: Workshop) -> Iterable[Item]:
-    if shop.settings.task == "clinical-case":
-        return from_documents(shop)
-    posts = shop.settings.task == "qa-reference"
-    return asked_items(shop.settings.posts if posts else shop.settings.questions, "posts" if posts else "questions")
+def _begin(context: RecipeContext) -> Iterable[Item]:
+    if context.settings.task == "clinical-case":
+        return from_documents(context)
+    posts = context.settings.task == "qa-reference"
+    return asked_items(
+        context.settings.posts if posts else context.settings.questions, "posts" if posts else "questions"
+    )
 
 
 def _steps(s: R2medSettings) -> list[RecipeStep]:
@@ -197,7 +199,10 @@ def _case_steps(s: R2medSettings, shelf: Shelf) -> list[RecipeStep]:
         only_presentation("presentation", least_words=s.least_words),
         leak_check("leak check", stem="query", answer="diagnosis", negated=s.leak_negated, least=s.leak_match),
         ask(
-            "case quality", "r2med-quality", values=lambda i, shop: _quality_values(i, shelf, shop), read=_read_quality
+            "case quality",
+            "r2med-quality",
+            values=lambda i, context: _quality_values(i, shelf, context),
+            read=_read_quality,
         ),
         choose_queries("queries", shelf, most=s.queries_per_group),
     ]
@@ -210,51 +215,51 @@ _COLLECT: dict[str, Callable[[R2medSettings, Shelf], list[RecipeStep]]] = {
 }
 
 
-def _question_values(prompt: str) -> Callable[[Item, Workshop], dict[str, object]]:
-    def values(item: Item, shop: Workshop) -> dict[str, object]:
+def _question_values(prompt: str) -> Callable[[Item, RecipeContext], dict[str, object]]:
+    def values(item: Item, context: RecipeContext) -> dict[str, object]:
         texts = {"question": str(item["query"]), "answer": str(item["answer"])}
-        return {**fit_all(texts, load_prompt(prompt), shop)}
+        return {**fit_all(texts, load_prompt(prompt), context)}
 
     return values
 
 
-def _one_thing(item: Item, shop: Workshop) -> Outcome:
+def _one_thing(item: Item, context: RecipeContext) -> Outcome:
     """What can be told without a model: a number with its unit, and a sentence, are no medical entity."""
     answer = str(item["answer"]).strip()
-    told = len(answer.split()) > shop.settings.entity_words and not _known(answer, shop)
+    told = len(answer.split()) > context.settings.entity_words and not _known(answer, context)
     if told or _MEASURED.fullmatch(answer):
         return Rejection(reason="the answer is no single medical entity", details=answer[:200])
     return item
 
 
-def _known(answer: str, shop: Workshop) -> bool:
-    return any(shop.vocabulary(name).lookup(answer) for name in shop.settings.vocabularies)
+def _known(answer: str, context: RecipeContext) -> bool:
+    return any(context.vocabulary(name).lookup(answer) for name in context.settings.vocabularies)
 
 
-def _read_type(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
-    if value["type"] not in shop.settings.types:
+def _read_type(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+    if value["type"] not in context.settings.types:
         return Rejection(reason="it asks for another kind of decision", details=f"{value['type']}: {value['reason']}")
     return item.put(type=value["type"])
 
 
-def _read_rules(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+def _read_rules(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
     """A wording that a vocabulary knows is a medical entity, whatever the model says."""
     if value["reasoning"] != "yes":
         return Rejection(reason="it can be answered without reasoning", details=str(value["reason"]))
-    if value["entity"] != "yes" and not _known(str(item["answer"]), shop):
+    if value["entity"] != "yes" and not _known(str(item["answer"]), context):
         return Rejection(reason="the answer is no single medical entity", details=str(item["answer"])[:200])
     return item
 
 
-def _quality_values(item: Item, shelf: Shelf, shop: Workshop) -> dict[str, object]:
+def _quality_values(item: Item, shelf: Shelf, context: RecipeContext) -> dict[str, object]:
     prompt = load_prompt("r2med-quality")
-    fellow = shelf.text(item["fellows"][0], shop)[: shop.settings.fellow_shown]
-    shown = shop.fit(str(item["query"]), prompt, beside=len(fellow) + len(item["diagnosis"]))
+    fellow = shelf.text(item["fellows"][0], context)[: context.settings.fellow_shown]
+    shown = context.fit(str(item["query"]), prompt, beside=len(fellow) + len(item["diagnosis"]))
     return {"diagnosis": item["diagnosis"], "presentation": shown, "fellow": fellow}
 
 
-def _read_quality(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
-    s = shop.settings
+def _read_quality(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+    s = context.settings
     least = {"focus": s.least_focus, "completeness": s.least_completeness, "similarity": s.least_similarity}
     for grade, lowest in least.items():
         if value[grade] < lowest:
@@ -266,22 +271,22 @@ def _read_quality(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
 # Reasoning
 
 
-def _reasoning_values(item: Item, shop: Workshop) -> dict[str, object]:
+def _reasoning_values(item: Item, context: RecipeContext) -> dict[str, object]:
     texts = {"query": str(item["query"]), "answer": str(item["answer"])}
-    return {**fit_all(texts, load_prompt("r2med-reasoning"), shop, "second")}
+    return {**fit_all(texts, load_prompt("r2med-reasoning"), context, "second")}
 
 
-def _read_reasoning(item: Item, value: dict[str, Any], shop: Workshop) -> Outcome:
+def _read_reasoning(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
     steps = [" ".join(str(step).split()) for step in value["steps"]]
     conclusion = " ".join(str(value["conclusion"]).split())
     path = "\n".join([*steps, conclusion])
     source = f"{item['query']}\n{item['answer']}"
-    wrong = sound(path, what="path of reasoning", source=source, most_words=shop.settings.most_reasoning_words)
+    wrong = sound(path, what="path of reasoning", source=source, most_words=context.settings.most_reasoning_words)
     if wrong is not None:
         return wrong
     if not all(steps) or not conclusion:
         return Rejection(reason="a step of the reasoning is empty", details=path[:200])
-    if not _mentions(conclusion, str(item["answer"]), shop.settings):
+    if not _mentions(conclusion, str(item["answer"]), context.settings):
         return Rejection(reason="the reasoning does not end at the answer", details=conclusion[:200])
     return item.put(reasoning=path)
 
@@ -298,9 +303,9 @@ def _mentions(conclusion: str, answer: str, s: R2medSettings) -> bool:
 # Grading and labels
 
 
-def _scenario(item: Item, shop: Workshop) -> Outcome:
+def _scenario(item: Item, context: RecipeContext) -> Outcome:
     """The paper's five scenarios: three kinds of decision, and the two tasks that are one by themselves."""
-    task = shop.settings.task
+    task = context.settings.task
     return item.labelled(task=task, scenario=_SCENARIOS.get(task) or str(item["type"]))
 
 
@@ -318,7 +323,7 @@ def _body_system(s: R2medSettings) -> list[RecipeStep]:
     ]
 
 
-def _finish(items: Sequence[Item], _shop: Workshop) -> Made:
+def _finish(items: Sequence[Item], _shop: RecipeContext) -> Made:
     questions = tuple(
         Question(
             id=item.id,

@@ -18,6 +18,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 
 from hoofbeat.prompts import Pack, load_pack, load_prompt
+from hoofbeat.recipes.context import RecipeContext, RecipeSettings, TableFile
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.guards.numerals import new_numbers
 from hoofbeat.recipes.items import Item, Outcome, Rejection
@@ -45,7 +46,6 @@ from hoofbeat.recipes.messages.topics import (
 from hoofbeat.recipes.recipe import Made, Recipe
 from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, drawn_for_review, known_labels, reviewed, says_yes
 from hoofbeat.recipes.steps import RecipeStep, ask, check, sample, whole
-from hoofbeat.recipes.workshop import Settings, TableFile, Workshop
 from hoofbeat.records import Document, Question, Section, Step
 
 __all__ = ["RECIPE", "SourceqaSettings"]
@@ -55,7 +55,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 REMOVED = ("item", "kind", "count", "where")
 
 
-class SourceqaSettings(Settings, frozen=True, kw_only=True):
+class SourceqaSettings(RecipeSettings, frozen=True, kw_only=True):
     """Parameters of the recipe; the defaults are the paper's where it names one."""
 
     FILES: ClassVar[tuple[str, ...]] = ("harvest", "reviews")
@@ -93,22 +93,22 @@ class SourceqaSettings(Settings, frozen=True, kw_only=True):
 # -- candidates
 
 
-def _candidates(shop: Workshop) -> list[tuple[str, Candidate | BadRow]]:
-    s = shop.settings
+def _candidates(context: RecipeContext) -> list[tuple[str, Candidate | BadRow]]:
+    s = context.settings
     paths = [s.harvest] if isinstance(s.harvest, str) else list(s.harvest)
     limits = Limits(bytes=s.harvest_bytes, rows=s.harvest_rows, characters=s.harvest_characters)
     rows = read_harvest((Path(path) for path in paths if path), limits)
     return [(f"q{number:05d}", row) for number, row in enumerate(rows, start=1)]
 
 
-def _begin(shop: Workshop) -> Iterator[Item]:
+def _begin(context: RecipeContext) -> Iterator[Item]:
     """The harvest's rows, anonymised; without a harvest, places for questions to be proposed."""
-    shop.tables["anonymised"] = TableFile(REMOVED, [])
-    if not shop.settings.harvest:
-        yield from _slots(shop)
+    context.tables["anonymised"] = TableFile(REMOVED, [])
+    if not context.settings.harvest:
+        yield from _slots(context)
         return
-    groups = {*groups_of(shop.corpus, load_pack(shop.settings.pack)), GENERAL}
-    rows = _candidates(shop)
+    groups = {*groups_of(context.corpus, load_pack(context.settings.pack)), GENERAL}
+    rows = _candidates(context)
     sites = Counter(row.site for _, row in rows if isinstance(row, Candidate) and row.site)
     for name, row in rows:
         origin = Step(name="harvest", note=f"{row.file}, line {row.line}")
@@ -116,19 +116,19 @@ def _begin(shop: Workshop) -> Iterator[Item]:
             yield Item(id=name, values={"unusable": row.why}, lineage=(origin,))
             continue
         values: dict[str, Any] = {
-            "message": _anonymous(name, row.text, "message", shop),
+            "message": _anonymous(name, row.text, "message", context),
             **({"group": group} if (group := same_group(row.group, groups)) else {}),
         }
-        site = {"site": row.site} if sites[row.site] >= shop.settings.site_questions else {}
+        site = {"site": row.site} if sites[row.site] >= context.settings.site_questions else {}
         year = {"year": row.year} if row.year else {}
         yield Item(id=name, values=values, facets={"origin": "harvested", **site, **year}, lineage=(origin,))
 
 
-def _slots(shop: Workshop) -> Iterator[Item]:
+def _slots(context: RecipeContext) -> Iterator[Item]:
     number = 0
-    for document in shop.corpus.documents():
-        for place, section in _sections(document, shop):
-            for slot in range(shop.settings.propose):
+    for document in context.corpus.documents():
+        for place, section in _sections(document, context):
+            for slot in range(context.settings.propose):
                 number += 1
                 yield Item(
                     id=f"q{number:05d}",
@@ -139,24 +139,24 @@ def _slots(shop: Workshop) -> Iterator[Item]:
                 )
 
 
-def _sections(document: Document, shop: Workshop) -> list[tuple[int, Section]]:
+def _sections(document: Document, context: RecipeContext) -> list[tuple[int, Section]]:
     """Sections with enough words, so many of them drawn by the seed, in their order."""
     fit = [
         (place, section)
         for place, section in enumerate(document.sections)
-        if len(document.section_text(section).split()) >= shop.settings.section_words
+        if len(document.section_text(section).split()) >= context.settings.section_words
     ]
-    most = shop.settings.sections
-    return sorted(shop.rng("sections", document.id).sample(fit, most)) if 0 < most < len(fit) else fit
+    most = context.settings.sections
+    return sorted(context.rng("sections", document.id).sample(fit, most)) if 0 < most < len(fit) else fit
 
 
-def _anonymous(item: str, text: str, what: str, shop: Workshop) -> str:
+def _anonymous(item: str, text: str, what: str, context: RecipeContext) -> str:
     """A text without what identifies people; its marks are noted by kind and place, never what stood there."""
     result = anonymise(text)
     places: defaultdict[str, list[str]] = defaultdict(list)
     for each in result.marks:
         places[each.kind].append(f"{each.start}-{each.end}")
-    rows = shop.tables["anonymised"].rows
+    rows = context.tables["anonymised"].rows
     assert isinstance(rows, list)
     rows += [(item, kind, len(where), f"{what} {', '.join(where)}") for kind, where in sorted(places.items())]
     return result.text
@@ -198,20 +198,20 @@ def _labels(path: str) -> Mapping[str, Sequence[ReviewLabel]]:
     return by_item
 
 
-def _usable(item: Item, _shop: Workshop) -> Outcome:
+def _usable(item: Item, _shop: RecipeContext) -> Outcome:
     why = item.get("unusable")
     return Rejection(reason=str(why), details=item.lineage[0].note) if why else item
 
 
 def _proposal(pack: Pack) -> Any:
-    def values(item: Item, shop: Workshop) -> dict[str, object]:
-        document = shop.document(item.documents[0])
+    def values(item: Item, context: RecipeContext) -> dict[str, object]:
+        document = context.document(item.documents[0])
         section = document.sections[item["section"]]
-        text = shop.fit(document.section_text(section), load_prompt("sourceqa-propose"))
+        text = context.fit(document.section_text(section), load_prompt("sourceqa-propose"))
         return {
             "reader": pack.reader,
             "source_word": pack.source_word,
-            "count": shop.settings.propose,
+            "count": context.settings.propose,
             "heading": section.heading,
             "text": text,
         }
@@ -219,24 +219,24 @@ def _proposal(pack: Pack) -> Any:
     return values
 
 
-def _proposed(item: Item, said: dict[str, Any], shop: Workshop) -> Outcome:
+def _proposed(item: Item, said: dict[str, Any], context: RecipeContext) -> Outcome:
     questions = [str(each) for each in said["questions"]]
     if item["slot"] >= len(questions):
         return Rejection(reason="fewer questions were proposed than asked for", details=f"{len(questions)} came")
-    document = shop.document(item.documents[0])
-    text = _anonymous(item.id, questions[item["slot"]], "proposal", shop)
+    document = context.document(item.documents[0])
+    text = _anonymous(item.id, questions[item["slot"]], "proposal", context)
     section = document.section_text(document.sections[item["section"]])
-    most = shop.settings.question_words
+    most = context.settings.question_words
     return sound(text, what="proposed question", source=section, most_words=most) or item.put(message=text)
 
 
-def _form(item: Item, shop: Workshop) -> Outcome:
-    s = shop.settings
+def _form(item: Item, context: RecipeContext) -> Outcome:
+    s = context.settings
     return well_formed(item["message"], least=s.least_words, most=s.most_words, language=s.language) or item
 
 
 def _relevance(name: str, pack: Pack, role: str) -> RecipeStep:
-    def read(item: Item, said: dict[str, Any], _shop: Workshop) -> Outcome:
+    def read(item: Item, said: dict[str, Any], _shop: RecipeContext) -> Outcome:
         reason = anonymise(str(said["reason"])).text
         if said["verdict"] == "good":
             return item.put(relevance=reason)
@@ -257,10 +257,10 @@ def _relevance(name: str, pack: Pack, role: str) -> RecipeStep:
 
 
 def _message(pack: Pack) -> Any:
-    return lambda item, shop: {
+    return lambda item, context: {
         "reader": pack.reader,
         "message": in_plain_words(item["message"]),
-        "most": min(shop.settings.question_words, 40),
+        "most": min(context.settings.question_words, 40),
     }
 
 
@@ -270,59 +270,59 @@ class _Removed:
     def __init__(self) -> None:
         self._words: dict[str, list[str]] | None = None
 
-    def of(self, item: Item, shop: Workshop) -> list[str]:
+    def of(self, item: Item, context: RecipeContext) -> list[str]:
         """The words that were removed from one message."""
         if self._words is None:
             self._words = {
                 name: [clean[each.start : each.end] for each in find_identifiers(clean)]
-                for name, row in _candidates(shop)
+                for name, row in _candidates(context)
                 if isinstance(row, Candidate) and (clean := tidy(row.text))
             }
         return self._words.get(item.id, [])
 
 
 def _rewriting(removed: _Removed) -> Any:
-    def read(item: Item, said: dict[str, Any], shop: Workshop) -> Outcome:
+    def read(item: Item, said: dict[str, Any], context: RecipeContext) -> Outcome:
         text = " ".join(tidy(str(said["question"])).split()).strip("\"'“”‘’ ")
         # Checked before the text is put down: one that tells who asked must not reach any file.
-        wrong = tells_who(text, removed.of(item, shop)) or sound(
-            text, what="rewritten question", source=item["message"], most_words=shop.settings.question_words
+        wrong = tells_who(text, removed.of(item, context)) or sound(
+            text, what="rewritten question", source=item["message"], most_words=context.settings.question_words
         )
-        return wrong or stands_alone(text, shop.settings.language) or item.put(question=text)
+        return wrong or stands_alone(text, context.settings.language) or item.put(question=text)
 
     return read
 
 
 def _report(
-    questions: Sequence[Question], removed: _Removed, items: Sequence[Item], shop: Workshop
+    questions: Sequence[Question], removed: _Removed, items: Sequence[Item], context: RecipeContext
 ) -> dict[str, object]:
     """What was removed in all, and a last look at every question."""
     kinds: Counter[str] = Counter()
-    for _, kind, count, _ in shop.tables["anonymised"].rows:
+    for _, kind, count, _ in context.tables["anonymised"].rows:
         kinds[str(kind)] += int(str(count))
-    left = [q for q, item in zip(questions, items, strict=True) if tells_who(q.text, removed.of(item, shop))]
+    left = [q for q, item in zip(questions, items, strict=True) if tells_who(q.text, removed.of(item, context))]
     assert not left, f"{left[0].id} tells who asked"
     return {
         "removed": dict(sorted(kinds.items())),
-        "candidates_with_identifiers": len({row[0] for row in shop.tables["anonymised"].rows}),
+        "candidates_with_identifiers": len({row[0] for row in context.tables["anonymised"].rows}),
         "questions_checked": len(questions),
         "questions_with_identifiers": len(left),
     }
 
 
-def _faithful(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+def _faithful(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
     """A rewritten question asks what its message asked: no strange numbers, and not about something else."""
     if not items:
         return []
-    encoder = shop.encoder()
-    asked = encoder.encode([item["question"] for item in items], shop.progress)
-    written = encoder.encode([in_plain_words(item["message"]) for item in items], shop.progress)
+    encoder = context.encoder()
+    asked = encoder.encode([item["question"] for item in items], context.progress)
+    written = encoder.encode([in_plain_words(item["message"]) for item in items], context.progress)
     outcomes: list[Outcome] = []
     for item, cosine in zip(items, (asked * written).sum(axis=1).round(4).tolist(), strict=True):
         strange = new_numbers(item["question"], in_plain_words(item["message"]))
         if strange:
             outcomes.append(Rejection(reason="the rewritten question has a new number", details=", ".join(strange)))
-        elif cosine < shop.settings.alike:
+        elif cosine < context.settings.alike:
             outcomes.append(Rejection(reason="the rewritten question asks something else", details=f"cosine {cosine}"))
         else:
             outcomes.append(item.put(alike=cosine))
@@ -332,7 +332,7 @@ def _faithful(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
 def _same_question() -> RecipeStep:
     """A second reader compares message and question: a changed substance or a turned question keeps its words."""
 
-    def read(item: Item, said: dict[str, Any], _shop: Workshop) -> Outcome:
+    def read(item: Item, said: dict[str, Any], _shop: RecipeContext) -> Outcome:
         reason = anonymise(str(said["reason"])).text
         if said["verdict"] == "same":
             return item.put(compared=reason)
@@ -361,28 +361,28 @@ def _verdict(path: str) -> Any:
 # -- questions
 
 
-def _finish(items: Sequence[Item], shop: Workshop) -> Made:
-    pack = load_pack(shop.settings.pack)
+def _finish(items: Sequence[Item], context: RecipeContext) -> Made:
+    pack = load_pack(context.settings.pack)
     questions = tuple(
         Question(id=item.id, text=item["question"], facets=item.facets, lineage=item.lineage) for item in items
     )
-    shop.metrics["pack"] = f"{pack.name}@{pack.fingerprint}"
-    shop.metrics["routing"] = routing(questions, shop.corpus, pack)
-    shop.metrics["anonymity"] = _report(questions, _Removed(), items, shop)
+    context.metrics["pack"] = f"{pack.name}@{pack.fingerprint}"
+    context.metrics["routing"] = routing(questions, context.corpus, pack)
+    context.metrics["anonymity"] = _report(questions, _Removed(), items, context)
     words = [len(question.text.split()) for question in questions]
-    shop.metrics["question_words"] = round(sum(words) / max(1, len(words)), 1)
-    groups = groups_of(shop.corpus, pack)
-    vocabulary = {word for document in shop.corpus.documents() for word in _WORD.findall(document.text.lower())}
+    context.metrics["question_words"] = round(sum(words) / max(1, len(words)), 1)
+    groups = groups_of(context.corpus, pack)
+    vocabulary = {word for document in context.corpus.documents() for word in _WORD.findall(document.text.lower())}
     waiting = [item for item in items if item.get("review") == "waiting"]
-    drawn = drawn_for_review(waiting, shop, "questions", shop.settings.review_share)
+    drawn = drawn_for_review(waiting, context, "questions", context.settings.review_share)
     look = [
         *((item, "drawn") for item in drawn),
         *((item, why) for item in waiting if (why := group_doubt(item["question"], _group(item), groups, pack))),
         *((item, "a word may be a name") for item in waiting if possible_names(item["question"], vocabulary)),
     ]
-    labels = _labels(shop.settings.reviews)
+    labels = _labels(context.settings.reviews)
     tasks = (_task(item, why, labels.get(item.id, ())) for item, why in look)
-    return Made(questions=questions, review=(*duplicate_tasks(shop), *tasks))
+    return Made(questions=questions, review=(*duplicate_tasks(context), *tasks))
 
 
 def _task(item: Item, why: str, labels: Sequence[ReviewLabel]) -> ReviewTask:

@@ -19,13 +19,14 @@ from hoofbeat.corpus.reader import Refusal
 from hoofbeat.corpus.roles import assign_roles, find_case
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, check
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document
 from hoofbeat.retrieval.chunking import Chunking, Spans, cut
 
 __all__ = ["Shelf", "address_key", "asked_items", "cited", "readable"]
+
 
 """The letters that options go by."""
 _LABELLED = re.compile(r"^\(?([A-Za-z])[).:][\s\u200b]*(?=\S)")
@@ -142,7 +143,7 @@ def _listed(value: object) -> list[str]:
 def readable(name: str, *, least_votes: int = 0) -> RecipeStep:
     """Rows that hold a question and its answer, accepted and voted for where the file says so."""
 
-    def judge(item: Item, _shop: Workshop) -> Outcome:
+    def judge(item: Item, _shop: RecipeContext) -> Outcome:
         if "problem" in item.values:
             return Rejection(reason="the row can't be used", details=str(item["problem"]))
         for part, what in (("query", "question"), ("answer", "answer")):
@@ -198,14 +199,14 @@ def _keys(document: Document) -> Iterator[str]:
 def cited(name: str, shelf: Shelf, *, most: int = 0, required: bool = True) -> RecipeStep:
     """What rows cite, as documents of the corpus: the first `most` pages (0: all), their pieces as `known`."""
 
-    def judge(item: Item, shop: Workshop) -> Outcome:
+    def judge(item: Item, context: RecipeContext) -> Outcome:
         named = [str(each) for each in item.get("documents", [])]
-        pages = [found for each in dict.fromkeys(map(address_key, named)) if (found := shelf.resolve(each, shop))]
+        pages = [found for each in dict.fromkeys(map(address_key, named)) if (found := shelf.resolve(each, context))]
         if required and not pages:
             why = "the corpus holds none of the pages it cites" if named else "it cites no page"
             return Rejection(reason=why, details="; ".join(named)[:200])
         taken = list(dict.fromkeys(id for page in (pages[:most] if most else pages) for id in page))
-        known = [piece.id for id in taken for piece in shelf.pieces_of(id, shop)]
+        known = [piece.id for id in taken for piece in shelf.pieces_of(id, context)]
         return item.put(known=known, cited=taken)
 
     return check(name, judge)
@@ -223,54 +224,54 @@ class Shelf:
     def __init__(self, *, chunking: str = "sentences:128", cases: bool = False) -> None:
         self.cases = cases
         self._chunking = Chunking.parse(chunking)
-        self._shop: Workshop | None = None
+        self._shop: RecipeContext | None = None
         self._pieces: dict[str, Piece] = {}
         self._by_document: dict[str, list[Piece]] = {}
         self._names: dict[str, list[str]] = {}
         self._withdrawn: set[str] = set()
 
-    def pieces(self, shop: Workshop) -> Sequence[Piece]:
+    def pieces(self, context: RecipeContext) -> Sequence[Piece]:
         """Every piece that is searched, in the corpus's order."""
-        self._filled(shop)
+        self._filled(context)
         return [piece for piece in self._pieces.values() if piece.document not in self._withdrawn]
 
-    def withdraw(self, documents: Collection[str], shop: Workshop) -> None:
+    def withdraw(self, documents: Collection[str], context: RecipeContext) -> None:
         """Take documents off the shelf: they are searched by nobody from now on."""
-        self._filled(shop)
+        self._filled(context)
         self._withdrawn |= set(documents)
 
-    def pieces_of(self, document: str, shop: Workshop) -> Sequence[Piece]:
+    def pieces_of(self, document: str, context: RecipeContext) -> Sequence[Piece]:
         """The pieces of one document."""
-        self._filled(shop)
+        self._filled(context)
         return self._by_document.get(document, [])
 
-    def piece(self, id: str, shop: Workshop) -> Piece:
+    def piece(self, id: str, context: RecipeContext) -> Piece:
         """The piece of this id."""
-        self._filled(shop)
+        self._filled(context)
         return self._pieces[id]
 
-    def text(self, id: str, shop: Workshop) -> str:
+    def text(self, id: str, context: RecipeContext) -> str:
         """A piece as a model reads it: its heading, then its text."""
-        piece = self.piece(id, shop)
-        text = shop.document(piece.document).text[piece.start : piece.end]
+        piece = self.piece(id, context)
+        text = context.document(piece.document).text[piece.start : piece.end]
         return f"{piece.heading}\n{text}" if piece.heading else text
 
-    def documents(self, shop: Workshop) -> list[Document]:
+    def documents(self, context: RecipeContext) -> list[Document]:
         """Every piece as a document of its own, for an index."""
-        return [piece_document(piece, shop.document(piece.document)) for piece in self.pieces(shop)]
+        return [piece_document(piece, context.document(piece.document)) for piece in self.pieces(context)]
 
-    def resolve(self, name: str, shop: Workshop) -> list[str]:
+    def resolve(self, name: str, context: RecipeContext) -> list[str]:
         """The documents that an id or an address names (a page may be several); none where the corpus has none."""
-        self._filled(shop)
+        self._filled(context)
         return self._names.get(address_key(name), [])
 
-    def _filled(self, shop: Workshop) -> None:
-        if self._shop is shop:
+    def _filled(self, context: RecipeContext) -> None:
+        if self._shop is context:
             return
-        self._shop = shop
+        self._shop = context
         self._pieces, self._by_document, self._names, self._withdrawn = {}, {}, {}, set()
-        spans = shop.encoder().token_spans if self._chunking.needs_tokens and not self.cases else None
-        corpus: Corpus = shop.corpus
+        spans = context.encoder().token_spans if self._chunking.needs_tokens and not self.cases else None
+        corpus: Corpus = context.corpus
         for document in corpus.documents():
             made = [_case_piece(document)] if self.cases else _passages(document, self._chunking, spans)
             self._by_document[document.id] = made

@@ -13,9 +13,9 @@ from typing import Any
 
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, ask, whole
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Failure
 
 __all__ = ["difficult"]
@@ -34,23 +34,23 @@ def difficult(
     and so are more than `most_members`: a member answers with one call, or with two where a judge is needed.
     """
 
-    def run(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
-        members = shop.committee()
+    def run(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+        members = context.committee()
         if not members:
-            shop.metrics[name] = {"skipped": "no committee of models was given (--committee)"}
+            context.metrics[name] = {"skipped": "no committee of models was given (--committee)"}
             return list(items)
-        _check(members, shop, most_members)
-        shop.metrics[name] = {"members": len(members), "most_correct": most_correct}
+        _check(members, context, most_members)
+        context.metrics[name] = {"members": len(members), "most_correct": most_correct}
         tried: list[dict[str, Tried]] = [{} for _ in items]
         for member in members:
-            for place, result in enumerate(_try(name, items, shop, member, choose, write, judge)):
+            for place, result in enumerate(_try(name, items, context, member, choose, write, judge)):
                 tried[place][member] = result
         return [_judged(item, each, most_correct) for item, each in zip(items, tried, strict=True)]
 
     return whole(name, run, prompts=(choose, write, judge), calls=2 * most_members)
 
 
-def _check(members: Sequence[str], shop: Workshop, most: int) -> None:
+def _check(members: Sequence[str], context: RecipeContext, most: int) -> None:
     """Every member is a model of its own, and there are not too many of them."""
     if len(members) > most:
         raise UsageError(
@@ -59,7 +59,7 @@ def _check(members: Sequence[str], shop: Workshop, most: int) -> None:
         )
     seats: dict[str, str] = {}
     for member in members:
-        identity = shop.model(member).identity
+        identity = context.model(member).identity
         if identity in seats:
             raise UsageError(
                 f"{identity} is in the committee twice, as {seats[identity]} and {member}",
@@ -69,14 +69,14 @@ def _check(members: Sequence[str], shop: Workshop, most: int) -> None:
 
 
 def _try(
-    name: str, items: Sequence[Item], shop: Workshop, member: str, choose: str, write: str, judge: str
+    name: str, items: Sequence[Item], context: RecipeContext, member: str, choose: str, write: str, judge: str
 ) -> list[Tried]:
     """What one member made of every item."""
     chosen = ask(
         name,
         choose,
-        values=lambda item, shop: {
-            "question": _shown(item, shop, choose, member, beside=len(_lettered(item))),
+        values=lambda item, context: {
+            "question": _shown(item, context, choose, member, beside=len(_lettered(item))),
             "options": _lettered(item),
         },
         read=lambda item, value, _shop: item.put(tried=_chosen(item, str(value["choice"]))),
@@ -87,7 +87,7 @@ def _try(
     written = ask(
         name,
         write,
-        values=lambda item, shop: {"question": _shown(item, shop, write, member)},
+        values=lambda item, context: {"question": _shown(item, context, write, member)},
         read=lambda item, value, _shop: item.put(tried=str(value["answer"])),
         role=member,
         when=lambda item: not _has_options(item),
@@ -95,8 +95,8 @@ def _try(
     judged = ask(
         name,
         judge,
-        values=lambda item, shop: {
-            "question": _shown(item, shop, judge, beside=len(item["answer"]) + len(item["tried"])),
+        values=lambda item, context: {
+            "question": _shown(item, context, judge, beside=len(item["answer"]) + len(item["tried"])),
             "reference": item["answer"],
             "answer": item["tried"],
         },
@@ -105,13 +105,13 @@ def _try(
     )
     outcomes: Sequence[Outcome] = list(items)
     for step in (chosen, written, judged):
-        outcomes = _onward(outcomes, lambda alive, step=step: step.run(alive, shop))  # type: ignore[misc]
+        outcomes = _onward(outcomes, lambda alive, step=step: step.run(alive, context))  # type: ignore[misc]
     return [_said(each) for each in outcomes]
 
 
-def _shown(item: Item, shop: Workshop, prompt: str, role: str = "model", *, beside: int = 0) -> str:
+def _shown(item: Item, context: RecipeContext, prompt: str, role: str = "model", *, beside: int = 0) -> str:
     """The question, as much of it as the model's window holds."""
-    return shop.fit(str(item["query"]), load_prompt(prompt), role, beside=beside)
+    return context.fit(str(item["query"]), load_prompt(prompt), role, beside=beside)
 
 
 def _onward(outcomes: Sequence[Outcome], run: Callable[[Sequence[Item]], Sequence[Outcome]]) -> list[Outcome]:

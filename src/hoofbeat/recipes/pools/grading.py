@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.fitting import fit_all
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import UNLIMITED, Answered, RecipeStep, ask_each
-from hoofbeat.recipes.workshop import TableFile, Workshop
 from hoofbeat.records import Failure
 
 __all__ = ["POOL_HEADER", "Contradictory", "Limits", "Verdict", "grade_step", "pool_rows", "verdict"]
@@ -58,7 +58,7 @@ def grade_step(
     name: str,
     prompt: str,
     *,
-    text: Callable[[str, Workshop], str],
+    text: Callable[[str, RecipeContext], str],
     limits: Limits,
     role: str = "model",
     most: int = UNLIMITED,
@@ -71,11 +71,11 @@ def grade_step(
     """
     rows: list[tuple[object, ...]] = []
 
-    def values(item: Item, part: dict[str, Any], shop: Workshop) -> dict[str, object]:
+    def values(item: Item, part: dict[str, Any], context: RecipeContext) -> dict[str, object]:
         told = {name: str(item[name]) for name in ("query", "answer", "reasoning")}
-        return {**fit_all({**told, "document": text(part["id"], shop)}, load_prompt(prompt), shop, role)}
+        return {**fit_all({**told, "document": text(part["id"], context)}, load_prompt(prompt), context, role)}
 
-    def read(item: Item, answers: Sequence[Answered], _shop: Workshop) -> Outcome:
+    def read(item: Item, answers: Sequence[Answered], _shop: RecipeContext) -> Outcome:
         graded = [_graded(answer, limits) for answer in answers]
         rows.extend(pool_rows(item.id, graded))
         done = item.put(pool=graded)
@@ -88,11 +88,11 @@ def grade_step(
         name, prompt, parts=lambda item, _shop: item["pool"], values=values, read=read, role=role, most=most
     )
 
-    def run(items: Sequence[Item], shop: Workshop) -> Sequence[Outcome]:
+    def run(items: Sequence[Item], context: RecipeContext) -> Sequence[Outcome]:
         rows.clear()
         empty = [not item["pool"] for item in items]
-        outcomes = iter(inner.run([item for item, none in zip(items, empty, strict=True) if not none], shop))
-        shop.tables["pool"] = TableFile(POOL_HEADER, list(rows))
+        outcomes = iter(inner.run([item for item, none in zip(items, empty, strict=True) if not none], context))
+        context.tables["pool"] = TableFile(POOL_HEADER, list(rows))
         nothing = Rejection(reason="nothing was found that could answer it")
         return [nothing if none else next(outcomes) for none in empty]
 

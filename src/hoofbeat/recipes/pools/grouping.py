@@ -11,12 +11,12 @@ from typing import NamedTuple
 from hoofbeat.corpus.vocabularies import Vocabulary
 from hoofbeat.corpus.vocabularies.words import tokens
 from hoofbeat.recipes.cases.stems import cut_before, sentences, spans_of, with_stem
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.sameness import same
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.pools.collecting import Shelf
 from hoofbeat.recipes.steps import RecipeStep, check, whole
 from hoofbeat.recipes.wordlists import word_data
-from hoofbeat.recipes.workshop import Workshop
 
 __all__ = ["Groups", "choose_queries", "group_cases", "group_names", "groups_of", "only_presentation"]
 
@@ -134,11 +134,11 @@ def group_cases(
     words too many share they were not compared.
     """
 
-    def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
-        known = [shop.vocabulary(each) for each in vocabularies]
+    def judge(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+        known = [context.vocabulary(each) for each in vocabularies]
         found = group_names([str(item["diagnosis"]) for item in items], known, most_together=most_together, kinds=kinds)
         numbers = found.numbers
-        shop.metrics[name] = {
+        context.metrics[name] = {
             "names": found.names,
             "diagnoses": len(set(numbers)),
             "not compared, too common": dict(sorted(found.skipped.items())),
@@ -168,15 +168,15 @@ def choose_queries(name: str, shelf: Shelf, *, most: int) -> RecipeStep:
     A case that asks is taken off the shelf: nobody finds it, not even another of its group.
     """
 
-    def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+    def judge(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
         groups: defaultdict[str, list[int]] = defaultdict(list)
         for place, item in enumerate(items):
             groups[str(item["group"])].append(place)
         asking: set[int] = set()
         for group, places in groups.items():
-            asking |= set(_drawn(places, shop, group, most, items))
+            asking |= set(_drawn(places, context, group, most, items))
         documents = {items[place].documents[0] for place in asking}
-        shelf.withdraw(documents, shop)
+        shelf.withdraw(documents, context)
         return [
             item.put(known=[each for each in item["fellows"] if each not in documents])
             if place in asking
@@ -187,11 +187,13 @@ def choose_queries(name: str, shelf: Shelf, *, most: int) -> RecipeStep:
     return whole(name, judge)
 
 
-def _drawn(places: Sequence[int], shop: Workshop, group: str, most: int, items: Sequence[Item]) -> Iterable[int]:
+def _drawn(
+    places: Sequence[int], context: RecipeContext, group: str, most: int, items: Sequence[Item]
+) -> Iterable[int]:
     """As many as may ask, so that at least one of the group is left to be found."""
     everyone = {items[places[0]].documents[0], *items[places[0]]["fellows"]}
     count = min(len(places), most, len(everyone) - 1)
-    return shop.rng("query", group).sample(list(places), count)
+    return context.rng("query", group).sample(list(places), count)
 
 
 # The presentation
@@ -200,8 +202,8 @@ def _drawn(places: Sequence[int], shop: Workshop, group: str, most: int, items: 
 def only_presentation(name: str, *, least_words: int) -> RecipeStep:
     """Cut a case's stem where a diagnosis is concluded or treatment begins; what is left is the `query`."""
 
-    def judge(item: Item, shop: Workshop) -> Outcome:
-        document = shop.document(item.documents[0])
+    def judge(item: Item, context: RecipeContext) -> Outcome:
+        document = context.document(item.documents[0])
         spans = spans_of(item)
         places = [start for start, end in sentences(document, spans) if _concludes(document.text[start:end])]
         places += [

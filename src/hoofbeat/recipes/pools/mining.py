@@ -20,10 +20,10 @@ from hoofbeat.models import load_encoder
 from hoofbeat.models.encoder import Encoder
 from hoofbeat.models.vectors import cached, vectors_folder
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Item, Outcome
 from hoofbeat.recipes.pools.collecting import Shelf
 from hoofbeat.recipes.steps import RecipeStep, whole
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.records import Document
 from hoofbeat.retrieval import IndexSet, Retriever, parse
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
@@ -188,22 +188,22 @@ def mine_step(
     """Give every item its `pool`: the pieces known to answer it and those that the committee agrees on.
 
     `most_known` limits the former to those with most votes (0: all); the rest of them are `ungraded`, so that they
-    count neither as found nor as wrong. A line that names no encoder, such as `dense`, searches with the workshop's.
+    count neither as found nor as wrong. A line that names no encoder, such as `dense`, searches with the context's.
     """
     committee_lines(lines)
 
-    def judge(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+    def judge(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
         committee = Committee(
-            shelf.documents(shop),
+            shelf.documents(context),
             lines,
             passages=not shelf.cases,
-            usual=lambda: cached(shop.encoder(), vectors_folder()),
-            progress=shop.progress,
+            usual=lambda: cached(context.encoder(), vectors_folder()),
+            progress=context.progress,
         )
         reach = depth + max(len(item.get("known", ())) for item in items)
         texts = {view: [str(item[view]) for item in items] for view in views}
         rankings = committee.rankings(texts, reach)
-        shop.metrics[name] = {"views": list(views), "depth": depth, "committee": committee.describe()}
+        context.metrics[name] = {"views": list(views), "depth": depth, "committee": committee.describe()}
         return [_pooled(item, found, depth, top, most_known) for item, found in zip(items, rankings, strict=True)]
 
     return whole(name, judge)

@@ -14,14 +14,15 @@ from msgspec import Struct
 
 from hoofbeat.corpus.vocabularies import find_words
 from hoofbeat.corpus.vocabularies.words import term_form, tokens, word_lists
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, ask, check
 from hoofbeat.recipes.wordlists import word_data
-from hoofbeat.recipes.workshop import Workshop
 from hoofbeat.retrieval.sentences import sentence_spans
 
 __all__ = ["asking_span", "open_steps", "points_to_options"]
+
 
 _STEM = 6
 _LISTED = re.compile(r"^\s*\(?[A-Ja-j][).:]\s+\S", re.MULTILINE)
@@ -62,10 +63,10 @@ def open_steps(name: str, prompt: str, *, most_words: int = 60, most_new: int = 
     with more of its own it asks for something else.
     """
 
-    def read(item: Item, value: dict[str, Any], _shop: Workshop) -> Outcome:
+    def read(item: Item, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
         return _rewritten(item, value, most_words)
 
-    def judge(item: Item, _shop: Workshop) -> Outcome:
+    def judge(item: Item, _shop: RecipeContext) -> Outcome:
         return _stands_alone(item, most_new)
 
     return [
@@ -75,7 +76,7 @@ def open_steps(name: str, prompt: str, *, most_words: int = 60, most_new: int = 
     ]
 
 
-def _can_be_asked(item: Item, _shop: Workshop) -> Outcome:
+def _can_be_asked(item: Item, _shop: RecipeContext) -> Outcome:
     if not item.get("options"):
         return item
     asking = _asking(item)
@@ -92,7 +93,7 @@ def _asking(item: Item) -> str:
     return str(item["query"])[slice(*asking_span(str(item["query"])))]
 
 
-def _values(item: Item, _shop: Workshop) -> dict[str, object]:
+def _values(item: Item, _shop: RecipeContext) -> dict[str, object]:
     return {"question": _asking(item), "answer": item["answer"]}
 
 

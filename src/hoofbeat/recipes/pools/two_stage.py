@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from hoofbeat.errors import InputError
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, count_labels, known_labels
 from hoofbeat.recipes.steps import RecipeStep, whole
-from hoofbeat.recipes.workshop import Workshop
 
 __all__ = ["review_tasks", "two_stage"]
 
@@ -39,9 +39,9 @@ def two_stage(name: str, path: str, *, criteria: Sequence[str], forgiven: Sequen
         state, unread = _state(said, criteria)
         return item.put(review=state, unread=unread)
 
-    def judge_all(items: Sequence[Item], shop: Workshop) -> list[Outcome]:
+    def judge_all(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
         if path:
-            count_labels(every, (item.id for item in items), shop)
+            count_labels(every, (item.id for item in items), context)
         return [judge(item) for item in items]
 
     return whole(name, judge_all)

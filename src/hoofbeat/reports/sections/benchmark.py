@@ -6,7 +6,7 @@ from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.facets import FacetTally
 from hoofbeat.reports.charts import Bar, interval_bars
 from hoofbeat.reports.model import Block, Card, Entry, Heading, Notice, Text, Viewer
-from hoofbeat.reports.section import Chapter, Section, chapter_per_artefact
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
 from hoofbeat.reports.sections.common import facet_blocks, figure, question_view
 from hoofbeat.reports.sections.recipes import build_blocks, build_cards
 from hoofbeat.reports.tables import Column, Table
@@ -92,7 +92,7 @@ def funnel_blocks(counts: Counts, prefix: str) -> list[Block]:
     return [chart, table]
 
 
-SECTION = Section(
+SECTION = ReportSection(
     name="benchmark",
     summary="the funnel from candidates to questions, with reasons, and examples",
     order=30,

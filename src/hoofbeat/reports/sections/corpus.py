@@ -13,7 +13,7 @@ from hoofbeat.corpus.importing import REJECTED, Rejection
 from hoofbeat.facets import FacetTally
 from hoofbeat.records import Document
 from hoofbeat.reports.model import Block, Card, Details, Notice, Text
-from hoofbeat.reports.section import Chapter, Section, chapter_per_artefact
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
 from hoofbeat.reports.sections.common import counted, facet_blocks
 from hoofbeat.reports.sections.funnel import funnel_blocks, funnel_of
 from hoofbeat.reports.tables import Column, Table
@@ -117,7 +117,7 @@ def _rejected(artefact: Artefact, prefix: str, total: int) -> list[Block]:
     return blocks
 
 
-SECTION = Section(
+SECTION = ReportSection(
     name="corpus",
     summary="documents by facet and licence, the funnel of its filters, what was not taken and why",
     order=10,

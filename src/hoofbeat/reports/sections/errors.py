@@ -17,7 +17,7 @@ from hoofbeat.judging.aspects import Key
 from hoofbeat.records import Failure, Judgment, Question
 from hoofbeat.reports.charts import Shade, heatmap
 from hoofbeat.reports.model import Block, Details, Heading, Lead, Notice, Text
-from hoofbeat.reports.section import Chapter, ReportInputs, Section
+from hoofbeat.reports.section import Chapter, ReportInputs, ReportSection
 from hoofbeat.reports.sections.answers import system_name
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.error_labels import (
@@ -252,6 +252,6 @@ def _build(report: ReportInputs) -> list[Chapter]:
     return [errors_chapter(files, [each for _, each in report.of("judgments", "run")])] if files else []
 
 
-SECTION = Section(
+SECTION = ReportSection(
     name="errors", summary="why diagnoses were missed, by people's labels (--errors)", order=70, build=_build
 )

@@ -22,7 +22,7 @@ from hoofbeat.leakage.leakage_records import OverlapRow
 from hoofbeat.leakage.near_duplicates import NearDuplicate
 from hoofbeat.reports.charts import Bar, grouped_bars, interval_dots
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
-from hoofbeat.reports.section import Chapter, Section, chapter_per_artefact
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
 from hoofbeat.reports.sections.common import figure, reasons_text, spread
 from hoofbeat.reports.sections.leakage_answers import date_blocks, gap_blocks
 from hoofbeat.reports.sections.leakage_elsewhere import canary_blocks, near_blocks, value_cell
@@ -287,7 +287,7 @@ def _likelihood_tables(rows: Sequence[LikelihoodSummary], name: str, caption: st
     ]  # fmt: skip
 
 
-SECTION = Section(
+SECTION = ReportSection(
     name="leakage",
     summary="signs that models have seen the questions, each with its control",
     order=90,

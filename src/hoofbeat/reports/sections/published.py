@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import UsageError
 from hoofbeat.reports.model import Block, Heading, Notice, Text
-from hoofbeat.reports.section import Chapter, OwnFigure, ReportInputs, Section
+from hoofbeat.reports.section import Chapter, OwnFigure, ReportInputs, ReportSection
 from hoofbeat.reports.sections.scores.shown import folded
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import Form
@@ -152,6 +152,6 @@ def _build(report: ReportInputs) -> list[Chapter]:
     return [published_chapter(names, ours)] if names else []
 
 
-SECTION = Section(
+SECTION = ReportSection(
     name="published", summary="figures that papers published, beside ours (--published)", order=80, build=_build
 )

@@ -14,7 +14,7 @@ from hoofbeat.findings.ranking import Measure
 from hoofbeat.records import Hit
 from hoofbeat.reports.charts import Bar, Curve, curves, interval_bars
 from hoofbeat.reports.model import Block, Card, Notice, Text
-from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, Section
+from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, ReportSection
 from hoofbeat.reports.sections.common import figure, spread
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, written
@@ -244,7 +244,7 @@ def _own_figures(artefact: Artefact) -> list[OwnFigure]:
     return found
 
 
-SECTION = Section(
+SECTION = ReportSection(
     name="rankings",
     summary="retrievers that searched the same corpus, side by side, with intervals",
     order=40,

@@ -8,7 +8,7 @@ from hoofbeat.records import Answer, Question
 from hoofbeat.reports.charts import stacked_bars
 from hoofbeat.reports.lookup import Lookup
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
-from hoofbeat.reports.section import Chapter, PlacedArtefact, ReportInputs, Section
+from hoofbeat.reports.section import Chapter, PlacedArtefact, ReportInputs, ReportSection
 from hoofbeat.reports.sections.answers import answers_viewer, system_name
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.tables import Cell, Column, Table
@@ -101,7 +101,7 @@ def _table(states: dict[tuple[str, str], Counter[str]], prefix: str) -> Table:
     )
 
 
-SECTION = Section(
+SECTION = ReportSection(
     name="runs",
     summary="answers that nobody has judged: what was asked and what failed",
     order=50,

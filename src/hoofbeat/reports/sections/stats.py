@@ -8,7 +8,7 @@ from hoofbeat.corpus.stats import NO_TOKENIZER, UNKNOWN, CorpusStats, Quantiles
 from hoofbeat.errors import InputError
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
 from hoofbeat.reports.plots import StatsPlot, stats_plots
-from hoofbeat.reports.section import Chapter, Section, chapter_per_artefact
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
 from hoofbeat.reports.sections.common import counted, figure
 from hoofbeat.reports.tables import Column, Table
 from hoofbeat.reports.words import count_of, written
@@ -109,7 +109,7 @@ def _table(plot: StatsPlot, documents: int, prefix: str) -> Table:
     return counted(f"{prefix}-{plot.name}", plot.caption, plot.head, rows[:_LISTED], documents, "documents", note)
 
 
-SECTION = Section(
+SECTION = ReportSection(
     name="corpus-statistics",
     summary="lengths, years, journals, specialties and figures of a corpus, as papers print them",
     order=20,

@@ -10,7 +10,7 @@ from hoofbeat.audit.findings.validation_folder import ValidationFolder
 from hoofbeat.findings.agreement import Agreement, Annotators
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Card, Chart, Details, Heading, Notice, Text
-from hoofbeat.reports.section import Chapter, Section, chapter_per_artefact
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
 from hoofbeat.reports.sections.common import spread
 from hoofbeat.reports.sections.scores.labellers import alphas_table, labellers_table
 from hoofbeat.reports.sections.scores.shown import triple
@@ -306,7 +306,7 @@ def _rates(found: Validation, prefix: str) -> list[Block]:
     return [Heading("What it means for the audit's rates", f"{prefix}-corrected", 3), table]
 
 
-SECTION = Section(
+SECTION = ReportSection(
     name="validation",
     summary="people among themselves, the judge against them, corrected rates",
     order=110,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hoofbeat.audit.findings.protocol_comparison import Protocols
 from hoofbeat.audit.findings.validation_folder import AblationFolder
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
-from hoofbeat.reports.section import Chapter, Section, chapter_per_artefact
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
 from hoofbeat.reports.sections.scores.shown import triple
 from hoofbeat.reports.sections.validation import confusion_blocks
 from hoofbeat.reports.tables import Cell, Column, Table
@@ -250,7 +250,7 @@ def _flips(found: Protocols, prefix: str) -> list[Block]:
     return [Heading("The order of the two answers", f"{prefix}-order", 3), rates, moves]
 
 
-SECTION = Section(
+SECTION = ReportSection(
     name="ablation",
     summary="the judging protocols of an audit, one against the other",
     order=120,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.reports.model import Block, Card, Heading, Text
-from hoofbeat.reports.section import Chapter, PlacedArtefact, PlantedLabels, Section
+from hoofbeat.reports.section import Chapter, PlacedArtefact, PlantedLabels, ReportSection
 from hoofbeat.reports.sections.audits.facts import Facts, Said, audit_domain, read_facts, said_by_sources
 from hoofbeat.reports.sections.audits.files import listed_pairs, matrix_files, pairs_file
 from hoofbeat.reports.sections.audits.front import CONTESTED, DISAGREEING, SILENT, cards, notes, summary
@@ -168,7 +168,7 @@ def _known(audit: Audit, planted: PlantedLabels | None) -> PlantedLabels:
     }
 
 
-SECTION = Section(
+SECTION = ReportSection(
     name="audits",
     summary="where sources disagree or are silent: rates, matrices, the most serious pairs, themes, trust in the judge",
     order=100,

@@ -11,7 +11,7 @@ from hoofbeat.progress import Task
 from hoofbeat.records import Answer, Judgment
 from hoofbeat.reports.lookup import Lookup
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
-from hoofbeat.reports.section import Chapter, ReportInputs, Section
+from hoofbeat.reports.section import Chapter, ReportInputs, ReportSection
 from hoofbeat.reports.sections.answers import answer_key, answers_viewer
 from hoofbeat.reports.sections.common import spread
 from hoofbeat.reports.sections.runs import runs_to_score
@@ -172,7 +172,7 @@ def _viewer(group: Scored) -> Block:
     return answers_viewer(group.prefix, list(group.questions.values()), answers, by_key, judgments)
 
 
-SECTION = Section(
+SECTION = ReportSection(
     name="scores",
     summary="answers that were judged or chose options: accuracy, differences, facets, repeats, judges, cost",
     order=60,

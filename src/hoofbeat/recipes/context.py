@@ -27,14 +27,14 @@ from hoofbeat.records import Document
 from hoofbeat.store import Cost
 from hoofbeat.window import DEFAULT_WINDOW, beginning, room_for, size
 
-__all__ = ["Settings", "TableFile", "Workshop"]
+__all__ = ["RecipeContext", "RecipeSettings", "TableFile"]
 
 _SPARE_TOKENS = 200
 _KEPT_DOCUMENTS = 256
 _LEAST_ROOM = 400
 
 
-class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RecipeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The parameters of a recipe: every threshold, with its default, its bounds and what it means."""
 
 
@@ -45,7 +45,7 @@ class TableFile(Struct, frozen=True):
     rows: Sequence[Sequence[object]]
 
 
-class Workshop:
+class RecipeContext:
     """One run of a recipe.
 
     `models` are by role: `model` always, `second` where a second one is given, `committee-1` and so on for steps that
@@ -55,7 +55,7 @@ class Workshop:
     def __init__(
         self,
         corpus: Corpus,
-        settings: Settings,
+        settings: RecipeSettings,
         *,
         models: Mapping[str, Model],
         encoder: Callable[[], Encoder] | None = None,
