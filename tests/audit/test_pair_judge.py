@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hoofbeat.audit import compare_answers, comparison_request
 from hoofbeat.audit.pair_judge import PairJudge, laid_out, pairs_of, scan_label
 from hoofbeat.audit.pair_plan import same_answer_form
-from hoofbeat.prompts import Label, Pack, load_pack
+from hoofbeat.prompts import Pack, RelationLabel, load_pack
 from hoofbeat.records import Answer, Comparison, Failure, Question
 from hoofbeat.store.ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, asked_for, check_fenced, wire_text
@@ -33,10 +33,10 @@ STATUTES = Pack(
     significance_levels=["minor", "major"],
     significance_meaning="major: a fine is due.",
     labels=[
-        Label(name="Silent", definition="One says nothing."),
-        Label(name="Alike", definition="They say the same."),
-        Label(name="Stricter", definition="One asks for more.", topic=True),
-        Label(name="Clashing", definition="Both can't be kept.", diverges=True, significance=True),
+        RelationLabel(name="Silent", definition="One says nothing."),
+        RelationLabel(name="Alike", definition="They say the same."),
+        RelationLabel(name="Stricter", definition="One asks for more.", topic=True),
+        RelationLabel(name="Clashing", definition="Both can't be kept.", diverges=True, significance=True),
     ],
 )
 BATH = Question(id="bath", text="May I have a bath?")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.resources import files
 from pathlib import Path
 
 import click
@@ -29,8 +30,8 @@ LINE = "hero[dense=0]"
 def books(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("audited")
     names = ("hb-alder-kidney", "hb-cairn-kidney", "hb-dune-kidney")
-    files = [path.parents[1] / f"{path.stem}.md" if path.suffix == ".pdf" else path for path in handbook_files()]
-    import_corpus([path for path in files if path.stem in names], folder / "books", workers=1)
+    handbooks = [path.parents[1] / f"{path.stem}.md" if path.suffix == ".pdf" else path for path in handbook_files()]
+    import_corpus([path for path in handbooks if path.stem in names], folder / "books", workers=1)
     return folder / "books"
 
 
@@ -230,3 +231,16 @@ def test_the_example_of_a_pack_can_be_asked_for_by_name(tmp_path: Path) -> None:
     assert found["estimate"]["calls"] > len(example("legal").questions)
     wrong = hoofbeat("audit", "acts", "teaching:lego", "--with", LINE, folder=tmp_path, code=2)
     assert "there is no teaching example 'lego'" in wrong.stderr
+
+
+def test_a_pack_of_a_plugin_file_is_used_by_its_name(tmp_path: Path) -> None:
+    import_corpus(list(example("legal").files), tmp_path / "acts", workers=1)
+    own = (
+        (files("hoofbeat.prompts.packs") / "legal.toml")
+        .read_text("utf-8")
+        .replace('name = "legal"', 'name = "acts"', 1)
+    )
+    (tmp_path / "acts.toml").write_text(own, encoding="utf-8")
+    line = ["audit", "acts", "teaching:legal", "--pack", "acts", "--with", LINE, "--estimate", "--json"]
+    assert "there is no pack 'acts'" in hoofbeat(*line, folder=tmp_path, code=2).stderr
+    assert json_of(hoofbeat("--plugin", "acts.toml", *line, folder=tmp_path))["estimate"]["calls"] > 0

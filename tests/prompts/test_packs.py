@@ -11,6 +11,7 @@ import pytest
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.prompts import load_pack, pack_names
 from hoofbeat.prompts.packs import Pack, decode_pack, encode_pack, read_pack
+from hoofbeat.registry import PLUGINS_VARIABLE, Registry
 
 OWN = """
 name = "bylaws"
@@ -54,6 +55,18 @@ def test_a_pack_of_ones_own_is_read_by_its_path(tmp_path: Path) -> None:
     assert (pack.name, pack.absent, pack.consistent) == ("bylaws", "Silent", "Alike")
     assert [label.name for label in pack.judged] == ["Alike", "Clashing"]
     assert pack.topics == ["leash", "parks"]
+
+
+def test_a_pack_that_a_plugin_brings_is_read_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PLUGINS_VARIABLE, "")
+    found = Registry()
+    monkeypatch.setattr("hoofbeat.prompts.packs.registry", found)
+    path = written(tmp_path)
+    assert found.load_file(path).extensions == ("pack bylaws",)
+    assert load_pack("bylaws") == load_pack(str(path))
+    assert pack_names() == ["bylaws", "education", "guidelines", "legal", "transplant"]
+    with pytest.raises(InputError, match="ships with the package"):
+        found.load_file(written(tmp_path, OWN.replace("bylaws", "legal"), "mine.toml"))
 
 
 def test_a_changed_file_is_another_pack(tmp_path: Path) -> None:
@@ -118,7 +131,7 @@ def test_a_file_that_is_not_there_not_text_or_huge_is_said(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["law", "my", "", "../legal", "legal.md"])
 def test_an_unknown_name_is_answered_with_the_known_ones(name: str) -> None:
-    with pytest.raises(UsageError, match="there is no domain pack") as caught:
+    with pytest.raises(UsageError, match="there is no pack") as caught:
         load_pack(name)
     assert caught.value.fix is not None
     assert all(known in caught.value.fix for known in pack_names())

@@ -18,7 +18,7 @@ from hoofbeat.judging.packets import answers_of
 from hoofbeat.judging.packets_records import Both, Drawn, Said
 from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.prompts import Label, Pack, load_prompt
+from hoofbeat.prompts import Pack, RelationLabel, load_prompt
 from hoofbeat.records import Failure, Question
 from hoofbeat.store import Cost
 
@@ -72,7 +72,7 @@ def label_request(question: Question, a: str, b: str, pack: Pack) -> ChatRequest
     return prompt.request(values, schema=schema)
 
 
-def details_request(question: Question, a: str, b: str, label: Label, pack: Pack) -> ChatRequest:
+def details_request(question: Question, a: str, b: str, label: RelationLabel, pack: Pack) -> ChatRequest:
     """The later call for topic and significance, which is told the label."""
     prompt = load_prompt("compare-details")
     schema = msgspec.json.decode(msgspec.json.encode(prompt.schema))

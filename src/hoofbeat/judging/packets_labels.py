@@ -14,10 +14,11 @@ from hoofbeat.judging.packets_records import Drawn
 from hoofbeat.judging.packets_rows import Rows, read_rows
 from hoofbeat.judging.packets_text import code_number, number_of
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.prompts import Label, Pack
+from hoofbeat.prompts import Pack, RelationLabel
 from hoofbeat.text import caseless
 
 __all__ = ["Given", "HumanLabels", "human_labels"]
+
 
 _MOST_TOLD = 10
 _NO_LEVEL = {"", "-", "–", "none", "n/a", "na"}
@@ -168,7 +169,7 @@ def _take_row(path: Path, line: int, cells: Mapping[str, str], how: _Reading, ta
     return ""
 
 
-def _label(text: str, pack: Pack) -> Label | None:
+def _label(text: str, pack: Pack) -> RelationLabel | None:
     folded = caseless(text)
     return next((label for label in pack.labels if label.name.casefold() == folded), None)
 

@@ -11,12 +11,12 @@ material, never an instruction.
 from __future__ import annotations
 
 from hoofbeat.prompts.library import Prompt, label, load_prompt, material, parse_prompt, prompt_names
-from hoofbeat.prompts.packs import Label, Pack, load_pack, pack_names
+from hoofbeat.prompts.packs import Pack, RelationLabel, load_pack, pack_names
 
 __all__ = [
-    "Label",
     "Pack",
     "Prompt",
+    "RelationLabel",
     "label",
     "load_pack",
     "load_prompt",

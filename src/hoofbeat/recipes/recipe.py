@@ -1,8 +1,8 @@
 """A recipe: where candidates come from, the row of steps they go through, and the questions made of what is left.
 
 A recipe is one file: it names its parameters as `RecipeSettings`, lists its steps, and says how an item becomes
-questions. `hoofbeat build my_recipe.py CORPUS` runs a file of your own that defines one; with `--plugin my_recipe.py` it
-is one more name for `hoofbeat build`.
+questions. `hoofbeat build my_recipe.py CORPUS` runs a file of your own that defines one; with `--plugin my_recipe.py`
+it is one more name for `hoofbeat build`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Domain packs: what an audit needs to know of its domain, as data. Another domain brings another file.
 
-A pack is a TOML file: one that ships with the package, named by its name, or one's own, named by its path. What an
-audit can't work with is refused when the file is read, with the field that is wrong and what to write instead.
+A pack is a TOML file: one of this folder, named by its name, or one's own, named by its path or, once `--plugin
+my_pack.toml` has loaded it, by its name. What an audit can't work with is refused when the file is read, with the field
+that is wrong and what to write instead.
 """
 
 from __future__ import annotations
@@ -10,25 +11,35 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Iterator
-from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.errors import InputError, UsageError
+from hoofbeat.errors import InputError
+from hoofbeat.registry import registry
 
-__all__ = ["Label", "Pack", "decode_pack", "encode_pack", "load_pack", "pack_names", "read_pack"]
+__all__ = [
+    "Pack",
+    "RelationLabel",
+    "decode_pack",
+    "encode_pack",
+    "load_pack",
+    "pack_names",
+    "read_pack",
+    "shipped_packs",
+]
 
-_FOLDER = resources.files("hoofbeat.prompts") / "packs"
+_FOLDER = resources.files("hoofbeat.prompts.packs")
 _NAME = re.compile(r"[a-z][a-z0-9_-]{1,39}")
-_FEWEST_LABELS = 3
-_LARGEST = 200_000
+_MIN_LABELS = 3
+_MAX_BYTES = 200_000
 _NO_LEVEL = "none"
 
 
-class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RelationLabel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One relation between two answers: its name, its operational definition, and how it counts.
 
     `diverges`: it counts as disagreement. `topic`: the judge names what the two differ in. `significance`: the judge
@@ -45,6 +56,9 @@ class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Pack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A domain: its labels in order (the first is the absent one, the second the consistent one), words and facets."""
 
+    extension_kind: ClassVar[str] = "pack"
+    extension_package: ClassVar[str] = "hoofbeat.prompts.packs"
+
     name: str
     title: str
     reader: str
@@ -54,9 +68,14 @@ class Pack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     source_facet: str
     significance_levels: list[str]
     significance_meaning: str
-    labels: list[Label]
+    labels: list[RelationLabel]
     topics: list[str] = field(default_factory=list)
     fingerprint: str = ""
+
+    @property
+    def summary(self) -> str:
+        """Its title, for listings."""
+        return self.title
 
     @property
     def absent(self) -> str:
@@ -69,52 +88,46 @@ class Pack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.labels[1].name
 
     @property
-    def judged(self) -> list[Label]:
+    def judged(self) -> list[RelationLabel]:
         """The labels a judge chooses from: all but the absent one."""
         return self.labels[1:]
 
-    def label(self, name: str) -> Label:
+    def label(self, name: str) -> RelationLabel:
         """One label by its name."""
         return next(label for label in self.labels if label.name == name)
 
 
 def pack_names() -> list[str]:
-    """All packs that ship with the package."""
-    return sorted(entry.name.removesuffix(".toml") for entry in _FOLDER.iterdir() if entry.name.endswith(".toml"))
+    """All packs that ship with the package, and those that plugins brought."""
+    return list(registry.names(Pack))
 
 
 def load_pack(name: str) -> Pack:
     """The pack of this name, or of this file where the name ends in `.toml`."""
-    if name in pack_names():
-        return _shipped(name)
-    if name.endswith(".toml"):
-        return read_pack(Path(name))
-    raise UsageError(
-        f"there is no domain pack {name!r}",
-        fix=f"use one of: {', '.join(pack_names())}; or the path of a file of your own that ends in .toml",
-    )
+    return read_pack(Path(name)) if name.endswith(".toml") else registry.get(Pack, name)
 
 
-@cache
-def _shipped(name: str) -> Pack:
-    return _parsed((_FOLDER / f"{name}.toml").read_bytes(), f"{name}.toml")
+def shipped_packs() -> list[Pack]:
+    """The packs of this folder."""
+    files = [entry for entry in _FOLDER.iterdir() if entry.name.endswith(".toml")]
+    return [_parsed(entry.read_bytes(), entry.name) for entry in sorted(files, key=lambda each: each.name)]
 
 
 def read_pack(path: Path) -> Pack:
     """Read a pack of one's own from its file; it must have a name of its own."""
     try:
         with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
+            data = file.read(_MAX_BYTES + 1)
     except OSError as err:
         raise InputError(
             f"the domain pack can't be read: {err.strerror or err}", where=str(path), fix="check the path"
         ) from err
-    if len(data) > _LARGEST:
+    if len(data) > _MAX_BYTES:
         raise InputError(
-            "the file is too large for a domain pack", where=str(path), fix=f"it may have {_LARGEST:,} bytes at most"
+            "the file is too large for a domain pack", where=str(path), fix=f"it may have {_MAX_BYTES:,} bytes at most"
         )
     pack = _parsed(data, str(path))
-    if pack.name in pack_names():
+    if _FOLDER.joinpath(f"{pack.name}.toml").is_file():
         raise InputError(
             f"the name {pack.name!r} is that of a pack that ships with the package",
             where=str(path),
@@ -199,7 +212,7 @@ def _level_problems(pack: Pack) -> Iterator[tuple[str, str]]:
 
 def _label_problems(pack: Pack) -> Iterator[tuple[str, str]]:
     labels = pack.labels
-    if len(labels) < _FEWEST_LABELS:
+    if len(labels) < _MIN_LABELS:
         yield (
             f"{len(labels)} labels",
             "three at least: one for silence, one for agreement, and what else there is, in order",
