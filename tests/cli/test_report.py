@@ -110,7 +110,7 @@ def test_a_section_may_bring_a_kind_of_artefact(tmp_path: Path) -> None:
     err = hoofbeat("report", "notes", "-o", "report", folder=tmp_path, code=1).stderr
     assert "notes" in err
     (tmp_path / "notes.py").write_text(
-        "from hoofbeat.reports import Chapter, ReportSection, chapter_per_artefact\n"
+        "from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact\n"
         "from hoofbeat.reports.model import Text\n"
         "def chapter(artefact, prefix):\n"
         "    text = artefact.file('notes.txt').read_text('utf-8')\n"

@@ -13,8 +13,9 @@ from hoofbeat.errors import HoofbeatError, InputError
 from hoofbeat.findings.intervals import wilson
 from hoofbeat.records import Answer
 from hoofbeat.reports.model import Details, Notice
+from hoofbeat.reports.section import ReportInputs, ReportOptions
 from hoofbeat.reports.sections.error_labels import KINDS, PHYSICIAN, known_answers, read_error_labels
-from hoofbeat.reports.sections.errors import errors_chapter
+from hoofbeat.reports.sections.errors import SECTION, errors_chapter
 from hoofbeat.reports.tables import Table
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_csv, write_jsonl
@@ -54,7 +55,6 @@ def labels(judged: Artefact, path: Path, *rows: tuple[str, str, str, str, str]) 
 
 def tables(judged: Artefact, *files: Path) -> dict[str, Table]:
     part = errors_chapter(files, [judged])
-    assert part is not None
     opened = [inner for block in part.blocks for inner in (block.blocks if isinstance(block, Details) else (block,))]
     return {block.name: block for block in opened if isinstance(block, Table)}
 
@@ -104,10 +104,11 @@ def test_what_was_settled_counts_and_is_no_part_of_agreement(judged: Artefact, t
 
 def test_one_person_alone_says_nothing_of_agreement(judged: Artefact, tmp_path: Path) -> None:
     part = errors_chapter([labels(judged, tmp_path / "e.csv", ("beta", "q2", "", "yes", "A"))], [judged])
-    assert part is not None
     told = [block.text for block in part.blocks if isinstance(block, Notice)]
     assert told == ["Nobody has said so yet.", "One person alone labelled this: nothing can be said of agreement."]
-    assert errors_chapter([], [judged]) is None
+    assert (
+        SECTION.build(ReportInputs(artefacts={"judgments": [("judgments-1", judged)]}, options=ReportOptions())) == []
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import UsageError
-from hoofbeat.reports import ReportOptions
-from hoofbeat.reports.build import Choices
-from hoofbeat.reports.section import OwnFigure
-from hoofbeat.reports.sections.published import PaperTable, papers, published_chapter
+from hoofbeat.reports.section import ReportInputs, ReportOptions
+from hoofbeat.reports.sections.published import SECTION, PaperTable, papers, published_chapter
 from tests.helpers import shared_data
 from tests.reports import examples, scored
 from tests.reports.test_scores import build, pattern, rows_of
@@ -105,6 +103,6 @@ def test_rankings_stand_beside_published_retrieval(tmp_path: Path) -> None:
 
 
 def test_no_published_chapter_unless_asked() -> None:
-    assert published_chapter((), [OwnFigure(measure="accuracy", model="m", condition="c", value=0.5, n=1)]) is None
+    assert SECTION.build(ReportInputs(artefacts={}, options=ReportOptions())) == []
     with pytest.raises(UsageError, match="no published figures of 'medqa'"):
         published_chapter(("medqa",), [])

@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from hoofbeat.records import Answer, Failure, Question
-from hoofbeat.reports import ReportOptions
-from hoofbeat.reports.build import Choices, build_report
+from hoofbeat.reports.build import build_report
+from hoofbeat.reports.section import ReportOptions
 from hoofbeat.reports.sections.published import papers
 from hoofbeat.reports.writing import FORMATS
 from hoofbeat.store import Artefact

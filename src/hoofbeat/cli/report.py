@@ -9,9 +9,8 @@ import click
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
-from hoofbeat.reports import ReportOptions
-from hoofbeat.reports.build import Choices, build_report
-from hoofbeat.reports.section import sections
+from hoofbeat.reports.build import build_report
+from hoofbeat.reports.section import ReportOptions, sections
 from hoofbeat.reports.sections.published import papers
 from hoofbeat.reports.writing import FORMATS
 

@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.registry import registry
-from hoofbeat.reports.model import Block, Card, Cell, Heading, Lead
+from hoofbeat.reports.model import Block, Card, Heading, Lead
+from hoofbeat.reports.tables import Cell
 from hoofbeat.store import Artefact
 
 __all__ = [
