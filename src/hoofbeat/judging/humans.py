@@ -7,23 +7,20 @@ answer, is unknown, or stands twice is refused with its line.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.judging.aspects import Key, answer_key, answer_text, unanswered
-from hoofbeat.judging.catalogue import labels_of, takes
+from hoofbeat.judging.aspects import Key, answer_key, answer_text
+from hoofbeat.judging.blinded_sheet import draw_answers, judge_labels, read_rows, refuse_lines
+from hoofbeat.judging.catalogue import labels_of
 from hoofbeat.judging.designs import SheetDesign, make_design, write_design
 from hoofbeat.judging.folder import HUMAN, AnswerFolder
-from hoofbeat.judging.sampling import Draw, allot_within, blind_code
-from hoofbeat.records import Answer, Judgment
-from hoofbeat.store.files import read_bytes
-from hoofbeat.store.tables import bare_cell, write_csv
+from hoofbeat.judging.sampling import blind_code
+from hoofbeat.records import Judgment
+from hoofbeat.store.tables import write_csv
 
 __all__ = ["HUMAN_ASPECTS", "Label", "human_judgments", "read_labels", "write_sheet"]
 
@@ -41,7 +38,6 @@ _HEADER = (
     "note",
     "labels to choose",
 )
-_MOST_TOLD = 10
 _NAMES = {"second label": "secondary", "note": "reasoning", "reason": "reasoning"}
 
 
@@ -70,46 +66,27 @@ def write_sheet(folder: AnswerFolder, aspect: str, count: int, path: Path, *, se
     Of an aspect that explains wrong answers, those are drawn that a judge has explained.
     """
     _check_aspect(aspect)
-    said = _judge_labels(folder, aspect)
-    if aspect != "equivalence" and not said:
+    said = judge_labels(folder, aspect)
+    everything = aspect == "equivalence"
+    if not everything and not said:
         raise UsageError(
             f"nobody has judged {aspect} here yet, so there is nothing to check by hand",
             where=str(folder.artefact.path),
             fix=f"judge it first: hoofbeat judge FOLDER --by {aspect}",
         )
-    draws: dict[tuple[str, ...], Draw[Answer]] = {}
-    for answer in folder.each_answer():
-        key = answer_key(answer)
-        shown = unanswered(folder.questions.get(answer.question), answer) is None and takes(aspect, answer)
-        if shown and (aspect == "equivalence" or key in said):
-            stratum = (answer.model, answer.condition, said.get(key, "unjudged"))
-            draws.setdefault(stratum, Draw(count, seed)).offer(key, answer)
-    sizes = {stratum: draw.seen for stratum, draw in draws.items()}
-    given = allot_within(sizes, count, seed)
-    drawn = [answer for stratum, draw in draws.items() for answer in draw.drawn(given[stratum])]
-    if not drawn:
+    drawn = draw_answers(folder, aspect, said, count, seed, everything=everything)
+    if not drawn.answers:
         raise UsageError("there are no answers to label", where=str(folder.artefact.path), fix="name another folder")
-    drawn.sort(key=lambda answer: blind_code(answer_key(answer), aspect))
     choose = " | ".join(labels_of(aspect))
     rows = (
-        (
-            blind_code(answer_key(answer), aspect),
-            question.full_text,
-            question.answer,
-            answer_text(answer),
-            "",
-            "",
-            "",
-            "",
-            choose,
-        )
-        for answer in drawn
+        (code, question.full_text, question.answer, answer_text(answer), "", "", "", "", choose)
+        for code, answer, _ in drawn.answers
         for question in (folder.questions[answer.question],)
     )
     design = make_design(
-        sizes,
-        given,
-        [blind_code(answer_key(answer), aspect) for answer in drawn],
+        drawn.sizes,
+        drawn.given,
+        [code for code, _, _ in drawn.answers],
         sheet=path.name,
         aspect=aspect,
         seed=seed,
@@ -119,14 +96,6 @@ def write_sheet(folder: AnswerFolder, aspect: str, count: int, path: Path, *, se
     write_design(path, design)
     write_csv(path, _HEADER, rows)
     return design
-
-
-def _judge_labels(folder: AnswerFolder, aspect: str) -> dict[Key, str]:
-    return {
-        answer_key(each): "unscored" if each.failure else each.label
-        for each in folder.each_judgment()
-        if each.aspect == aspect and not each.judge.startswith(HUMAN)
-    }
 
 
 def _check_aspect(aspect: str) -> None:
@@ -150,46 +119,22 @@ def read_labels(path: Path, *, annotator: str = "") -> tuple[list[Label], int]:
             found.append(_label(line, cells, annotator))
         except ValueError as err:
             problems.append(f"line {line}: {err}")
-    _raise(problems, path)
+    refuse_lines(problems, path)
     if not found:
         raise InputError("there is no label in this file", where=str(path), fix="fill in the column `label`")
     return found, empty
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    try:
-        text = read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as err:
-        raise InputError(f"the file is not UTF-8: {err}", where=str(path), fix="save it as CSV in UTF-8") from err
-    if path.suffix == ".jsonl":
-        for number, record in enumerate(text.splitlines(), start=1):
-            if not record.strip():
-                continue
-            try:
-                value = msgspec.json.decode(record, type=dict[str, str | int | None])
-            except (msgspec.DecodeError, RecursionError) as err:
-                raise InputError(
-                    f"line {number} can't be read: {err}", where=str(path), fix="correct that line"
-                ) from err
-            yield number, {name: "" if cell is None else str(cell) for name, cell in value.items()}
-        return
-    try:
-        dialect = ";" if text.partition("\n")[0].count(";") > text.partition("\n")[0].count(",") else ","
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=dialect, strict=True)
-        header = [name.strip().lower() for name in next(reader, [])]
-        if "label" not in header:
-            raise InputError(
-                "the file has no column `label`",
-                where=str(path),
-                fix="give it the columns item (or question, model, condition, sample), label and annotator",
-            )
-        line = reader.line_num + 1
-        for row in reader:
-            if any(cell.strip() for cell in row):
-                yield line, dict(zip(header, map(bare_cell, row), strict=False))
-            line = reader.line_num + 1
-    except csv.Error as err:
-        raise InputError(f"the file is no CSV: {err}", where=str(path), fix="save it as CSV again") from err
+    missing = InputError(
+        "the file has no column `label`",
+        where=str(path),
+        fix="give it the columns item (or question, model, condition, sample), label and annotator",
+    )
+    found = read_rows(path, missing, needed=("label",))
+    if found.note:  # a code page that is guessed would change what people wrote
+        raise InputError("the file is not UTF-8", where=str(path), fix="save it as CSV in UTF-8")
+    yield from found.rows
 
 
 def _label(line: int, cells: Mapping[str, str], annotator: str) -> Label:
@@ -252,7 +197,7 @@ def human_judgments(folder: AnswerFolder, files: Mapping[Path, Sequence[Label]],
             else:
                 seen[at[1], who] = f"line {label.line} of {path.name}"
                 made.append((at[0], _judgment(at[1], label, aspect)))
-        _raise(problems, path)
+        refuse_lines(problems, path)
     made.sort(key=lambda each: (each[0], each[1].judge))
     return [judgment for _, judgment in made]
 
@@ -294,15 +239,4 @@ def _judgment(key: Key, label: Label, aspect: str) -> Judgment:
         label=label.label,
         secondary="" if label.secondary == label.label else label.secondary,
         reasoning=label.reasoning,
-    )
-
-
-def _raise(problems: Sequence[str], path: Path) -> None:
-    if not problems:
-        return
-    more = f"\nand {len(problems) - _MOST_TOLD} more" if len(problems) > _MOST_TOLD else ""
-    raise InputError(
-        f"{len(problems)} lines can't be used:\n" + "\n".join(problems[:_MOST_TOLD]) + more,
-        where=str(path),
-        fix="correct these lines; nothing was written",
     )

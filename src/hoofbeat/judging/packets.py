@@ -8,7 +8,6 @@ lies outside of every annotator's folder.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -20,13 +19,13 @@ from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.judging.packets_records import Drawn, Row
 from hoofbeat.judging.packets_text import Mask, instructions, pair_code
-from hoofbeat.judging.sampling import Draw
+from hoofbeat.judging.sampling import Draw, seeded_number
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import read_bytes, write_bytes
-from hoofbeat.store.tables import canonical_json, read_jsonl, write_csv, write_jsonl
+from hoofbeat.store.tables import read_jsonl, write_csv, write_jsonl
 from hoofbeat.text import printable
 
 __all__ = [
@@ -38,6 +37,7 @@ __all__ = [
     "Packets",
     "Stratum",
     "answers_of",
+    "blinded_texts",
     "draw_pairs",
     "label_counts",
     "write_packets",
@@ -259,7 +259,7 @@ def write_packets(
     )
     weights = {stratum.label: stratum.weight or 0.0 for stratum in strata}
     key = sorted((_key_row(pair, weights[pair.label], design) for pair in pairs), key=lambda row: row.item)
-    texts = _texts(audit, pairs)
+    texts = blinded_texts(audit, pairs)
     with create(target, replace_kind=KIND) as draft:
         for name in names:
             _write_packet(draft.path / name, name, key, texts, (pack, seed))
@@ -290,20 +290,16 @@ def _wanted(pack: Pack, per_label: int, of_label: Mapping[str, int]) -> dict[str
     return {name: of_label.get(name, per_label) for name in names}
 
 
-def _hash(*parts: object) -> int:
-    return int.from_bytes(hashlib.blake2b(canonical_json(parts), digest_size=8).digest(), "big")
-
-
 def _key_row(pair: Drawn, weight: float, design: Design) -> KeyRow:
     item = pair_code(*pair.key)
-    swapped = {name: bool(_hash("sides", design.seed, name, item) & 1) for name in design.annotators}
+    swapped = {name: bool(seeded_number("sides", design.seed, name, item) & 1) for name in design.annotators}
     return KeyRow(item=item, pair=pair, weight=weight, swapped=swapped)
 
 
 Texts = dict[tuple[str, str], str]
 
 
-def _texts(audit: Audit, pairs: Sequence[Drawn]) -> tuple[dict[str, str], Texts]:
+def blinded_texts(audit: Audit, pairs: Sequence[Drawn]) -> tuple[dict[str, str], Texts]:
     """What annotators read: questions by id, answers by question and source; names of sources are masked."""
     questions: dict[str, Question] = {question.id: question for question in audit.questions}
     mask = Mask(audit.sources, audit.pack.source_facet)
@@ -323,7 +319,7 @@ def _write_packet(
     pack, seed = how
     questions, answers = texts
     rows = []
-    for row in sorted(key, key=lambda row: _hash("order", seed, name, row.item)):
+    for row in sorted(key, key=lambda row: seeded_number("order", seed, name, row.item)):
         pair = row.pair
         sides = (pair.b, pair.a) if row.swapped[name] else (pair.a, pair.b)
         first, second = (answers[pair.question, side] for side in sides)

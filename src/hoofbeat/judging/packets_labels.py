@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.errors import InputError
+from hoofbeat.judging.blinded_sheet import Rows, read_rows, refuse_lines
 from hoofbeat.judging.packets import Packets, each_drawable
 from hoofbeat.judging.packets_records import Drawn
-from hoofbeat.judging.packets_rows import Rows, read_rows
 from hoofbeat.judging.packets_text import code_number, number_of
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, RelationLabel
@@ -79,8 +79,8 @@ def human_labels(
     Items without a label are an error unless `partial` allows them. An annotator is who the column `annotator` names,
     else the file's name. With `packets` the items must be theirs; without, they are found in the audit by their codes.
     """
-    read = [read_rows(path) for path in files]
-    settled = read_rows(adjudicated) if adjudicated else None
+    read = [_rows(path) for path in files]
+    settled = _rows(adjudicated) if adjudicated else None
     known = _known(audit, [*read, *([settled] if settled else [])], packets, progress)
     how = _Reading(pack=audit.pack, known=known, partial=partial)
     taken = _Taken(said={}, places={}, empty={})
@@ -108,6 +108,15 @@ def human_labels(
     )
 
 
+def _rows(path: Path) -> Rows:
+    missing = InputError(
+        "the first line does not name the columns `item` and `label`",
+        where=str(path),
+        fix="give back the packet's own file with its first line, as CSV or JSONL",
+    )
+    return read_rows(path, missing)
+
+
 def _known(audit: Audit, files: Sequence[Rows], packets: Packets | None, progress: Progress) -> dict[int, Drawn]:
     """The pairs that codes stand for: those of the packets, else those of the audit that a file names."""
     if packets is not None:
@@ -132,7 +141,11 @@ def _take(rows: Rows, how: _Reading, taken: _Taken) -> None:
         given += bool(cells.get("label"))
     if not given and not problems:
         problems.append("no row has a label")
-    _raise(problems, rows.path)
+    refuse_lines(
+        problems,
+        rows.path,
+        "correct these lines (rows without a label may stay with --partial); nothing was written",
+    )
 
 
 def _take_row(path: Path, line: int, cells: Mapping[str, str], how: _Reading, taken: _Taken) -> str:
@@ -201,15 +214,3 @@ def _notes(read: Sequence[Rows], settled: Rows | None, taken: _Taken) -> tuple[s
     if len(taken.said) == 1:
         notes.append("one annotator only: how far people agree with each other is not known")
     return tuple(notes)
-
-
-def _raise(problems: Sequence[str], path: Path) -> None:
-    if not problems:
-        return
-    more = f"\nand {len(problems) - _MOST_TOLD} more" if len(problems) > _MOST_TOLD else ""
-    raise InputError(
-        f"{len(problems)} line{'s' * (len(problems) != 1)} can't be used:\n" + "\n".join(problems[:_MOST_TOLD]) + more,
-        where=str(path),
-        fix="correct these lines (rows without a label may stay with --partial); nothing was written",
-        details={"problems": list(problems)},
-    )

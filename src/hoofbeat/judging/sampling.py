@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from hoofbeat.judging.aspects import Key
 from hoofbeat.store.tables import canonical_json
 
-__all__ = ["Draw", "allot", "allot_within", "blind_code"]
+__all__ = ["Draw", "allot", "allot_within", "blind_code", "seeded_number"]
 
 Item = TypeVar("Item")
 Name = tuple[str, ...]
@@ -29,6 +29,11 @@ def _hash(value: object) -> int:
 def blind_code(key: Key, aspect: str) -> str:
     """A name for an answer that tells nothing about it: twelve digits of a hash."""
     return f"{_hash(['blind', aspect, *key]) >> 80:012x}"
+
+
+def seeded_number(*parts: object) -> int:
+    """A number of 64 bits that parts and their seed decide: who sees what in which order, and with which side first."""
+    return int.from_bytes(hashlib.blake2b(canonical_json(parts), digest_size=8).digest(), "big")
 
 
 class Draw(Generic[Item]):

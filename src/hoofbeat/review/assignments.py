@@ -6,7 +6,6 @@ so that a reviewer who joins later, items that are added and a plan that asks fo
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,12 +15,11 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.errors import UsageError
-from hoofbeat.judging.sampling import allot
+from hoofbeat.judging.sampling import allot, seeded_number
 from hoofbeat.review.exams.exam_assignment import FORM as EXAM
 from hoofbeat.review.exams.exam_assignment import assign_exam
 from hoofbeat.review.review_records import Assignment, Item, Person, Study
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.store.tables import canonical_json
 
 __all__ = [
     "EXAM",
@@ -97,7 +95,7 @@ def stratified(items: Sequence[Item], count: int, seed: int, purpose: str = "sam
     drawn = {
         item.id
         for name, rows in strata.items()
-        for item in sorted(rows, key=lambda item: _number(seed, purpose, item.id))[: given[name]]
+        for item in sorted(rows, key=lambda item: seeded_number(seed, purpose, item.id))[: given[name]]
     }
     return [item for item in items if item.id in drawn]
 
@@ -114,12 +112,12 @@ def assignments_for(
     chosen = stratified(items, plan.sample, plan.seed) if plan.sample else list(items)
     shared = {item.id for item in _overlap(chosen, plan)}
     # What few people may see is given out first, what many see last; so that loads can be evened out to the end.
-    for item in sorted(chosen, key=lambda item: (len(board.able[item.id]), _number(plan.seed, "turn", item.id))):
+    for item in sorted(chosen, key=lambda item: (len(board.able[item.id]), seeded_number(plan.seed, "turn", item.id))):
         wanted = _wanted(plan, item.id in shared, len(people))
         board.give(item, wanted)
     rows = []
     for person in people:
-        mine = sorted(board.new[person.id], key=lambda item: _number(plan.seed, "order", person.id, item))
+        mine = sorted(board.new[person.id], key=lambda item: seeded_number(plan.seed, "order", person.id, item))
         first = board.next_place[person.id]
         rows += [
             Assignment(
@@ -187,7 +185,7 @@ class _Board:
             key=lambda person: (
                 self.load[person],
                 self.of_stratum[person, item.stratum],
-                _number(self.plan.seed, "pick", item.id, person),
+                seeded_number(self.plan.seed, "pick", item.id, person),
             )
         )
         for person in free[: max(0, wanted - len(self.having[item.id]))]:
@@ -202,10 +200,6 @@ def _may(person: Person, item: Item, groups: Groups) -> bool:
         return False
     mine = {group.casefold() for group in person.groups}
     return groups == "any" or (item.group.casefold() in mine) == (groups == "inside")
-
-
-def _number(*parts: object) -> int:
-    return int.from_bytes(hashlib.blake2b(canonical_json(parts), digest_size=8).digest(), "big")
 
 
 def first_round(items: Sequence[Item]) -> list[Item]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from hoofbeat.judging.sampling import seeded_number
 from hoofbeat.review.forms import Field, Form, applies, form_for
 from hoofbeat.review.review_records import Assignment, Item, Label, Shown, Study
-from hoofbeat.store.tables import canonical_json
 
 __all__ = [
     "Part",
@@ -66,8 +65,8 @@ def exchanged(study: Study, item: Item, person: str) -> bool:
     """Whether a person sees the sides of a pair exchanged: a coin thrown by the study's seed, person and item."""
     if not form_for(study, item).blinded or sum(shown.kind == "answer" for shown in item.shown) != 2:
         return False
-    words = ["sides", study.settings.get("seed", 0), study.id, person, item.id]
-    return bool(hashlib.blake2b(canonical_json(words), digest_size=8).digest()[0] & 1)
+    coin = seeded_number("sides", study.settings.get("seed", 0), study.id, person, item.id)
+    return bool(coin >> 56 & 1)
 
 
 def shown_to(study: Study, item: Item, person: str) -> tuple[Shown, ...]:

@@ -17,14 +17,13 @@ import msgspec
 from hoofbeat.audit import Audit
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_value
-from hoofbeat.judging.aspects import Key, answer_key, answer_text, unanswered
-from hoofbeat.judging.catalogue import takes
+from hoofbeat.judging.aspects import Key, answer_key, answer_text
+from hoofbeat.judging.blinded_sheet import draw_answers, judge_labels
 from hoofbeat.judging.designs import make_design
-from hoofbeat.judging.folder import HUMAN, AnswerFolder
-from hoofbeat.judging.packets import PacketRow, Packets, Rules, Stratum, answers_of, draw_pairs, label_counts
+from hoofbeat.judging.folder import AnswerFolder
+from hoofbeat.judging.packets import PacketRow, Packets, Rules, Stratum, blinded_texts, draw_pairs, label_counts
 from hoofbeat.judging.packets_records import Drawn
-from hoofbeat.judging.packets_text import Mask, pair_code
-from hoofbeat.judging.sampling import Draw, allot_within, blind_code
+from hoofbeat.judging.packets_text import pair_code
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Question
 from hoofbeat.review.assignments import stratified
@@ -34,7 +33,6 @@ from hoofbeat.review.task_items import benchmark_items, group_of, waiting_forms
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.files import read_bytes
 from hoofbeat.store.tables import canonical_json, read_jsonl
-from hoofbeat.text import printable
 
 __all__ = [
     "ANSWER_FORMS",
@@ -71,21 +69,13 @@ def answer_items(artefact: Artefact, form: str, sample: int | None, seed: int) -
             fix="judge the run first: hoofbeat judge FOLDER" + ("" if wrong else f" --by {form}"),
         )
     count = sample or _DEFAULT
-    draws: dict[tuple[str, ...], Draw[Answer]] = {}
-    for answer in folder.each_answer():
-        key = answer_key(answer)
-        usable = unanswered(folder.questions.get(answer.question), answer) is None and takes(form, answer)
-        if usable and (form in _FREE or key in said):
-            stratum = (answer.model, answer.condition, said.get(key, "unjudged"))
-            draws.setdefault(stratum, Draw(count, seed)).offer(key, answer)
-    sizes = {stratum: draw.seen for stratum, draw in draws.items()}
-    given = allot_within(sizes, count, seed)
-    drawn = [(answer, stratum) for stratum, draw in draws.items() for answer in draw.drawn(given[stratum])]
-    drawn.sort(key=lambda each: blind_code(answer_key(each[0]), form))
-    items = [_item(answer, stratum, folder.questions[answer.question], form) for answer, stratum in drawn]
+    drawn = draw_answers(folder, form, said, count, seed, everything=form in _FREE)
+    items = [
+        _item(code, answer, stratum, folder.questions[answer.question], form) for code, answer, stratum in drawn.answers
+    ]
     design = make_design(
-        sizes,
-        given,
+        drawn.sizes,
+        drawn.given,
         [item.id for item in items],
         sheet="",
         aspect=form,
@@ -100,14 +90,10 @@ def _judged(folder: AnswerFolder, form: str) -> dict[Key, str]:
     """What judges other than people said, by answer; for the analysis of errors, the answers that are wrong."""
     if form == "error-analysis":
         return {key: "wrong" for key, right in folder.verdicts().items() if right is False}
-    return {
-        answer_key(each): "unscored" if each.failure else each.label
-        for each in folder.each_judgment()
-        if each.aspect == form and not each.judge.startswith(HUMAN)
-    }
+    return judge_labels(folder, form)
 
 
-def _item(answer: Answer, stratum: tuple[str, ...], question: Question, form: str) -> Item:
+def _item(code: str, answer: Answer, stratum: tuple[str, ...], question: Question, form: str) -> Item:
     shown = [
         *([Shown(title="Case", text=question.context, kind="case")] if question.context else []),
         Shown(title="Question", text=question.text, kind="question"),
@@ -132,7 +118,7 @@ def _item(answer: Answer, stratum: tuple[str, ...], question: Question, form: st
             shown.append(Shown(title=f"Source it had, part {number}", text=passage.text, kind="source", marks=marks))
     identity = answer_key(answer)
     return Item(
-        id=blind_code(identity, form),
+        id=code,
         study="",
         place=0,
         shown=tuple(shown),
@@ -155,14 +141,13 @@ def audit_items(artefact: Artefact, sample: int | None, seed: int) -> tuple[dict
     wanted = even_share(counts, sample) if sample else dict.fromkeys(counts, _PER_LABEL)
     pairs, _ = draw_pairs(audit, {name: count for name, count in wanted.items() if count}, seed=seed)
     questions = {question.id: question for question in audit.questions}
-    mask = Mask(audit.sources, audit.pack.source_facet)
-    answers = answers_of(audit, pairs)
+    asked, answers = blinded_texts(audit, pairs)
     items = [
         _item_pair_items(
             pair_code(*pair.key),
             pair,
-            printable(questions[pair.question].full_text),
-            (mask(printable(answers[pair.question, side].text)) for side in (pair.a, pair.b)),
+            asked[pair.question],
+            (answers[pair.question, side] for side in (pair.a, pair.b)),
             _group(questions[pair.question], audit.pack),
         )
         for pair in pairs

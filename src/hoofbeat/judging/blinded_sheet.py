@@ -1,0 +1,179 @@
+"""What every blinded sheet shares: the answers that are drawn for it under codes, and the rows that come back.
+
+Sheets for people, packets of an audit's pairs and studies on the review pages show items under codes that tell nothing
+of where they come from. The same answers are drawn for a sheet and for a study, and every file that comes back is read
+here, whatever program saved it.
+
+Spreadsheets save CSV in UTF-8 with or without a mark, in UTF-16 with tabs, or in the code page of an older Windows,
+with commas or semicolons, and with a first line `sep=;`. All of these are read; nothing else is guessed.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hoofbeat.errors import InputError
+from hoofbeat.judging.aspects import Key, answer_key, unanswered
+from hoofbeat.judging.catalogue import takes
+from hoofbeat.judging.folder import HUMAN, AnswerFolder
+from hoofbeat.judging.sampling import Draw, Name, allot_within, blind_code
+from hoofbeat.records import Answer
+from hoofbeat.store.files import read_bytes
+from hoofbeat.store.tables import bare_cell
+
+__all__ = ["DrawnAnswers", "Rows", "draw_answers", "judge_labels", "read_rows", "refuse_lines"]
+
+_MOST_TOLD = 10
+_DELIMITERS = (",", ";", "\t")
+_OLD_WINDOWS = "cp1252"
+
+
+class DrawnAnswers(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers for people to label, in the order of their codes, each with its code and its stratum.
+
+    A stratum is a system's answers with one label of the judge: `sizes` says how many it has, `given` how many it gave.
+    """
+
+    answers: tuple[tuple[str, Answer, Name], ...]
+    sizes: dict[Name, int]
+    given: dict[Name, int]
+
+
+def judge_labels(folder: AnswerFolder, aspect: str) -> dict[Key, str]:
+    """What judges other than people said of each answer."""
+    return {
+        answer_key(each): "unscored" if each.failure else each.label
+        for each in folder.each_judgment()
+        if each.aspect == aspect and not each.judge.startswith(HUMAN)
+    }
+
+
+def draw_answers(
+    folder: AnswerFolder, aspect: str, said: Mapping[Key, str], count: int, seed: int, *, everything: bool
+) -> DrawnAnswers:
+    """Draw `count` answers: of each system in proportion, and within it of each label of the judge (`said`).
+
+    With `everything`, answers that nobody has judged are drawn as well.
+    """
+    draws: dict[Name, Draw[Answer]] = {}
+    for answer in folder.each_answer():
+        key = answer_key(answer)
+        shown = unanswered(folder.questions.get(answer.question), answer) is None and takes(aspect, answer)
+        if shown and (everything or key in said):
+            stratum = (answer.model, answer.condition, said.get(key, "unjudged"))
+            draws.setdefault(stratum, Draw(count, seed)).offer(key, answer)
+    sizes = {stratum: draw.seen for stratum, draw in draws.items()}
+    given = allot_within(sizes, count, seed)
+    drawn = [
+        (blind_code(answer_key(answer), aspect), answer, stratum)
+        for stratum, draw in draws.items()
+        for answer in draw.drawn(given[stratum])
+    ]
+    return DrawnAnswers(answers=tuple(sorted(drawn, key=lambda each: each[0])), sizes=sizes, given=given)
+
+
+class Rows(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of one file, each with its line; `note` says what had to be guessed to read them."""
+
+    path: Path
+    rows: tuple[tuple[int, dict[str, str]], ...]
+    note: str = ""
+
+
+def refuse_lines(problems: Sequence[str], path: Path, fix: str = "correct these lines; nothing was written") -> None:
+    """Say of all lines at once what is wrong with them; nothing happens where nothing is."""
+    if not problems:
+        return
+    more = f"\nand {len(problems) - _MOST_TOLD} more" if len(problems) > _MOST_TOLD else ""
+    raise InputError(
+        f"{len(problems)} line{'s' * (len(problems) != 1)} can't be used:\n" + "\n".join(problems[:_MOST_TOLD]) + more,
+        where=str(path),
+        fix=fix,
+        details={"problems": list(problems)},
+    )
+
+
+def read_rows(path: Path, missing: InputError, needed: Sequence[str] = ("item", "label")) -> Rows:
+    """The rows of a CSV or JSONL file without blank ones; `missing` is raised where `needed` columns are not named."""
+    text, note = _decoded(path)
+    is_json = path.suffix.lower() in {".jsonl", ".ndjson"}
+    found = _json_rows(path, text) if is_json else _csv_rows(path, text, needed, missing)
+    rows = tuple((line, cells) for line, cells in found if any(cells.values()))
+    if not rows:
+        raise InputError("there is no row in this file", where=str(path), fix="give the file that was filled in")
+    return Rows(path=path, rows=rows, note=note)
+
+
+def _decoded(path: Path) -> tuple[str, str]:
+    data = read_bytes(path)
+    try:
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return data.decode("utf-16"), ""
+        if b"\0" not in data:
+            return data.decode("utf-8-sig"), ""
+    except UnicodeDecodeError as err:
+        if data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise _no_text(path, str(err)) from err
+        return data.decode(_OLD_WINDOWS, errors="replace"), "not UTF-8: read in the code page Windows-1252"
+    raise _no_text(path, "it holds zero bytes")
+
+
+def _no_text(path: Path, why: str) -> InputError:
+    return InputError(f"this is no text file: {why}", where=str(path), fix="save it as CSV in UTF-8")
+
+
+def _json_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    for number, record in enumerate(text.split("\n"), start=1):
+        if not record.strip():
+            continue
+        try:
+            value = msgspec.json.decode(record, type=dict[str, object])
+        except (msgspec.DecodeError, RecursionError) as err:
+            raise InputError(f"line {number} can't be read: {err}", where=str(path), fix="correct that line") from err
+        yield number, {name.strip().lower(): _cell(cell) for name, cell in value.items()}
+
+
+def _cell(value: object) -> str:
+    return value.strip() if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _csv_rows(
+    path: Path, text: str, needed: Sequence[str], missing: InputError
+) -> Iterator[tuple[int, dict[str, str]]]:
+    before = 0
+    if text[:4].lower() == "sep=":
+        text, before = text.partition("\n")[2], 1
+    delimiter, header = _header(path, text, needed, missing)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        next(reader)
+        line = reader.line_num + 1
+        for row in reader:
+            yield line + before, dict(zip(header, (bare_cell(cell).strip() for cell in row), strict=False))
+            line = reader.line_num + 1
+    except csv.Error as err:
+        raise InputError(
+            f"the file is no CSV (line {reader.line_num + before}): {err}", where=str(path), fix="save it as CSV again"
+        ) from err
+
+
+def _header(path: Path, text: str, needed: Sequence[str], missing: InputError) -> tuple[str, list[str]]:
+    """The delimiter under which the first line names the columns that are needed, and all columns."""
+    for delimiter in _DELIMITERS:
+        try:
+            names = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), [])
+        except csv.Error:
+            continue
+        header = [name.strip().lower() for name in names]
+        if all(name in header for name in needed):
+            twice = next((name for name in header if name and header.count(name) > 1), "")
+            if twice:
+                raise InputError(f"the file has two columns {twice!r}", where=str(path), fix="leave one of them")
+            return delimiter, header
+    raise missing
