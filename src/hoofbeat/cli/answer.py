@@ -31,7 +31,6 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.ranking import Models, index_corpus
 from hoofbeat.cli.session import (
     Calling,
-    Session,
     calling_options_of_several,
     command_words,
     edition_option,
@@ -41,6 +40,7 @@ from hoofbeat.cli.session import (
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Estimate, Model
+from hoofbeat.models.session import Session
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Question
 from hoofbeat.reports.tables import Cell, Column
@@ -133,7 +133,7 @@ def command(
         _refuse_unknowable(asked.systems)
     else:
         check_target(output.resolve(), "run")
-    with calling.open(screen) as session:
+    with calling.open() as session:
         answering = Answering(asked, session, screen)
         grid = answering.grid()
         if calling.only_estimate:

@@ -14,10 +14,11 @@ from hoofbeat.ask.ask_flow import check_ask, choose_by, run_ask
 from hoofbeat.ask.ask_records import MOST_CHARACTERS, NOTICE, Ask, Cited, Found, Report
 from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import json_option, open_session
+from hoofbeat.cli.session import json_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import SPEC_HELP, Model
+from hoofbeat.models.session import open_session
 from hoofbeat.prompts import load_pack
 from hoofbeat.text import for_terminal
 from hoofbeat.web.ask.ask_views import agreement_view
@@ -67,7 +68,7 @@ def command(
     load_pack(pack)
     shelves = [SearchableCorpus(name, Corpus.open(Path(folder))) for name, folder in _named(folders)]
     ask = msgspec.structs.replace(ask, by=choose_by(by, shelves))
-    with _model(screen, model_spec, ledger_path, config_path, budget) as model:
+    with _model(model_spec, ledger_path, config_path, budget) as model:
         found = run_ask(ask, shelves, model=model, progress=screen)
         if model is not None:
             screen.calls(model)
@@ -89,13 +90,11 @@ def _named(folders: list[str]) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def _model(
-    screen: Screen, spec: str, ledger: Path | None, config: Path | None, budget: str | None
-) -> Iterator[Model | None]:
+def _model(spec: str, ledger: Path | None, config: Path | None, budget: str | None) -> Iterator[Model | None]:
     if not spec:
         yield None
         return
-    with open_session(screen, ledger_path=ledger, config_path=config, budget=budget) as session:
+    with open_session(ledger_path=ledger, config_path=config, budget=budget) as session:
         yield session.model(spec)
 
 

@@ -168,7 +168,7 @@ def command(calling: Calling, **options: object) -> None:
     if not calling.only_estimate:
         check_target(wanted.output.resolve(), KIND)
     screen = calling.screen()
-    with calling.open(screen) as session:
+    with calling.open() as session:
         model = session.model(calling.model_spec)
         spec = wanted.judge_spec
         judge = session.model(spec) if spec and spec != calling.model_spec else model

@@ -44,7 +44,7 @@ def command(
     opened = Audit.open(audit)
     check_target(output.resolve(), ABLATION)
     items, counts, inputs = _items(opened, per_label, seed, validated, screen)
-    with calling.open(screen) as session:
+    with calling.open() as session:
         model = session.model(calling.model_spec)
         if calling.only_estimate:
             screen.estimate(estimate_both(model, items, opened.pack, order=order))

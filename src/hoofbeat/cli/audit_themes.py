@@ -14,9 +14,10 @@ from hoofbeat.audit.findings import Theme, Topics, divergence_topics, themes
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.theme_names import PROMPT, ThemeName, distinct_names, embed_topics, estimate_names, name_themes
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import Session, command_words, json_option, open_session, output_option
+from hoofbeat.cli.session import command_words, json_option, output_option
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import SPEC_HELP, Encoder, Estimate, Model, load_encoder
+from hoofbeat.models.session import Session, open_session
 from hoofbeat.models.vectors import cached, vectors_folder
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.reports.charts import Tally, count_bars, sheet, standalone
@@ -93,9 +94,7 @@ def command(audit: Path, as_json: bool, **options: object) -> None:
     check_target(wanted.output.resolve(), KIND)
     opened = Audit.open(audit)
     weights = _weights(wanted.weights, opened.pack)
-    with open_session(
-        screen, ledger_path=wanted.ledger_path, config_path=wanted.config_path, budget=wanted.budget
-    ) as session:
+    with open_session(ledger_path=wanted.ledger_path, config_path=wanted.config_path, budget=wanted.budget) as session:
         found = _find(screen, session, opened, wanted)
         if wanted.only_estimate:
             screen.estimate(_estimate(found, opened.pack, wanted))

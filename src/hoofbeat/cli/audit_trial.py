@@ -38,7 +38,7 @@ def command(pack_spec: str, limit: int, seed: int, output: Path, calling: Callin
     pack = load_pack(pack_spec)
     check_target(output.resolve(), KIND)
     drawn = trial_pairs(pack, limit=limit, seed=seed)
-    with calling.open(screen) as session:
+    with calling.open() as session:
         model = session.model(calling.model_spec)
         if calling.only_estimate:
             screen.estimate(estimate_trial(model, drawn, pack))

@@ -76,7 +76,7 @@ def _command(recipe: Recipe, name: str) -> click.Command:
         screen = calling.screen()
         settings = read_settings(recipe, {key: value for key, value in given.items() if value is not None})
         opened = Corpus.open(corpus)
-        with calling.open(screen) as session:
+        with calling.open() as session:
             specs = {"model": calling.model_spec, **({"second": second} if second else {})}
             if len(set(committee)) < len(committee):
                 raise UsageError("a model can't sit in the committee twice", fix="name each --committee model once")

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 
-from hoofbeat.cli.session import Calling, Session, calling_options, command_words, output_option
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.vocabularies import SCHEMES, label_specialty, label_with_model, load_scheme
 from hoofbeat.corpus.vocabularies.labelling import label_request
+from hoofbeat.models.session import Session
 from hoofbeat.progress import Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.store import Cost, Counts, Manifest, create, open_artefact
@@ -37,7 +39,7 @@ def label_command(corpus_path: Path, scheme: str, by_model: bool, output: Path, 
     models: dict[str, str] = {}
     cost = Cost()
     if by_model:
-        with calling.open(screen) as session:
+        with calling.open() as session:
             if calling.only_estimate:
                 model = session.model(calling.model_spec)
                 screen.estimate(model.estimate([label_request(d, chosen) for d in corpus.documents()]))
@@ -80,14 +82,14 @@ def _by_rule(corpus: Corpus, scheme: str, progress: Progress) -> list[Row]:
 
 
 def _by_model(
-    session: Session, spec: str, corpus: Corpus, scheme: str, progress: Progress
+    session: Session, spec: str, corpus: Corpus, scheme: str, screen: Screen
 ) -> tuple[list[Row], Counter[str], dict[str, str], Cost]:
     model = session.model(spec)
-    labels = label_with_model(model, list(corpus.documents()), scheme, progress=progress)
+    labels = label_with_model(model, list(corpus.documents()), scheme, progress=screen)
     rows = [
         (item.document, item.name, "", item.failure.message if item.failure is not None else item.reason)
         for item in labels
     ]
     failures: Counter[str] = Counter(str(item.failure.kind) for item in labels if item.failure is not None)
-    session.screen.calls(model)
+    screen.calls(model)
     return rows, failures, {"label": model.identity}, model.cost

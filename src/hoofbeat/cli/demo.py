@@ -21,11 +21,12 @@ from hoofbeat.cli.audit import plan_audit
 from hoofbeat.cli.bed import bed_of
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.ranking import index_corpus, rank_bed, show_measures
-from hoofbeat.cli.session import Session, json_option, open_session, output_option
+from hoofbeat.cli.session import json_option, output_option
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.errors import OutputError
 from hoofbeat.judging import AnswerFolder, Job, judge_folder
 from hoofbeat.models import SPEC_HELP, Model, weights
+from hoofbeat.models.session import Session, open_session
 from hoofbeat.recipes import build_teaching, teaching_patient_questions
 from hoofbeat.reports.build import build_report
 from hoofbeat.store import Artefact, Cost
@@ -60,7 +61,7 @@ def command(spec: str, questions: int, config_path: Path | None, output: Path, a
             "an artefact stands there already", where=str(output), fix="choose another folder for the demo with -o"
         )
     tour = _Tour(screen, output, spec)
-    with open_session(screen, ledger_path=output / "ledger.sqlite", config_path=config_path) as session:
+    with open_session(ledger_path=output / "ledger.sqlite", config_path=config_path) as session:
         session.model(spec)  # a wrong name is said before any work is done
         tour.documents()
         tour.rankings()

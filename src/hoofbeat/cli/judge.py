@@ -11,13 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import (
-    Calling,
-    Session,
-    calling_options_of_several,
-    check_file,
-    command_words,
-)
+from hoofbeat.cli.session import Calling, calling_options_of_several, check_file, command_words
 from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.findings.intervals import wilson
 from hoofbeat.judging import (
@@ -44,6 +38,7 @@ from hoofbeat.judging.designs import ENOUGH
 from hoofbeat.judging.folder import KIND
 from hoofbeat.judging.humans import HUMAN_ASPECTS
 from hoofbeat.models import Model, load_encoder
+from hoofbeat.models.session import Session
 from hoofbeat.records import Judgment
 from hoofbeat.store import Artefact, InputRef, check_target
 from hoofbeat.store.files import file_sha256
@@ -119,7 +114,7 @@ def command(answers: Path, sample: int | None, output: Path | None, calling: Cal
     aspects = _aspects(folder, wanted)
     people = _humans(screen, folder, wanted)
     asking = bool(wanted.probes) or any(name in MODEL_ASPECTS for name in aspects)
-    with calling.open(screen) as session:
+    with calling.open() as session:
         judges = _judges(session, calling.model_specs) if asking else ()
         job = Job(
             aspects=aspects,

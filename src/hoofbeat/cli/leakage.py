@@ -81,7 +81,7 @@ def command(benchmark: Path, output: Path, calling: Calling, **options: Any) -> 
         seed=asked.seed,
         progress=screen,
     )
-    with calling.open(screen) as session:
+    with calling.open() as session:
         models = [session.model(name) for name in asked.names]
         if calling.only_estimate:
             screen.estimate(_estimate(models, plan, asked.parts))

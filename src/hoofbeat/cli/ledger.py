@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import check_file, json_option, ledger_file
+from hoofbeat.cli.session import check_file, json_option
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.models.session import ledger_file
 from hoofbeat.store import Ledger
 from hoofbeat.store.tables import write_jsonl
 

@@ -29,18 +29,11 @@ from hoofbeat.cli.ranking import (
     say_what_is_odd,
     show_measures,
 )
-from hoofbeat.cli.session import (
-    Calling,
-    Session,
-    calling_options,
-    check_file,
-    command_words,
-    edition_option,
-    output_option,
-)
+from hoofbeat.cli.session import Calling, calling_options, check_file, command_words, edition_option, output_option
 from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.findings.ranking import RANKINGS, Measure
 from hoofbeat.models import Estimate, Model
+from hoofbeat.models.session import Session
 from hoofbeat.records import Hit, Question
 from hoofbeat.registry import registry
 from hoofbeat.reports.comparison.folder import KIND as COMPARISON
@@ -154,7 +147,7 @@ def command(
         return
     others = read_other_runs(runs, bed, top)
     with ExitStack() as stack:
-        load = _loader(calling, screen, stack)
+        load = _loader(calling, stack)
         encoders = Models(load)
         indexes = index_bed(bed, screen, models=encoders)
         if indexes.trouble:
@@ -187,13 +180,13 @@ def command(
     _finish(screen, bed, made, output, page, seed, target if systems else None)
 
 
-def _loader(calling: Calling, screen: Screen, stack: ExitStack) -> Callable[[str], Model]:
+def _loader(calling: Calling, stack: ExitStack) -> Callable[[str], Model]:
     """What loads language models by name; the session they belong to is opened when the first is asked for."""
     sessions: list[Session] = []
 
     def load(spec: str) -> Model:
         if not sessions:
-            sessions.append(stack.enter_context(calling.open(screen)))
+            sessions.append(stack.enter_context(calling.open()))
         return sessions[0].model(spec or calling.model_spec)
 
     return load

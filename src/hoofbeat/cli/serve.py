@@ -10,8 +10,9 @@ import click
 import msgspec
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import json_option, ledger_file
+from hoofbeat.cli.session import json_option
 from hoofbeat.models import SPEC_HELP, Budget, Model, load_config, load_model
+from hoofbeat.models.session import ledger_file
 from hoofbeat.retrieval import parse
 from hoofbeat.store import Ledger
 from hoofbeat.web.library import Library

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,12 +16,12 @@ from hoofbeat.benchmarks import corpus_beside
 from hoofbeat.cli.console import Screen
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import OutputError, UsageError
-from hoofbeat.models import SPEC_HELP, Budget, Config, Model, load_config, load_model
-from hoofbeat.store import Artefact, Ledger
+from hoofbeat.models import SPEC_HELP
+from hoofbeat.models.session import Session, open_session
+from hoofbeat.store import Artefact
 
 __all__ = [
     "Calling",
-    "Session",
     "calling_options",
     "calling_options_of_judge",
     "calling_options_of_several",
@@ -31,8 +30,6 @@ __all__ = [
     "edition_option",
     "find_corpus",
     "json_option",
-    "ledger_file",
-    "open_session",
     "output_option",
     "plot_option",
 ]
@@ -75,9 +72,9 @@ class Calling(Struct, frozen=True, kw_only=True):
         """The screen these options ask for."""
         return Screen(as_json=self.as_json)
 
-    def open(self, screen: Screen) -> AbstractContextManager[Session]:
+    def open(self) -> AbstractContextManager[Session]:
         """The session these options ask for."""
-        return open_session(screen, ledger_path=self.ledger_path, config_path=self.config_path, budget=self.budget)
+        return open_session(ledger_path=self.ledger_path, config_path=self.config_path, budget=self.budget)
 
 
 def calling_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -120,30 +117,6 @@ def _with_calling(function: Callable[..., None], model_option: Callable[[Any], A
     return wrapped
 
 
-class Session(Struct, frozen=True, kw_only=True):
-    """An open ledger with what is needed to load models."""
-
-    ledger: Ledger
-    config: Config
-    budget: Budget
-    screen: Screen
-
-    def model(self, spec: str) -> Model:
-        """The model of this name, on this session's ledger and budget."""
-        return load_model(spec, ledger=self.ledger, config=self.config, budget=self.budget)
-
-
-@contextmanager
-def open_session(
-    screen: Screen, *, ledger_path: Path | None = None, config_path: Path | None = None, budget: str | None = None
-) -> Iterator[Session]:
-    """Open the ledger and the configuration."""
-    config = load_config(config_path)
-    limits = Budget.parse(budget)
-    with Ledger(ledger_file(ledger_path)) as ledger:
-        yield Session(ledger=ledger, config=config, budget=limits, screen=screen)
-
-
 def check_file(path: Path | None, suffix: str) -> None:
     """Refuse a file to write that could be something else: the wrong suffix, a folder, a file inside an artefact."""
     if path is None:
@@ -160,11 +133,6 @@ def check_file(path: Path | None, suffix: str) -> None:
             where=str(path),
             fix="choose a place outside it",
         )
-
-
-def ledger_file(given: Path | None) -> Path:
-    """Where the ledger is: `--ledger`, `HOOFBEAT_LEDGER`, else `.hoofbeat/ledger.sqlite` where the command runs."""
-    return given or Path(os.environ.get("HOOFBEAT_LEDGER") or Path(".hoofbeat") / "ledger.sqlite")
 
 
 def command_words() -> list[str]:

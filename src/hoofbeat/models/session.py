@@ -1,0 +1,46 @@
+"""What all model calls of one command, or of one Python call, share: ledger, configuration and budget."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from hoofbeat.models.budget import Budget
+from hoofbeat.models.config import Config, load_config
+from hoofbeat.models.model import Model
+from hoofbeat.models.registry import load_model
+from hoofbeat.store.ledger import Ledger
+
+__all__ = ["Session", "ledger_file", "open_session"]
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """An open ledger with what is needed to load models."""
+
+    ledger: Ledger
+    config: Config
+    budget: Budget
+
+    def model(self, spec: str) -> Model:
+        """The model of this name, on this session's ledger and budget."""
+        return load_model(spec, ledger=self.ledger, config=self.config, budget=self.budget)
+
+
+@contextmanager
+def open_session(
+    *, ledger_path: Path | None = None, config_path: Path | None = None, budget: str | None = None
+) -> Iterator[Session]:
+    """Open the ledger and the configuration."""
+    config = load_config(config_path)
+    limits = Budget.parse(budget)
+    with Ledger(ledger_file(ledger_path)) as ledger:
+        yield Session(ledger=ledger, config=config, budget=limits)
+
+
+def ledger_file(path: Path | None) -> Path:
+    """Where the ledger is: `path`, `HOOFBEAT_LEDGER`, else `.hoofbeat/ledger.sqlite` in the current folder."""
+    return path or Path(os.environ.get("HOOFBEAT_LEDGER") or Path(".hoofbeat") / "ledger.sqlite")
