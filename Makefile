@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp
 DEMO   := demo
 
-.PHONY: demo test check format bench weights clean
+.PHONY: demo test check format golden bench weights clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Hoofbeat needs Python 3.11 or newer; name one with PYTHON=...")'
@@ -43,6 +43,9 @@ check: $(STAMP)-dev
 format: $(STAMP)-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+golden: $(STAMP)-core weights
+	$(BIN)/python tools/golden.py
 
 bench: $(STAMP)-bench weights
 	$(BIN)/python -m bench.client
