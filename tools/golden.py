@@ -373,12 +373,12 @@ def prepare(folder: Path) -> None:
     _encoder(folder / ENCODER)
 
 
-def load() -> Callable[[list[str]], None]:
-    """The command line with every verb imported: a fork of this process then starts at once."""
+def load(verbs: set[str]) -> Callable[[list[str]], None]:
+    """The command line with these verbs imported: a fork of this process then starts at once."""
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy is imported: threads do not outlive a fork
     from hoofbeat.cli import main  # noqa: PLC0415
 
-    for verb in {step.words[0] for step in STEPS}:
+    for verb in verbs:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
             main([verb, "--help"])
     return main
@@ -530,7 +530,7 @@ def facts_of(step: Step, watch: Watch, result: tuple[int, str, str], folder: Pat
 def run_all(steps: list[Step], folder: Path, cache: Path, *, loud: bool) -> dict[str, Facts]:
     """Run the steps in the folder; what each wrote."""
     prepare(folder)
-    main = load()
+    main = load({step.words[0] for step in steps})
     written: dict[str, Facts] = {}
     with model(folder):
         watch = Watch(folder)
