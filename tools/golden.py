@@ -156,7 +156,7 @@ def _encoder(folder: Path) -> None:
     letters = "abcdefghijklmnopqrstuvwxyz0123456789"
     pieces = [*letters, *(one + other for one in letters for other in letters)]
     vocabulary = ["[UNK]", *pieces, *(f"##{piece}" for piece in pieces)]
-    tokenizer = {
+    tokenizer: dict[str, Any] = {
         "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "post_processor": None,
         "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True,
                        "strip_accents": True, "lowercase": True},

@@ -223,7 +223,7 @@ def _field(name: str, schema: dict[str, Any], a: Asked) -> Any:
         return _list(name, schema, a, choice)
     if kind == "object":
         return {each: _field(each, inner, a) for each, inner in schema.get("properties", {}).items()}
-    return _string(name, a)[: schema.get("maxLength", 400)]
+    return _string(name, a)[: int(schema.get("maxLength", 400))]
 
 
 def _one_of(name: str, values: list[str], choice: int) -> str:
@@ -269,7 +269,7 @@ def _string(name: str, a: Asked) -> str:
 
 
 def _letter(a: Asked) -> str:
-    options = dict(_OPTION.findall(a.shown.get("options", "") or a.text))
+    options: dict[str, str] = dict(_OPTION.findall(a.shown.get("options", "") or a.text))
     right = [letter for letter, text in options.items() if a.case and a.case["diagnosis"].lower() in text.lower()]
     return right[0] if right and a.digest % 3 else sorted(options or {"A": ""})[a.digest % max(1, len(options))]
 
