@@ -20,9 +20,9 @@ from hoofbeat.records import (
     TraceStep,
     Vote,
 )
+from hoofbeat.reports.item_views import answer_view, question_view
 from hoofbeat.reports.model import AnswerView, QuestionView
 from hoofbeat.reports.nodes import Shared, element, markup, packed
-from hoofbeat.reports.sections.answers import answer_view, asked_view
 from hoofbeat.reports.views import block_nodes
 from tests.reports.examples import HOSTILE
 from tests.reports.parsing import parsed, words
@@ -128,7 +128,7 @@ def test_evidence_is_marked_in_the_passage_that_was_shown() -> None:
     assert view.passages[0].text[start:end] == "give it at"
     assert "900 of 1,626 characters" in view.passages[0].source
     assert view.passages[1].marks == ()
-    asked = asked_view(QUESTION, [answer])
+    asked = question_view(QUESTION, [answer])
     assert (asked.evidence[0].before, asked.evidence[0].text) == ("x" * 9 + " ", "give it at")
     assert "specialty: renal" in said(asked)
 

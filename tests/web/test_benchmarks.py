@@ -101,7 +101,7 @@ def test_a_question_stands_beside_its_source_with_the_evidence_marked(visitor: V
 
 def test_options_show_the_gold_answer_and_images_are_given(visitor: Visitor) -> None:
     page = visitor.get("/benchmarks/bench/questions/4").text
-    assert '<li class="gold"><bdi>Cardiac sarcoidosis</bdi>' in page
+    assert '<li class="gold" dir="auto">Cardiac sarcoidosis <span class="tag gold">gold</span>' in page
     assert 'src="/benchmarks/bench/files/4/0"' in page
     assert visitor.get("/benchmarks/bench/files/4/0").headers["content-type"] == "image/png"
     assert visitor.get("/benchmarks/bench/files/4/1").status_code == 404

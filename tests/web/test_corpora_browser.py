@@ -110,7 +110,7 @@ def test_from_a_benchmark_by_filter_and_words_to_a_question_beside_its_source(
         )
         page.goto(f"{address}/benchmarks/bench/questions/3")
         page.get_by_role("link", name="Next question").click()
-        expect(page.get_by_text("gold answer")).to_be_visible()
+        expect(page.locator(".options .tag.gold")).to_be_visible()
 
 
 def test_what_stands_before_a_text_is_folded_where_space_is_short(browser: Browser, address: str) -> None:

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from hoofbeat.findings.flips import CHANGES, change, flips, standing, tone_of_change
 from hoofbeat.records import Answer, Judgment, Question, Span
 from hoofbeat.reports.comparison.answers import AnswersComparison, Pair, Place
+from hoofbeat.reports.item_views import answer_view, question_view
 from hoofbeat.reports.model import Block, Entry, Text, Viewer
 from hoofbeat.reports.packing import viewer_of
-from hoofbeat.reports.sections.answers import answer_key, answer_view, asked_view
+from hoofbeat.reports.sections.answers import answer_key
 from hoofbeat.text import cut
 
 __all__ = ["FlippedQuestion", "FlippedSide", "each_flipped", "flips_of", "flips_viewer"]
@@ -93,7 +94,7 @@ def _entries(compared: AnswersComparison, prefix: str) -> Iterator[Entry]:
             outcomes[numbers[pair]] = (how,)
         places = list(dict.fromkeys(place for pair, _ in found for place in (pair.first, pair.second)))
         said = [answer for place in places for answer in read.answers(place)]
-        blocks: list[Block] = [asked_view(question, said)]
+        blocks: list[Block] = [question_view(question, said)]
         if len(compared.pairs) > 1:
             listed = "\n".join(f"{compared.title(pair)}: {how}" for pair, how in found)
             blocks.append(Text(listed, label="What changed"))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.facets import FacetTally
 from hoofbeat.reports.charts import Bar, interval_bars
+from hoofbeat.reports.item_views import question_view
 from hoofbeat.reports.model import Block, Card, Entry, Heading, Notice, Text, Viewer
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
-from hoofbeat.reports.sections.common import facet_blocks, figure, question_view
+from hoofbeat.reports.sections.common import facet_blocks, figure
 from hoofbeat.reports.sections.recipes import build_blocks, build_cards
 from hoofbeat.reports.tables import Column, Table
 from hoofbeat.reports.words import count_of
@@ -42,7 +43,7 @@ def benchmark_chapter(artefact: Artefact, prefix: str) -> Chapter:
                 id=f"{prefix}-example-{number}",
                 name=question.id,
                 title=cut(question.text, 160),
-                blocks=(question_view(question, corpus),),
+                blocks=(question_view(question, corpus=corpus, facets=False),),
             )
             for number, question in enumerate(questions[:_EXAMPLES], start=1)
         )

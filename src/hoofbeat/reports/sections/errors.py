@@ -16,9 +16,9 @@ from hoofbeat.findings.modes import ModeShare, mode_shares
 from hoofbeat.judging.aspects import Key
 from hoofbeat.records import Failure, Judgment, Question
 from hoofbeat.reports.charts import Shade, heatmap
+from hoofbeat.reports.item_views import system_name
 from hoofbeat.reports.model import Block, Details, Heading, Lead, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportInputs, ReportSection
-from hoofbeat.reports.sections.answers import system_name
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.sections.error_labels import (
     ERROR,

@@ -11,8 +11,9 @@ from msgspec import Struct, field
 
 from hoofbeat.records import Failure
 from hoofbeat.reports.charts import Bar, Stage, funnel_bars, interval_bars
+from hoofbeat.reports.item_views import failure_text
 from hoofbeat.reports.model import Block, Card, Details, Heading, Text
-from hoofbeat.reports.sections.common import counted, failure_text, figure, reasons_text
+from hoofbeat.reports.sections.common import counted, figure, reasons_text
 from hoofbeat.reports.tables import Column, Table
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact

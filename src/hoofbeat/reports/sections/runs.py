@@ -6,10 +6,11 @@ from collections import Counter
 
 from hoofbeat.records import Answer, Question
 from hoofbeat.reports.charts import stacked_bars
+from hoofbeat.reports.item_views import system_name
 from hoofbeat.reports.lookup import Lookup
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, PlacedArtefact, ReportInputs, ReportSection
-from hoofbeat.reports.sections.answers import answers_viewer, system_name
+from hoofbeat.reports.sections.answers import answers_viewer
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of

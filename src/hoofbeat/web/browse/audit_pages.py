@@ -9,11 +9,10 @@ from fastapi.responses import HTMLResponse
 
 from hoofbeat.records import Answer, Comparison
 from hoofbeat.reports.charts.bars import tone_of
+from hoofbeat.reports.item_views import failure_text, question_view
 from hoofbeat.reports.model import AnswerView, Block, PairView, SideView
-from hoofbeat.reports.sections.answers import asked_view
 from hoofbeat.reports.sections.audits.evidence import side_view, silent_text
 from hoofbeat.reports.sections.audits.facts import state_of
-from hoofbeat.reports.sections.common import failure_text
 from hoofbeat.web.browse.audit_folders import audit_of, themes_of
 from hoofbeat.web.browse.audit_index import NO_LABEL, SILENT, AuditIndex
 from hoofbeat.web.browse.audit_lists import audit_choices, ordered_places, pair_links, wanted_pairs
@@ -74,7 +73,7 @@ def audit_question(request: Request, slug: str, number: int) -> HTMLResponse:
         question=question,
         number=number,
         count=len(index.questions),
-        asked=(asked_view(question),),
+        asked=(question_view(question),),
         matrix=label_matrix(names, order, cells[kept][:, kept], link) if len(names) > 1 else "",
         key=label_key(order, dict(zip(order, labels[1:], strict=True))),
         judged=index.judged(place),

@@ -9,12 +9,14 @@ import msgspec
 import pydantic
 from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from msgspec.structs import replace
 
 from hoofbeat.benchmarks.benchmark import edition_file
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.recipes.items import Failed, Rejected
 from hoofbeat.records import Question
-from hoofbeat.reports.model import Block, Heading
+from hoofbeat.reports.item_views import question_view
+from hoofbeat.reports.model import Block, Heading, QuestionView
 from hoofbeat.reports.sections.benchmark import funnel_blocks
 from hoofbeat.reports.sections.recipes import build_blocks, build_cards
 from hoofbeat.reports.words import short_hash
@@ -184,7 +186,7 @@ def question_page(
         folder=folder,
         benchmark=_title(opened.artefact),
         question=question,
-        longest=_LONGEST_CASE,
+        asked=(_asked(question),),
         number=number,
         total=len(listing),
         edition=edition,
@@ -202,6 +204,14 @@ def question_page(
             f"/corpora/{shown.corpus}/documents/{shown.number}", question=f"{slug}.{number}", edition=edition
         ),
     )
+
+
+def _asked(question: Question) -> QuestionView:
+    """The question for its page: its source beside it has the evidence, a list below it the facets."""
+    case = question.context
+    if len(case) > _LONGEST_CASE:
+        case = f"{case[:_LONGEST_CASE]} … (the first {_LONGEST_CASE:,} of {len(case):,} characters)"
+    return replace(question_view(question, facets=False), context=case, evidence=())
 
 
 def _neighbours(request: Request, site: Site, opened: Opened, number: int, search: str) -> tuple[int, int]:

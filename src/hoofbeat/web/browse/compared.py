@@ -11,8 +11,8 @@ from msgspec import Struct
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.findings import SystemDifference
 from hoofbeat.findings.flips import CHANGES, tone_of_change
+from hoofbeat.reports.item_views import question_view
 from hoofbeat.reports.model import Card
-from hoofbeat.reports.sections.answers import asked_view
 from hoofbeat.reports.sections.common import spread
 from hoofbeat.reports.words import written
 from hoofbeat.web.browse.answers_index import AnswersIndex, Listed, Wanted
@@ -116,7 +116,7 @@ def beside_question(request: Request, number: int) -> HTMLResponse:
         title=f"{question.id}, both answers",
         folders=both.folders,
         question=question,
-        asked=(asked_view(question, [answer for _, answers, _ in sides for answer in answers]),),
+        asked=(question_view(question, [answer for _, answers, _ in sides for answer in answers]),),
         sides=[(folder, place, blocks) for folder, (place, _, blocks) in zip(both.folders, sides, strict=True)],
         flip=how,
         chosen=both.chosen,

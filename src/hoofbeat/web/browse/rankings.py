@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.records import Hit
-from hoofbeat.reports.sections.answers import asked_view
+from hoofbeat.reports.item_views import question_view
 from hoofbeat.web.browse import rankings_api
 from hoofbeat.web.browse.asked import case_of
 from hoofbeat.web.browse.links import Link, question_link, reference_of
@@ -169,7 +169,7 @@ def ranking_query(request: Request, slug: str, number: int) -> HTMLResponse:
         folder=folder,
         beside=beside,
         index=index,
-        asked=(asked_view(question, ()),),
+        asked=(question_view(question, ()),),
         fared=index.fared(number),
         other=beside.index.fared(int(beside.numbers[number - 1])) if beside and beside.numbers[number - 1] else None,
         marks=MARKS,

@@ -10,12 +10,11 @@ from fastapi.responses import HTMLResponse
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.audit.answers.citations import cites
 from hoofbeat.judging.aspects import answer_key
 from hoofbeat.records import Answer, Judgment, Question
+from hoofbeat.reports.item_views import VERDICTS, answer_view, question_view, system_name
 from hoofbeat.reports.lookup import System
-from hoofbeat.reports.model import AnswerView, Block
-from hoofbeat.reports.sections.answers import answer_view, asked_view, system_name
+from hoofbeat.reports.model import Block
 from hoofbeat.web.browse import reports_pages, runs_api
 from hoofbeat.web.browse.answers_index import DOUBTS, STATES, AnswerRow, AnswersIndex, Listed, Wanted
 from hoofbeat.web.browse.asked import case_of
@@ -32,7 +31,7 @@ router = APIRouter()
 router.include_router(runs_api.router)
 router.include_router(reports_pages.router)
 
-MARKS = {"right": "✓ right", "wrong": "✗ wrong", "unscored": "– unscored", "answered": "answered"}
+MARKS = {"answered" if verdict == "plain" else verdict: words for verdict, words in VERDICTS.items()}
 """How a state is written, so that colour never stands alone."""
 
 _COLUMNS = 4
@@ -127,7 +126,7 @@ def run_question(request: Request, slug: str, number: int) -> HTMLResponse:
         title=f"{question.id} in {slug}",
         folder=folder,
         question=question,
-        asked=(asked_view(question, answers),),
+        asked=(question_view(question, answers),),
         marks=_tallied(rows),
         blocks=answer_blocks(question, rows, answers, index.judgments(place), wanted),
         benchmark=question_link(site, question),
@@ -232,7 +231,7 @@ def answer_blocks(
         name = system_name(answer.model, answer.condition, models)
         mine = judged.get(answer_key(answer), ())
         folded = not few and (not hit or len(first) >= _UNFOLDED)
-        view = _cited(answer_view(question, answer, name, outcome, mine, folded=folded), answer)
+        view = answer_view(question, answer, name, outcome, mine, folded=folded)
         (first if hit else rest).append(view)
     return (*first, *rest)
 
@@ -245,15 +244,3 @@ def _is(row: AnswerRow, wanted: Wanted) -> bool:
         and wanted.state in ("", row.state)
         and doubtful
     )
-
-
-def _cited(view: AnswerView, answer: Answer) -> AnswerView:
-    """The view with what the answer cites: named, and marked among the passages that were shown."""
-    if not answer.citations:
-        return view
-    passages = tuple(
-        replace(shown, cited=any(cites(citation, passage.heading) for citation in answer.citations))
-        for shown, passage in zip(view.passages, answer.evidence, strict=True)
-    )
-    reading = "; ".join(part for part in (view.reading, f"Cites: {'; '.join(answer.citations)}") if part)
-    return replace(view, passages=passages, reading=reading)

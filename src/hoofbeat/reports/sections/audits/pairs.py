@@ -17,11 +17,11 @@ from hoofbeat.audit.pair_table import each_row
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Comparison, Question
 from hoofbeat.reports.charts.bars import tone_of
+from hoofbeat.reports.item_views import failure_text
 from hoofbeat.reports.model import Block, Entry, PairView, QuestionView, SideView, Viewer
 from hoofbeat.reports.packing import viewer_of
 from hoofbeat.reports.section import PlantedLabels
 from hoofbeat.reports.sections.audits.facts import AnswerKey, Facts
-from hoofbeat.reports.sections.common import failure_text
 from hoofbeat.text import cut
 
 __all__ = ["KEPT", "Kept", "kept_pairs", "pairs_viewer"]
