@@ -16,7 +16,7 @@ from hoofbeat.answering import Run
 from hoofbeat.answering.predictions import Import, import_predictions
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.findings import choice_outcomes, option_decisions
-from hoofbeat.judging.scoring import judge_choice
+from hoofbeat.judging.scorers.choice import judge_choice
 from hoofbeat.records import Answer, Question
 from hoofbeat.store.files import file_sha256
 from tests.helpers import shared_data

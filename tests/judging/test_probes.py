@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat.cli.judge import probe_figures
-from hoofbeat.judging.folder import Probe
+from hoofbeat.judging.judgments_folder import Probe
 from hoofbeat.judging.probes import PROBES, flips, padded, probe_judge, probe_request
-from hoofbeat.judging.sampling import Draw, blind_code
+from hoofbeat.judging.stratified_sample import Draw, blind_code
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_prompt
 from tests.judging.folders import QUESTIONS, a_judge, said, user_text

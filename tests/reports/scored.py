@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from hoofbeat.judging.folder import Probe
+from hoofbeat.judging.judgments_folder import Probe
 from hoofbeat.records import Answer, Failure, Judgment, Question, Usage
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest
 from tests.reports.examples import finish

@@ -10,7 +10,7 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.proportion import proportion_confint
 
 from hoofbeat.findings import krippendorff_alpha
-from hoofbeat.judging.folder import Probe
+from hoofbeat.judging.judgments_folder import Probe
 from hoofbeat.records import Failure, Judgment, Vote
 from hoofbeat.store import Artefact
 from tests.reports import scored

@@ -9,7 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from hoofbeat.corpus import Corpus
-from hoofbeat.judging.explaining import ERROR_TYPES, FAILURE_MODES
+from hoofbeat.judging.aspects.error_type import ERROR_TYPE
+from hoofbeat.judging.aspects.failure_mode import FAILURE_MODE
 from hoofbeat.recipes.items import Rejected
 from hoofbeat.recipes.papers.r2med import CRITERIA as THREE_CRITERIA
 from hoofbeat.recipes.papers.sourceqa import CRITERIA as QUESTION_CRITERIA
@@ -179,7 +180,7 @@ def further_judgments(folders: Path) -> None:
     wrong = [each for each in judgments if each.label in ("mismatch", "wrong")]
     explained = [
         replace(each, aspect=aspect, judge="openai:invented-judge", label=labels[place % len(labels)], reasoning="")
-        for aspect, labels in (("failure-mode", FAILURE_MODES), ("error-type", ERROR_TYPES))
+        for aspect, labels in (("failure-mode", FAILURE_MODE.labels), ("error-type", ERROR_TYPE.labels))
         for place, each in enumerate(wrong)
     ]
     with create(folders / "judged-2", replace_kind="judgments") as draft:

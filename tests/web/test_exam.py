@@ -14,7 +14,7 @@ from hoofbeat.answering.shortening import shorten
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.findings.scoring import choice_outcomes
-from hoofbeat.judging.folder import Judged
+from hoofbeat.judging.judgments_folder import Judged
 from hoofbeat.records import Answer, Question
 from hoofbeat.review.exams.exam_actions import begin, end_exam, give, mark, open_question
 from hoofbeat.review.exams.exam_assignment import INSIDE, OUTSIDE, Rules, assign_exam, exam_assignments, rules_of

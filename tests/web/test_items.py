@@ -14,9 +14,9 @@ from hoofbeat.audit import Audit
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.errors import UsageError
 from hoofbeat.judging.designs import SheetDesign, design_path
-from hoofbeat.judging.folder import AnswerFolder
 from hoofbeat.judging.humans import human_judgments, write_sheet
 from hoofbeat.judging.humans import read_labels as read_sheet
+from hoofbeat.judging.judgments_folder import AnswerFolder
 from hoofbeat.judging.packets import write_packets
 from hoofbeat.judging.packets_labels import human_labels
 from hoofbeat.recipes.reviewing import ReviewTask

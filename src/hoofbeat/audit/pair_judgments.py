@@ -18,7 +18,7 @@ from hoofbeat.audit.pair_judge import PairJudge, judge_pairs, judge_texts
 from hoofbeat.audit.pair_plan import Claim, PairPlan, Verdict, pair_frame, plan_pairs
 from hoofbeat.audit.pair_table import Kinds, PartWriter
 from hoofbeat.errors import BatchPending
-from hoofbeat.judging.sampling import Draw
+from hoofbeat.judging.stratified_sample import Draw
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.progress import SILENT, Progress, Task, Within
 from hoofbeat.records import Question

@@ -19,7 +19,7 @@ from hoofbeat.audit.economy.economy_check import draw_pairs
 from hoofbeat.audit.pair_table import Kinds, PartWriter, each_question
 from hoofbeat.audit.source_audit import title_of
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.judging.sampling import Draw
+from hoofbeat.judging.stratified_sample import Draw
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts.packs import encode_pack
 from hoofbeat.records import Question

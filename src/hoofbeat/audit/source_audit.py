@@ -12,7 +12,7 @@ from hoofbeat.audit.economy.economy_audit import check_economy
 from hoofbeat.audit.pair_judge import PairJudge
 from hoofbeat.audit.pair_judgments import Drawn, PairTally, judge_all, probe_order
 from hoofbeat.audit.pair_table import Kinds
-from hoofbeat.judging.sampling import Draw
+from hoofbeat.judging.stratified_sample import Draw
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt

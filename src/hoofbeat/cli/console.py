@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -156,11 +156,15 @@ class Screen:
                 line += f"; overcome or counted: {_listed(dict(model.troubles))}"
             self.say(line)
 
-    def estimate(self, estimate: Estimate) -> None:
-        """Say what the command would spend."""
+    def estimate(self, estimate: Estimate, *, parts: Mapping[str, Estimate] | None = None) -> None:
+        """Say what the command would spend; `parts` is what each part of it would spend."""
         if self.as_json:
-            self.emit({"estimate": msgspec.to_builtins(estimate)})
+            told = {name: msgspec.to_builtins(each) for name, each in (parts or {}).items()}
+            self.emit({"estimate": msgspec.to_builtins(estimate), **({"parts": told} if told else {})})
             return
+        for name, each in (parts or {}).items():
+            calls = each.calls + each.cached
+            self.say(f"{name}: at most {calls} calls" if calls else f"{name}: no calls")
         money = "no price known" if estimate.money_most is None else f"at most {estimate.money_most:.4f} in money"
         click.echo(
             f"would make at most {estimate.calls} calls ({estimate.cached} more are in the ledger): about "

@@ -15,15 +15,15 @@ from hoofbeat.cli.session import Calling, calling_options_of_several, check_file
 from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.findings.intervals import wilson
 from hoofbeat.judging import (
-    ASPECTS,
-    MODEL_ASPECTS,
     PROBES,
     AnswerFolder,
+    Aspect,
     Job,
     Judging,
     LabelFile,
     Probe,
     SheetDesign,
+    all_criteria,
     choose_aspects,
     design_of,
     design_path,
@@ -34,10 +34,12 @@ from hoofbeat.judging import (
     read_labels,
     write_sheet,
 )
+from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
+from hoofbeat.judging.catalogue import criteria_named
 from hoofbeat.judging.designs import ENOUGH
-from hoofbeat.judging.folder import KIND
 from hoofbeat.judging.humans import HUMAN_ASPECTS
-from hoofbeat.models import Model, load_encoder
+from hoofbeat.judging.judgments_folder import KIND
+from hoofbeat.models import Estimate, Model, load_encoder
 from hoofbeat.models.session import Session
 from hoofbeat.records import Judgment
 from hoofbeat.store import Artefact, InputRef, check_target
@@ -61,12 +63,21 @@ class _Wanted(Struct, frozen=True, kw_only=True):
     annotator: str
 
 
-@click.command("judge")
+class _JudgeCommand(click.Command):
+    """The verb; its help lists what can be judged, plugins included."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("What to judge (--by)"):
+            asks = " (asks a model)"
+            formatter.write_dl([(each.name, each.summary + asks * isinstance(each, Aspect)) for each in all_criteria()])
+
+
+@click.command("judge", cls=_JudgeCommand)
 @click.argument("answers", type=click.Path(path_type=Path), metavar="RUN_OR_JUDGED")
 @click.option(
     "--by", multiple=True, metavar="ASPECT",
-    help=f"What to judge; several may be given: {', '.join(ASPECTS)}. Without: choice for answers that choose an "
-    "option, equivalence for the others.",
+    help="What to judge, see below; several may be given. Without: choice for answers that choose an option, "
+    "equivalence for the others.",
 )  # fmt: skip
 @click.option(
     "--condition", "conditions", multiple=True,
@@ -77,14 +88,14 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 )
 @click.option("--probe-size", type=click.IntRange(1), default=50, show_default=True, help="Answers a probe is made on.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of what is drawn.")
-@click.option("--encoder", default="minilm", show_default=True, help="Encoder of bertscore.")
+@click.option("--encoder", default="minilm", show_default=True, help="Encoder of scorers that use one (bertscore).")
 @click.option("--idf", is_flag=True, help="Weigh bertscore's tokens by how rare they are in the gold answers.")
 @click.option(
     "--human", "humans", multiple=True, type=click.Path(path_type=Path),
     help="Take in people's labels from this CSV or JSONL file; several may be given. Without --by nothing is judged.",
 )  # fmt: skip
 @click.option(
-    "--aspect", type=click.Choice(HUMAN_ASPECTS), default="equivalence", show_default=True,
+    "--aspect", type=click.Choice(HUMAN_ASPECTS), default=EQUIVALENCE.name, show_default=True,
     help="What people's labels are about.",
 )  # fmt: skip
 @click.option("--annotator", default="", help="Who labelled, for files without that column.")
@@ -100,8 +111,8 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 def command(answers: Path, sample: int | None, output: Path | None, calling: Calling, **options: object) -> None:
     """Judge the answers of a run, or add judgments to those of a folder.
 
-    With several --model the majority decides, and every vote is kept. A model is loaded only for equivalence,
-    relevance, failure-mode, error-type and probes.
+    With several --model the majority decides, and every vote is kept. A model is loaded only for what asks one, and
+    for probes.
     """
     wanted = _Wanted(**options)  # type: ignore[arg-type]
     screen = calling.screen()
@@ -113,7 +124,7 @@ def command(answers: Path, sample: int | None, output: Path | None, calling: Cal
     check_target(target.resolve(), KIND)
     aspects = _aspects(folder, wanted)
     people = _humans(screen, folder, wanted)
-    asking = bool(wanted.probes) or any(name in MODEL_ASPECTS for name in aspects)
+    asking = bool(wanted.probes) or any(isinstance(each, Aspect) for each in criteria_named(aspects))
     with calling.open() as session:
         judges = _judges(session, calling.model_specs) if asking else ()
         job = Job(
@@ -130,7 +141,8 @@ def command(answers: Path, sample: int | None, output: Path | None, calling: Cal
         )
         _say_what(screen, folder, job)
         if calling.only_estimate:
-            screen.estimate(Judging(folder, job).estimate())
+            parts = Judging(folder, job).estimates()
+            screen.estimate(sum(parts.values(), start=Estimate()), parts=parts)
             return
         artefact = judge_folder(
             folder, job, target, inputs=people.inputs, command=command_words(), summarise=probe_figures, progress=screen
@@ -144,7 +156,7 @@ def _aspects(folder: AnswerFolder, wanted: _Wanted) -> tuple[str, ...]:
     """What is judged now: nothing where only people's labels come in, or a judge is only probed."""
     if wanted.probes and not folder.survey.texts:
         raise UsageError("judges are probed on free-text answers, and there are none", fix="leave --probe out")
-    probing = bool(wanted.probes) and "equivalence" in folder.aspects
+    probing = bool(wanted.probes) and EQUIVALENCE.name in folder.aspects
     if not wanted.by and (wanted.humans or probing):
         return ()
     return choose_aspects(folder, wanted.by)
@@ -207,8 +219,10 @@ def _say_what(screen: Screen, folder: AnswerFolder, job: Job) -> None:
         screen.say(f"note: the judge {spec} is a model that answered; a model tends to agree with itself")
     if job.judges and len(job.judges) % 2 == 0:
         screen.say(f"note: {len(job.judges)} judges can tie; answers on which they do are unscored")
-    if "failure-mode" in job.aspects and not job.conditions:
-        screen.say("note: failure modes are asked of wrong answers under oracle only; --condition names others")
+    for each in criteria_named(job.aspects):
+        if isinstance(each, Aspect) and each.conditions and not job.conditions:
+            which = f"{'wrong ' if each.explains else ''}answers under {', '.join(each.conditions)}"
+            screen.say(f"note: {each.name} is asked of {which} only; --condition names others")
 
 
 def _write_sheet(screen: Screen, folder: AnswerFolder, wanted: _Wanted, count: int, path: Path) -> None:

@@ -28,8 +28,8 @@ class ScoreMean(Struct, frozen=True, kw_only=True):
 
     An answer without a score stays in the denominator and counts 0, the score of an answer that shares nothing with
     the reference; `unscored` counts such answers by reason, `mean_scored` is the mean of the others alone (None where
-    there are none), and `sensitivity` is (all unscored 0, all unscored 1) where they exceed 1%. `bootstrap_sd` is the
-    mean ± standard deviation over a few bootstrap samples. `judge` names the scorer.
+    there are none), and `sensitivity` is (all unscored 0, all unscored the maximum) where they exceed 1%.
+    `bootstrap_sd` is the mean ± standard deviation over a few bootstrap samples. `judge` names the scorer.
     """
 
     model: str
@@ -51,6 +51,7 @@ def score_means(
     *,
     answers: Iterable[Answer] = (),
     judge: str | None = None,
+    max_score: float = 1.0,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
     level: float = 0.95,
@@ -60,8 +61,8 @@ def score_means(
 ) -> list[ScoreMean]:
     """The mean score of one aspect for each system, sorted by name.
 
-    `answers` adds the planned answers that have no such judgment, as unscored. `draws` and `size` are those of
-    `bootstrap_sd`.
+    `answers` adds the planned answers that have no such judgment, as unscored. `max_score` is the best score.
+    `draws` and `size` are those of `bootstrap_sd`.
     """
     found, judges = scores_by_system(judgments, aspect, answers=answers, judge=judge)
     table = []
@@ -86,7 +87,9 @@ def score_means(
                 interval=percentiles(drawn[:, 0] / drawn[:, 1], level, "cluster bootstrap"),
                 mean_scored=total / len(scored) if scored else None,
                 bootstrap_sd=bootstrap_sd(values, draws=draws, size=size, seed=seed),
-                sensitivity=sensitivity_range(total / len(rows), (total + missing) / len(rows), missing / len(rows)),
+                sensitivity=sensitivity_range(
+                    total / len(rows), (total + missing * max_score) / len(rows), missing / len(rows)
+                ),
             )
         )
     return table

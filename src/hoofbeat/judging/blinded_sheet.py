@@ -19,10 +19,10 @@ from pathlib import Path
 import msgspec
 
 from hoofbeat.errors import InputError
-from hoofbeat.judging.aspects import Key, answer_key, unanswered
 from hoofbeat.judging.catalogue import takes
-from hoofbeat.judging.folder import HUMAN, AnswerFolder
-from hoofbeat.judging.sampling import Draw, Name, allot_within, blind_code
+from hoofbeat.judging.criteria import Key, answer_key, unanswered
+from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder
+from hoofbeat.judging.stratified_sample import Draw, Name, allot_within, blind_code
 from hoofbeat.records import Answer
 from hoofbeat.store.files import read_bytes
 from hoofbeat.store.tables import bare_cell

@@ -13,12 +13,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.judging.aspects import Key, answer_key, answer_text
 from hoofbeat.judging.blinded_sheet import draw_answers, judge_labels, read_rows, refuse_lines
 from hoofbeat.judging.catalogue import labels_of
+from hoofbeat.judging.criteria import Key, answer_key, answer_text
 from hoofbeat.judging.designs import SheetDesign, make_design, write_design
-from hoofbeat.judging.folder import HUMAN, AnswerFolder
-from hoofbeat.judging.sampling import blind_code
+from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder
+from hoofbeat.judging.stratified_sample import blind_code
 from hoofbeat.records import Judgment
 from hoofbeat.store.tables import write_csv
 

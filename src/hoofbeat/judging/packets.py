@@ -19,7 +19,7 @@ from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.judging.packets_records import Drawn, Row
 from hoofbeat.judging.packets_text import Mask, instructions, pair_code
-from hoofbeat.judging.sampling import Draw, seeded_number
+from hoofbeat.judging.stratified_sample import Draw, seeded_number
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Question

@@ -1,6 +1,6 @@
 """Does the judge's verdict hang on what should not matter? Each probe judges some answers a second time, changed.
 
-order        the answer stands before the reference instead of after it
+order        the answer comes before the reference instead of after it
 length       the same answer, with harmless words behind it
 consistency  the same call once more
 """
@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.judging.asking import put
-from hoofbeat.judging.aspects import Asked
-from hoofbeat.judging.equivalence import EQUIVALENCE, equivalence_request
-from hoofbeat.judging.folder import Probe
+from hoofbeat.judging.aspects import JudgeRequest
+from hoofbeat.judging.aspects.equivalence import EQUIVALENCE, swapped_request
+from hoofbeat.judging.judgments_folder import Probe
+from hoofbeat.judging.votes import cast_vote
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Question, Vote
@@ -30,12 +30,12 @@ _PADDING = (
     "It is meant for the reader who asked, and it says in full what there is to say on this question.",
     "Nothing further is added here, and nothing above is taken back.",
 )
-_LEAST_WORDS = 40
+_MIN_WORDS = 40
 
 
 def padded(text: str) -> str:
-    """The text with words behind it that change nothing: about as many as it has, and forty at least."""
-    wanted = max(_LEAST_WORDS, len(text.split()))
+    """The text with words behind it that change nothing: about as many as it has, at least forty."""
+    wanted = max(_MIN_WORDS, len(text.split()))
     added: list[str] = []
     while sum(len(sentence.split()) for sentence in added) < wanted:
         added.append(_PADDING[len(added) % len(_PADDING)])
@@ -45,11 +45,11 @@ def padded(text: str) -> str:
 def probe_request(probe: str, question: Question, answer: Answer) -> ChatRequest:
     """The call that judges the answer once more, with what the probe changes."""
     if probe == "order":
-        return equivalence_request(question, answer, swapped=True)
+        return swapped_request(question, answer)
     if probe == "length":
-        return equivalence_request(question, replace(answer, text=padded(answer.text)))
+        return EQUIVALENCE.request(question, replace(answer, text=padded(answer.text)), None)
     assert probe == "consistency", probe
-    return equivalence_request(question, answer, sample=1)
+    return EQUIVALENCE.request(question, answer, None, sample=1)
 
 
 def probe_judge(
@@ -65,8 +65,8 @@ def probe_judge(
     async def work(item: tuple[str, Answer]) -> Probe:
         probe, answer = item
         question = questions[answer.question]
-        before = await put(model, EQUIVALENCE, Asked(request=equivalence_request(question, answer)))
-        after = await put(model, EQUIVALENCE, Asked(request=probe_request(probe, question, answer)))
+        before = await cast_vote(model, EQUIVALENCE, JudgeRequest(request=EQUIVALENCE.request(question, answer, None)))
+        after = await cast_vote(model, EQUIVALENCE, JudgeRequest(request=probe_request(probe, question, answer)))
         return Probe(
             probe=probe,
             judge=model.spec,

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.errors import UsageError
-from hoofbeat.judging.sampling import allot, seeded_number
+from hoofbeat.judging.stratified_sample import allot, seeded_number
 from hoofbeat.review.exams.exam_assignment import FORM as EXAM
 from hoofbeat.review.exams.exam_assignment import assign_exam
 from hoofbeat.review.review_records import Assignment, Item, Person, Study

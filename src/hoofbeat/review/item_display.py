@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hoofbeat.judging.sampling import seeded_number
+from hoofbeat.judging.stratified_sample import seeded_number
 from hoofbeat.review.forms import Field, Form, applies, form_for
 from hoofbeat.review.review_records import Assignment, Item, Label, Shown, Study
 

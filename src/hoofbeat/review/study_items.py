@@ -17,10 +17,10 @@ import msgspec
 from hoofbeat.audit import Audit
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_value
-from hoofbeat.judging.aspects import Key, answer_key, answer_text
 from hoofbeat.judging.blinded_sheet import draw_answers, judge_labels
+from hoofbeat.judging.criteria import Key, answer_key, answer_text
 from hoofbeat.judging.designs import make_design
-from hoofbeat.judging.folder import AnswerFolder
+from hoofbeat.judging.judgments_folder import AnswerFolder
 from hoofbeat.judging.packets import PacketRow, Packets, Rules, Stratum, blinded_texts, draw_pairs, label_counts
 from hoofbeat.judging.packets_records import Drawn
 from hoofbeat.judging.packets_text import pair_code

@@ -17,7 +17,7 @@ from hoofbeat.audit.findings.validation_population import stratified_rate
 from hoofbeat.findings.agreement import Agreement, Kappa, agreement, weighted_kappa
 from hoofbeat.findings.intervals import Difference, Interval, mcnemar_exact, paired_difference, wilson
 from hoofbeat.judging.packets_records import PROTOCOLS, Both, Said
-from hoofbeat.judging.scorers import fuzzy_match
+from hoofbeat.judging.text_match import fuzzy_match
 from hoofbeat.store import Cost
 
 __all__ = ["AgainstPeople", "Flips", "Protocols", "Shift", "Topics", "compare_protocols"]

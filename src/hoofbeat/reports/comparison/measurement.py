@@ -15,7 +15,8 @@ from hoofbeat.answering.answer import prompt_for
 from hoofbeat.answering.conditions import Condition, parse_condition
 from hoofbeat.answering.protocols import SCORING
 from hoofbeat.errors import UsageError
-from hoofbeat.judging import MODEL_ASPECTS
+from hoofbeat.judging import Aspect
+from hoofbeat.registry import registry
 from hoofbeat.reports.lookup import System
 from hoofbeat.reports.sections.scores.settings import asked_of
 from hoofbeat.reports.words import model_name, short_hash
@@ -27,7 +28,7 @@ __all__ = ["Measurement", "judged_otherwise", "measurement_of", "panel_of", "set
 _SAMPLING = ("temperature", "seed", "max_tokens")
 _NOT_KNOWN = "not recorded"
 _OPTIONS = "seed of the options' order"
-_JUDGING = {"judge", "probe of order", *(aspect.prompt for aspect in MODEL_ASPECTS.values())}
+_PROBE = "probe of order"
 _LONGEST = 60
 
 
@@ -80,7 +81,7 @@ def _matters(name: str, condition: Condition | None, protocol: str, asked: Mappi
 
 def _prompts(name: str, condition: Condition | None, protocol: str, instruction: str) -> bool:
     """Whether a prompt was used for these answers: the one they were asked with, or one of what showed the passages."""
-    if name in _JUDGING:
+    if name == _PROBE or name.startswith("judge") or name in {each.role for each in registry.all(Aspect)}:
         return False
     if condition is None:
         return True

@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.errors import InputError
-from hoofbeat.judging.aspects import Key, answer_key
-from hoofbeat.judging.explaining import ERROR_TYPES
-from hoofbeat.judging.sampling import blind_code
+from hoofbeat.judging.aspects.error_type import ERROR_TYPE
+from hoofbeat.judging.criteria import Key, answer_key
+from hoofbeat.judging.stratified_sample import blind_code
 from hoofbeat.records import Answer
 from hoofbeat.store import Artefact
 from hoofbeat.store.files import read_bytes
@@ -33,7 +33,7 @@ PHYSICIAN = "physician would err too"
 SETTLED = "adjudicated"
 """Who speaks in what was settled."""
 
-KINDS: dict[str, tuple[str, ...]] = {ERROR: (*ERROR_TYPES, "other"), PHYSICIAN: ("yes", "no")}
+KINDS: dict[str, tuple[str, ...]] = {ERROR: (*ERROR_TYPE.labels, "other"), PHYSICIAN: ("yes", "no")}
 """The answers to each of the two questions that are counted."""
 
 _MOST_TOLD = 10

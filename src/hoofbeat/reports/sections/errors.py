@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hoofbeat.findings.agreement import agreement_with_intervals
 from hoofbeat.findings.modes import ModeShare, mode_shares
-from hoofbeat.judging.aspects import Key
+from hoofbeat.judging.criteria import Key
 from hoofbeat.records import Failure, Judgment, Question
 from hoofbeat.reports.charts import Shade, heatmap
 from hoofbeat.reports.item_views import system_name

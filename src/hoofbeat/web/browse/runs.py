@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.judging.aspects import answer_key
+from hoofbeat.judging.criteria import answer_key
 from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.reports.item_views import VERDICTS, answer_view, question_view, system_name
 from hoofbeat.reports.lookup import System

@@ -9,7 +9,7 @@ from msgspec import Struct
 from hoofbeat.answering.run import Run
 from hoofbeat.findings.accuracy import Accuracy, accuracies
 from hoofbeat.findings.scoring import Outcome, choice_outcomes, scored_outcomes
-from hoofbeat.judging.folder import Judged
+from hoofbeat.judging.judgments_folder import Judged
 from hoofbeat.records import Answer, Question
 from hoofbeat.review.exams.exam_assignment import INSIDE, OUTSIDE
 from hoofbeat.review.exams.exam_results import answers_of

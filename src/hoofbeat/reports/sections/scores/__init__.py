@@ -7,6 +7,7 @@ from functools import partial
 
 from hoofbeat.findings.accuracy import Accuracy
 from hoofbeat.findings.scoring import HUMAN
+from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.progress import Task
 from hoofbeat.records import Answer, Judgment
 from hoofbeat.reports.lookup import Lookup
@@ -127,12 +128,14 @@ def _opening(group: Scored) -> list[Block]:
 def _judged_by(group: Scored) -> list[str]:
     """Who judged the free text: a model, people, or both, each of other systems."""
     how = []
-    by_model = any(each.aspect == "equivalence" and not each.judge.startswith(HUMAN) for each in group.judgments)
+    by_model = any(each.aspect == EQUIVALENCE.name and not each.judge.startswith(HUMAN) for each in group.judgments)
     if by_model or not group.tallies:
-        how.append(f"free text judged by {group.judge or 'an unnamed judge'} (right means “equivalent”)")
+        how.append(f"free text judged by {group.judge or 'an unnamed judge'} (right means “{EQUIVALENCE.positive}”)")
     if group.by_people:
         which = f" of {', '.join(map(group.name, group.by_people))}" if by_model else ""
-        how.append(f"free text{which} judged by labels by {', '.join(group.people)} (right means “equivalent”)")
+        how.append(
+            f"free text{which} judged by labels by {', '.join(group.people)} (right means “{EQUIVALENCE.positive}”)"
+        )
     return how
 
 

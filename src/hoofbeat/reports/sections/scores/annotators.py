@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from hoofbeat.findings.agreement import Agreement, Kappa, Weights, agreement, agreement_with_intervals, weighted_kappa
 from hoofbeat.findings.scoring import HUMAN
+from hoofbeat.judging import Aspect
+from hoofbeat.judging.catalogue import criterion
 from hoofbeat.records import Judgment
 from hoofbeat.reports.model import Block, Details, Notice
 from hoofbeat.reports.section import OwnFigure
@@ -16,13 +18,8 @@ from hoofbeat.reports.sections.scores.shown import ScoreBlocks, triple
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 
-__all__ = ["SCALES", "is_ordered", "people_shown", "votes_shown"]
+__all__ = ["is_ordered", "people_shown", "votes_shown"]
 
-
-SCALES: dict[str, tuple[str, ...]] = {"relevance": ("irrelevant", "partly", "relevant")}
-"""Aspects whose labels are steps of a scale, lowest first."""
-
-_ORDER: dict[str, tuple[str, ...]] = {"equivalence": ("equivalent", "mismatch"), "choice": ("correct", "incorrect")}
 _WEIGHTS: tuple[Weights, Weights] = ("linear", "quadratic")
 _STEPS = "The labels are in order ({order}): weighted κ counts a disagreement by its steps, or by their square."
 
@@ -87,13 +84,21 @@ def _item(judgment: Judgment) -> str:
 
 
 def _labels(aspect: str, seen: Sequence[str | None]) -> list[str]:
-    order: tuple[str, ...] = SCALES.get(aspect) or _ORDER.get(aspect) or ()
+    known = criterion(aspect)
+    order = _scale(aspect) or (known.labels if known and known.positive else ())
     return [*order, *sorted({label for label in seen if label} - set(order))]
+
+
+def _scale(aspect: str) -> tuple[str, ...]:
+    """The labels of a graded aspect, lowest first; none where labels are not steps of a scale."""
+    known = criterion(aspect)
+    return tuple(reversed(known.labels)) if isinstance(known, Aspect) and known.graded else ()
 
 
 def is_ordered(aspect: str, labels: Sequence[str]) -> bool:
     """Whether an aspect's labels are steps of a scale, and no label lies beside it."""
-    return aspect in SCALES and tuple(labels) == SCALES[aspect]
+    scale = _scale(aspect)
+    return bool(scale) and tuple(labels) == scale
 
 
 def _agreed(aspect: str, checked: Mapping[str, Agreement]) -> list[OwnFigure]:
@@ -150,7 +155,7 @@ def _agreement_table(
         columns=columns,
         rows=rows,
         note="A labelled answer that the judge failed on counts as disagreement and is left out of Cohen's κ."
-        + (f" {_STEPS.format(order=' < '.join(SCALES[aspect]))}" if weighted else ""),
+        + (f" {_STEPS.format(order=' < '.join(_scale(aspect)))}" if weighted else ""),
     )
 
 
@@ -173,7 +178,7 @@ def _annotators(
     name, caption = f"{names[0]}-{aspect}", f"{names[1]}, {aspect}"
     ordered = is_ordered(aspect, labels)
     found = agreement_with_intervals(ratings, labels, ordered=ordered)
-    note = _STEPS.format(order=" < ".join(SCALES[aspect])) if ordered else ""
+    note = _STEPS.format(order=" < ".join(_scale(aspect))) if ordered else ""
     table = labellers_table(found, name=f"{group.prefix}-{name}", caption=caption, unit="items", note=note)
     alphas = f"{caption}: Krippendorff's α"
     return [table, alphas_table(found, name=f"{group.prefix}-{name}-alpha", caption=alphas, unit="items")]

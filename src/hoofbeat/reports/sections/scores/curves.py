@@ -13,6 +13,8 @@ from hoofbeat.findings.intervals import Interval
 from hoofbeat.findings.repeats import WorstAtK, worst_at_k
 from hoofbeat.findings.scores import score_means
 from hoofbeat.findings.shares import System
+from hoofbeat.judging import Scorer
+from hoofbeat.registry import registry
 from hoofbeat.reports.charts import Curve, curves
 from hoofbeat.reports.charts.svg import SERIES
 from hoofbeat.reports.model import Block, Heading
@@ -27,7 +29,6 @@ __all__ = ["cumulative_section", "worst_section"]
 
 _KS = 16
 _MARKS = 12
-_SCORED = ("bertscore",)
 
 
 class _Point(Struct, frozen=True, kw_only=True):
@@ -55,7 +56,7 @@ def cumulative_section(group: Scored) -> ScoreBlocks:
     ours: list[OwnFigure] = []
     ends: dict[str, dict[System, _Point]] = {"accuracy": _accuracy_ends(group)}
     found = {"accuracy": retained(group.outcomes, clusters=group.clusters)}
-    for aspect in _SCORED:
+    for aspect in (each.name for each in registry.all(Scorer) if each.by_part):
         if any(each.aspect == aspect for each in group.judgments):
             found[aspect] = retained_scores(group.judgments, aspect, clusters=group.clusters)
             ends[aspect] = _score_ends(group, aspect)

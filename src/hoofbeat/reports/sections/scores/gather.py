@@ -19,16 +19,15 @@ from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.people import people_majority
 from hoofbeat.findings.scoring import HUMAN, Outcome, scored_outcomes
 from hoofbeat.findings.shares import System
+from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.records import Answer, Facets, Judgment, Question
 from hoofbeat.reports.sections.scores.settings import Asked, asked_of, clashing, differing
 from hoofbeat.reports.words import model_name
 from hoofbeat.store import Artefact, Cost
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["EQUIVALENCE", "POSITIVE", "PeopleCount", "Scored", "Tally", "base_condition", "gather", "is_closed"]
+__all__ = ["PeopleCount", "Scored", "Tally", "base_condition", "gather", "is_closed"]
 
-EQUIVALENCE = "equivalence"
-POSITIVE = "equivalent"
 _CLOSED = ("closed", "closed-book")
 _PART = re.compile(r"first (?!100%)[\d.]+%")
 _SUMMED = ("answers", "failed", "tokens_in", "tokens_out", "used", "own_source", "own_title", "dropped")
@@ -62,7 +61,7 @@ class PeopleCount(Struct, frozen=True, kw_only=True):
     def __add__(self, label: Judgment) -> PeopleCount:
         if label.failure:
             return replace(self, contested=self.contested + 1)
-        right = self.right + (label.label == POSITIVE)
+        right = self.right + (label.label == EQUIVALENCE.positive)
         return replace(self, right=right, labelled=self.labelled + 1)
 
 
@@ -275,7 +274,7 @@ def _added(one: Mapping[System, Tally], other: Mapping[System, Tally]) -> dict[S
 
 def _score(group: Scored) -> None:
     group.judgments = [_slim(each) for each in group.each_judgment()]
-    mine = [each for each in group.judgments if each.aspect == EQUIVALENCE]
+    mine = [each for each in group.judgments if each.aspect == EQUIVALENCE.name]
     decided = {(each.model, each.condition) for each in mine if not each.judge.startswith(HUMAN)}
     alone = [each for each in mine if (each.model, each.condition) not in decided]
     labels = people_majority(alone)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from hoofbeat.findings.corrected import CorrectedAccuracy, corrected_accuracies, labels_needed
 from hoofbeat.findings.intervals import wilson
 from hoofbeat.findings.scoring import HUMAN, Outcome
-from hoofbeat.judging.folder import Judged
+from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
+from hoofbeat.judging.judgments_folder import Judged
 from hoofbeat.judging.probes import FlipCount, flips
 from hoofbeat.reports.model import Block, Details, Heading
 from hoofbeat.reports.sections.scores.annotators import people_shown, votes_shown
-from hoofbeat.reports.sections.scores.gather import EQUIVALENCE, Scored
+from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.reports.sections.scores.shown import ScoreBlocks, triple
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
@@ -76,7 +77,7 @@ def _corrected(group: Scored) -> ScoreBlocks:
             correct=None if each.failure else each.label == "equivalent",
         )
         for each in group.judgments
-        if each.judge.startswith(HUMAN) and each.aspect == EQUIVALENCE
+        if each.judge.startswith(HUMAN) and each.aspect == EQUIVALENCE.name
     ]
     mine = {(row.model, row.condition) for row in group.outcomes} - group.by_people.keys()
     labels = [row for row in human if (row.model, row.condition) in mine]

@@ -1,13 +1,17 @@
-"""Why answers are wrong: failure modes and error types, a share of each system's explained answers."""
+"""Labels that judges give beside the verdict, as shares of each system's answers: failure modes, error types."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
 
+from msgspec import Struct
+
 from hoofbeat.findings.modes import ModeShare, mode_shares
 from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.findings.shares import System
+from hoofbeat.judging.catalogue import all_criteria, explains
+from hoofbeat.records import Judgment
 from hoofbeat.reports.charts import Shade, heatmap
 from hoofbeat.reports.model import Block, Heading
 from hoofbeat.reports.section import OwnFigure
@@ -21,33 +25,62 @@ from hoofbeat.reports.words import written
 __all__ = ["modes_section"]
 
 
-_ASPECTS = {
-    "failure-mode": (
-        "Failure modes",
-        ("grounding", "objective", "qualifier", "granularity", "stage", "other"),
-    ),
-    "error-type": ("Error types", ("omission", "context", "knowledge", "priority", "sequence")),
-}
+class _Labelled(Struct, frozen=True):
+    """An aspect with labels: what it is called, its labels in order, and whether it is of wrong answers only."""
+
+    name: str
+    title: str
+    labels: tuple[str, ...]
+    explains: bool
+
+    @property
+    def verb(self) -> str:
+        """What was done with the answers."""
+        return "explained" if self.explains else "judged"
+
+    @property
+    def noun(self) -> str:
+        """What was given to an answer."""
+        return "explanation" if self.explains else "judgment"
+
+    @property
+    def answers(self) -> str:
+        """What its answers are called."""
+        return "explained wrong answers" if self.explains else "judged answers"
+
+
+def _labelled(judgments: Sequence[Judgment]) -> list[_Labelled]:
+    """The aspects that give labels to answers, but for verdicts; of a plugin that is not loaded, the labels seen."""
+    seen: dict[str, set[str]] = {}
+    for each in judgments:
+        if not each.passage and each.score is None:
+            seen.setdefault(each.aspect, set()).update({each.label, each.secondary} - {""})
+    known = {each.name: each for each in all_criteria()}
+    found = [
+        _Labelled(each.name, each.heading, each.labels, explains(each))
+        for each in known.values()
+        if each.name in seen and each.labels and not each.positive
+    ]
+    others = sorted(name for name, labels in seen.items() if labels and name not in known)
+    return found + [_Labelled(name, name.capitalize(), tuple(sorted(seen[name])), False) for name in others]
 
 
 def modes_section(group: Scored) -> ScoreBlocks:
-    """A heatmap and a table for each of the two aspects that was judged."""
+    """A heatmap and a table for each aspect."""
     blocks: list[Block] = []
     ours: list[OwnFigure] = []
     mine = [each for each in group.judgments if not each.judge.startswith(HUMAN)]
-    for aspect, (title, labels) in _ASPECTS.items():
-        found = mode_shares(mine, aspect, labels)
-        if not found:
-            continue
+    for aspect in _labelled(mine):
+        found = mode_shares(mine, aspect.name, aspect.labels)
         systems = [system for system in group.tallies if any((row.model, row.condition) == system for row in found)]
         blocks += [
-            Heading(title, f"{group.prefix}-{aspect}", 3),
-            _heat(group, aspect, title, labels, systems, found),
-            folded(_table(group, aspect, title, systems, found)),
+            Heading(aspect.title, f"{group.prefix}-{aspect.name}", 3),
+            _heat(group, aspect, systems, found),
+            folded(_table(group, aspect, systems, found)),
         ]
         ours += [
             OwnFigure(
-                measure=f"{aspect}: {row.label}",
+                measure=f"{aspect.name}: {row.label}",
                 model=row.model,
                 condition=row.condition,
                 value=triple(row.share, row.interval),
@@ -59,14 +92,8 @@ def modes_section(group: Scored) -> ScoreBlocks:
     return ScoreBlocks(blocks=tuple(blocks), ours=tuple(ours))
 
 
-def _heat(
-    group: Scored,
-    aspect: str,
-    title: str,
-    labels: Sequence[str],
-    systems: Sequence[System],
-    found: Sequence[ModeShare],
-) -> Block:
+def _heat(group: Scored, aspect: _Labelled, systems: Sequence[System], found: Sequence[ModeShare]) -> Block:
+    labels = aspect.labels
     by_key = {(row.model, row.condition, row.label): row for row in found}
     rows = []
     cells = []
@@ -85,19 +112,20 @@ def _heat(
             ]
         )
     caption = (
-        "Share of the explained wrong answers of each system by their first label; how many were explained stands in "
+        f"Share of the {aspect.answers} of each system by their first label; how many were {aspect.verb} stands in "
         "brackets. Second labels are counted apart, in the table."
     )
-    draw = partial(heatmap, rows, labels, cells, title=title, key="share of wrong answers")
-    return figure(f"{group.prefix}-{aspect}", caption, draw)
+    key = "share of wrong answers" if aspect.explains else "share of answers"
+    draw = partial(heatmap, rows, labels, cells, title=aspect.title, key=key)
+    return figure(f"{group.prefix}-{aspect.name}", caption, draw)
 
 
-def _table(group: Scored, aspect: str, title: str, systems: Sequence[System], found: Sequence[ModeShare]) -> Table:
+def _table(group: Scored, aspect: _Labelled, systems: Sequence[System], found: Sequence[ModeShare]) -> Table:
     columns = (
         Column("model"),
         Column("condition"),
         Column("label"),
-        Column("explained", "count"),
+        Column(aspect.verb, "count"),
         Column("unscored", "count"),
         Column("first", "count"),
         Column("share, 95% Wilson", "share"),
@@ -112,12 +140,12 @@ def _table(group: Scored, aspect: str, title: str, systems: Sequence[System], fo
                 rows.append((*system, row.label, row.n, row.unscored, row.count, share, row.secondary, row.sensitivity))
     total = {(row.model, row.condition): row.n for row in found}
     return Table(
-        name=f"{group.prefix}-{aspect}",
-        caption=f"{title} of each system",
+        name=f"{group.prefix}-{aspect.name}",
+        caption=f"{aspect.title} of each system",
         n=sum(total.values()),
-        unit="explained answers",
+        unit=f"{aspect.verb} answers",
         columns=columns,
         rows=tuple(rows),
-        note="An answer whose explanation failed stays in the denominator as unscored. Second labels are no part of "
+        note=f"An answer whose {aspect.noun} failed stays in the denominator as unscored. Second labels are no part of "
         "the shares. Sensitivity is the share had none and had all of the unscored this label, where they exceed 1%.",
     )

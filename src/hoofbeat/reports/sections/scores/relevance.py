@@ -7,6 +7,7 @@ from collections import Counter
 from hoofbeat.findings.intervals import bootstrap_mean, wilson
 from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.findings.shares import System
+from hoofbeat.judging.aspects.relevance import RELEVANCE
 from hoofbeat.records import Judgment
 from hoofbeat.reports.model import Heading
 from hoofbeat.reports.sections.scores.gather import Scored
@@ -15,16 +16,14 @@ from hoofbeat.reports.tables import Cell, Column, Table
 
 __all__ = ["relevance_section"]
 
-
-_ASPECT = "relevance"
-_LABELS = ("relevant", "partly", "irrelevant")
+_LABELS = RELEVANCE.labels
 
 
 def relevance_section(group: Scored) -> ScoreBlocks:
     """One row a system; nothing where no passage was graded."""
     graded: dict[System, list[Judgment]] = {}
     for each in group.judgments:
-        if each.aspect == _ASPECT and not each.judge.startswith(HUMAN):
+        if each.aspect == RELEVANCE.name and not each.judge.startswith(HUMAN):
             graded.setdefault((each.model, each.condition), []).append(each)
     if not graded:
         return ScoreBlocks()
@@ -48,7 +47,7 @@ def relevance_section(group: Scored) -> ScoreBlocks:
         note="Grades from 0 to 10. A passage whose grade failed stays in the denominator of the share and is left out "
         "of the mean, whose interval resamples questions.",
     )
-    return ScoreBlocks(blocks=(Heading("Relevance of what was shown", f"{group.prefix}-relevance", 3), table))
+    return ScoreBlocks(blocks=(Heading(RELEVANCE.heading, f"{group.prefix}-relevance", 3), table))
 
 
 def _row(system: System, judged: list[Judgment]) -> tuple[Cell, ...]:
@@ -59,7 +58,7 @@ def _row(system: System, judged: list[Judgment]) -> tuple[Cell, ...]:
         values = [value for value, _ in scored]
         span = bootstrap_mean(values, clusters=[question for _, question in scored])
         grades = triple(sum(values) / len(values), span)
-    right = labels["relevant"]
+    right = labels[_LABELS[0]]
     share = triple(right / len(judged), wilson(right, len(judged)))
     failed = sum(each.failure is not None for each in judged)
     return (*system, len(judged), failed, *(labels[label] for label in _LABELS), share, grades)

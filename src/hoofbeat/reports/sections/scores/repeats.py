@@ -9,6 +9,7 @@ from hoofbeat.findings.repeats import bootstrap_sd, runs_mean
 from hoofbeat.findings.scores import ScoreMean, score_means
 from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.findings.shares import System, by_system, per_question
+from hoofbeat.judging.catalogue import criterion
 from hoofbeat.reports.charts import Bar, interval_dots
 from hoofbeat.reports.model import Block, Details, Heading
 from hoofbeat.reports.section import OwnFigure
@@ -93,6 +94,11 @@ def _bootstrap(group: Scored, draws: int, size: int) -> Block:
     return Details(table.caption, (table,))
 
 
+def _max_score(aspect: str) -> float:
+    known = criterion(aspect)
+    return known.scale[1] if known else 1.0
+
+
 def measured_section(group: Scored, *, draws: int, size: int) -> ScoreBlocks:
     """Scores that measure instead of labelling: BERTScore, ROUGE-L, edit distance, exact and fuzzy match."""
     aspects = list(
@@ -101,7 +107,10 @@ def measured_section(group: Scored, *, draws: int, size: int) -> ScoreBlocks:
     if not aspects:
         return ScoreBlocks()
     mine = [each for each in group.judgments if not each.passage and not each.judge.startswith(HUMAN)]
-    found = {aspect: score_means(mine, aspect, clusters=group.clusters, draws=draws, size=size) for aspect in aspects}
+    found = {
+        aspect: score_means(mine, aspect, max_score=_max_score(aspect), clusters=group.clusters, draws=draws, size=size)
+        for aspect in aspects
+    }
     order = [system for system in group.tallies if any(_row(table, system) for table in found.values())]
     ours = tuple(
         OwnFigure(
@@ -178,6 +187,7 @@ def _table(group: Scored, found: dict[str, list[ScoreMean]], order: Sequence[Sys
                     row.sensitivity,
                 )
             )
+    best = "1" if {_max_score(aspect) for aspect in found} == {1.0} else "the maximum"
     return Table(
         name=f"{group.prefix}-measured",
         caption="Measured scores of each system",
@@ -186,5 +196,5 @@ def _table(group: Scored, found: dict[str, list[ScoreMean]], order: Sequence[Sys
         columns=columns,
         rows=tuple(rows),
         note="An answer without a score counts 0 and stays in the denominator; sensitivity is the mean had all of "
-        "them scored 0 and had all scored 1, where they exceed 1%." + (f" {_LARGER}" if size > fewest else ""),
+        f"them scored 0 and had all scored {best}, where they exceed 1%." + (f" {_LARGER}" if size > fewest else ""),
     )

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.judging.aspects import blank
-from hoofbeat.judging.equivalence import EQUIVALENCE
-from hoofbeat.judging.explaining import FAILURE_MODE, FAILURE_MODES
-from hoofbeat.judging.relevance import RELEVANCE
-from hoofbeat.judging.voting import decide, majority_name
+from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
+from hoofbeat.judging.aspects.failure_mode import FAILURE_MODE
+from hoofbeat.judging.aspects.relevance import RELEVANCE
+from hoofbeat.judging.criteria import empty_judgment
+from hoofbeat.judging.votes import decide, majority_name
 from hoofbeat.records import Failure, Judgment, Vote
 from tests.judging.folders import said
 
@@ -25,7 +25,7 @@ def votes(*labels: str | None, secondary: str = "") -> list[Vote]:
 
 
 def base(count: int) -> Judgment:
-    return blank(said("Wait."), "equivalence", majority_name([f"j{n}" for n in range(count)]))
+    return empty_judgment(said("Wait."), "equivalence", majority_name([f"j{n}" for n in range(count)]))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_when_all_fail_nothing_is_scored() -> None:
 
 def test_one_judge_is_no_majority() -> None:
     vote = Vote(judge="j", label="mismatch", reasoning="Another drug.", calls=("k",))
-    judgment = decide(blank(said("Wait."), "equivalence", "j"), EQUIVALENCE, [vote])
+    judgment = decide(empty_judgment(said("Wait."), "equivalence", "j"), EQUIVALENCE, [vote])
     assert (judgment.judge, judgment.label, judgment.reasoning, judgment.calls) == (
         "j",
         "mismatch",
@@ -97,7 +97,7 @@ def test_a_second_label_needs_a_majority_too() -> None:
     assert decide(base(4), FAILURE_MODE, two).secondary == ""  # two of four are not more than half
 
 
-@given(st.lists(st.sampled_from([None, *FAILURE_MODES]), min_size=2, max_size=9))
+@given(st.lists(st.sampled_from([None, *FAILURE_MODE.labels]), min_size=2, max_size=9))
 def test_a_label_never_comes_from_a_minority(labels: list[str | None]) -> None:
     judgment = decide(base(len(labels)), FAILURE_MODE, votes(*labels))
     cast = [label for label in labels if label]

@@ -10,19 +10,20 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.answering.run import count_outcomes
-from hoofbeat.judging.catalogue import MODEL_ASPECTS
+from hoofbeat.judging.aspects import Aspect
+from hoofbeat.judging.aspects.equivalence import SWAPPED_PROMPT
+from hoofbeat.judging.catalogue import verdict_labels
 from hoofbeat.judging.designs import SheetDesign
-from hoofbeat.judging.folder import HUMAN, KIND, AnswerFolder, Probe
+from hoofbeat.judging.judging_pass import Job, Judging
+from hoofbeat.judging.judgments_folder import HUMAN, KIND, AnswerFolder, Probe
 from hoofbeat.judging.probes import flips
-from hoofbeat.judging.stream import Job, Judging
+from hoofbeat.judging.scorers import Scorer
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
 
 __all__ = ["judge_folder", "own_judges"]
-
-_POSITIVE = {"equivalence": "equivalent", "choice": "correct"}
 
 
 class _Earlier(Struct, frozen=True):
@@ -90,7 +91,7 @@ def _manifest(judging: Judging, inputs: Sequence[InputRef], command: Sequence[st
             **_drawing(job),
         },
         models={**before.models, **_judge_roles(judging)},
-        prompts={**before.prompts, **_prompts(job)},
+        prompts={**before.prompts, **_prompts(judging)},
         counts=_sum(before.counts, counts) if folder.judged else counts,
         cost=cost,
         costs=together,
@@ -115,24 +116,33 @@ def _settings(judging: Judging) -> dict[str, object]:
     earlier = msgspec.convert(before, _Earlier, strict=False)
     aspects = [*(earlier.aspects or ([earlier.aspect] if earlier.aspect else [])), *job.aspects]
     judges = earlier.judges | {
-        name: [judge.spec for judge in job.judges] for name in job.aspects if name in MODEL_ASPECTS
+        each.name: [judge.spec for judge in job.judges] for each in judging.criteria if isinstance(each, Aspect)
     }
-    scoring = next((name for name in _POSITIVE if name in {*aspects, *(each.aspect for each in job.humans)}), None)
+    verdicts = verdict_labels()
+    scoring = next((name for name in verdicts if name in {*aspects, *(each.aspect for each in job.humans)}), None)
     people = {*earlier.annotators, *(each.judge.removeprefix(HUMAN) for each in job.humans)}
     own = own_judges(folder, job.judges)
     new: dict[str, object] = {
-        **({"aspect": scoring, "positive": _POSITIVE[scoring]} if scoring else {}),
+        **({"aspect": scoring, "positive": verdicts[scoring]} if scoring else {}),
         "aspects": aspects,
         **({"judges": judges} if judges else {}),
         **({"conditions": list(job.conditions)} if job.conditions else {}),
         **({"probes": list(job.probes), "probe_size": job.probe_size} if job.probes else {}),
-        **({"idf": job.idf} if "bertscore" in job.aspects else {}),
+        **_scorer_settings(judging),
         **({"annotators": sorted(people)} if people else {}),
         **_labelled(job, before),
         **_asked(folder),
         **({"judges_that_answered": own} if own else {}),
     }
     return {**before, **new}
+
+
+def _scorer_settings(judging: Judging) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for each in judging.criteria:
+        if isinstance(each, Scorer):
+            found |= each.settings(judging.scoring)
+    return found
 
 
 def _labelled(job: Job, before: Mapping[str, object]) -> dict[str, object]:
@@ -189,11 +199,10 @@ def _judge_roles(judging: Judging) -> dict[str, str]:
     return {f"{role}: {judge.spec}": judge.identity for judge in judges}
 
 
-def _prompts(job: Job) -> dict[str, str]:
-    names = [MODEL_ASPECTS[name].prompt for name in job.aspects if name in MODEL_ASPECTS]
-    roles = {"judge" if name == "equivalence" else name: load_prompt(name).label for name in names}
-    if "order" in job.probes:
-        roles["probe of order"] = load_prompt("equivalence-swapped").label
+def _prompts(judging: Judging) -> dict[str, str]:
+    roles = {each.role: each.template.label for each in judging.criteria if isinstance(each, Aspect)}
+    if "order" in judging.job.probes:
+        roles["probe of order"] = load_prompt(SWAPPED_PROMPT).label
     return roles
 
 

@@ -1,4 +1,4 @@
-"""One judgment from several votes: a label needs more than half of the judges asked, and nothing is guessed without it.
+"""Asking judges and deciding by their votes: a label needs more than half of the judges asked.
 
 A judge whose call failed does not vote, and is not forgotten either: one vote of three is no majority of three. Where
 no label has the votes of more than half of the judges asked, the answer is unscored (`no-majority`), every vote kept.
@@ -7,15 +7,56 @@ no label has the votes of more than half of the judges asked, the answer is unsc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from msgspec.structs import replace
 
-from hoofbeat.judging.aspects import Aspect
-from hoofbeat.records import Failure, Judgment, Vote
+from hoofbeat.judging.aspects import Aspect, JudgeRequest
+from hoofbeat.models import Model
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Answer, Failure, Judgment, Question, Vote
 
-__all__ = ["decide", "majority_name"]
+__all__ = ["Cast", "ask_judge", "cast_vote", "decide", "majority_name"]
+
+Cast = tuple[str, Vote]
+"""The passage that was judged (empty: the answer itself), and the vote."""
+
+
+def ask_judge(
+    model: Model,
+    aspect: Aspect,
+    questions: Mapping[str, Question],
+    answers: Sequence[Answer],
+    *,
+    title: str = "judging",
+    progress: Progress = SILENT,
+) -> list[list[Cast]]:
+    """What one judge says of each answer: a vote each, or one for each passage of it."""
+
+    async def work(answer: Answer) -> list[Cast]:
+        asked = aspect.ask(questions.get(answer.question), answer, model.context)
+        return [(each.passage, await cast_vote(model, aspect, each)) for each in asked]
+
+    return model.run(answers, work, title=title, progress=progress)
+
+
+async def cast_vote(model: Model, aspect: Aspect, asked: JudgeRequest) -> Vote:
+    """One vote: what the judge says, or why it says nothing."""
+    if asked.request is None:
+        return Vote(judge=model.spec, failure=asked.failure)
+    outcome = await model.chat_json(asked.request)
+    if isinstance(outcome, Failure):
+        return Vote(judge=model.spec, failure=outcome)
+    reply = aspect.read(outcome.value)
+    return Vote(
+        judge=model.spec,
+        label=reply.label,
+        secondary=reply.secondary,
+        score=reply.score,
+        reasoning=reply.reasoning,
+        calls=outcome.calls,
+    )
 
 
 def majority_name(judges: Sequence[str]) -> str:

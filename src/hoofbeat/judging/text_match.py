@@ -1,8 +1,4 @@
-"""Scores of a text against a reference without a model: pure functions from 0 (nothing shared) to 1 (the same).
-
-They say how alike two texts are, not whether an answer is right: a long right answer shares little with a short gold
-answer, and a wrong number changes one word. ROUGE-L and edit similarity are those of `benchmarks.overlap`.
-"""
+"""How alike two texts are after normalising: pure functions from 0 (nothing shared) to 1 (the same)."""
 
 from __future__ import annotations
 
@@ -11,9 +7,7 @@ import unicodedata
 
 from rapidfuzz import fuzz
 
-from hoofbeat.benchmarks.overlap import RougeL, edit_similarity, rouge_l
-
-__all__ = ["RougeL", "edit_similarity", "exact_match", "for_exact_match", "fuzzy_match", "rouge_l"]
+__all__ = ["exact_match", "for_exact_match", "fuzzy_match"]
 
 _TOKEN = re.compile(r"(?<!\w)[-−]?\d+(?:[.,]\d+)*|[^\W_]+|[^\w\s]")
 _SIGNS = {"%", "‰"}

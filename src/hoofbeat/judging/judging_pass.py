@@ -1,6 +1,6 @@
 """Judging a folder of any size: answers come in blocks, and each block's judgments are written before the next is read.
 
-The new folder stands on its own: questions and answers are copied as files, judgments that were there already come
+The new folder is complete by itself: questions and answers are copied as files, judgments that were there already come
 first, and those of every block follow in the order of the answers, aspect by aspect.
 """
 
@@ -16,16 +16,18 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.errors import BatchPending
-from hoofbeat.judging.asking import ask_judge
-from hoofbeat.judging.aspects import Aspect, Key, answer_key, blank, unanswered
-from hoofbeat.judging.bertscore import BertScorer
-from hoofbeat.judging.catalogue import MODEL_ASPECTS, chosen_conditions, takes
+from hoofbeat.judging.aspects import Aspect
+from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
+from hoofbeat.judging.catalogue import criteria_named, explains
+from hoofbeat.judging.criteria import Criterion, Key, answer_key, empty_judgment, unanswered
 from hoofbeat.judging.designs import LabelFile
-from hoofbeat.judging.folder import HUMAN, AnswerFolder, Probe
+from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder, Probe
 from hoofbeat.judging.probes import probe_judge, probe_request
-from hoofbeat.judging.sampling import Draw
-from hoofbeat.judging.scoring import SCORERS, judge_choice, score_answers, score_bertscore
-from hoofbeat.judging.voting import decide, majority_name
+from hoofbeat.judging.scorers import ScoreAnswers, Scorer, ScoringContext
+from hoofbeat.judging.scorers.choice import CHOICE, judge_choice
+from hoofbeat.judging.selection import chosen_conditions
+from hoofbeat.judging.stratified_sample import Draw
+from hoofbeat.judging.votes import ask_judge, decide, majority_name
 from hoofbeat.models import ChatRequest, Encoder, Estimate, Model, load_encoder
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.progress import SILENT, Progress, Task, Within
@@ -91,37 +93,49 @@ class Judging:
         self.tally = Tally()
         self.probes: list[Probe] = []
         self._judge = majority_name([judge.spec for judge in job.judges]) if job.judges else ""
-        self._conditions = {name: chosen_conditions(folder, name, job.conditions) for name in job.aspects}
-        self._probed = chosen_conditions(folder, "equivalence", job.conditions)
-        self._scorer: BertScorer | None = None
+        self.criteria = criteria_named(job.aspects)
+        self._conditions = {each.name: chosen_conditions(folder, each, job.conditions) for each in self.criteria}
+        self._probed = chosen_conditions(folder, EQUIVALENCE, job.conditions)
+        self._scorers: dict[str, ScoreAnswers] = {}
         self._pending: list[BatchPending] = []
-        explains = any(name in MODEL_ASPECTS and MODEL_ASPECTS[name].explains for name in job.aspects)
-        self._known: dict[Key, bool | None] = folder.verdicts() if explains and folder.judged else {}
+        explaining = any(map(explains, self.criteria))
+        self._known: dict[Key, bool | None] = folder.verdicts() if explaining and folder.judged else {}
+
+    @property
+    def scoring(self) -> ScoringContext:
+        """What scorers use."""
+        return ScoringContext(questions=self.folder.questions, encoder=self.job.encoder, idf=self.job.idf)
 
     # Without a call
 
     def estimate(self) -> Estimate:
-        """What the judges would cost at most: what explains wrong answers is counted as if all were wrong."""
-        total = Estimate()
+        """What the judges would cost at most."""
+        return sum(self.estimates().values(), start=Estimate())
+
+    def estimates(self) -> dict[str, Estimate]:
+        """What each aspect, each scorer and the probes would cost at most.
+
+        What explains wrong answers is counted as if all were wrong. Scorers make no calls.
+        """
+        found = {each.name: Estimate() for each in self.criteria}
         draw = self._draw()
         for block in _blocks(self.folder.each_answer(), BLOCK):
             self._offer(draw, block)
-            for name in self.job.aspects:
-                if name in MODEL_ASPECTS:
-                    aspect = MODEL_ASPECTS[name]
+            for aspect in self.criteria:
+                if isinstance(aspect, Aspect):
                     chosen = [
-                        answer for answer in block if self._takes(name, answer) and self._maybe_wrong(answer, aspect)
+                        answer for answer in block if self._takes(aspect, answer) and self._maybe_wrong(answer, aspect)
                     ]
                     for judge in self.job.judges:
-                        total = total + judge.estimate(self._requests(judge, aspect, chosen))
+                        found[aspect.name] += judge.estimate(self._requests(judge, aspect, chosen))
         for judge in self.job.judges if self.job.probes else ():
             asked = [
                 probe_request(probe, self.folder.questions[answer.question], answer)
                 for probe in self.job.probes
                 for answer in draw.drawn()
             ]
-            total = total + judge.estimate(asked)
-        return total
+            found["probes"] = found.get("probes", Estimate()) + judge.estimate(asked)
+        return found
 
     def _requests(self, judge: Model, aspect: Aspect, answers: Iterable[Answer]) -> list[ChatRequest]:
         questions = self.folder.questions
@@ -145,7 +159,7 @@ class Judging:
         size = _BATCH_BLOCK if any(isinstance(judge.backend, BatchBackend) for judge in self.job.judges) else BLOCK
         draw = self._draw()
         answers = self.folder.each_answer() if self.job.aspects or self.job.probes else iter(())
-        total = self.folder.survey.answers * sum(self._stages(name) for name in self.job.aspects)
+        total = self.folder.survey.answers * sum(map(self._stages, self.criteria))
         with atomic_write(folder / "judgments.jsonl") as stream, progress.task("judging", total) as task:
             if self.folder.judged:
                 with artefact.file("judgments.jsonl").open("rb") as before:
@@ -163,36 +177,34 @@ class Judging:
         self.tally.add(judgment)
         write(_encode(judgment) + b"\n")
 
-    def _stages(self, aspect: str) -> int:
-        return len(self.job.judges) if aspect in MODEL_ASPECTS else 1
+    def _stages(self, each: Criterion) -> int:
+        return len(self.job.judges) if isinstance(each, Aspect) else 1
 
-    def _takes(self, aspect: str, answer: Answer) -> bool:
-        return takes(aspect, answer) and answer.condition in self._conditions[aspect]
+    def _takes(self, each: Criterion, answer: Answer) -> bool:
+        return each.suits(answer) and answer.condition in self._conditions[each.name]
 
     def _judge_block(self, block: Sequence[Answer], task: Task) -> list[Judgment]:
         judgments: list[Judgment] = []
         verdicts: dict[Key, bool | None] = {}
-        questions = self.folder.questions
-        for name in self.job.aspects:
-            chosen = [answer for answer in block if self._takes(name, answer)]
-            if name in MODEL_ASPECTS:
-                aspect = MODEL_ASPECTS[name]
-                if aspect.explains:
+        for each in self.criteria:
+            chosen = [answer for answer in block if self._takes(each, answer)]
+            made: list[Judgment] = []
+            if isinstance(each, Aspect):
+                if each.explains:
                     chosen = [answer for answer in chosen if self._right(answer, verdicts) is False]
-                made = self._ask_all(aspect, chosen, len(block) - len(chosen), task)
-            elif name == "choice":
-                made = [judge_choice(questions.get(answer.question), answer) for answer in chosen]
-            elif name in SCORERS:
-                made = score_answers(name, questions, chosen)
-            else:
-                made = score_bertscore(self._bertscore(), questions, chosen)
-            if name in ("choice", "equivalence"):
-                right = {"choice": "correct", "equivalence": "equivalent"}[name]
-                verdicts.update((answer_key(each), None if each.failure else each.label == right) for each in made)
-            if name not in MODEL_ASPECTS:
+                made = self._ask_all(each, chosen, len(block) - len(chosen), task)
+            elif isinstance(each, Scorer):
+                made = self._score(each)(chosen)
                 task.advance(len(block))
+            if each.positive:
+                verdicts.update((answer_key(one), None if one.failure else one.label == each.positive) for one in made)
             judgments += made
         return judgments
+
+    def _score(self, scorer: Scorer) -> ScoreAnswers:
+        if scorer.name not in self._scorers:
+            self._scorers[scorer.name] = scorer.prepare(self.scoring)
+        return self._scorers[scorer.name]
 
     def _right(self, answer: Answer, verdicts: dict[Key, bool | None]) -> bool | None:
         """Whether an answer is right, by what was judged now or before; a choice needs no judge."""
@@ -204,7 +216,7 @@ class Judging:
         if not answer.protocol:
             return None
         choice = judge_choice(self.folder.questions.get(answer.question), answer)
-        return None if choice.failure else choice.label == "correct"
+        return None if choice.failure else choice.label == CHOICE.positive
 
     def _ask_all(self, aspect: Aspect, chosen: Sequence[Answer], others: int, task: Task) -> list[Judgment]:
         """Put an aspect of a block to every judge and make judgments of their votes."""
@@ -222,15 +234,9 @@ class Judging:
         judgments = []
         for answer, *casts in zip(chosen, *said, strict=True):
             for votes in zip(*casts, strict=True):
-                base = blank(answer, aspect.name, self._judge, passage=votes[0][0])
+                base = empty_judgment(answer, aspect.name, self._judge, passage=votes[0][0])
                 judgments.append(decide(base, aspect, [vote for _, vote in votes]))
         return judgments
-
-    def _bertscore(self) -> BertScorer:
-        if self._scorer is None:
-            golds = [each.answer for each in self.folder.questions.values() if each.answer.strip()]
-            self._scorer = BertScorer(self.job.encoder(), golds if self.job.idf else None)
-        return self._scorer
 
     def _stop_if_pending(self) -> None:
         if self._pending:
@@ -249,7 +255,7 @@ class Judging:
             return
         for answer in block:
             known = unanswered(self.folder.questions.get(answer.question), answer) is None
-            if known and takes("equivalence", answer) and answer.condition in self._probed:
+            if known and EQUIVALENCE.suits(answer) and answer.condition in self._probed:
                 draw.offer(answer_key(answer), answer)
 
     def _probe(self, draw: Draw[Answer], folder: Path, progress: Progress) -> None:

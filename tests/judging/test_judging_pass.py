@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
 from hoofbeat.errors import UsageError
-from hoofbeat.judging import AnswerFolder, Job, Judged, Judging, choose_aspects, judge_folder
-from hoofbeat.judging import stream as streaming
-from hoofbeat.judging.scoring import score_answers
+from hoofbeat.judging import AnswerFolder, Job, Judged, Judging, choose_aspects, judge_folder, judging_pass
+from hoofbeat.judging.scorers import ScoreAnswers, Scorer, ScoringContext
 from hoofbeat.records import Answer, Failure, Judgment, Question
 from hoofbeat.store import Ledger
 from tests.judging.folders import QUESTIONS, a_judge, a_run, by_words, chose, judged_by, said
-from tests.judging.test_bertscore import Compass
+from tests.judging.scorers.test_bertscore import Compass
 from tests.models.support import ledger_in
 
 LATE = Failure(kind="timeout", message="late", attempts=2)
@@ -229,7 +227,7 @@ def many(count: int) -> list[Answer]:
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_blocks_don_t_show(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(streaming, "BLOCK", size)
+    monkeypatch.setattr(judging_pass, "BLOCK", size)
     folder = a_run(tmp_path / "run", many(40))
     judge, _ = a_judge(ledger, SAYS)
     job = {
@@ -246,7 +244,7 @@ def test_blocks_don_t_show(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.M
     by_aspect = sorted(judged.judgments, key=sort)
     assert Counter(each.aspect for each in by_aspect) == {"exact": 40, "equivalence": 40, "failure-mode": 7}
     digest = [(each.aspect, each.sample, each.label, each.score) for each in by_aspect]
-    monkeypatch.setattr(streaming, "BLOCK", 13)
+    monkeypatch.setattr(judging_pass, "BLOCK", 13)
     other = judged_by(folder, tmp_path / "other", **job)
     assert [(each.aspect, each.sample, each.label, each.score) for each in sorted(other.judgments, key=sort)] == digest
     assert list(judged.each_probe()) == list(other.each_probe())
@@ -254,14 +252,21 @@ def test_blocks_don_t_show(tmp_path: Path, ledger: Ledger, monkeypatch: pytest.M
 
 
 def test_no_more_than_a_block_of_answers_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "BLOCK", 10)
+    monkeypatch.setattr(judging_pass, "BLOCK", 10)
     held = []
 
-    def watched(aspect: str, questions: Any, answers: Any) -> list[Judgment]:
-        held.append(len(answers))
-        return score_answers(aspect, questions, answers)
+    prepare = Scorer.prepare
 
-    monkeypatch.setattr(streaming, "score_answers", watched)
+    def watched(scorer: Scorer, context: ScoringContext) -> ScoreAnswers:
+        score = prepare(scorer, context)
+
+        def counted(answers: Sequence[Answer]) -> list[Judgment]:
+            held.append(len(answers))
+            return score(answers)
+
+        return counted
+
+    monkeypatch.setattr(Scorer, "prepare", watched)
     judged_by(a_run(tmp_path / "run", many(95)), tmp_path / "judged", aspects=("exact",))
     assert held == [10] * 9 + [5]
 

@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.answering import Answered
-from hoofbeat.judging.aspects import Key, answer_key
+from hoofbeat.judging.catalogue import verdict_labels
+from hoofbeat.judging.criteria import Key, answer_key
 from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.tables import read_jsonl
@@ -20,8 +21,6 @@ __all__ = ["HUMAN", "KIND", "AnswerFolder", "Judged", "Probe", "Survey"]
 KIND = "judgments"
 HUMAN = "human:"
 """How the judge of a human label begins; the annotator's name follows."""
-
-_POSITIVE = {"equivalence": "equivalent", "choice": "correct"}
 
 
 class Probe(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -142,17 +141,18 @@ class AnswerFolder:
         return {each.aspect for each in self.each_judgment()}
 
     def verdicts(self) -> dict[Key, bool | None]:
-        """Whether each answer that was judged is right, by its choice or equivalence (None: unscored).
+        """Whether each answer that was judged is right, by what tells right from wrong (None: unscored).
 
         A model's verdict counts before people's; of people's, one that they agree on.
         """
+        positive = verdict_labels()
         found: dict[Key, bool | None] = {}
         by_people: dict[Key, bool | None] = {}
         for each in self.each_judgment():
-            if each.aspect not in _POSITIVE:
+            if each.aspect not in positive:
                 continue
             key = answer_key(each)
-            right = None if each.failure else each.label == _POSITIVE[each.aspect]
+            right = None if each.failure else each.label == positive[each.aspect]
             if not each.judge.startswith(HUMAN):
                 found[key] = right
             elif by_people.setdefault(key, right) != right:

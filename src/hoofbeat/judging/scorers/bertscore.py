@@ -15,14 +15,18 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
+from hoofbeat.judging.criteria import answer_text, empty_judgment, unanswered
+from hoofbeat.judging.scorers import ScoreAnswers, Scorer, ScoringContext
 from hoofbeat.models import Encoder
 from hoofbeat.models.encoder import TokenStates
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Answer, Failure, Judgment, Question
 
-__all__ = ["BertScore", "BertScorer", "TokenEncoder", "match_tokens", "token_weights"]
+__all__ = ["BERTSCORE", "BertScore", "BertScorer", "TokenEncoder", "match_tokens", "score_bertscore", "token_weights"]
 
 _BLOCK = 128
 
@@ -124,3 +128,48 @@ class BertScorer:
             states = dict(zip(texts, self._encoder.token_states(texts), strict=True))
             found += [match_tokens(states[text], states[reference], self._weights) for text, reference in block]
         return found
+
+
+def score_bertscore(scorer: BertScorer, questions: Mapping[str, Question], answers: Sequence[Answer]) -> list[Judgment]:
+    """BERTScore of each answer, as three aspects: `bertscore` (F1), `bertscore-p` and `bertscore-r`."""
+    pairs: dict[int, tuple[str, str]] = {}
+    failures: dict[int, Failure] = {}
+    for place, answer in enumerate(answers):
+        question = questions.get(answer.question)
+        if (failure := unanswered(question, answer)) is not None:
+            failures[place] = failure
+        elif question is not None:
+            pairs[place] = (answer_text(answer), question.answer)
+    scores = dict(zip(pairs, scorer.scores(list(pairs.values())), strict=True))
+    name = BERTSCORE.name
+    judgments = []
+    for place, answer in enumerate(answers):
+        score = scores.get(place)
+        values = (None, None, None) if score is None else (score.f1, score.precision, score.recall)
+        judgments += [
+            replace(empty_judgment(answer, aspect, scorer.name), score=value, failure=failures.get(place))
+            for aspect, value in zip((name, f"{name}-p", f"{name}-r"), values, strict=True)
+        ]
+    return judgments
+
+
+class _BertScore(Scorer, frozen=True, kw_only=True):
+    def prepare(self, context: ScoringContext) -> ScoreAnswers:
+        """Scores with the encoder, with the gold answers as references where words are weighted."""
+        golds = [each.answer for each in context.questions.values() if each.answer.strip()]
+        scorer = BertScorer(context.encoder(), golds if context.idf else None)
+        return lambda answers: score_bertscore(scorer, context.questions, answers)
+
+    def settings(self, context: ScoringContext) -> dict[str, object]:
+        """Whether tokens were weighted."""
+        return {"idf": context.idf}
+
+
+BERTSCORE = _BertScore(
+    name="bertscore",
+    summary="how well the tokens of the texts match by their states",
+    method="bertscore",
+    order=60,
+    uses_encoder=True,
+    by_part=True,
+)

@@ -7,20 +7,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hoofbeat.judging.asking import ask_judge
 from hoofbeat.judging.aspects import Aspect
-from hoofbeat.judging.explaining import (
-    ERROR_TYPE,
-    ERROR_TYPES,
-    FAILURE_MODE,
-    FAILURE_MODES,
-    error_type_request,
-    failure_mode_request,
-    source_text,
-)
-from hoofbeat.judging.relevance import RELEVANCE, relevance_label
+from hoofbeat.judging.aspects.error_type import ERROR_TYPE
+from hoofbeat.judging.aspects.failure_mode import FAILURE_MODE, source_text
+from hoofbeat.judging.aspects.relevance import RELEVANCE
+from hoofbeat.judging.votes import ask_judge
 from hoofbeat.models import ChatRequest
-from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Passage, Question, Span, Vote
 from tests.judging.folders import QUESTIONS, a_judge, chose, said, user_text
 from tests.models.support import ledger_in
@@ -37,16 +29,16 @@ def vote_of(tmp_path: Path, aspect: Aspect, reply: object, **more: object) -> Vo
 
 
 def test_the_judge_of_modes_sees_question_gold_answer_and_source() -> None:
-    request = failure_mode_request(BY_ID["bath"], said("Shower only.", condition="oracle"), 8192)
+    request = FAILURE_MODE.request(BY_ID["bath"], said("Shower only.", condition="oracle"), 8192)
     text = user_text(request)
     for words in ("May I have a bath?", "Not for four weeks.", "Shower only.", "no baths for a month"):
         assert words in text
-    closed = user_text(failure_mode_request(BY_ID["bath"], said("Shower only."), 8192))
+    closed = user_text(FAILURE_MODE.request(BY_ID["bath"], said("Shower only."), 8192))
     assert "source the model had" not in closed
 
 
 def test_the_judge_of_errors_sees_case_options_gold_choice_and_reasoning() -> None:
-    text = user_text(error_type_request(BY_ID["drug"], chose("Aspirin"), None))
+    text = user_text(ERROR_TYPE.request(BY_ID["drug"], chose("Aspirin"), None))
     for words in ("Which drug?", "Aspirin\nNone\nRituximab", "Aspirin thins the blood.", "I weighed them all."):
         assert words in text
     assert text.count("<material") == 5
@@ -54,16 +46,16 @@ def test_the_judge_of_errors_sees_case_options_gold_choice_and_reasoning() -> No
 
 def test_reasoning_that_does_not_fit_loses_its_middle() -> None:
     long = replace(chose("Aspirin"), reasoning="begin " + "word " * 9000 + "end")
-    text = user_text(error_type_request(BY_ID["drug"], long, 4096))
+    text = user_text(ERROR_TYPE.request(BY_ID["drug"], long, 4096))
     assert len(text) < 4096 * 3
     assert "begin" in text
     assert "[…]" in text
     assert text.count("I weighed them all.") == 1
 
 
-@pytest.mark.parametrize("make", [failure_mode_request, error_type_request])
-def test_a_hostile_answer_stays_inside_its_fence(make: object) -> None:
-    text = user_text(make(BY_ID["bath"], said(TRICK, condition="oracle"), None))  # type: ignore[operator]
+@pytest.mark.parametrize("aspect", [FAILURE_MODE, ERROR_TYPE])
+def test_a_hostile_answer_stays_inside_its_fence(aspect: Aspect) -> None:
+    text = user_text(aspect.request(BY_ID["bath"], said(TRICK, condition="oracle"), None))
     assert "<|im_end|>" not in text
     assert text.count("</material>") == text.count("<material name=")
 
@@ -124,16 +116,14 @@ def test_json_inside_other_words_is_read(tmp_path: Path, around: str) -> None:
 
 
 def test_prompts_define_every_label_and_reason_first() -> None:
-    for name, labels in (("failure-mode", FAILURE_MODES), ("error-type", ERROR_TYPES)):
-        prompt = load_prompt(name)
+    for aspect in (FAILURE_MODE, ERROR_TYPE):
+        prompt, labels = aspect.template, aspect.labels
         assert prompt.schema is not None
         properties: dict[str, dict[str, object]] = prompt.schema["properties"]  # type: ignore[assignment]
         assert next(iter(properties)) == "reason"
         assert properties["label"]["enum"] == list(labels)
         assert all(f"- `{label}`:" in prompt.system for label in labels)
         assert prompt.system.count("Example.") == 5
-    assert set(FAILURE_MODE.labels) == set(FAILURE_MODES)
-    assert ERROR_TYPE.labels == ERROR_TYPES
 
 
 @pytest.mark.parametrize(
@@ -141,7 +131,7 @@ def test_prompts_define_every_label_and_reason_first() -> None:
     [(10, "relevant"), (8, "relevant"), (7, "partly"), (5, "partly"), (4, "irrelevant"), (0, "irrelevant")],
 )
 def test_grades_have_labels(grade: int, label: str) -> None:
-    assert relevance_label(grade) == label
+    assert RELEVANCE.label_of(grade) == label
 
 
 def test_every_passage_is_graded_by_itself(tmp_path: Path) -> None:

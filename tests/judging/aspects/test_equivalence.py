@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.answering import Run, answer_all, draft_run, plan_answers
-from hoofbeat.judging import AnswerFolder, Job, Judged, equivalence_request, judge_equivalence, judge_folder
+from hoofbeat.judging import AnswerFolder, Job, Judged, judge_equivalence, judge_folder
+from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.models import Model
 from hoofbeat.records import Answer, Failure, Judgment, Question
 from hoofbeat.store.ledger import Ledger
@@ -125,7 +126,7 @@ def test_the_same_answer_is_judged_by_one_call(ledger: Ledger) -> None:
 
 
 def test_the_judge_draws_nothing_at_random() -> None:
-    request = equivalence_request(BATH, said("Wait.", sample=4))
+    request = EQUIVALENCE.request(BATH, said("Wait.", sample=4), None)
     assert (request.temperature, request.seed, request.sample) == (0, None, 0)
 
 

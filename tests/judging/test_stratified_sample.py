@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat.findings import Outcome, corrected_accuracies
-from hoofbeat.judging.sampling import Draw, allot, allot_within
+from hoofbeat.judging.stratified_sample import Draw, allot, allot_within
 
 SYSTEMS = [f"model {number:02}" for number in range(20)]
 DRAWS = 400

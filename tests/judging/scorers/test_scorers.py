@@ -8,11 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.judging.scorers import edit_similarity, exact_match, for_exact_match, fuzzy_match, rouge_l
-from hoofbeat.judging.scoring import SCORERS, judge_choice, score_answers
+from hoofbeat.benchmarks.overlap import edit_similarity, rouge_l
+from hoofbeat.judging.scorers import Scorer, ScoringContext
+from hoofbeat.judging.scorers.choice import judge_choice
+from hoofbeat.judging.scorers.exact import EXACT
+from hoofbeat.judging.text_match import exact_match, for_exact_match, fuzzy_match
 from hoofbeat.records import Answer, Failure, Question
+from hoofbeat.registry import registry
 from tests.judging.folders import QUESTIONS, chose, said
 
+CONTEXT = ScoringContext(questions={each.id: each for each in QUESTIONS})
+SCORES = {each.name: each.score for each in registry.all(Scorer) if each.score is not None}
 TEXTS = st.text(max_size=60)
 WORDS = ["drain", "the", "abscess", "give", "no", "steroids", "before", "a", "biopsy", "of", "node", "5", "mg", "twice"]
 
@@ -78,11 +84,11 @@ def test_rouge_l_is_that_of_rouge_score() -> None:
 
 @given(TEXTS, TEXTS)
 def test_scores_are_shares_and_know_themselves(one: str, other: str) -> None:
-    for name, (_, scorer) in SCORERS.items():
-        assert 0.0 <= scorer(one, other) <= 1.0
-        assert scorer(one, other) == pytest.approx(scorer(other, one)), name
     words = f"{one} word"
-    assert all(scorer(words, words) == pytest.approx(1.0) for _, scorer in SCORERS.values())
+    for name, score in SCORES.items():
+        assert 0.0 <= score(one, other) <= 1.0
+        assert score(one, other) == pytest.approx(score(other, one)), name
+        assert score(words, words) == pytest.approx(1.0)
 
 
 def test_what_has_no_answer_has_no_score() -> None:
@@ -90,7 +96,7 @@ def test_what_has_no_answer_has_no_score() -> None:
         question="bath", model="m", condition="closed", failure=Failure(kind="timeout", message="late", attempts=2)
     )
     answers = [said("Not for four weeks"), failed, said(" "), said("Yes", question="open"), said("?", question="gone")]
-    scored = score_answers("exact", {each.id: each for each in QUESTIONS}, answers)
+    scored = EXACT.prepare(CONTEXT)(answers)
     assert scored[0].score == 1.0
     assert [each.score for each in scored[1:]] == [None] * 4
     assert [each.failure.kind if each.failure else "" for each in scored] == ["", "timeout", "input", "input", "input"]
@@ -114,5 +120,5 @@ def test_a_choice_is_scored_by_its_option() -> None:
 
 
 def test_a_choice_is_what_scorers_read() -> None:
-    (scored,) = score_answers("exact", {each.id: each for each in QUESTIONS}, [chose("Rituximab")])
+    (scored,) = EXACT.prepare(CONTEXT)([chose("Rituximab")])
     assert scored.score == 1.0

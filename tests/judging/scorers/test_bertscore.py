@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat.errors import UsageError
-from hoofbeat.judging.bertscore import BertScorer, match_tokens, token_weights
-from hoofbeat.judging.scoring import score_bertscore
+from hoofbeat.judging.scorers.bertscore import BertScorer, match_tokens, score_bertscore, token_weights
 from hoofbeat.models.encoder import MiniLM, TokenStates
 from hoofbeat.progress import SILENT, Progress
 from tests.helpers import needs_weights

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Generic, TypeVar
 
-from hoofbeat.judging.aspects import Key
+from hoofbeat.judging.criteria import Key
 from hoofbeat.store.tables import canonical_json
 
 __all__ = ["Draw", "allot", "allot_within", "blind_code", "seeded_number"]

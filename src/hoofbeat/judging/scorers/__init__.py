@@ -1,0 +1,68 @@
+"""Scorers: judgments that need no judge. Each is one file; most compare the answer's text with the gold answer.
+
+Scores say how alike two texts are, not whether an answer is right: a long right answer shares little with a short gold
+answer, and a wrong number changes one word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hoofbeat.judging.criteria import Criterion, answer_text, empty_judgment, unanswered
+from hoofbeat.models import Encoder, load_encoder
+from hoofbeat.records import Answer, Judgment, Question
+
+__all__ = ["ScoreAnswers", "Scorer", "ScoringContext"]
+
+ScoreAnswers = Callable[[Sequence[Answer]], list[Judgment]]
+"""Answers to their judgments."""
+
+
+class ScoringContext(Struct, frozen=True, kw_only=True):
+    """What a scorer may use: the questions, and an encoder that is loaded when it is asked for.
+
+    `idf` says whether words count by how rare they are among the gold answers.
+    """
+
+    questions: Mapping[str, Question]
+    encoder: Callable[[], Encoder] = load_encoder
+    idf: bool = False
+
+
+class Scorer(Criterion, frozen=True, kw_only=True):
+    """One scorer.
+
+    `method` says what is measured, in words: it is the `judge` of its judgments. `score` gives the score of a text
+    against a reference; a scorer that needs more than two texts overrides `prepare`. `uses_encoder` is for the help.
+    `by_part` draws the score against how much of a case was shown.
+    """
+
+    extension_kind: ClassVar[str] = "scorer"
+    extension_package: ClassVar[str] = "hoofbeat.judging.scorers"
+
+    method: str
+    score: Callable[[str, str], float] | None = None
+    uses_encoder: bool = False
+    by_part: bool = False
+
+    def prepare(self, context: ScoringContext) -> ScoreAnswers:
+        """A function that scores blocks of answers; what is costly to make is made here, once."""
+        score = self.score
+        assert score is not None, f"the scorer {self.name} has no score"
+
+        def judge(answer: Answer) -> Judgment:
+            question = context.questions.get(answer.question)
+            judgment = empty_judgment(answer, self.name, self.method)
+            if (failure := unanswered(question, answer)) is not None or question is None:
+                return replace(judgment, failure=failure)
+            return replace(judgment, score=score(answer_text(answer), question.answer))
+
+        return lambda answers: [judge(answer) for answer in answers]
+
+    def settings(self, context: ScoringContext) -> dict[str, object]:  # noqa: ARG002
+        """What a manifest records about how it scored."""
+        return {}

@@ -1,0 +1,16 @@
+"""Edit similarity: 1 less the share of characters that must be changed."""
+
+from __future__ import annotations
+
+from hoofbeat.benchmarks.overlap import edit_similarity
+from hoofbeat.judging.scorers import Scorer
+
+__all__ = ["EDIT"]
+
+EDIT = Scorer(
+    name="edit",
+    summary="share of characters that need no edit",
+    method="normalised Levenshtein similarity of characters, words only",
+    score=edit_similarity,
+    order=50,
+)

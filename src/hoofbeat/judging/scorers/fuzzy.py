@@ -1,0 +1,16 @@
+"""Fuzzy match: the characters of the sorted words of two normalised texts."""
+
+from __future__ import annotations
+
+from hoofbeat.judging.scorers import Scorer
+from hoofbeat.judging.text_match import fuzzy_match
+
+__all__ = ["FUZZY"]
+
+FUZZY = Scorer(
+    name="fuzzy",
+    summary="how alike the sorted words are",
+    method="rapidfuzz token_sort_ratio of normalised texts",
+    score=fuzzy_match,
+    order=30,
+)

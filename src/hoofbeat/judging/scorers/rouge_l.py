@@ -1,0 +1,16 @@
+"""ROUGE-L: the longest common subsequence of words, as F1."""
+
+from __future__ import annotations
+
+from hoofbeat.benchmarks.overlap import rouge_l
+from hoofbeat.judging.scorers import Scorer
+
+__all__ = ["ROUGE_L"]
+
+ROUGE_L = Scorer(
+    name="rouge-l",
+    summary="F1 of the longest common subsequence of words",
+    method="ROUGE-L F1, no stemming",
+    score=lambda text, reference: rouge_l(text, reference).f,
+    order=40,
+)
