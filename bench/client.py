@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from hoofbeat.models import ChatRequest, Message, Outcome, load_model
+from hoofbeat.models import CallResult, ChatRequest, Message, load_model
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.store.ledger import Ledger
 
@@ -118,7 +118,7 @@ def hoofbeat(url: str, width: int, ledger: Ledger, *, again: bool = False) -> Cl
         times: list[Timing] = []
         with timed(calls, times):
             results = model.run(requests, model.chat)
-        assert all(isinstance(result, Outcome) for result in results)
+        assert all(isinstance(result, CallResult) for result in results)
         assert (model.made, model.cached) == ((0, calls) if again else (calls, 0))
         return times[0]
 

@@ -26,7 +26,7 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.findings.intervals import bootstrap_mean
 from hoofbeat.findings.ranking import evaluate
 from hoofbeat.models import load_encoder
-from hoofbeat.models.vectors import cached, vectors_folder
+from hoofbeat.models.vectors import cached_encoder, vectors_folder
 from hoofbeat.records import Document
 from hoofbeat.retrieval import IndexSet, Retriever
 
@@ -108,7 +108,7 @@ def measure(bed: Bed, lines: Iterable[str]) -> dict[str, dict[str, float]]:
     """nDCG@10 of each line for each query."""
     screen = Screen(as_json=False)
     indexes = IndexSet(
-        bed.documents, encoder=lambda spec: cached(load_encoder(spec), vectors_folder()), progress=screen
+        bed.documents, encoder=lambda spec: cached_encoder(load_encoder(spec), vectors_folder()), progress=screen
     )
     table = {}
     for line in lines:

@@ -33,7 +33,7 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
 
-from hoofbeat.review.review_records import Assignment, Item, Shown, Study
+from hoofbeat.review.review_records import Assignment, ItemMaterial, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import Library, Site, create_app
 
@@ -48,7 +48,9 @@ def prepare(database: str, reviewers: int) -> list[str]:
     text = "An invented case of some length, told in plain words for a measurement. " * 40
     study = Study(id="load", title="Invented", form="likert", source="bench", source_sha256="0" * 64)
     items = [
-        Item(id=f"item-{place}", study="load", place=place, shown=(Shown(title="Case", text=f"{place}. {text}"),))
+        ReviewItem(
+            id=f"item-{place}", study="load", place=place, shown=(ItemMaterial(title="Case", text=f"{place}. {text}"),)
+        )
         for place in range(ITEMS)
     ]
     with ReviewStore.open(database) as store:

@@ -25,7 +25,7 @@ def shared_data(name: str) -> Path:
 def needs_weights(name: str) -> None:
     """Skip the test where weights (or a group of them) are not on this machine."""
     try:
-        for each in weights.names(name):
-            weights.find(each)
+        for each in weights.weight_names(name):
+            weights.find_weight(each)
     except WeightsError as err:
         pytest.skip(f"needs the weights {name}: {err.fix}")

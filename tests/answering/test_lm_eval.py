@@ -94,13 +94,13 @@ def test_the_same_log_likelihoods_give_the_harness_s_accuracy(tmp_path: Path) ->
 def test_the_embedded_weights_are_scored_as_the_harness_scores_them_in_numpy(tmp_path: Path) -> None:
     """The harness on log-likelihoods of a forward pass in numpy, ours on those of the server, the same weights."""
     needs_weights("smollm2-135m")
-    source = Weights(weights.path_of("smollm2-135m"))
+    source = Weights(weights.weight_path("smollm2-135m"))
     task = harness_task(tmp_path)
     path = tmp_path / "smollm2-f32.gguf"
     write_f32(source, path)
     reference = Llama(source)
     totals: dict[str, list[float]] = {}
-    with embedded.start(str(path), context=512, threads=2) as server:
+    with embedded.start_embedded(str(path), context=512, threads=2) as server:
         for id, calls in harness_requests(task).items():
             for context, continuation in calls:
                 whole, before = (_tokens(server, text) for text in (context + continuation, context))

@@ -21,7 +21,7 @@ from hoofbeat.models.requests import Reply, request_key
 from hoofbeat.progress import SILENT
 from hoofbeat.recipes import teaching_patient_questions
 from hoofbeat.records import Usage
-from hoofbeat.store.ledger import Entry, Ledger
+from hoofbeat.store.ledger import Ledger, LedgerEntry
 
 __all__ = ["handbooks", "planted_plan", "replay"]
 
@@ -47,7 +47,7 @@ def replay(plan: AuditPlan, model: Model, ledger: Ledger) -> None:
     Silent handbooks are silent in two ways: no section is chosen, or the answer is empty talk that the check sees.
     """
 
-    def entries() -> Iterable[Entry]:
+    def entries() -> Iterable[LedgerEntry]:
         questions = {question.id: question for question in plan.questions}
         for number, item in enumerate(plan.each_planned(model)):
             yield from _answer(item, plan, model, by_call=bool(number % 2))
@@ -67,7 +67,7 @@ def replay(plan: AuditPlan, model: Model, ledger: Ledger) -> None:
     ledger.add_all(entries())
 
 
-def _answer(item: PlannedSource, plan: AuditPlan, model: Model, *, by_call: bool) -> Iterable[Entry]:
+def _answer(item: PlannedSource, plan: AuditPlan, model: Model, *, by_call: bool) -> Iterable[LedgerEntry]:
     gold = GOLD[item.question.id, item.condition]
     request = source_request(item, plan.pack, plan.max_tokens)
     names = {heading: name for name, heading in sections_shown(item.passages).items()}
@@ -85,10 +85,10 @@ def _answer(item: PlannedSource, plan: AuditPlan, model: Model, *, by_call: bool
     yield _entry(model, absence_request(item.question, gold.answer), {"addressed": "yes"})
 
 
-def _entry(model: Model, request: ChatRequest, said: dict[str, str]) -> Entry:
+def _entry(model: Model, request: ChatRequest, said: dict[str, str]) -> LedgerEntry:
     key, body = request_key(model.identity, "chat", request.content())
     reply = Reply(text=json.dumps(said), usage=Usage(tokens_in=100, tokens_out=20))
-    return Entry(
+    return LedgerEntry(
         key=key,
         model=model.identity,
         operation="chat",

@@ -19,8 +19,8 @@ from hoofbeat.cli.review_group import SUBCOMMANDS
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.recipes.cases.revising import LEVEL_1, LEVEL_2
 from hoofbeat.recipes.recipe import find_recipe
-from hoofbeat.review.assignments import Plan, give_out, plan_of
-from hoofbeat.review.review_records import Item, Person
+from hoofbeat.review.assignments import AssignmentPlan, assign_items, plan_of
+from hoofbeat.review.review_records import Person, ReviewItem
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import open_artefact
 from tests.audit.packet_audits import LABELS, RATED, an_audit, in_turn
@@ -29,7 +29,7 @@ from tests.cli.support import hoofbeat, json_of, start
 from tests.web.folders import web_folders
 from tests.web.labelled import label
 
-Answer = Callable[[Person, Item], dict[str, Any]]
+Answer = Callable[[Person, ReviewItem], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def work(folder: Path, study: str, answer: Answer, *, people: int = 2) -> None:
         known = {person.name: person for person in store.people()}
         names = [f"Invented {number}" for number in range(people)]
         invited = [known.get(name) or store.invite(name, "reviewer", by="test")[0] for name in names]
-        give_out(store, found, invited, Plan(per_item=0), by="test")
+        assign_items(store, found, invited, AssignmentPlan(per_item=0), by="test")
         for person in invited:
             for item in store.items(study):
                 label(store, found, item, person, answer(person, item))
@@ -80,7 +80,7 @@ def test_pairs_of_an_audit_there_and_back(tmp_path: Path) -> None:
     study = make(tmp_path, "audit", "--sample", "50", "--per-item", "2", "--seed", "3")
     wrong: set[str] = set()
 
-    def says(person: Person, item: Item) -> dict[str, Any]:
+    def says(person: Person, item: ReviewItem) -> dict[str, Any]:
         given = item.stratum
         if person.name == "Invented 1" and item.stratum == "Consistent":
             given = "Complementary"
@@ -95,7 +95,7 @@ def test_pairs_of_an_audit_there_and_back(tmp_path: Path) -> None:
     with ReviewStore.open(str(tmp_path / "review.db")) as store:
         found = store.study(study)
         assert found is not None
-        assert plan_of(found) == Plan(per_item=2, seed=3)
+        assert plan_of(found) == AssignmentPlan(per_item=2, seed=3)
         judge, _ = store.invite("Invented adjudicator", "adjudicator", by="test")
         for number, item in enumerate(sorted(wrong)):
             store.decide(study, item, judge.id, values={"label": "Consistent"}, request=f"d-{number}")
@@ -134,7 +134,7 @@ def test_a_recipe_reads_what_was_exported(tmp_path: Path) -> None:
     target, other = before.questions[0], before.questions[1]
     wrong = next(option for option in target.options if option != target.answer)
 
-    def first(_person: Person, item: Item) -> dict[str, Any]:
+    def first(_person: Person, item: ReviewItem) -> dict[str, Any]:
         values: dict[str, Any] = dict.fromkeys(LEVEL_1, "pass")
         if item.key["item"] == target.id:
             values |= {"options overlap": "finding", "what overlaps": "Two are one.", "drop option": [wrong]}
@@ -183,7 +183,7 @@ def test_decisions_make_a_new_version(bench: Path, tmp_path: Path) -> None:
     study = make(tmp_path, str(bench), "--form", "likert", *db)
     bad: list[str] = []
 
-    def rates(_person: Person, item: Item) -> dict[str, Any]:
+    def rates(_person: Person, item: ReviewItem) -> dict[str, Any]:
         low = item.place == 1
         if low and item.key["item"] not in bad:
             bad.append(str(item.key["item"]))

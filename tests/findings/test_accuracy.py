@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.accuracy import Outcome, accuracies, comparable, differences, outcomes
+from hoofbeat.findings.accuracy import Outcome, accuracies, comparable_pairs, differences, outcomes
 from hoofbeat.findings.intervals import tango
 from hoofbeat.records import Answer, Failure, FailureKind, Judgment
 from tests.findings.support import sampled, single
@@ -182,10 +182,10 @@ def test_pairs_worth_comparing() -> None:
     ]
     across = (("m", "closed"), ("n", "closed"))
     within = (("m", "closed"), ("m", "oracle"))
-    assert comparable(rows) == [within, across]
-    assert comparable(rows, "model") == [within]
-    assert comparable(rows, "condition") == [across]
-    found = differences(rows, comparable(rows))
+    assert comparable_pairs(rows) == [within, across]
+    assert comparable_pairs(rows, "model") == [within]
+    assert comparable_pairs(rows, "condition") == [across]
+    found = differences(rows, comparable_pairs(rows))
     assert [(row.a, row.b) for row in found] == [within, across]
 
 

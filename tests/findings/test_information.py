@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hoofbeat.findings import accuracies, retained, retained_scores
+from hoofbeat.findings import accuracies, information_curves, retained_scores
 from hoofbeat.records import Failure, Judgment
 from tests.findings.support import single
 
@@ -15,7 +15,7 @@ CURVE = [
 
 
 def test_the_curve_and_what_is_retained() -> None:
-    (found,) = retained(CURVE)
+    (found,) = information_curves(CURVE)
     assert (found.model, found.protocol, found.unit, found.full) == ("m", "letter", "tokens", "first 100%, letter")
     assert found.fractions == (0.2, 0.6, 1.0)
     assert found.accuracies == pytest.approx((0.2, 0.4, 0.6))
@@ -37,7 +37,7 @@ def test_the_interval_is_paired_by_question() -> None:
     first = hard < 0.6
     marks = ["".join("01"[int(right)] for right in rights) for rights in (first, full)]
     rows = [*single(marks[0], condition="first 20%"), *single(marks[1], condition="first 100%")]
-    (found,) = retained(rows, samples=3000)
+    (found,) = information_curves(rows, samples=3000)
     drawn = (rng.integers(300, size=300) for _ in range(3000))
     theirs = np.quantile([first[places].sum() / full[places].sum() for places in drawn], [0.025, 0.975])
     assert found.interval is not None
@@ -47,9 +47,9 @@ def test_the_interval_is_paired_by_question() -> None:
 
 def test_the_closed_book_is_the_whole_case_too() -> None:
     rows = [*single("10", condition="first 20%"), *single("11", condition="closed"), *single("00", condition="oracle")]
-    (found,) = retained(rows)
+    (found,) = information_curves(rows)
     assert (found.full, found.retained_at_first, found.fractions) == ("closed", 0.5, (0.2,))
-    (without,) = retained(rows[:2])
+    (without,) = information_curves(rows[:2])
     assert (without.full, without.retained_at_first, without.interval) == ("", None, None)
 
 
@@ -62,20 +62,20 @@ def test_protocols_units_and_models_are_curves_of_their_own() -> None:
         *single("10", condition="closed"),
         *single("11", condition="bm25 @3"),
     ]
-    found = [(row.model, row.protocol, row.unit, row.full) for row in retained(rows)]
+    found = [(row.model, row.protocol, row.unit, row.full) for row in information_curves(rows)]
     assert found == [
         ("m", "", "sentences", "closed"),
         ("m", "", "tokens", "closed"),
         ("m", "likelihood/token", "tokens", ""),
         ("n", "", "tokens", ""),
     ]
-    assert retained([]) == []
+    assert information_curves([]) == []
 
 
 def test_nothing_can_be_retained_of_nothing() -> None:
-    (found,) = retained([*single("10", condition="first 20%"), *single("00", condition="first 100%")])
+    (found,) = information_curves([*single("10", condition="first 20%"), *single("00", condition="first 100%")])
     assert (found.retained_at_first, found.interval, found.n) == (None, None, 2)
-    (only,) = retained(single("10", condition="first 100%"))
+    (only,) = information_curves(single("10", condition="first 100%"))
     assert (only.retained_at_first, only.full) == (None, "first 100%")
 
 

@@ -23,7 +23,7 @@ from hoofbeat.findings import (
     accuracies,
     bootstrap_sd,
     choice_outcomes,
-    comparable,
+    comparable_pairs,
     differences,
     leaderboard,
     option_decisions,
@@ -108,7 +108,7 @@ def test_accuracies_and_intervals(found: list[Outcome], right: dict[str, NDArray
 
 
 def test_paired_tests_of_all_ten_pairs(found: list[Outcome], right: dict[str, NDArray[np.bool_]]) -> None:
-    table = differences(found, comparable(found, "condition"))
+    table = differences(found, comparable_pairs(found, "condition"))
     assert [(row.a[0], row.b[0]) for row in table] == list(combinations(sorted(right), 2))
     raw = []
     for row in table:

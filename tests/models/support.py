@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hoofbeat.models import Budget, ChatRequest, Config, Message, Model, ModelSettings, Outcome, load_model
+from hoofbeat.models import Budget, CallResult, ChatRequest, Config, Message, Model, ModelSettings, load_model
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.records import Failure
 from hoofbeat.store.ledger import Ledger
@@ -38,12 +38,12 @@ def a_model(spec: str, ledger: Ledger, *, budget: Budget | None = None, start: i
     return model
 
 
-def chats(model: Model, texts: Sequence[str], **more: Any) -> list[Outcome | Failure]:
+def chats(model: Model, texts: Sequence[str], **more: Any) -> list[CallResult | Failure]:
     return model.run([ask(text, **more) for text in texts], model.chat)
 
 
 def reply_text(result: object) -> str:
-    assert isinstance(result, Outcome), result
+    assert isinstance(result, CallResult), result
     return result.reply.text
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hoofbeat.errors import BatchPending, InputError, OutputError
-from hoofbeat.models import Structured
+from hoofbeat.models import StructuredReply
 from hoofbeat.store.ledger import Ledger
 from tests.models.support import SCHEMA, a_model, ask, chats, failure, ledger_in, reply_text
 
@@ -165,7 +165,7 @@ def test_a_repair_is_a_round_of_its_own(folder: Path, ledger: Ledger) -> None:
         go()
     put(folder, "two.jsonl", [answer(requests_in(folder, 2)[0], text='{"label": "mismatch"}')])
     [result] = go()
-    assert isinstance(result, Structured)
+    assert isinstance(result, StructuredReply)
     assert result.value == {"label": "mismatch"}
 
 
@@ -206,11 +206,11 @@ def test_a_garbled_answer_is_asked_again(folder: Path, ledger: Ledger) -> None:
 
 
 def test_large_work_is_cut_into_files(folder: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hoofbeat.models.batch._MOST_REQUESTS_A_FILE", 4)
+    monkeypatch.setattr("hoofbeat.models.batch._MAX_REQUESTS_PER_FILE", 4)
     with pytest.raises(BatchPending):
         run(folder, ledger)
     assert [len(requests_in(folder, number)) for number in (1, 2)] == [4, 2]
-    monkeypatch.setattr("hoofbeat.models.batch._MOST_BYTES_A_FILE", 900)
+    monkeypatch.setattr("hoofbeat.models.batch._MAX_BYTES_PER_FILE", 900)
     with pytest.raises(BatchPending):
         run(folder, ledger, ["another " + "x" * 300 + str(number) for number in range(3)])
     assert [len(requests_in(folder, number)) for number in (3, 4, 5)] == [1, 1, 1]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat.errors import BudgetSpent, UsageError
-from hoofbeat.models import Budget, Estimate, Image, Message, Outcome, Price
+from hoofbeat.models import Budget, CallResult, Estimate, Image, Message, Price
 from hoofbeat.models.budget import about_tokens
 from hoofbeat.models.requests import ChatRequest
 from hoofbeat.store.ledger import Ledger
@@ -42,7 +42,7 @@ def test_a_budget_in_calls_stops_exactly_and_a_larger_one_goes_on(server: FaultS
 
     model = a_model(server.spec(), ledger, budget=Budget(calls=27))
     results = chats(model, TEXTS)
-    assert all(isinstance(result, Outcome) for result in results)
+    assert all(isinstance(result, CallResult) for result in results)
     assert max(server.asked.values()) == 1
     assert (model.made, model.cached) == (27, 13)
 
@@ -50,7 +50,7 @@ def test_a_budget_in_calls_stops_exactly_and_a_larger_one_goes_on(server: FaultS
 def test_errors_that_are_not_charged_do_not_count(server: FaultServer, ledger: Ledger) -> None:
     texts = ["fault=503,ok a", "fault=429:0.1,ok b", "c"]
     results = chats(a_model(server.spec(), ledger, budget=Budget(calls=3)), texts)
-    assert all(isinstance(result, Outcome) for result in results)
+    assert all(isinstance(result, CallResult) for result in results)
 
 
 @pytest.mark.parametrize("fault", ["hang", "cut", "garbage"])
@@ -85,7 +85,7 @@ def test_the_estimate_is_a_budget_that_suffices(server: FaultServer, ledger: Led
     most = a_model(server.spec(), ledger, **prices).estimate(requests).money_most
     assert most is not None
     model = a_model(server.spec(), ledger, budget=Budget(money=most), **prices)
-    assert all(isinstance(result, Outcome) for result in model.run(requests, model.chat))
+    assert all(isinstance(result, CallResult) for result in model.run(requests, model.chat))
     assert model.budget.spent_money <= most
 
 

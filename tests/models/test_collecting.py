@@ -5,14 +5,14 @@ import threading
 
 import pytest
 
-from hoofbeat.models.collecting import seldom_collecting
+from hoofbeat.models.collecting import reduce_collection
 
 
 def test_the_collector_is_as_before_afterwards_also_after_an_error() -> None:
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
 
     def work() -> None:
-        with seldom_collecting():
+        with reduce_collection():
             assert gc.get_threshold()[0] > before[0]
             assert gc.get_freeze_count() > frozen
             raise KeyError
@@ -33,7 +33,7 @@ def test_cycles_are_still_collected_meanwhile() -> None:
         def __del__(self) -> None:
             Node.alive -= 1
 
-    with seldom_collecting():
+    with reduce_collection():
         for _ in range(200_000):
             Node()
         assert Node.alive < 150_000
@@ -46,7 +46,7 @@ def test_a_collector_that_is_off_or_set_otherwise_stays_so() -> None:
     try:
         for chosen in ((0, 10, 10), (900_000, 5, 5)):
             gc.set_threshold(*chosen)
-            with seldom_collecting():
+            with reduce_collection():
                 assert gc.get_threshold() == chosen
             assert gc.get_threshold() == chosen
     finally:
@@ -57,7 +57,7 @@ def test_another_thread_leaves_it_alone() -> None:
     seen = []
 
     def work() -> None:
-        with seldom_collecting():
+        with reduce_collection():
             seen.append(gc.get_threshold())
 
     thread = threading.Thread(target=work)

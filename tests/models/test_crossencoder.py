@@ -209,7 +209,7 @@ def test_a_model_of_other_outputs_or_inputs_is_refused(tmp_path: Path) -> None:
 def test_a_bare_encoder_is_refused(tmp_path: Path) -> None:
     needs_weights("minilm")
     folder = minilm_folder(tmp_path)
-    (folder / "model.onnx").symlink_to(weights.find("minilm")["model.onnx"])
+    (folder / "model.onnx").symlink_to(weights.find_weight("minilm")["model.onnx"])
     with pytest.raises(InputError, match=r"'last_hidden_state' is 1 x 5 x 384 float32"):
         CrossEncoder(folder)
 
@@ -221,7 +221,7 @@ def test_a_real_transformer_with_a_head_reads_the_pair_as_bert_does(tmp_path: Pa
     needs_weights("minilm")
     folder = minilm_folder(tmp_path)
     head = np.random.default_rng(3).normal(size=(384, 1)).astype(np.float32)
-    files = weights.find("minilm")
+    files = weights.find_weight("minilm")
     with_head(onnx.load(str(files["model.onnx"])), head, folder / "model.onnx")
     query, text = "What treats a fever?", "Paracetamol lowers a fever."
     (score,) = CrossEncoder(folder).score([(query, text)])
@@ -238,7 +238,7 @@ def test_a_real_transformer_with_a_head_reads_the_pair_as_bert_does(tmp_path: Pa
 
 
 def minilm_folder(folder: Path) -> Path:
-    (folder / "tokenizer.json").write_bytes(weights.find("minilm")["tokenizer.json"].read_bytes())
+    (folder / "tokenizer.json").write_bytes(weights.find_weight("minilm")["tokenizer.json"].read_bytes())
     (folder / "config.json").write_text('{"max_position_embeddings": 512, "model_type": "bert"}')
     return folder
 

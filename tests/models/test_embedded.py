@@ -32,14 +32,14 @@ SCHEMA = {
 @pytest.fixture(scope="module")
 def gguf_path() -> Path:
     try:
-        return weights.path_of("smollm2-135m")
+        return weights.weight_path("smollm2-135m")
     except WeightsError as err:
         pytest.skip(f"needs the tiny model's weights: {err.fix}")
 
 
 @pytest.fixture(scope="module")
 def server(gguf_path: Path) -> Iterator[embedded.EmbeddedServer]:
-    with embedded.start("", context=1024, threads=2) as running:
+    with embedded.start_embedded("", context=1024, threads=2) as running:
         yield running
 
 
@@ -121,14 +121,14 @@ def test_an_answer_does_not_depend_on_the_one_before_or_on_the_start(server: emb
     status, again = chat(server, **options)
     assert (status, again["choices"]) == (200, first)
     assert again["timings"]["cache_n"] == 0
-    with embedded.start(context=2048, threads=2) as other:
+    with embedded.start_embedded(context=2048, threads=2) as other:
         assert other is not server
         assert chat(other, **options)[1]["choices"] == first
 
 
 def test_embeddings_need_a_server_for_them(server: embedded.EmbeddedServer) -> None:
     assert ask(server, "/v1/embeddings", {"input": ["fever"]})[0] == 501
-    with embedded.start(context=1024, threads=2, embedding=True) as other:
+    with embedded.start_embedded(context=1024, threads=2, embedding=True) as other:
         status, answer = ask(other, "/v1/embeddings", {"input": ["fever", "rash " * 800]})
     assert status == 200
     vectors = np.array([row["embedding"] for row in answer["data"]])
@@ -137,7 +137,7 @@ def test_embeddings_need_a_server_for_them(server: embedded.EmbeddedServer) -> N
 
 
 def test_the_same_settings_share_a_server(server: embedded.EmbeddedServer) -> None:
-    shared = embedded.start("smollm2-135m", context=1024, threads=2)
+    shared = embedded.start_embedded("smollm2-135m", context=1024, threads=2)
     assert shared is server
     shared.close()
     assert not server.closed
@@ -146,8 +146,8 @@ def test_the_same_settings_share_a_server(server: embedded.EmbeddedServer) -> No
 
 def test_close_stops_it(gguf_path: Path) -> None:
     with (
-        embedded.start(str(gguf_path), context=256, threads=1) as one,
-        embedded.start(str(gguf_path), context=256, threads=1) as two,
+        embedded.start_embedded(str(gguf_path), context=256, threads=1) as one,
+        embedded.start_embedded(str(gguf_path), context=256, threads=1) as two,
     ):
         assert one is two
         one.close()
@@ -156,10 +156,10 @@ def test_close_stops_it(gguf_path: Path) -> None:
         assert two.closed
         with pytest.raises(urllib.error.URLError):
             ask(one, "/health", None)
-    with embedded.start(str(gguf_path), context=256, threads=1) as fresh:
+    with embedded.start_embedded(str(gguf_path), context=256, threads=1) as fresh:
         assert fresh is not one
         one.close()
-        with embedded.start(str(gguf_path), context=256, threads=1) as shared:
+        with embedded.start_embedded(str(gguf_path), context=256, threads=1) as shared:
             assert shared is fresh
         assert ask(fresh, "/health", None)[0] == 200
 
@@ -167,12 +167,12 @@ def test_close_stops_it(gguf_path: Path) -> None:
 def test_identity_holds_what_changes_the_output(server: embedded.EmbeddedServer) -> None:
     start = "embedded:smollm2-135m@b179c9523d0e;ctx=1024;threads=2;"
     assert server.identity.startswith(f"{start}llama.cpp=xllamacpp-")
-    with embedded.start(context=1024, threads=2, cache_prompt=True) as other:
+    with embedded.start_embedded(context=1024, threads=2, cache_prompt=True) as other:
         assert other.identity.startswith(f"{start}cache_prompt;")
 
 
 def test_context_is_the_window_there_really_is(gguf_path: Path) -> None:
-    with embedded.start(context=1000, threads=1) as rounded:
+    with embedded.start_embedded(context=1000, threads=1) as rounded:
         assert rounded.context == 1024
         assert ";ctx=1024;" in rounded.identity
 
@@ -189,25 +189,25 @@ def test_threads_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_unknown_models_list_the_known_ones() -> None:
     with pytest.raises(ModelError, match="no embedded model 'gpt-9'") as caught:
-        embedded.start("gpt-9")
+        embedded.start_embedded("gpt-9")
     assert "smollm2-135m, qwen2.5-coder-1.5b, or the path" in (caught.value.fix or "")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such model file"):
-        embedded.start(str(tmp_path / "none.gguf"))
+        embedded.start_embedded(str(tmp_path / "none.gguf"))
 
 
 def test_a_file_that_is_no_model(tmp_path: Path) -> None:
     path = tmp_path / "bad.gguf"
     path.write_bytes(b"GGUF" + bytes(2000))
     with pytest.raises(ModelError, match="model 'bad' could not be started"):
-        embedded.start(str(path))
+        embedded.start_embedded(str(path))
 
 
 def test_settings_must_be_positive(gguf_path: Path) -> None:
     with pytest.raises(UsageError, match="threads must be 1 or more"):
-        embedded.start(threads=0)
+        embedded.start_embedded(threads=0)
 
 
 def test_a_process_that_forgets_to_close_ends_quietly(gguf_path: Path) -> None:
@@ -244,19 +244,19 @@ def test_the_server_s_process_ends_with_one_that_was_killed(gguf_path: Path) -> 
 def test_many_servers_start_and_stop_beside_one_that_works(server: embedded.EmbeddedServer) -> None:
     """Stopping llama.cpp's server inside a process can wait for ever: six rounds under load used to be enough."""
     for turn in range(6):
-        with embedded.start(context=512, threads=2, embedding=turn % 2 == 0) as other:
+        with embedded.start_embedded(context=512, threads=2, embedding=turn % 2 == 0) as other:
             assert ask(other, "/health", None)[0] == 200
         assert other.closed
     assert ask(server, "/health", None)[0] == 200
 
 
 def test_a_server_that_dies_is_out_of_reach_and_not_shared_again(gguf_path: Path) -> None:
-    with embedded.start(context=256, threads=1) as first:
+    with embedded.start_embedded(context=256, threads=1) as first:
         os.kill(first.process_id, signal.SIGKILL)
         while first.alive:
             time.sleep(0.01)
         with pytest.raises(urllib.error.URLError):
             ask(first, "/health", None)
-        with embedded.start(context=256, threads=1) as second:
+        with embedded.start_embedded(context=256, threads=1) as second:
             assert second is not first
             assert ask(second, "/health", None)[0] == 200

@@ -40,7 +40,7 @@ def a_folder(
     steps: tuple[tuple[str, str], ...] = (*STEPS, NORMALIZE),
 ) -> Path:
     needs_weights("minilm")
-    files = weights.find("minilm")
+    files = weights.find_weight("minilm")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / onnx).parent.mkdir(exist_ok=True)
     shutil.copyfile(files["model.onnx"], folder / onnx)

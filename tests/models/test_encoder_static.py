@@ -137,7 +137,7 @@ def test_potion_follows_the_format_and_understands_a_little() -> None:
     np.testing.assert_array_equal(encoder.encode(texts[:1])[0], rows[0])
     from tokenizers import Tokenizer  # noqa: PLC0415
 
-    files = weights.find("potion")
+    files = weights.find_weight("potion")
     ids = Tokenizer.from_file(str(files["tokenizer.json"])).encode(texts[1], add_special_tokens=False).ids
     mean = read_safetensors(files["model.safetensors"])["embeddings"][ids].mean(axis=0)
     np.testing.assert_allclose(rows[1], mean / np.linalg.norm(mean), atol=1e-6)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import ModelError
-from hoofbeat.models import Structured
+from hoofbeat.models import StructuredReply
 from hoofbeat.models.wire import classify, read_chat, retry_after_seconds
 from hoofbeat.records import Failure
 from hoofbeat.store.ledger import Ledger
@@ -156,7 +156,7 @@ def test_wrong_output_is_repaired_once(server: FaultServer, ledger: Ledger) -> N
     for fault in ("wrong", "prose", "truncated"):
         text = f"repair fault={fault},ok"
         [result] = model.run([ask(text, schema=SCHEMA)], model.chat_json)
-        assert isinstance(result, Structured)
+        assert isinstance(result, StructuredReply)
         assert result.value["label"] in ("equivalent", "mismatch")
         assert len(set(result.calls)) == 2
         assert server.asked[text] == 2
@@ -179,7 +179,7 @@ def test_output_wrong_twice_is_a_failure(server: FaultServer, ledger: Ledger, fa
 def test_json_in_a_fence_after_thinking_needs_no_repair(server: FaultServer, ledger: Ledger) -> None:
     model = a_model(server.spec(), ledger)
     [result] = model.run([ask("fault=fenced", schema=SCHEMA)], model.chat_json)
-    assert isinstance(result, Structured)
+    assert isinstance(result, StructuredReply)
     assert len(result.calls) == 1
     assert result.reply.reasoning == "hm"
 

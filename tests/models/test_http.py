@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from hoofbeat.errors import ModelError, WeightsError
-from hoofbeat.models import Likelihood, Model, Outcome, Structured, embedded
+from hoofbeat.models import CallResult, Likelihood, Model, StructuredReply, embedded
 from hoofbeat.models.embedded import EmbeddedServer
 from hoofbeat.records import Failure
 from hoofbeat.store.ledger import Ledger
@@ -27,7 +27,7 @@ PARIS, DIMENSION = {"": (-0.26, 576), "qwen2.5-coder-1.5b": (-0.67, 1536)}[MODEL
 
 def started(**settings: Any) -> Iterator[EmbeddedServer]:
     try:
-        server = embedded.start(MODEL, context=CONTEXT, **settings)
+        server = embedded.start_embedded(MODEL, context=CONTEXT, **settings)
     except WeightsError as err:
         pytest.skip(f"the tiny model's weights are not here: {err.fix}")
     with server:
@@ -63,7 +63,7 @@ def by_address(server: EmbeddedServer, ledger: Ledger, monkeypatch: pytest.Monke
 
 def test_chat_is_answered_kept_and_the_same_again(model: Model) -> None:
     [first] = chats(model, ["Name one bone of the hand."], max_tokens=12)
-    assert isinstance(first, Outcome)
+    assert isinstance(first, CallResult)
     assert first.reply.text
     assert first.reply.usage.tokens_in > 5
     assert 0 < first.reply.usage.tokens_out <= 12
@@ -74,21 +74,21 @@ def test_chat_is_answered_kept_and_the_same_again(model: Model) -> None:
 
 def test_an_answer_cut_by_the_limit_says_so(model: Model) -> None:
     [result] = chats(model, ["Count from one to one hundred."], max_tokens=3)
-    assert isinstance(result, Outcome)
+    assert isinstance(result, CallResult)
     assert result.reply.finish == "length"
 
 
 def test_output_follows_the_schema(model: Model) -> None:
     request = ask("Is 'aspirin' the same as 'acetylsalicylic acid'? Answer as JSON.", schema=SCHEMA, max_tokens=40)
     [result] = model.run([request], model.chat_json)
-    assert isinstance(result, Structured)
+    assert isinstance(result, StructuredReply)
     assert result.value["label"] in ("equivalent", "mismatch")
     assert len(result.calls) == 1
 
 
 def test_log_probabilities_come_with_the_tokens(model: Model) -> None:
     [result] = chats(model, ["Say yes or no."], max_tokens=2, top_logprobs=3)
-    assert isinstance(result, Outcome)
+    assert isinstance(result, CallResult)
     first = result.reply.logprobs[0]
     assert len(first.top) == 3
     assert first.logprob == max(first.top.values()) <= 0
@@ -110,7 +110,7 @@ def test_a_prompt_that_does_not_fit_is_a_failure_beside_the_others(model: Model)
     long, short = chats(model, ["fever and cough " * CONTEXT, "Hello."], max_tokens=4)
     assert failure(long).kind == "context-overflow"
     assert failure(long).attempts == 1
-    assert isinstance(short, Outcome)
+    assert isinstance(short, CallResult)
 
 
 def test_a_wrong_key_stops_the_run(server: EmbeddedServer, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.models import Message, Outcome, load_model
+from hoofbeat.models import CallResult, Message, load_model
 from hoofbeat.models.http import _proxy
 from hoofbeat.models.requests import ChatRequest
 from hoofbeat.store.ledger import Ledger
@@ -69,7 +69,7 @@ def test_calls_go_through_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
                 server.close()
 
         found = asyncio.run(call())
-    assert isinstance(found, Outcome)
+    assert isinstance(found, CallResult)
     assert found.reply.text == "yes"
     assert asked[0].startswith(b"POST http://judge.example.org/v1/chat/completions HTTP/1.1\r\n")
     assert b"Proxy-Authorization: Basic d2FyZDp3b3Jk" in asked[0]

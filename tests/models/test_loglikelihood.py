@@ -62,7 +62,7 @@ def loglikelihood(
 @pytest.fixture(scope="module")
 def gguf_path() -> Path:
     try:
-        return weights.path_of("smollm2-135m")
+        return weights.weight_path("smollm2-135m")
     except WeightsError as err:
         pytest.skip(f"needs the tiny model's weights: {err.fix}")
 
@@ -82,7 +82,7 @@ def exact_server(read_weights: Weights, tmp_path_factory: pytest.TempPathFactory
     path = tmp_path_factory.mktemp("f32") / "smollm2-f32.gguf"
     write_f32(read_weights, path)
     try:
-        with embedded.start(str(path), context=512, threads=2, exact=True) as server:
+        with embedded.start_embedded(str(path), context=512, threads=2, exact=True) as server:
             yield server
     finally:
         path.unlink()
@@ -103,14 +103,14 @@ def test_the_client_agrees_with_numpy(
 
 
 def test_quantised_model_gives_the_known_value(gguf_path: Path, tmp_path: Path) -> None:
-    with embedded.start("smollm2-135m", context=512, threads=2) as server:
+    with embedded.start_embedded("smollm2-135m", context=512, threads=2) as server:
         value = loglikelihood(server, tmp_path, "The capital of France is", " Paris", exact=False)
     assert value == pytest.approx(-0.26, abs=0.02)
 
 
 def test_quantised_model_prefers_the_right_diagnosis(gguf_path: Path, tmp_path: Path) -> None:
     context = CASES[3][0]
-    with embedded.start("smollm2-135m", context=512, threads=2) as server:
+    with embedded.start_embedded("smollm2-135m", context=512, threads=2) as server:
         right = loglikelihood(server, tmp_path, context, " infective endocarditis", exact=False)
         wrong = loglikelihood(server, tmp_path, context, " a sprained ankle", exact=False)
     assert right > wrong + 5

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import InputError
-from hoofbeat.models import Image, Message, Outcome, Structured
+from hoofbeat.models import CallResult, Image, Message, StructuredReply
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.store.ledger import Ledger
 from tests.models.fault_server import FaultServer
@@ -115,7 +115,7 @@ def test_an_empty_list_needs_no_endpoint(ledger: Ledger) -> None:
 
 
 def test_an_error_in_the_work_stops_the_run_and_keeps_what_was_answered(server: FaultServer, ledger: Ledger) -> None:
-    async def work(number: int) -> Outcome | object:
+    async def work(number: int) -> CallResult | object:
         result = await model.chat(ask(f"fragile {number}"))
         if number == 12:
             raise ZeroDivisionError
@@ -143,7 +143,7 @@ def test_after_an_interrupted_run_the_next_one_works(server: FaultServer, tmp_pa
         kept = ledger.stats().calls
         assert kept >= 6
         results = chats(model, [f"interrupted {number}" for number in range(60)])
-        assert all(isinstance(result, Outcome) for result in results)
+        assert all(isinstance(result, CallResult) for result in results)
         assert model.cached == kept
 
 
@@ -154,7 +154,7 @@ def test_log_probabilities_images_and_schema_travel(server: FaultServer, ledger:
     request = type(request)(messages=(with_image,), schema=SCHEMA, top_logprobs=2, stop=("\n",), top_p=0.9)
     model = a_model(server.spec("vision"), ledger, extra={"reasoning_effort": "low"})
     [result] = model.run([request], model.chat_json)
-    assert isinstance(result, Structured)
+    assert isinstance(result, StructuredReply)
     assert result.reply.logprobs[0].top == {"A": -0.1, "B": -0.2}
     body = server.seen[-1].body
     assert body["model"] == "vision"
@@ -194,7 +194,7 @@ def test_an_openai_name_at_another_address_is_another_model(
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     model = a_model("openai:gpt-x", ledger)
     assert model.identity == server.spec("gpt-x")
-    assert isinstance(chats(model, ["hello"])[0], Outcome)
+    assert isinstance(chats(model, ["hello"])[0], CallResult)
 
 
 RUN_APART = """
@@ -232,7 +232,7 @@ def test_two_processes_share_a_ledger(tmp_path: Path) -> None:
 
 
 def test_where_another_process_was_quicker_its_reply_is_used(server: FaultServer, tmp_path: Path) -> None:
-    async def work(text: str) -> Outcome | object:
+    async def work(text: str) -> CallResult | object:
         with Ledger(tmp_path / "ledger.db") as other:
             other.add_all(elsewhere.entries())
         return await model.chat(ask(text))

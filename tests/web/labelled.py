@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hoofbeat.review.assignments import Plan, give_out
+from hoofbeat.review.assignments import AssignmentPlan, assign_items
 from hoofbeat.review.forms import check_values, form_for
-from hoofbeat.review.review_records import Item, Label, Person, Role, Study
+from hoofbeat.review.review_records import ItemLabel, Person, PersonRole, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from tests.web.review_studies import study_of
 
@@ -23,7 +23,7 @@ class Team:
     """A study on a review store with the people who were invited to it, and their tokens."""
 
     def __init__(
-        self, store: ReviewStore, study: Study, items: Sequence[Item], invited: Sequence[tuple[Person, str]]
+        self, store: ReviewStore, study: Study, items: Sequence[ReviewItem], invited: Sequence[tuple[Person, str]]
     ) -> None:
         self.store, self.study, self.items = store, study, list(items)
         self.people = [person for person, _ in invited]
@@ -33,11 +33,11 @@ class Team:
         """Those who only review."""
         return [person for person in self.people if person.role == "reviewer"]
 
-    def token(self, role: Role) -> str:
+    def token(self, role: PersonRole) -> str:
         """The token of the first with this role."""
         return next(token for person, token in zip(self.people, self.tokens, strict=True) if person.role == role)
 
-    def say(self, person: Person, item: Item, values: dict[str, Any], **more: Any) -> Label:
+    def say(self, person: Person, item: ReviewItem, values: dict[str, Any], **more: Any) -> ItemLabel:
         """A label that is done."""
         return label(self.store, self.study, item, person, values, **more)
 
@@ -47,8 +47,8 @@ def team_of(
     folders: Path,
     form: str,
     *,
-    roles: Sequence[Role] = ("reviewer", "reviewer", "adjudicator", "admin"),
-    plan: Plan | None = None,
+    roles: Sequence[PersonRole] = ("reviewer", "reviewer", "adjudicator", "admin"),
+    plan: AssignmentPlan | None = None,
     **how: Any,
 ) -> Team:
     """A study of a form, its items given to the reviewers by a plan (without one: all to everybody)."""
@@ -56,20 +56,20 @@ def team_of(
     store.create_study(study, items, by="test")
     invited = [store.invite(f"Invented {role} {number}", role, by="test") for number, role in enumerate(roles, start=1)]
     team = Team(store, study, items, invited)
-    give_out(store, study, team.reviewers(), plan or Plan(per_item=0), by="test")
+    assign_items(store, study, team.reviewers(), plan or AssignmentPlan(per_item=0), by="test")
     return team
 
 
 def label(
     store: ReviewStore,
     study: Study,
-    item: Item,
+    item: ReviewItem,
     person: Person,
     values: dict[str, Any],
     *,
     seconds: float = 30.0,
     base: int = 0,
-) -> Label:
+) -> ItemLabel:
     """A label that is done, checked against its form as the pages do."""
     checked = check_values(form_for(study, item), item, values)
     saved = store.save(
@@ -86,7 +86,7 @@ def label(
     return saved.label
 
 
-def rated(team: Team, answer: Callable[[Person, Item, random.Random], dict[str, Any]], *, seed: int = 0) -> None:
+def rated(team: Team, answer: Callable[[Person, ReviewItem, random.Random], dict[str, Any]], *, seed: int = 0) -> None:
     """Let every reviewer label all that is assigned to them."""
     rng = random.Random(seed)
     known = {item.id: item for item in team.items}

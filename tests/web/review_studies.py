@@ -17,7 +17,7 @@ from hoofbeat.recipes.papers.sourceqa import CRITERIA as QUESTION_CRITERIA
 from hoofbeat.recipes.pools.two_stage import FLAGGED
 from hoofbeat.recipes.reviewing import ReviewTask
 from hoofbeat.records import Answer, Judgment, Question
-from hoofbeat.review.review_records import Assignment, Item, Person, Role, Study
+from hoofbeat.review.review_records import Assignment, Person, PersonRole, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.review.study_items import study_from
 from hoofbeat.store import Counts, Manifest, create, open_artefact
@@ -90,13 +90,13 @@ def task_folders(folders: Path) -> Path:
     return folders
 
 
-def study_of(folders: Path, form: str, **how: Any) -> tuple[Study, list[Item]]:
+def study_of(folders: Path, form: str, **how: Any) -> tuple[Study, list[ReviewItem]]:
     """The study of a form."""
     return study_from(task_folders(folders) / _FOLDERS.get(form, "bench"), form=form, **how)
 
 
 def assigned(
-    store: ReviewStore, study: Study, items: list[Item], *, people: int = 1, role: Role = "reviewer"
+    store: ReviewStore, study: Study, items: list[ReviewItem], *, people: int = 1, role: PersonRole = "reviewer"
 ) -> list[tuple[Person, str]]:
     """The study on a review store, with invented people who are to look at every item; each with their token."""
     store.create_study(study, items, by="test")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
-from hoofbeat.review.forms import Field, asked_fields, form_for
-from hoofbeat.review.review_records import Assignment, Item, Person, Study
+from hoofbeat.review.forms import FormField, asked_fields, form_for
+from hoofbeat.review.review_records import Assignment, Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
 from tests.web.review_studies import assigned, study_of
@@ -45,7 +45,7 @@ class Work:
     def __init__(self, store: ReviewStore, folders: Path, form: str, seed: int, person: Person | None = None) -> None:
         self.store = store
         self.study: Study
-        self.items: list[Item]
+        self.items: list[ReviewItem]
         self.study, self.items = study_of(folders, form, sample=3, seed=seed)
         self.person: Person
         self.token = ""
@@ -64,7 +64,7 @@ class Work:
         label = self.store.label(self.study.id, self.items[place].id, self.person.id)
         return label.values if label else {}
 
-    def fields(self, place: int = 0) -> tuple[Field, ...]:
+    def fields(self, place: int = 0) -> tuple[FormField, ...]:
         item = self.items[place]
         return asked_fields(form_for(self.study, item), item)
 
@@ -73,7 +73,7 @@ class Work:
         return [str((event.after or {}).get("state")) for event in events if event.what == "saved"]
 
 
-def by_hand(page: Page, fields: tuple[Field, ...], answers: dict[str, Any], touch: bool) -> None:
+def by_hand(page: Page, fields: tuple[FormField, ...], answers: dict[str, Any], touch: bool) -> None:
     """Fill the form in with the mouse or a finger, and the keyboard where words are asked for."""
     for field in fields:
         if field.name not in answers:
@@ -86,7 +86,7 @@ def by_hand(page: Page, fields: tuple[Field, ...], answers: dict[str, Any], touc
         choice.tap() if touch else choice.click()
 
 
-def by_keys(page: Page, fields: tuple[Field, ...], answers: dict[str, Any]) -> None:
+def by_keys(page: Page, fields: tuple[FormField, ...], answers: dict[str, Any]) -> None:
     """Fill the form in by keys alone."""
     for field in fields:
         if field.name not in answers:

@@ -16,7 +16,7 @@ import pg8000.dbapi  # type: ignore[import-untyped]
 import pytest
 from playwright.sync_api import Browser, Page
 
-from hoofbeat.review.review_records import Assignment, Item, Person, Role, Shown, Study
+from hoofbeat.review.review_records import Assignment, ItemMaterial, Person, PersonRole, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.library import Library
 from hoofbeat.web.site import Site, SiteSettings
@@ -82,7 +82,7 @@ def make_study(
     *,
     id: str = "study",
     items: int = 6,
-    people: Sequence[Role] = ("reviewer", "reviewer"),
+    people: Sequence[PersonRole] = ("reviewer", "reviewer"),
     **settings: Any,
 ) -> tuple[Study, list[Person], list[str]]:
     """A small study about invented cases, with people (and their tokens) who are all to look at every item."""
@@ -96,11 +96,11 @@ def make_study(
         created=1.0,
     )
     made = [
-        Item(
+        ReviewItem(
             id=f"item-{n}",
             study=id,
             place=n,
-            shown=(Shown(title="Case", text=f"An invented case, number {n}."),),
+            shown=(ItemMaterial(title="Case", text=f"An invented case, number {n}."),),
             stratum="even" if n % 2 == 0 else "odd",
         )
         for n in range(items)

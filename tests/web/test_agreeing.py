@@ -11,12 +11,12 @@ import pytest
 
 from hoofbeat.findings.agreement import agreement_with_intervals
 from hoofbeat.findings.alpha import krippendorff_alpha
-from hoofbeat.review.assignments import Plan
+from hoofbeat.review.assignments import AssignmentPlan
 from hoofbeat.review.forms import agreement_fields, form_for
 from hoofbeat.review.label_export import export_labels
-from hoofbeat.review.review_records import Item, Label, LabelState, Role, Study
+from hoofbeat.review.review_records import ItemLabel, LabelState, PersonRole, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.review.reviewer_agreement import Agreements, agreement_of, in_words, pseudonyms
+from hoofbeat.review.reviewer_agreement import Agreements, agreement_in_words, agreement_of, pseudonyms
 from hoofbeat.review.study_progress import study_progress
 from tests.web.labelled import rated, team_of
 
@@ -24,13 +24,13 @@ STUDY = Study(id="s", title="t", form="leak", source="b", source_sha256="0")
 YES_NO = ("diagnosis is right", "diagnosis is not mentioned", "nothing after the diagnosis")
 
 
-def said(table: dict[str, str], field: str = YES_NO[0]) -> tuple[list[Item], list[Label]]:
+def said(table: dict[str, str], field: str = YES_NO[0]) -> tuple[list[ReviewItem], list[ItemLabel]]:
     """Labels of people (letters: y, n, - for none) on items in order."""
     count = len(next(iter(table.values())))
-    items = [Item(id=f"i{n:02d}", study="s", place=n, shown=()) for n in range(count)]
+    items = [ReviewItem(id=f"i{n:02d}", study="s", place=n, shown=()) for n in range(count)]
     words = {"y": "yes", "n": "no"}
     labels = [
-        Label(study="s", item=f"i{n:02d}", person=who, values={field: words[mark]}, state="done", version=1)
+        ItemLabel(study="s", item=f"i{n:02d}", person=who, values={field: words[mark]}, state="done", version=1)
         for who, marks in table.items()
         for n, mark in enumerate(marks)
         if mark in words
@@ -56,8 +56,8 @@ def test_known_figures_of_two_reviewers() -> None:
 
 def test_pairs_that_share_nothing_are_not_there_and_drafts_do_not_count() -> None:
     items, labels = said({"anna": "yyn---", "bert": "yyn---", "carl": "---ynn"})
-    labels.append(Label(study="s", item="i03", person="anna", values={YES_NO[0]: "no"}, state="draft", version=1))
-    labels.append(Label(study="s", item="i04", person="anna", values={YES_NO[0]: "no"}, state="skipped", version=1))
+    labels.append(ItemLabel(study="s", item="i03", person="anna", values={YES_NO[0]: "no"}, state="draft", version=1))
+    labels.append(ItemLabel(study="s", item="i04", person="anna", values={YES_NO[0]: "no"}, state="skipped", version=1))
     field = agreement_of(STUDY, items, labels).fields[0]
     assert len(field.pairs) == 1
     assert field.pairs[0].n == 3
@@ -69,7 +69,7 @@ def test_ordered_fields_are_weighted(tmp_path: Path, folders: Path) -> None:
     with ReviewStore.open(str(tmp_path / "review.db")) as store:
         team = team_of(store, folders, "likert")
 
-        def near(person: object, item: Item, rng: random.Random) -> dict[str, str]:
+        def near(person: object, item: ReviewItem, rng: random.Random) -> dict[str, str]:
             off = 1 if person == team.reviewers()[1] and item.place % 2 else 0
             low = 1 + item.place % 3
             return {"medical alignment": str(low + off), "need for expertise": rng.choice("12345")}
@@ -117,7 +117,7 @@ def test_what_a_figure_means_is_said_in_words(table: dict[str, str], start: str)
     items, labels = said(table)
     field = agreement_of(STUDY, items, labels).fields[0]
     assert field.words.startswith(start), (field.alpha.value, field.words)
-    assert field.words == in_words(field.alpha, field.share)
+    assert field.words == agreement_in_words(field.alpha, field.share)
 
 
 def test_few_items_are_told() -> None:
@@ -160,9 +160,11 @@ def coincidences(rows: list[list[str]]) -> float:
 @pytest.mark.parametrize("form", ["leak", "likert", "equivalence"])
 def test_live_agreement_is_that_of_the_exported_labels(tmp_path: Path, folders: Path, form: str) -> None:
     """With an overlap, a skip, a draft and somebody who has not begun: many items lack somebody's label."""
-    roles: tuple[Role, ...] = ("reviewer",) * 4
+    roles: tuple[PersonRole, ...] = ("reviewer",) * 4
     with ReviewStore.open(str(tmp_path / "review.db")) as store:
-        team = team_of(store, folders, form, roles=roles, plan=Plan(per_item=2, overlap=0.5, overlap_by=3, seed=3))
+        team = team_of(
+            store, folders, form, roles=roles, plan=AssignmentPlan(per_item=2, overlap=0.5, overlap_by=3, seed=3)
+        )
         known = {item.id: item for item in team.items}
         rng = random.Random(form)
         for person in team.people[:3]:

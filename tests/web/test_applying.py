@@ -15,16 +15,16 @@ from hoofbeat.recipes.items import Rejected
 from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask
 from hoofbeat.review.apply_reviews import (
     STEP,
-    Applied,
-    Difference,
     Edit,
+    QuestionDifference,
+    ReviewOutcome,
     apply_labels,
+    describe_differences,
     diff_markdown,
-    told,
     version_of,
     write_applied,
 )
-from hoofbeat.review.question_revisions import Rules, by_item, rules_of, verdict
+from hoofbeat.review.question_revisions import VerdictRules, by_item, review_verdict, rules_of
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 
@@ -50,7 +50,7 @@ def sentence(folders: Path) -> str:
     return fit[0]
 
 
-def reasons(applied: Applied) -> dict[str, str]:
+def reasons(applied: ReviewOutcome) -> dict[str, str]:
     return {each.item: each.reason for each in applied.dropped}
 
 
@@ -77,22 +77,22 @@ def reasons(applied: Applied) -> dict[str, str]:
 )  # fmt: skip
 def test_the_rules_are_those_of_the_recipes(labels: list[tuple[str, str]], reason: str) -> None:
     rows = [said("i", criterion, value, f"R{n}") for n, (criterion, value) in enumerate(labels)]
-    assert verdict(by_item(rows)["i"], Rules()).reason == reason
+    assert review_verdict(by_item(rows)["i"], VerdictRules()).reason == reason
 
 
 def test_the_last_word_of_a_reviewer_counts_for_findings() -> None:
     rows = [said("i", "clarity", "finding"), said("i", "clarity", "pass")]
-    assert verdict(by_item(rows)["i"], Rules()).reason == ""
+    assert review_verdict(by_item(rows)["i"], VerdictRules()).reason == ""
     other = [*rows, said("i", "clarity", "finding", "R2", note="Which side?")]
-    assert verdict(by_item(other)["i"], Rules()).details == "Which side?"
+    assert review_verdict(by_item(other)["i"], VerdictRules()).details == "Which side?"
 
 
 def test_bounds_come_from_the_recipe_that_made_the_benchmark() -> None:
     made = {"recipe": "ogcare", "least_rating": 3.5, "review_rule": "each", "least_options": 6}
-    assert rules_of(made) == Rules(least_rating=3.5, review_rule="each")
+    assert rules_of(made) == VerdictRules(least_rating=3.5, review_rule="each")
     assert rules_of({"recipe": "clinbench", "least_options": 6}).least_options == 6
     rows = [said("i", "medical alignment", "3"), said("i", "medical alignment", "5", "R2")]
-    assert verdict(by_item(rows)["i"], rules_of(made)).reason == "rated below 3.5 on medical alignment"
+    assert review_verdict(by_item(rows)["i"], rules_of(made)).reason == "rated below 3.5 on medical alignment"
 
 
 def test_a_new_version_is_written_and_the_old_one_stays(bench: Artefact, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_new_version_is_written_and_the_old_one_stays(bench: Artefact, tmp_pat
     assert {ref.kind for ref in manifest.inputs} == {"benchmark", "labels", "corpus"}
     assert manifest.counts.kept == len(old.questions) - 1
     assert manifest.counts.reasons["rated below 4 on medical alignment"] == 1
-    [row] = read_jsonl(made.file("diff.jsonl"), Difference)
+    [row] = read_jsonl(made.file("diff.jsonl"), QuestionDifference)
     assert (row.item, row.what, row.details) == ("q-hbt-case-01", "dropped", "ratings 2")
     waiting = list(read_jsonl(made.file("review.jsonl"), ReviewTask))
     assert {task.item for task in waiting if task.kind == "likert"} == {f"q-hbt-case-0{n}" for n in range(3, 7)}
@@ -146,7 +146,7 @@ def test_a_second_review_makes_a_third_version(bench: Artefact, tmp_path: Path) 
     again = write_applied(made, apply_labels(made, second), second, tmp_path / "b3")
     assert version_of(again.manifest) == 3
     assert again.manifest.inputs[0].sha256 == made.reference().sha256
-    assert {row.item for row in read_jsonl(again.file("diff.jsonl"), Difference)} == {"q-hbt-case-02"}
+    assert {row.item for row in read_jsonl(again.file("diff.jsonl"), QuestionDifference)} == {"q-hbt-case-02"}
     with pytest.raises(InputError, match="none of these labels"):
         apply_labels(again, first)
     same = write_applied(bench, apply_labels(bench, first), first, tmp_path / "b2-again")
@@ -223,8 +223,8 @@ def test_labels_about_something_else_are_refused(bench: Artefact) -> None:
 def test_the_diff_shows_hostile_text_as_it_stands(bench: Artefact) -> None:
     evil = "<script>alert(1)</script> | [x](http://x.invalid)\n# heading"
     rows = [
-        Difference(item="a|b", what="dropped", reason="r", details=evil),
-        Difference(item="c", what="changed", edits=(Edit(field="options", before=[evil], after=[]),)),
+        QuestionDifference(item="a|b", what="dropped", reason="r", details=evil),
+        QuestionDifference(item="c", what="changed", edits=(Edit(field="options", before=[evil], after=[]),)),
     ]
     text = diff_markdown(rows, name="b", version=2, kept=1, unlabelled=0, waits={"*d*": ("query",)})
     assert "<script>" not in text
@@ -233,4 +233,6 @@ def test_the_diff_shows_hostile_text_as_it_stands(bench: Artefact) -> None:
     table = [line for line in text.splitlines() if line.startswith("| a")]
     assert len(table) == 1
     assert table[0].replace("\\|", "").count("|") == 4
-    assert "2 questions" not in told(bench, apply_labels(bench, [said("q-hbt-case-02", "medical alignment", "5")]))
+    assert "2 questions" not in describe_differences(
+        bench, apply_labels(bench, [said("q-hbt-case-02", "medical alignment", "5")])
+    )

@@ -14,15 +14,15 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Browser, expect
 
 from hoofbeat.ask.ask_flow import run_ask
-from hoofbeat.ask.ask_records import Ask, Found
+from hoofbeat.ask.ask_jobs import AskCancelledError, AskJob, AskQueue, ServerBusyError, cancellable_model
+from hoofbeat.ask.ask_records import AskRequest, AskResult
 from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.models import Model, load_model
 from hoofbeat.store import Ledger
 from hoofbeat.web import Library, Site, SiteSettings, create_app
-from hoofbeat.web.ask.ask_jobs import Asks, Busy, Job, Stopped, stoppable
-from hoofbeat.web.ask.ask_pages import asks_of
+from hoofbeat.web.ask_pages import asks_of
 from tests.answering.support import ScriptedServer
 from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving, tab
 from tests.web.test_ask import CASE, FEVER, script, states
@@ -187,7 +187,7 @@ def test_the_state_is_told_and_unknown_asks_are_not_here(address: str) -> None:
 # Jobs
 
 
-def finished(job: Job) -> None:
+def finished(job: AskJob) -> None:
     deadline = threading.Event()
     for _ in range(400):
         if job.over:
@@ -197,12 +197,12 @@ def finished(job: Job) -> None:
 
 
 def test_so_many_work_at_a_time_others_wait_and_more_are_refused() -> None:
-    asks = Asks(most=1, waiting=1)
+    asks = AskQueue(most=1, waiting=1)
     gate = threading.Event()
-    first = asks.start(Job(Ask(text="a"), ["c"]), lambda _: (gate.wait(10), None)[1])
-    second = asks.start(Job(Ask(text="b"), ["c"]), lambda _: None)
-    with pytest.raises(Busy):
-        asks.start(Job(Ask(text="c"), ["c"]), lambda _: None)
+    first = asks.start(AskJob(AskRequest(text="a"), ["c"]), lambda _: (gate.wait(10), None)[1])
+    second = asks.start(AskJob(AskRequest(text="b"), ["c"]), lambda _: None)
+    with pytest.raises(ServerBusyError):
+        asks.start(AskJob(AskRequest(text="c"), ["c"]), lambda _: None)
     assert second.state == "waiting"
     gate.set()
     finished(first)
@@ -211,20 +211,20 @@ def test_so_many_work_at_a_time_others_wait_and_more_are_refused() -> None:
 
 
 def test_no_call_is_begun_after_a_stop(folders: Path, tmp_path: Path) -> None:
-    job = Job(Ask(text=FEVER), ["handbooks"])
+    job = AskJob(AskRequest(text=FEVER), ["handbooks"])
 
-    def told(found: Found) -> None:
+    def told(found: AskResult) -> None:
         if found.cited is not None:
             job.stopping.set()
 
     def run(spec: str) -> None:
-        ask = Ask(text=FEVER, line="bm25", model="stub", by="institution", k=1)
+        ask = AskRequest(text=FEVER, line="bm25", model="stub", by="institution", k=1)
         shelf = SearchableCorpus("handbooks", Corpus.open(folders / "handbooks"))
         with Ledger(tmp_path / "ledger.sqlite") as ledger:
-            run_ask(ask, [shelf], model=stoppable(load_model(spec, ledger=ledger), job.check), told=told)
+            run_ask(ask, [shelf], model=cancellable_model(load_model(spec, ledger=ledger), job.check), told=told)
 
     with ScriptedServer(*script()) as server, ThreadPoolExecutor(1) as pool:  # the browser has a loop in this thread
-        with pytest.raises(Stopped):
+        with pytest.raises(AskCancelledError):
             pool.submit(run, server.spec("stub")).result()
         assert len(server.seen) == 1, "the answer was asked for, no source was"
 
@@ -233,13 +233,13 @@ def test_an_ask_is_stopped_from_its_page(site: Site, address: str) -> None:
     asks = asks_of(site)
     reached, gate = threading.Event(), threading.Event()
 
-    def work(job: Job) -> None:
+    def work(job: AskJob) -> None:
         reached.set()
         gate.wait(10)
         job.check()
         raise AssertionError("it went on after it was stopped")
 
-    job = asks.start(Job(Ask(text=CASE), ["cases"]), work)
+    job = asks.start(AskJob(AskRequest(text=CASE), ["cases"]), work)
     reached.wait(10)
     with httpx.Client(base_url=address, headers={"Origin": address}) as client:
         page = client.get(f"/ask/{job.id}")
@@ -252,10 +252,10 @@ def test_an_ask_is_stopped_from_its_page(site: Site, address: str) -> None:
 
 
 def test_an_error_nobody_foresaw_is_told_by_its_kind_only() -> None:
-    def work(_: Job) -> None:
+    def work(_: AskJob) -> None:
         raise ValueError("the patient's own words")
 
-    job = Asks().start(Job(Ask(text="a"), ["c"]), work)
+    job = AskQueue().start(AskJob(AskRequest(text="a"), ["c"]), work)
     finished(job)
     assert job.state == "failed"
     assert "ValueError" in job.what
@@ -263,11 +263,11 @@ def test_an_error_nobody_foresaw_is_told_by_its_kind_only() -> None:
 
 
 def test_an_error_of_ours_is_told_in_full_and_old_jobs_are_forgotten() -> None:
-    def work(_: Job) -> None:
+    def work(_: AskJob) -> None:
         raise HoofbeatError("the model is away", fix="try later")
 
-    asks = Asks(seconds=0.0)
-    job = asks.start(Job(Ask(text="a"), ["c"]), work)
+    asks = AskQueue(seconds=0.0)
+    job = asks.start(AskJob(AskRequest(text="a"), ["c"]), work)
     finished(job)
     assert (job.what, job.fix) == ("the model is away", "try later")
     assert asks.get(job.id) is None

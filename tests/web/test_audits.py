@@ -16,7 +16,7 @@ from hoofbeat.reports.words import written
 from hoofbeat.store import Manifest, create
 from hoofbeat.store.tables import write_jsonl
 from hoofbeat.web.browse.audit_folders import open_audit
-from hoofbeat.web.browse.audit_index import NO_LABEL, AuditIndex, WantedPairs
+from hoofbeat.web.browse.audit_index import NO_LABEL, AuditIndex, PairFilter
 from hoofbeat.web.site import Site
 from tests.web.answered import an_audit
 from tests.web.browse_support import Visitor, a_site
@@ -86,7 +86,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, pairs: list[Comparison]) -> S
     return a_site(folder)
 
 
-def is_wanted(pair: Comparison, wanted: WantedPairs) -> bool:
+def is_wanted(pair: Comparison, wanted: PairFilter) -> bool:
     facets = next(question.facets for question in QUESTIONS if question.id == pair.question)
     chosen = {SOURCES[number - 1] for number in (wanted.a, wanted.b) if number}
     return (
@@ -107,7 +107,7 @@ def test_every_filter_finds_what_the_records_say(site: Site, pairs: list[Compari
     )
     for a, b, label, level, group, question in asked:
         facets = (("group", group),) if group else ()
-        wanted = WantedPairs(a=a, b=b, label=label, level=level, facets=facets, question=question)
+        wanted = PairFilter(a=a, b=b, label=label, level=level, facets=facets, question=question)
         mine = [pair for pair in pairs if is_wanted(pair, wanted)]
         rows, total = index.serious(wanted, 0, 1000)
         assert total == len(mine)
@@ -123,9 +123,9 @@ def test_every_filter_finds_what_the_records_say(site: Site, pairs: list[Compari
 
 def test_the_most_serious_pairs_come_first_page_by_page(site: Site, pairs: list[Comparison]) -> None:
     index = index_of(site, "audit")
-    whole, total = index.serious(WantedPairs(), 0, 1000)
+    whole, total = index.serious(PairFilter(), 0, 1000)
     assert total == len(pairs) == len({row.row for row in whole})
-    paged = [row for start in range(0, total, 7) for row in index.serious(WantedPairs(), start, 7)[0]]
+    paged = [row for start in range(0, total, 7) for row in index.serious(PairFilter(), start, 7)[0]]
     assert paged == whole
     found = serious_pairs(index._audit.frame(), top=1000, per_question=0)
     first = [(QUESTIONS[row.question - 1].id, SOURCES[row.a - 1], SOURCES[row.b - 1]) for row in whole[: len(found)]]
@@ -136,7 +136,7 @@ def test_the_most_serious_pairs_come_first_page_by_page(site: Site, pairs: list[
 
 def test_neighbours_walk_the_list_from_end_to_end(site: Site) -> None:
     index = index_of(site, "audit")
-    for wanted in (WantedPairs(), WantedPairs(a=2), WantedPairs(label="Divergent", level="low")):
+    for wanted in (PairFilter(), PairFilter(a=2), PairFilter(label="Divergent", level="low")):
         rows = [row.row for row in index.serious(wanted, 0, 1000)[0]]
         assert rows
         for place, row in enumerate(rows):
@@ -150,10 +150,10 @@ def test_topics_are_counted_whatever_their_spelling(site: Site, pairs: list[Comp
     counts = Counter((pair.topic or "").strip(".").lower() for pair in pairs if pair.topic)
     assert dict(index.topics) == dict(counts)
     for place, (words, count) in enumerate(index.topics):
-        rows, total = index.serious(WantedPairs(topics=(place,)), 0, 1000)
+        rows, total = index.serious(PairFilter(topics=(place,)), 0, 1000)
         assert total == count
         assert {row.topic for row in rows} == {words}
-    assert index.serious(WantedPairs(topics=()), 0, 10) == ([], 0)
+    assert index.serious(PairFilter(topics=()), 0, 10) == ([], 0)
 
 
 def test_the_matrix_has_the_shares_of_the_findings(site: Site) -> None:

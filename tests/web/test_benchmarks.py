@@ -9,7 +9,7 @@ import pytest
 from hoofbeat.corpus import Corpus
 from hoofbeat.recipes import build_teaching
 from hoofbeat.records import Document, Question, Span
-from hoofbeat.review.review_records import Item, Shown, Study
+from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import open_artefact
 from hoofbeat.web.site import Site
@@ -201,7 +201,8 @@ def test_studies_of_people_on_a_benchmark_are_told_with_how_far_they_are(folders
         study = Study(id="s1", title="First reading <b>", form="likert", source="bench", source_sha256=source)
         other = Study(id="s2", title="Of another", form="likert", source="x", source_sha256="0" * 64)
         items = [
-            Item(id=f"i{n}", study="s1", place=n, shown=(Shown(title="Question", text="What?"),)) for n in range(3)
+            ReviewItem(id=f"i{n}", study="s1", place=n, shown=(ItemMaterial(title="Question", text="What?"),))
+            for n in range(3)
         ]
         store.create_study(study, items)
         store.create_study(other, [])

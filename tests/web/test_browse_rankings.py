@@ -20,7 +20,7 @@ from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl, write_tsv
 from hoofbeat.web import create_app
 from hoofbeat.web.browse.documents import passage_marks
-from hoofbeat.web.browse.ranking_index import OUTCOMES, RankingIndex, WantedQueries, index_ranking
+from hoofbeat.web.browse.ranking_index import OUTCOMES, QueryFilter, RankingIndex, index_ranking
 from tests.web.browse_support import HOSTILE, Visitor, a_corpus, a_site
 from tests.web.folder_rankings import a_ranking
 from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving, tab
@@ -90,7 +90,7 @@ def test_the_index_counts_what_the_hits_say(folders: Path) -> None:
         seen.add(fared.outcome)
     assert seen == {"first", "later", "deep", "missed"}, "the example holds every outcome"
     assert sum(index.tally().values()) == len(questions)
-    assert {name: len(index.numbers(WantedQueries(outcome=name))) for name in OUTCOMES if name in seen} == index.tally()
+    assert {name: len(index.numbers(QueryFilter(outcome=name))) for name in OUTCOMES if name in seen} == index.tally()
 
 
 def test_queries_come_worst_first_and_by_facet_and_outcome(folder: Path) -> None:

@@ -13,8 +13,8 @@ from hoofbeat.models import Model
 from hoofbeat.models.wire import Trouble
 from hoofbeat.records import Document, Figure
 from hoofbeat.store import Ledger
-from hoofbeat.web.browse import listing, searching
-from hoofbeat.web.browse.searching import Kept, Search, begin_search, checked_line, kept_searches
+from hoofbeat.web.browse import corpus_search, listing
+from hoofbeat.web.browse.corpus_search import CorpusSearch, RecentCache, begin_search, checked_line, kept_searches
 from hoofbeat.web.site import Site, SiteSettings
 from tests.recipes.support import Script
 from tests.web.browse_support import PIXEL, Visitor, a_corpus, a_site
@@ -221,11 +221,11 @@ def test_a_search_that_is_not_kept_any_more_says_so(visitor: Visitor) -> None:
 
 
 def test_kept_things_are_few_and_do_not_stay_for_ever() -> None:
-    kept: Kept[int] = Kept(most=3)
+    kept: RecentCache[int] = RecentCache(most=3)
     names = [kept.put(number) for number in range(5)]
     assert [kept.get(name) for name in names] == [None, None, 2, 3, 4]
     assert len(set(names)) == 5
-    short: Kept[int] = Kept(seconds=-1)
+    short: RecentCache[int] = RecentCache(seconds=-1)
     assert short.get(short.put(1)) is None
 
 
@@ -234,7 +234,7 @@ def test_a_long_search_is_told_while_it_goes_on_and_too_many_are_refused(
 ) -> None:
     site = a_site(folders)
     go_on = threading.Event()
-    monkeypatch.setattr(searching, "_PATIENCE", 0.05)
+    monkeypatch.setattr(corpus_search, "_PATIENCE", 0.05)
 
     class SlowShelf:
         def searching(self, *_: object, **__: object) -> object:
@@ -242,16 +242,16 @@ def test_a_long_search_is_told_while_it_goes_on_and_too_many_are_refused(
             raise UsageError("invented trouble", fix="nothing")
 
     slow: Any = SlowShelf()
-    names = [begin_search(site, slow, Search("cases", "bm25", "fever", 5, {})) for _ in range(4)]
+    names = [begin_search(site, slow, CorpusSearch("cases", "bm25", "fever", 5, {})) for _ in range(4)]
     visitor = Visitor(site)
     page = visitor.get(f"/corpora/cases/searches/{names[0]}")
     assert "Under way" in page.text
     assert page.headers["refresh"] == "1"
     with pytest.raises(UsageError, match="under way on this server already"):
-        begin_search(site, slow, Search("cases", "bm25", "fever", 5, {}))
+        begin_search(site, slow, CorpusSearch("cases", "bm25", "fever", 5, {}))
     go_on.set()
     found = kept_searches(site).get(names[0])
-    assert isinstance(found, Search)
+    assert isinstance(found, CorpusSearch)
     assert found.over.wait(20)
     page = visitor.get(f"/corpora/cases/searches/{names[0]}")
     assert "invented trouble" in page.text

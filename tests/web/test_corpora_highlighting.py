@@ -7,7 +7,14 @@ from hypothesis import given, settings
 
 from hoofbeat.records import Document, Figure, Section, Span, Table
 from hoofbeat.web.browse.documents import document_view, evidence_marks
-from hoofbeat.web.browse.highlighting import Block, contents, joined, layout, parts, pieces
+from hoofbeat.web.browse.highlighting import (
+    DocumentBlock,
+    contents,
+    layout,
+    merge_marks,
+    split_at_marks,
+    split_into_parts,
+)
 
 TEXT = "Case\nA man fell.\n\nHe rose. Figure 1. A fall.\n\nDiscussion\nMen fall. a b"
 _TALK, _FIGURE = TEXT.index("Discussion"), TEXT.index("Figure")
@@ -21,7 +28,7 @@ def a_document(**changes: object) -> Document:
     return Document(**fields)  # type: ignore[arg-type]
 
 
-def words(blocks: list[Block]) -> list[tuple[str, str]]:
+def words(blocks: list[DocumentBlock]) -> list[tuple[str, str]]:
     return [(block.kind, "".join(piece.text for piece in block.pieces)) for block in blocks]
 
 
@@ -37,8 +44,8 @@ def test_a_document_is_laid_out_in_order_with_its_figures_in_place() -> None:
 
 
 def test_marks_are_numbered_joined_and_cut_to_the_text() -> None:
-    assert joined([(5, 9), (0, 2), (8, 12), (12, 13), (30, 20), (-4, 1), (90, 99)], 40) == [(0, 2), (5, 13)]
-    made = pieces("abcdef", [(1, 2), (3, 5)])
+    assert merge_marks([(5, 9), (0, 2), (8, 12), (12, 13), (30, 20), (-4, 1), (90, 99)], 40) == [(0, 2), (5, 13)]
+    made = split_at_marks("abcdef", [(1, 2), (3, 5)])
     assert [(piece.text, piece.mark, piece.first) for piece in made] == [
         ("a", 0, False),
         ("b", 1, True),
@@ -46,12 +53,12 @@ def test_marks_are_numbered_joined_and_cut_to_the_text() -> None:
         ("de", 2, True),
         ("f", 0, False),
     ]
-    rest = pieces("abcdef", [(1, 5)], 3)
+    rest = split_at_marks("abcdef", [(1, 5)], 3)
     assert [(piece.text, piece.mark, piece.first) for piece in rest] == [("de", 1, False), ("f", 0, False)]
 
 
 def test_a_mark_that_crosses_paragraphs_and_a_caption_is_one_mark() -> None:
-    blocks = layout(a_document(), joined([(TEXT.index("fell"), TEXT.index("A fall"))], len(TEXT)))
+    blocks = layout(a_document(), merge_marks([(TEXT.index("fell"), TEXT.index("A fall"))], len(TEXT)))
     marked = [(block.kind, piece.text, piece.first) for block in blocks for piece in block.pieces if piece.mark]
     assert marked == [("text", "fell.", True), ("text", "He rose. ", False), ("figure", "Figure 1. ", False)]
 
@@ -70,8 +77,8 @@ MARKS = st.lists(st.tuples(st.integers(-5, 60), st.integers(-5, 60)), max_size=6
 @settings(max_examples=150, deadline=None)
 def test_pieces_are_the_text_whatever_is_marked(text: str, marks: list[tuple[int, int]], one: int, two: int) -> None:
     start, end = sorted((min(one, len(text)), min(two, len(text))))
-    found = joined(marks, len(text))
-    made = pieces(text, found, start, end)
+    found = merge_marks(marks, len(text))
+    made = split_at_marks(text, found, start, end)
     assert "".join(piece.text for piece in made) == text[start:end]
     assert all(piece.text for piece in made)
     wanted = {place for low, high in marks for place in range(max(low, start), min(high, end))}
@@ -103,7 +110,7 @@ def test_a_long_text_comes_in_parts_and_the_mark_says_which() -> None:
     text = "\n\n".join(f"Paragraph {number} " + "word " * 150 for number in range(2_000))
     last = Section(heading="End", level=1, start=1_400_000, body=1_400_000, end=len(text))
     document = a_document(text=text, sections=(last,), figures=())
-    every = parts(text)
+    every = split_into_parts(text)
     assert every[0].start == 0
     assert every[-1].end == len(text)
     assert all(one.end == two.start for one, two in pairwise(every))
@@ -118,7 +125,7 @@ def test_a_long_text_comes_in_parts_and_the_mark_says_which() -> None:
 
 
 def test_a_text_without_any_break_comes_in_parts_too() -> None:
-    every = parts("x" * 5_000_000)
+    every = split_into_parts("x" * 5_000_000)
     assert len(every) == 25
     assert sum(part.end - part.start for part in every) == 5_000_000
 

@@ -16,16 +16,16 @@ from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.findings.scoring import choice_outcomes
 from hoofbeat.judging.judgments_folder import Judged
 from hoofbeat.records import Answer, Question
-from hoofbeat.review.exams.exam_actions import begin, end_exam, give, mark, open_question
-from hoofbeat.review.exams.exam_assignment import INSIDE, OUTSIDE, Rules, assign_exam, exam_assignments, rules_of
+from hoofbeat.review.exams.exam_actions import begin_exam, end_exam, open_question, save_draft, submit_answer
+from hoofbeat.review.exams.exam_assignment import INSIDE, OUTSIDE, ExamRules, assign_exam, exam_assignments, rules_of
 from hoofbeat.review.exams.exam_items import exam_study, question_of
 from hoofbeat.review.exams.exam_results import ExamRow, exam_answers, exam_rows, write_exam_run
-from hoofbeat.review.exams.exam_sitting import Sitting, case_shown, load_sitting
-from hoofbeat.review.review_errors import Refused
-from hoofbeat.review.review_records import Item, Person, Study
+from hoofbeat.review.exams.exam_sitting import ExamSitting, load_sitting, visible_case
+from hoofbeat.review.review_errors import ReviewRefusalError
+from hoofbeat.review.review_records import Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import Counts
-from hoofbeat.web.exam.exam_scores import model_lines, result_of
+from hoofbeat.web.review.exam_scores import model_lines, result_of
 from hoofbeat.web.review.pictures import picture
 from tests.answering.support import ScriptedServer
 from tests.cli.support import hoofbeat
@@ -49,17 +49,17 @@ def setting(store: ReviewStore, bench: Path, name: str = "Dr Invented", **rules:
     return study, person
 
 
-def first_choice(sitting: Sitting) -> int:
+def first_choice(sitting: ExamSitting) -> int:
     """The place of the first question with options."""
     return next(entry.place for entry in sitting.entries if entry.options)
 
 
-def right(sitting: Sitting, place: int) -> str:
+def right(sitting: ExamSitting, place: int) -> str:
     entry = sitting.entries[place - 1]
     return "ABCDEFGHIJ"[entry.options.index(entry.question.answer)] if entry.options else "Words."
 
 
-def wrong(sitting: Sitting, place: int) -> str:
+def wrong(sitting: ExamSitting, place: int) -> str:
     entry = sitting.entries[place - 1]
     return next(
         letter for letter, option in zip("ABCDEFGHIJ", entry.options, strict=False) if option != entry.question.answer
@@ -116,8 +116,8 @@ def test_rules_that_cannot_be_kept_are_refused(folders: Path, rules: dict[str, o
         exam_study(folders / "bench", **rules)  # type: ignore[arg-type]
 
 
-def item(number: int, group: str) -> Item:
-    return Item(id=f"i{number}", study="s", place=number, shown=(), group=group, key={"groups": [group]})
+def item(number: int, group: str) -> ReviewItem:
+    return ReviewItem(id=f"i{number}", study="s", place=number, shown=(), group=group, key={"groups": [group]})
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def item(number: int, group: str) -> Item:
 )
 def test_so_many_are_inside_the_specialty(inside: float, there: int, expected: int) -> None:
     items = [item(n, "cardiology" if n < there else "surgery") for n in range(40)]
-    rules = Rules(per_person=10, inside=inside, seed=7)
+    rules = ExamRules(per_person=10, inside=inside, seed=7)
     study = Study(id="s", title="", form="exam", source="b", source_sha256="0", settings={"exam": rules.recorded()})
     person = Person(id="p", name="P", role="reviewer", groups=("Cardiology",))
     rows = exam_assignments(study, items, person)
@@ -154,7 +154,7 @@ def test_assignment_is_made_once_and_stands_in_the_trail(store: ReviewStore, fol
 def test_options_stand_in_an_order_of_each_person_and_the_seed_is_kept(store: ReviewStore, folders: Path) -> None:
     study, person = setting(store, folders / "bench", per_person=0)
     other, _ = store.invite("Dr Other", "reviewer", by="test")
-    one, two = (begin(store, study, each, T0) for each in (person, other))
+    one, two = (begin_exam(store, study, each, T0) for each in (person, other))
     orders = {entry.question.id: entry.options for entry in two.entries}
     assert any(entry.options != orders[entry.question.id] for entry in one.entries)
     for entry in one.entries:
@@ -171,35 +171,35 @@ def test_options_stand_in_an_order_of_each_person_and_the_seed_is_kept(store: Re
 def test_a_whole_exam_on_each_kind_of_database(store_urls: str, folders: Path) -> None:
     with ReviewStore.open(store_urls) as store:
         study, person = setting(store, folders / "bench", minutes=10)
-        sitting = begin(store, study, person, T0)
+        sitting = begin_exam(store, study, person, T0)
         assert sitting.remaining == 600
         for number, entry in enumerate(sitting.entries):
             moment = T0 + 30 * (number + 1)
             sitting = open_question(store, load_sitting(store, study, person, moment - 10), entry)
             sitting = load_sitting(store, study, person, moment)
             said = right(sitting, entry.place)
-            sitting = give(store, sitting, sitting.entries[number], said, 8.0, 0)
+            sitting = submit_answer(store, sitting, sitting.entries[number], said, 8.0, 0)
         assert sitting.over
         answers = exam_answers(store, study)
         assert len(answers) == 4
         assert all(answer.model == "human:Dr Invented" for answer in answers)
         assert all(outcome.correct for outcome in choice_outcomes([e.question for e in sitting.entries], answers))
         assert [entry.kept.given[0].seconds for entry in sitting.entries] == [8.0] * 4
-        with pytest.raises(Refused):
-            give(store, sitting, sitting.entries[0], wrong(sitting, first_choice(sitting)), 9.0, 0)
+        with pytest.raises(ReviewRefusalError):
+            submit_answer(store, sitting, sitting.entries[0], wrong(sitting, first_choice(sitting)), 9.0, 0)
 
 
 def test_a_late_answer_is_refused_and_what_was_marked_before_counts(store: ReviewStore, folders: Path) -> None:
     study, person = setting(store, folders / "bench", minutes=1, per_person=6, inside=1.0)
-    sitting = begin(store, study, person, T0)
+    sitting = begin_exam(store, study, person, T0)
     place = first_choice(sitting)
     sitting = open_question(store, sitting, sitting.entries[place - 1])
-    marked = mark(store, sitting, sitting.entries[place - 1], right(sitting, place), 20.0, 0)
+    marked = save_draft(store, sitting, sitting.entries[place - 1], right(sitting, place), 20.0, 0)
     late = load_sitting(store, study, person, T0 + 60.0)
     assert late.time_up
     assert late.remaining == 0
-    for act in (give, mark):
-        with pytest.raises(Refused, match="too late") as refused:
+    for act in (submit_answer, save_draft):
+        with pytest.raises(ReviewRefusalError, match="too late") as refused:
             act(store, late, late.entries[place - 1], wrong(late, place), 61.0, 0)
         assert refused.value.status == 409
     assert load_sitting(store, study, person, T0 + 61).entries[place - 1].kept == marked.entries[place - 1].kept
@@ -217,23 +217,23 @@ def test_a_late_answer_is_refused_and_what_was_marked_before_counts(store: Revie
 
 def test_stages_show_more_and_more_and_earlier_answers_stay(store: ReviewStore, folders: Path) -> None:
     study, person = setting(store, folders / "bench", stages=(20, 60, 100), per_person=0)
-    sitting = begin(store, study, person, T0)
+    sitting = begin_exam(store, study, person, T0)
     place = first_choice(sitting)
     sitting = open_question(store, sitting, sitting.entries[place - 1])
     seen = []
     for stage, share in enumerate((20, 60, 100)):
         entry = sitting.entries[place - 1]
         assert (entry.stage, entry.share) == (stage, share)
-        case, asked = case_shown(entry)
+        case, asked = visible_case(entry)
         whole = f"{case}\n\n{asked}" if case else asked
         assert whole == shorten(entry.question, share, by_sentences=True).text
         seen.append(len(case))
         answer = wrong(sitting, place) if stage < 2 else right(sitting, place)
         later = load_sitting(store, study, person, T0 + 6.0 * (stage + 1))
-        sitting = give(store, later, entry, answer, 5.0 * (stage + 1), stage)
+        sitting = submit_answer(store, later, entry, answer, 5.0 * (stage + 1), stage)
         if stage < 2:
-            with pytest.raises(Refused, match="can't be changed"):
-                give(store, sitting, sitting.entries[place - 1], right(sitting, place), 9.0, stage)
+            with pytest.raises(ReviewRefusalError, match="can't be changed"):
+                submit_answer(store, sitting, sitting.entries[place - 1], right(sitting, place), 9.0, stage)
     assert seen == sorted(seen)
     assert seen[0] < seen[2]
     entry = sitting.entries[place - 1]
@@ -247,46 +247,46 @@ def test_stages_show_more_and_more_and_earlier_answers_stay(store: ReviewStore, 
 
 def test_the_same_answer_twice_is_one_and_another_is_refused(store: ReviewStore, folders: Path) -> None:
     study, person = setting(store, folders / "bench", per_person=0)
-    sitting = begin(store, study, person, T0)
+    sitting = begin_exam(store, study, person, T0)
     place = first_choice(sitting)
     open_question(store, sitting, sitting.entries[place - 1])
     tabs = [load_sitting(store, study, person, T0 + 5) for _ in range(3)]
-    give(store, tabs[0], tabs[0].entries[place - 1], right(sitting, place), 3.0, 0)
+    submit_answer(store, tabs[0], tabs[0].entries[place - 1], right(sitting, place), 3.0, 0)
     events = len(store.trail(study=study.id))
-    again = give(store, tabs[1], tabs[1].entries[place - 1], right(sitting, place), 4.0, 0)
+    again = submit_answer(store, tabs[1], tabs[1].entries[place - 1], right(sitting, place), 4.0, 0)
     assert again.entries[place - 1].kept.given[0].seconds == 3.0
     assert len(store.trail(study=study.id)) == events
-    with pytest.raises(Refused):
-        mark(store, tabs[2], tabs[2].entries[place - 1], wrong(sitting, place), 4.0, 0)
+    with pytest.raises(ReviewRefusalError):
+        save_draft(store, tabs[2], tabs[2].entries[place - 1], wrong(sitting, place), 4.0, 0)
     assert load_sitting(store, study, person, T0 + 6).entries[place - 1].kept.answer == right_text(again, place)
 
 
-def right_text(sitting: Sitting, place: int) -> str:
+def right_text(sitting: ExamSitting, place: int) -> str:
     return sitting.entries[place - 1].question.answer
 
 
 @pytest.mark.parametrize("said", ["Z", "AB", "é", "<script>"])
 def test_what_is_no_option_is_refused(store: ReviewStore, folders: Path, said: str) -> None:
     study, person = setting(store, folders / "bench", per_person=0)
-    sitting = begin(store, study, person, T0)
+    sitting = begin_exam(store, study, person, T0)
     place = first_choice(sitting)
     sitting = open_question(store, sitting, sitting.entries[place - 1])
-    with pytest.raises(Refused, match="none of the options"):
-        give(store, sitting, sitting.entries[place - 1], said, None, 0)
+    with pytest.raises(ReviewRefusalError, match="none of the options"):
+        submit_answer(store, sitting, sitting.entries[place - 1], said, None, 0)
 
 
 def test_a_closed_study_takes_nothing_and_what_is_there_counts(store: ReviewStore, folders: Path) -> None:
     study, person = setting(store, folders / "bench", per_person=6, inside=1.0)
-    sitting = begin(store, study, person, T0)
+    sitting = begin_exam(store, study, person, T0)
     place = first_choice(sitting)
     sitting = open_question(store, sitting, sitting.entries[place - 1])
-    give(store, sitting, sitting.entries[place - 1], right(sitting, place), 2.0, 0)
+    submit_answer(store, sitting, sitting.entries[place - 1], right(sitting, place), 2.0, 0)
     assert exam_answers(store, study) == [], "nobody has finished"
     store.close_study(study.id, "test")
     closed = store.study(study.id)
     assert closed is not None
     with pytest.raises(HoofbeatError, match="closed"):
-        mark(store, load_sitting(store, closed, person, T0 + 9), sitting.entries[0], "A", None, 0)
+        save_draft(store, load_sitting(store, closed, person, T0 + 9), sitting.entries[0], "A", None, 0)
     answers = exam_answers(store, closed)
     assert len(answers) == 6
     assert sum(answer.failure is None for answer in answers) == 1
@@ -299,13 +299,13 @@ def test_the_run_joins_the_models_in_their_tables(store: ReviewStore, folders: P
     study, person = setting(store, folders / "bench", per_person=0, literature=False)
     other, _ = store.invite("Dr Other", "reviewer", by="test")
     waiting, _ = store.invite("Dr Waiting", "reviewer", by="test")
-    begin(store, study, waiting, T0)
+    begin_exam(store, study, waiting, T0)
     for one, good in ((person, True), (other, False)):
-        sitting = begin(store, study, one, T0)
+        sitting = begin_exam(store, study, one, T0)
         for number, entry in enumerate(sitting.entries):
             sitting = open_question(store, sitting, sitting.entries[number])
             said = "Words." if not entry.options else (right if good else wrong)(sitting, entry.place)
-            sitting = give(store, sitting, sitting.entries[number], said, 4.0, 0)
+            sitting = submit_answer(store, sitting, sitting.entries[number], said, 4.0, 0)
     artefact = write_exam_run(store, study, tmp_path / "people", command=["hoofbeat", "review", "export"])
     assert not artefact.verify()
     run = Run(artefact)
@@ -347,13 +347,13 @@ def read(path: Path) -> str:
 
 def test_the_result_counts_inside_and_outside_and_shows_models(store: ReviewStore, folders: Path) -> None:
     study, person = setting(store, folders / "bench", per_person=12, inside=0.5)
-    sitting = begin(store, study, person, T0)
+    sitting = begin_exam(store, study, person, T0)
     for number, entry in enumerate(sitting.entries):
         sitting = open_question(store, sitting, sitting.entries[number])
         if entry.options:
             said = right(sitting, entry.place) if entry.why == INSIDE else wrong(sitting, entry.place)
             sitting = load_sitting(store, study, person, T0 + 20.0 * (number + 1))
-            sitting = give(store, sitting, sitting.entries[number], said, 10.0, 0)
+            sitting = submit_answer(store, sitting, sitting.entries[number], said, 10.0, 0)
     sitting = end_exam(store, sitting)
     result = result_of(sitting)
     chosen = [entry for entry in sitting.entries if entry.options]
@@ -389,10 +389,10 @@ def test_only_images_that_the_benchmark_lists_are_shown(folders: Path) -> None:
 
 def test_rules_are_kept_with_the_study(folders: Path) -> None:
     study, _ = exam_study(folders / "bench", per_person=3, inside=0.25, minutes=7.5, stages=(50, 100), seed=9)
-    assert rules_of(study) == Rules(
+    assert rules_of(study) == ExamRules(
         per_person=3, inside=0.25, minutes=7.5, stages=(50, 100), seed=9, images=True, literature=True
     )
     assert rules_of(study).condition(50, "letter") == "first 50% of sentences, letter"
-    assert Rules(literature=False).condition(100, "letter") == "closed, letter"
-    assert Rules(literature=False, images=True).condition(100, "") == "images"
-    assert Rules().condition(100, "letter") == "literature, letter"
+    assert ExamRules(literature=False).condition(100, "letter") == "closed, letter"
+    assert ExamRules(literature=False, images=True).condition(100, "") == "images"
+    assert ExamRules().condition(100, "letter") == "literature, letter"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from hoofbeat.review.exams.exam_actions import begin, end_exam, give, mark, open_question
+from hoofbeat.review.exams.exam_actions import begin_exam, end_exam, open_question, save_draft, submit_answer
 from hoofbeat.review.exams.exam_items import exam_study
 from hoofbeat.review.exams.exam_results import exam_rows
-from hoofbeat.review.exams.exam_sitting import Sitting, load_sitting
-from hoofbeat.review.review_records import Item, Person, Saved, Study
+from hoofbeat.review.exams.exam_sitting import ExamSitting, load_sitting
+from hoofbeat.review.review_records import Person, ReviewItem, SaveResult, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
 from tests.web.stores import store_site
@@ -33,10 +33,10 @@ class Hall(Struct, frozen=True):
     person: Person
     token: str
 
-    def sitting(self) -> Sitting:
+    def sitting(self) -> ExamSitting:
         return load_sitting(self.store, self.study, self.person, time.time())
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[ReviewItem]:
         return [entry.item for entry in self.sitting().entries]
 
 
@@ -133,13 +133,13 @@ def test_an_earlier_answer_stays_as_it_was_given(hall: Hall) -> None:
 
 def test_coming_back_long_after_the_end_counts_no_time(hall: Hall) -> None:
     start = time.time()
-    sitting = begin(hall.store, hall.study, hall.person, start)
+    sitting = begin_exam(hall.store, hall.study, hall.person, start)
     place = next(entry.place for entry in sitting.entries if entry.options)
     open_question(hall.store, sitting, sitting.entries[place - 1])
     sitting = load_sitting(hall.store, hall.study, hall.person, start + 50)
-    sitting = give(hall.store, sitting, sitting.entries[place - 1], "A", 40.0, 0)
+    sitting = submit_answer(hall.store, sitting, sitting.entries[place - 1], "A", 40.0, 0)
     sitting = load_sitting(hall.store, hall.study, hall.person, start + 100)
-    mark(hall.store, sitting, sitting.entries[place - 1], "B", 65.0, 1)
+    save_draft(hall.store, sitting, sitting.entries[place - 1], "B", 65.0, 1)
     late = load_sitting(hall.store, hall.study, hall.person, start + 60 * DAY)
     assert late.over
     ended = end_exam(hall.store, late).entries[place - 1]
@@ -151,16 +151,16 @@ def test_coming_back_long_after_the_end_counts_no_time(hall: Hall) -> None:
 
 def test_what_another_tab_marks_while_the_exam_ends_counts(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
     start = time.time()
-    sitting = begin(hall.store, hall.study, hall.person, start)
+    sitting = begin_exam(hall.store, hall.study, hall.person, start)
     entry = sitting.entries[0]
     said = "A" if entry.options else "Words."
     save = hall.store.save
     meddled: list[bool] = []
 
-    def slow(*given: str, **more: object) -> Saved:
+    def slow(*given: str, **more: object) -> SaveResult:
         if given[1] == entry.item.id and not meddled:
             meddled.append(True)
-            mark(hall.store, sitting, entry, said, 5.0, 0)
+            save_draft(hall.store, sitting, entry, said, 5.0, 0)
         return save(*given, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(hall.store, "save", slow)

@@ -22,10 +22,10 @@ from hoofbeat.recipes.reviewing import known_labels, read_labels
 from hoofbeat.reports.sections.error_labels import PHYSICIAN, SETTLED, known_answers, read_error_labels
 from hoofbeat.reports.sections.errors import errors_chapter
 from hoofbeat.reports.tables import Table
-from hoofbeat.review.assignments import Plan, give_out
+from hoofbeat.review.assignments import AssignmentPlan, assign_items
 from hoofbeat.review.forms import load_form
-from hoofbeat.review.label_export import ADJUDICATED, as_csv, export_labels, joined, origin_of, write_export
-from hoofbeat.review.review_records import Item, Person
+from hoofbeat.review.label_export import ADJUDICATED, as_csv, export_labels, join_exports, origin_of, write_export
+from hoofbeat.review.review_records import Person, ReviewItem
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import open_artefact
 from tests.web.labelled import Team, rated, team_of
@@ -105,7 +105,7 @@ def test_the_report_reads_what_physicians_say_of_errors(
     team = team_of(store, folders, "error-analysis", sample=6)
     why = "=1+1 drew the eye,\nand the rest was overlooked."  # a spreadsheet would run it
 
-    def said(person: Person, item: Item, _rng: random.Random) -> dict[str, str]:
+    def said(person: Person, item: ReviewItem, _rng: random.Random) -> dict[str, str]:
         first = person == team.reviewers()[0]
         return {"why": why, PHYSICIAN: "yes" if first else "no", "error": "omission"}
 
@@ -133,7 +133,7 @@ def test_the_report_reads_what_physicians_say_of_errors(
 def test_audit_validate_reads_its_labels(store: ReviewStore, folders: Path, tmp_path: Path, suffix: str) -> None:
     team = team_of(store, folders, "pair", sample=20)
 
-    def judged(_person: Person, item: Item, _rng: random.Random) -> dict[str, str]:
+    def judged(_person: Person, item: ReviewItem, _rng: random.Random) -> dict[str, str]:
         rated_too = {"significance": "low"} if item.stratum in ("Divergent", "Contradictory") else {}
         return {"label": item.stratum, **rated_too}
 
@@ -206,7 +206,7 @@ def test_people_of_one_name_are_told_apart_and_can_be_blinded(store: ReviewStore
     team = team_of(store, folders, "leak", roles=())
     twins = [store.invite("Sam Invented", "reviewer", by="test")[0] for _ in range(2)]
     team.people = twins
-    give_out(store, team.study, twins, Plan(per_item=0), by="test")
+    assign_items(store, team.study, twins, AssignmentPlan(per_item=0), by="test")
     fill(team, "leak")
     names = {row["reviewer"] for row in export_labels(store, team.study).rows}
     assert names == {f"Sam Invented ({person.id})" for person in twins}
@@ -250,7 +250,7 @@ def test_studies_of_one_benchmark_go_into_one_file(store: ReviewStore, folders: 
     second = team_of(store, folders, "two-level-2", roles=("reviewer",))
     fill(first, "two-level-1")
     fill(second, "two-level-2")
-    both = joined([export_labels(store, team.study) for team in (first, second)])
+    both = join_exports([export_labels(store, team.study) for team in (first, second)])
     write_export(both, tmp_path / "labels.jsonl")
     assert {label.criterion for label in read_labels(tmp_path / "labels.jsonl")} >= {"options overlap", "clarity"}
     beside = json.loads((tmp_path / "labels.study.json").read_text(encoding="utf-8"))
@@ -258,4 +258,4 @@ def test_studies_of_one_benchmark_go_into_one_file(store: ReviewStore, folders: 
     assert beside["form"] == "two-level-1 + two-level-2"
     other = team_of(store, folders, "pair", roles=("reviewer",), sample=5)
     with pytest.raises(UsageError, match="not about the same artefact"):
-        joined([export_labels(store, first.study), export_labels(store, other.study)])
+        join_exports([export_labels(store, first.study), export_labels(store, other.study)])

@@ -26,20 +26,20 @@ from hoofbeat.review.forms import (
     form_names,
     load_form,
 )
-from hoofbeat.review.review_records import Item, Shown, Study
+from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
 from hoofbeat.review.study_items import pack_settings
 from hoofbeat.store.tables import write_jsonl
 from tests.web.review_studies import ANSWERS, FORMS
 
 PAIR = pack_settings(load_pack("transplant"))
-ITEM = Item(
+ITEM = ReviewItem(
     id="i",
     study="s",
     place=0,
     shown=(
-        Shown(title="Options", kind="options", lines=("Gout", "Pseudogout", "Sepsis")),
-        Shown(title="Reference answer", kind="gold", text="Gout"),
-        Shown(title="Source", kind="source", text="The knee was  red.\nFever of 39 °C for two days."),
+        ItemMaterial(title="Options", kind="options", lines=("Gout", "Pseudogout", "Sepsis")),
+        ItemMaterial(title="Reference answer", kind="gold", text="Gout"),
+        ItemMaterial(title="Source", kind="source", text="The knee was  red.\nFever of 39 °C for two days."),
     ),
 )
 
@@ -158,7 +158,7 @@ def test_what_is_not_asked_is_left_out() -> None:
 
 
 def test_an_item_is_asked_for_its_criteria_alone() -> None:
-    item = Item(id="i", study="s", place=0, shown=ITEM.shown, criteria=("options overlap",))
+    item = ReviewItem(id="i", study="s", place=0, shown=ITEM.shown, criteria=("options overlap",))
     asked = [field.name for field in asked_fields(load_form("two-level-1"), item)]
     assert asked == ["options overlap", "what overlaps", "drop option"]
     assert check_values(load_form("two-level-1"), item, {"options overlap": "pass"}) == {"options overlap": "pass"}
@@ -195,7 +195,7 @@ def test_what_agreement_is_measured_on() -> None:
 def test_a_later_round_has_its_own_form() -> None:
     study = Study(id="s", title="", form="two-level-1", source="", source_sha256="")
     assert form_for(study, ITEM).name == "two-level-1"
-    later = Item(id="r", study="s", place=1, shown=(), stage="revision")
+    later = ReviewItem(id="r", study="s", place=1, shown=(), stage="revision")
     assert form_for(study, later).name == "revision"
 
 

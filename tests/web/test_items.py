@@ -22,8 +22,8 @@ from hoofbeat.judging.packets_labels import human_labels
 from hoofbeat.recipes.reviewing import ReviewTask
 from hoofbeat.records import Question
 from hoofbeat.review.forms import form_for, options_of
-from hoofbeat.review.item_display import exchanged, parts_for, pieces, shown_to
-from hoofbeat.review.review_records import Item, Shown, Study
+from hoofbeat.review.item_display import parts_for, sides_exchanged, split_marked, visible_material
+from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
 from hoofbeat.review.study_items import even_share, forms_in, study_from
 from hoofbeat.store import Manifest, create
 from hoofbeat.store.tables import read_jsonl, write_jsonl
@@ -89,10 +89,10 @@ def test_evidence_is_marked_in_the_source(folders: Path) -> None:
 
 
 def test_marks_that_overlap_or_reach_outside_are_cut() -> None:
-    assert pieces("abcdef", [(4, 99), (1, 3), (2, 4), (3, 3)]) == (
+    assert split_marked("abcdef", [(4, 99), (1, 3), (2, 4), (3, 3)]) == (
         ("a", False), ("bc", True), ("d", True), ("ef", True),
     )  # fmt: skip
-    assert pieces("", [(0, 3)]) == ()
+    assert split_marked("", [(0, 3)]) == ()
 
 
 def test_several_kinds_need_a_name(folders: Path) -> None:
@@ -228,18 +228,18 @@ def test_a_number_is_divided_evenly_and_what_is_rare_gives_all() -> None:
 
 def test_sides_are_exchanged_for_some_people_by_the_seed(folders: Path) -> None:
     study, items = study_of(folders, "pair", sample=40)
-    seen = {person: [exchanged(study, item, person) for item in items] for person in ("p1", "p2")}
+    seen = {person: [sides_exchanged(study, item, person) for item in items] for person in ("p1", "p2")}
     assert seen["p1"] != seen["p2"]
     for sides in seen.values():
         assert 8 < sum(sides) < 32
-    assert seen["p1"] == [exchanged(study, item, "p1") for item in items]
+    assert seen["p1"] == [sides_exchanged(study, item, "p1") for item in items]
     item = items[seen["p1"].index(True)]
     texts = [shown.text for shown in item.shown if shown.kind == "answer"]
-    told = [(shown.title, shown.text) for shown in shown_to(study, item, "p1") if shown.kind == "answer"]
+    told = [(shown.title, shown.text) for shown in visible_material(study, item, "p1") if shown.kind == "answer"]
     assert told == [("Answer A", texts[1]), ("Answer B", texts[0])]
 
 
 def test_one_answer_is_not_exchanged() -> None:
     study = Study(id="s", title="", form="equivalence", source="", source_sha256="")
-    item = Item(id="i", study="s", place=0, shown=(Shown(title="Answer", text="x", kind="answer"),))
-    assert not any(exchanged(study, item, f"p{number}") for number in range(20))
+    item = ReviewItem(id="i", study="s", place=0, shown=(ItemMaterial(title="Answer", text="x", kind="answer"),))
+    assert not any(sides_exchanged(study, item, f"p{number}") for number in range(20))

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from hoofbeat.review.exams.exam_items import exam_study
 from hoofbeat.review.invitations import secret_hash
-from hoofbeat.review.review_records import Assignment, Role
+from hoofbeat.review.review_records import Assignment, PersonRole
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
 from tests.web.review_studies import study_of
@@ -214,7 +214,7 @@ def place(tmp_path: Path, folders: Path) -> Iterator[Place]:
         other, others = study_of(folders, "equivalence")
         for made, rows in ((study, items), (sitting, questions), (other, others)):
             store.create_study(made, rows, by="test")
-        roles: dict[str, tuple[Role, tuple[str, ...]]] = {
+        roles: dict[str, tuple[PersonRole, tuple[str, ...]]] = {
             "revoked": ("reviewer", ()),
             "outsider": ("reviewer", (other.id,)),
             "reviewer": ("reviewer", ()),

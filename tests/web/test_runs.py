@@ -14,7 +14,7 @@ from hoofbeat.findings.scoring import scored_outcomes
 from hoofbeat.judging import Judged
 from hoofbeat.records import Answer, Failure, Judgment, OptionLikelihood, Passage, Question, TraceStep, Vote
 from hoofbeat.reports.words import written
-from hoofbeat.web.browse.answers_index import AnswersIndex, Wanted
+from hoofbeat.web.browse.answers_index import AnswerFilter, AnswersIndex
 from hoofbeat.web.browse.run_folders import open_run
 from hoofbeat.web.site import Site
 from tests.web.answered import a_judged, a_run, verdicts
@@ -69,7 +69,7 @@ def test_every_filter_finds_what_the_records_say(folders: Path, site: Site) -> N
             and state in ("", row[3])
             and ward in ("", facets[row[0]]["rare"])
         ]
-        wanted = Wanted(model=model, condition=condition, state=state, facets=(("rare", ward),) if ward else ())
+        wanted = AnswerFilter(model=model, condition=condition, state=state, facets=(("rare", ward),) if ward else ())
         found = [(order[row.question], *row.system, row.state) for row in index.found(wanted)]
         assert found == chosen
         assert index.matching(wanted) == len(chosen)
@@ -82,13 +82,13 @@ def test_every_filter_finds_what_the_records_say(folders: Path, site: Site) -> N
 def test_what_is_not_there_is_not_found(site: Site) -> None:
     index = index_of(site, "judged")
     for wanted in (
-        Wanted(model="nobody"),
-        Wanted(state="odd"),
-        Wanted(facets=(("no facet", "x"),)),
-        Wanted(question=""),
+        AnswerFilter(model="nobody"),
+        AnswerFilter(state="odd"),
+        AnswerFilter(facets=(("no facet", "x"),)),
+        AnswerFilter(question=""),
     ):
         assert bool(index.found(wanted)) == wanted.everything
-    assert index.found(Wanted(question="nothing of the kind")) == []
+    assert index.found(AnswerFilter(question="nothing of the kind")) == []
 
 
 def test_the_leaderboard_has_the_figures_of_the_findings(folders: Path, site: Site) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hoofbeat.errors import InputError
 from hoofbeat.web.browse import preparing, run_folders
 from hoofbeat.web.browse.answers_index import index_answers
-from hoofbeat.web.browse.preparing import Preparing, prepared
+from hoofbeat.web.browse.preparing import BackgroundResult, prepare_in_background
 from hoofbeat.web.library import Folder
 from tests.web.answered import a_judged, verdicts
 from tests.web.browse_support import Visitor, a_site
@@ -16,9 +16,9 @@ from tests.web.test_runs import ASKED, answered
 
 
 def test_whoever_waits_gets_the_thing_or_its_error() -> None:
-    assert Preparing(lambda: 7).within(10) == 7
+    assert BackgroundResult(lambda: 7).within(10) == 7
     begun = threading.Event()
-    slow = Preparing(begun.wait)
+    slow = BackgroundResult(begun.wait)
     assert slow.within(0.01) is None
     begun.set()
     assert slow.within(10) is True
@@ -27,7 +27,7 @@ def test_whoever_waits_gets_the_thing_or_its_error() -> None:
         raise InputError("no good", fix="another")
 
     with pytest.raises(InputError, match="no good"):
-        Preparing(fails).within(10)
+        BackgroundResult(fails).within(10)
 
 
 def test_a_thing_is_made_once_however_many_ask(folders: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_thing_is_made_once_however_many_ask(folders: Path) -> None:
 
     found: list[str | None] = []
     asking = [
-        threading.Thread(target=lambda: found.append(prepared(site, folder, "test", make, patience=10)))
+        threading.Thread(target=lambda: found.append(prepare_in_background(site, folder, "test", make, patience=10)))
         for _ in range(8)
     ]
     for each in asking:

@@ -13,11 +13,11 @@ from fastapi import APIRouter, FastAPI, Request
 from msgspec.structs import replace
 
 from hoofbeat.review.invitations import secret_hash
-from hoofbeat.review.review_records import Role
+from hoofbeat.review.review_records import PersonRole
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import Site, SiteSettings, create_app
 from hoofbeat.web.library import Library
-from hoofbeat.web.security import MOST_BYTES
+from hoofbeat.web.security import MAX_BYTES
 from hoofbeat.web.throttle import Throttle
 from tests.web.stores import make_study, store_site
 from tests.web.support import serving
@@ -43,7 +43,7 @@ class Place:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with ReviewStore.open(str(tmp_path_factory.mktemp("store") / "review.db")) as store:
-        roles: tuple[Role, ...] = ("reviewer", "adjudicator", "admin")
+        roles: tuple[PersonRole, ...] = ("reviewer", "adjudicator", "admin")
         _, _, tokens = make_study(store, people=roles)
         site = store_site(store)
         with serving(create_app(site)) as address:
@@ -148,7 +148,7 @@ def test_a_visitor_without_a_session_has_a_token_too(place: Place) -> None:
 def test_what_is_too_long_is_refused_before_it_is_read(place: Place) -> None:
     visitor = place.visitor("reviewer")
     assert visitor.send("POST", SAVE, b"", Content_Type="application/json", Content_Length="9" * 12).status == 413
-    seen = visitor.post_json(SAVE, {"values": {"note": "x" * MOST_BYTES}})
+    seen = visitor.post_json(SAVE, {"values": {"note": "x" * MAX_BYTES}})
     assert seen.status == 413
     assert "too long" in seen.json()["error"]
     head = f"POST {SAVE} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"

@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from hoofbeat.errors import UsageError
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import SiteSettings, create_app
-from hoofbeat.web.security_origins import client_address, from_here, known_network, own_path
+from hoofbeat.web.security_origins import client_address, is_same_origin, known_network, own_path
 from tests.web.stores import join, make_study, store_site
 from tests.web.support import browsing, needs_browser, serving, tab
 from tests.web.visitors import Visitor
@@ -35,7 +35,7 @@ OURS = "https://review.example.org"
     ],
 )
 def test_pages_of_ours_are_known(said: dict[str, str]) -> None:
-    assert from_here(Headers({**HERE, **said}), SiteSettings())
+    assert is_same_origin(Headers({**HERE, **said}), SiteSettings())
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_pages_of_ours_are_known(said: dict[str, str]) -> None:
     ],
 )
 def test_pages_of_others_and_of_nobody_are_refused(said: dict[str, str]) -> None:
-    assert not from_here(Headers({**HERE, **said}), SiteSettings())
+    assert not is_same_origin(Headers({**HERE, **said}), SiteSettings())
 
 
 @pytest.mark.parametrize("host", ["review.example.org", "127.0.0.1:8350", "REVIEW.example.org:443"])
@@ -74,7 +74,7 @@ def test_behind_a_proxy_the_address_that_was_told_counts(host: str) -> None:
     """Whether the proxy hands the name on or puts the server's own in its place."""
 
     def known(**said: str) -> bool:
-        return from_here(Headers({"host": host, **said}), PUBLIC)
+        return is_same_origin(Headers({"host": host, **said}), PUBLIC)
 
     assert known(origin=OURS)
     assert known(origin=f"{OURS}:443")

@@ -14,7 +14,7 @@ import pytest
 from msgspec import Struct
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from hoofbeat.review.assignments import Plan, give_out
+from hoofbeat.review.assignments import AssignmentPlan, assign_items
 from hoofbeat.review.review_store import ReviewStore
 from tests.cli.support import hoofbeat, start
 from tests.web.certificates import Certificate, make_authority, make_certificate
@@ -149,7 +149,7 @@ def label(clinic: Clinic, page: Page, name: str) -> None:
         reviewers = [each for each in store.people() if each.role == "reviewer"]
         person = next(each for each in reviewers if each.name == name)
         for study in store.studies():
-            give_out(store, study, reviewers, Plan(per_item=0), by="")
+            assign_items(store, study, reviewers, AssignmentPlan(per_item=0), by="")
         study = next(each for each in store.studies() if each.form == "likert")
         page.goto(f"{clinic.address}/review/{study.id}")
         page.wait_for_load_state()

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from hoofbeat.errors import UsageError
-from hoofbeat.review.review_errors import DatabaseError, Refused
-from hoofbeat.review.review_records import Assignment, Item, Saved, Shown, Study
+from hoofbeat.review.review_errors import DatabaseError, ReviewRefusalError
+from hoofbeat.review.review_records import Assignment, ItemMaterial, ReviewItem, SaveResult, Study
 from hoofbeat.review.review_store import ReviewStore
 from tests.web.stores import make_study
 
@@ -22,7 +22,7 @@ def store(store_urls: str) -> Iterator[ReviewStore]:
         yield opened
 
 
-def save(store: ReviewStore, person: str, base: int, request: str, item: str = "item-0", **more: Any) -> Saved:
+def save(store: ReviewStore, person: str, base: int, request: str, item: str = "item-0", **more: Any) -> SaveResult:
     given: dict[str, Any] = {"values": {"quality": base + 1}, "state": "draft", "seconds": 1.0, **more}
     return store.save("study", item, person, base=base, request=request, **given)
 
@@ -31,7 +31,7 @@ def missing(store: ReviewStore, item: str) -> bool:
     """Whether there is no such item, be it said by nothing or by a refusal."""
     try:
         return store.item("study", item) is None
-    except Refused as err:
+    except ReviewRefusalError as err:
         return err.status == 404
 
 
@@ -68,7 +68,7 @@ def test_a_study_whose_name_can_not_stand_in_an_address_is_refused(store: Review
 
 def test_items_of_another_study_or_twice_the_same_leave_nothing_behind(store: ReviewStore) -> None:
     study = Study(id="s", title="", form="likert", source="", source_sha256="")
-    one = Item(id="a", study="s", place=0, shown=())
+    one = ReviewItem(id="a", study="s", place=0, shown=())
     for items in ([one, replace(one, study="other")], [one, one], [one, replace(one, id="a/b")]):
         with pytest.raises(UsageError):
             store.create_study(study, items)
@@ -78,12 +78,15 @@ def test_items_of_another_study_or_twice_the_same_leave_nothing_behind(store: Re
 
 def test_items_are_added_once(store: ReviewStore) -> None:
     make_study(store, items=2)
-    more = [Item(id=f"item-{n}", study="study", place=n, shown=(Shown(title="t"),), stage="revision") for n in (1, 2)]
+    more = [
+        ReviewItem(id=f"item-{n}", study="study", place=n, shown=(ItemMaterial(title="t"),), stage="revision")
+        for n in (1, 2)
+    ]
     store.add_items("study", more, by="admin")
     store.add_items("study", more, by="admin")
     assert [item.stage for item in store.items("study")] == ["", "", "revision"]
     assert [event.after for event in store.trail(what="items added")] == [{"items": ["item-2"]}]
-    with pytest.raises(Refused, match="no such study"):
+    with pytest.raises(ReviewRefusalError, match="no such study"):
         store.add_items("other", [], by="admin")
 
 
@@ -134,7 +137,7 @@ def test_what_is_no_role_or_study_or_person_is_refused(store: ReviewStore) -> No
     with pytest.raises(UsageError, match="no study"):
         store.invite("Ada", "reviewer", by="x", studies=["none"])
     for act in (store.renew, store.revoke):
-        with pytest.raises(Refused, match="no such person"):
+        with pytest.raises(ReviewRefusalError, match="no such person"):
             act("p-none", "x")
     assert store.people() == []
 
@@ -147,7 +150,7 @@ def test_assignments_come_in_the_order_of_each_list_and_only_once(store: ReviewS
     assert {row.person for row in store.assignments("study")} == {ada.id, ben.id}
     for wrong in ({"item": "none"}, {"person": "p-none"}, {"study": "other"}):
         row = replace(Assignment(study="study", item="item-0", person=ada.id, place=0), **wrong)
-        with pytest.raises(Refused, match="not there"):
+        with pytest.raises(ReviewRefusalError, match="not there"):
             store.assign("study", [row], by="x")
 
 
@@ -179,17 +182,17 @@ def test_a_save_that_is_sent_again_is_the_same_save(store: ReviewStore) -> None:
     assert save(store, ada.id, 0, "r1") == first
     assert store.label("study", "item-0", ada.id) == second.label
     assert len(store.trail(what="saved")) == 2
-    with pytest.raises(Refused, match="used for another"):
+    with pytest.raises(ReviewRefusalError, match="used for another"):
         save(store, ada.id, 0, "r1", item="item-1")
-    with pytest.raises(Refused, match="used for another"):
+    with pytest.raises(ReviewRefusalError, match="used for another"):
         store.undo("study", "item-0", ada.id, request="r1")
 
 
 def test_a_save_on_what_another_tab_has_changed_is_not_taken(store: ReviewStore) -> None:
     _, (ada, _), _ = make_study(store)
     stands = save(store, ada.id, 0, "r1").label
-    assert save(store, ada.id, 0, "r2", values={"quality": 9}) == Saved(label=stands, conflict=True)
-    assert save(store, ada.id, 7, "r3") == Saved(label=stands, conflict=True)
+    assert save(store, ada.id, 0, "r2", values={"quality": 9}) == SaveResult(label=stands, conflict=True)
+    assert save(store, ada.id, 7, "r3") == SaveResult(label=stands, conflict=True)
     unknown = save(store, ada.id, 3, "r4", item="item-1")
     assert unknown.conflict
     assert unknown.label.version == 0
@@ -207,9 +210,9 @@ def test_undo_goes_back_step_by_step_and_a_new_save_goes_on_from_there(store: Re
     save(store, ada.id, 5, "r9", values={"v": "d"})
     values = [store.undo("study", "item-0", ada.id, request=f"w{n}").label.values for n in range(2)]
     assert values == [{"v": "a"}, {}]
-    with pytest.raises(Refused, match="nothing to undo"):
+    with pytest.raises(ReviewRefusalError, match="nothing to undo"):
         store.undo("study", "item-0", ada.id, request="w9")
-    with pytest.raises(Refused, match="nothing to undo"):
+    with pytest.raises(ReviewRefusalError, match="nothing to undo"):
         store.undo("study", "item-1", ada.id, request="w8")
     versions = [(event.after or {})["version"] for event in store.trail(item="item-0")]
     assert versions == list(range(1, 9))
@@ -225,11 +228,11 @@ def test_who_may_not_label_is_refused_and_nothing_is_kept(store: ReviewStore) ->
         ("study", "item-0", outsider.id, "not assigned", 403),
         ("study", "item-0", "p-none", "not valid", 403),
     ):
-        with pytest.raises(Refused, match=words) as caught:
+        with pytest.raises(ReviewRefusalError, match=words) as caught:
             store.save(study, item, person, values={}, state="done", seconds=0, base=0, request="r")
         assert caught.value.status == status
     store.revoke(ada.id, "x")
-    with pytest.raises(Refused, match="not valid any more"):
+    with pytest.raises(ReviewRefusalError, match="not valid any more"):
         save(store, ada.id, 0, "r")
     assert store.labels("study") == []
     assert store.trail_size() == before + 1
@@ -241,11 +244,11 @@ def test_a_closed_study_takes_nothing_more(store: ReviewStore) -> None:
     store.close_study("study", "x")
     store.close_study("study", "x")
     assert [study.closed for study in store.studies()] == [True]
-    with pytest.raises(Refused, match="closed"):
+    with pytest.raises(ReviewRefusalError, match="closed"):
         save(store, ada.id, 1, "r2")
-    with pytest.raises(Refused, match="closed"):
+    with pytest.raises(ReviewRefusalError, match="closed"):
         store.undo("study", "item-0", ada.id, request="u1")
-    with pytest.raises(Refused, match="closed"):
+    with pytest.raises(ReviewRefusalError, match="closed"):
         store.decide("study", "item-0", ben.id, values={}, request="d1")
     assert save(store, ada.id, 0, "r1") == first  # the answer to a save that was taken before
     assert len(store.trail(what="study closed")) == 1
@@ -253,11 +256,11 @@ def test_a_closed_study_takes_nothing_more(store: ReviewStore) -> None:
 
 def test_decisions_have_versions_and_only_adjudicators_make_them(store: ReviewStore) -> None:
     _, (ada, ben, cleo), _ = make_study(store, people=["reviewer", "adjudicator", "admin"])
-    with pytest.raises(Refused, match="only adjudicators"):
+    with pytest.raises(ReviewRefusalError, match="only adjudicators"):
         store.decide("study", "item-0", ada.id, values={}, request="d")
     first = store.decide("study", "item-0", ben.id, values={"quality": 4}, note="agreed by phone", request="d1")
     assert store.decide("study", "item-0", ben.id, values={"quality": 1}, request="d1") == first
-    with pytest.raises(Refused, match="meanwhile") as caught:
+    with pytest.raises(ReviewRefusalError, match="meanwhile") as caught:
         store.decide("study", "item-0", cleo.id, values={"quality": 2}, request="d2")
     assert caught.value.status == 409
     second = store.decide("study", "item-0", cleo.id, values={"quality": 2}, base=1, request="d3")
@@ -284,7 +287,7 @@ def test_decisions_have_versions_and_only_adjudicators_make_them(store: ReviewSt
 )
 def test_what_can_not_be_kept_is_refused_in_words(store: ReviewStore, wrong: dict[str, Any]) -> None:
     _, (ada, _), _ = make_study(store)
-    with pytest.raises(Refused):
+    with pytest.raises(ReviewRefusalError):
         save(store, ada.id, 0, **{"request": "r1", **wrong})
     assert store.labels("study") == []
 

@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy import text
 
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
-from hoofbeat.review.review_errors import DatabaseError, Refused
-from hoofbeat.review.review_records import Label, Saved
+from hoofbeat.review.review_errors import DatabaseError, ReviewRefusalError
+from hoofbeat.review.review_records import ItemLabel, SaveResult
 from hoofbeat.review.review_store import ReviewStore
 from tests.web.stores import make_study, new_postgres_url, postgres_folder
 
 
-def save(store: ReviewStore, person: str, base: int, request: str, item: str = "item-0", **more: Any) -> Saved:
+def save(store: ReviewStore, person: str, base: int, request: str, item: str = "item-0", **more: Any) -> SaveResult:
     given: dict[str, Any] = {"values": {"quality": base + 1}, "state": "draft", "seconds": 1.0, **more}
     return store.save("study", item, person, base=base, request=request, **given)
 
@@ -26,7 +26,7 @@ def missing(store: ReviewStore, item: str) -> bool:
     """Whether there is no such item, be it said by nothing or by a refusal."""
     try:
         return store.item("study", item) is None
-    except Refused as err:
+    except ReviewRefusalError as err:
         return err.status == 404
 
 
@@ -187,7 +187,7 @@ def test_a_full_disk_is_told_and_leaves_the_label_as_it_was(tmp_path: Path) -> N
             connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
         with pytest.raises(DatabaseError, match="full"):
             fill(store, ada.id)
-        label: Label | None = store.label("study", "item-0", ada.id)
+        label: ItemLabel | None = store.label("study", "item-0", ada.id)
         assert label is not None
         assert label.version == len(store.trail(what="saved"))
         assert label.version >= first.label.version

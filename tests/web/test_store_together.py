@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from hoofbeat.review.review_errors import Refused
+from hoofbeat.review.review_errors import ReviewRefusalError
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
 from tests.web.stores import make_study, store_site
@@ -57,7 +57,7 @@ SERVE = """
 import json, sys
 from hoofbeat.web.library import Library
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.web.serving import serve
+from hoofbeat.web.server import serve
 from hoofbeat.web.site import Site
 url, port = sys.argv[1], int(sys.argv[2])
 def ready(told):
@@ -151,7 +151,7 @@ def test_saves_that_wait_together_are_committed_together_and_fail_alone(store_ur
             given: dict[str, Any] = {"values": {"count": place}, "state": "done", "seconds": 1, "base": 0}
             try:
                 return f"version {store.save('study', item, ada.id, request=f'r{place}', **given).label.version}"
-            except Refused as err:
+            except ReviewRefusalError as err:
                 return err.what
 
         with ThreadPoolExecutor(10) as pool:

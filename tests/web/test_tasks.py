@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hoofbeat.review.exams.exam_items import exam_study
-from hoofbeat.review.item_display import exchanged, next_undone, progress_of_person
-from hoofbeat.review.review_records import Assignment, Item, Shown, Study
+from hoofbeat.review.item_display import next_undone, progress_of_person, sides_exchanged
+from hoofbeat.review.review_records import Assignment, ItemMaterial, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
 from tests.web.review_studies import ANSWERS, assigned, study_of
@@ -101,7 +101,7 @@ def test_keys_and_strata_of_items_stay_on_the_server(store: ReviewStore, address
 def test_sides_stand_as_the_seed_says(store: ReviewStore, address: str, folders: Path) -> None:
     study, items = study_of(folders, "pair", sample=8)
     (one, first), (two, second) = assigned(store, study, items, people=2)
-    item = next(each for each in items if exchanged(study, each, one.id) != exchanged(study, each, two.id))
+    item = next(each for each in items if sides_exchanged(study, each, one.id) != sides_exchanged(study, each, two.id))
     pages = [Visitor(address, token).get(f"/review/{study.id}/items/{item.id}").text for token in (first, second)]
     texts = [re.findall(r'part-answer.*?<div class="text">(.*?)</div>', page, re.S) for page in pages]
     assert texts[0] == texts[1][::-1]
@@ -237,10 +237,10 @@ def test_what_the_api_does_not_take(store: ReviewStore, address: str, folders: P
 def test_hostile_text_is_shown_not_run(store: ReviewStore, address: str) -> None:
     study = Study(id="hostile", title=HOSTILE, form="equivalence", source="x", source_sha256="0")
     shown = tuple(
-        Shown(title=HOSTILE, text=HOSTILE * 40, kind=kind, lines=(HOSTILE,), marks=((3, 9),))
+        ItemMaterial(title=HOSTILE, text=HOSTILE * 40, kind=kind, lines=(HOSTILE,), marks=((3, 9),))
         for kind in ("case", "question", "answer", "gold", "options", "quote", "source", "note", "image", "strange")
     )
-    item = Item(id="i", study="hostile", place=0, shown=shown, key={"images": ["../../etc/passwd"]})
+    item = ReviewItem(id="i", study="hostile", place=0, shown=shown, key={"images": ["../../etc/passwd"]})
     ((_, token),) = assigned(store, study, [item])
     visitor = Visitor(address, token)
     visitor.get("/review/hostile/items/i")

@@ -17,7 +17,7 @@ from hoofbeat.review.review_records import Person
 from hoofbeat.review.review_rounds import rounds_of
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.app import create_app
-from hoofbeat.web.review.team_api import Agreement, Labels, Progress
+from hoofbeat.web.review.team_api import AgreementOut, LabelsOut, ProgressOut
 from tests.web.labelled import rated, team_of
 from tests.web.stores import signed_in_tab, store_site
 from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving
@@ -78,7 +78,7 @@ def test_progress_agreement_and_decisions_on_both_databases(store_urls: str, fol
         blind = judge.get(f"/api{base}/progress").json()
         assert {row["name"] for row in blind["people"]} == {"Reviewer 1", "Reviewer 2"}
         assert anna.id not in judge.get(f"/api{base}/progress").text
-        for model, name in ((Progress, "progress"), (Agreement, "agreement"), (Labels, "labels")):
+        for model, name in ((ProgressOut, "progress"), (AgreementOut, "agreement"), (LabelsOut, "labels")):
             answer = boss.get(f"/api{base}/{name}").json()
             assert model.model_validate(answer).model_dump() == answer, "what the schema says, and nothing else"
         field = judge.get(f"/api{base}/agreement").json()["fields"][0]

@@ -12,8 +12,8 @@ from hoofbeat.recipes.cases.revising import LEVEL_2, read_reviews
 from hoofbeat.review.adjudication_queue import queue_of
 from hoofbeat.review.forms import form_for
 from hoofbeat.review.label_export import export_labels, write_export
-from hoofbeat.review.review_records import Assignment, Item
-from hoofbeat.review.review_rounds import Rounds, go_on, next_items, rounds_of
+from hoofbeat.review.review_records import Assignment, ReviewItem
+from hoofbeat.review.review_rounds import Rounds, advance_rounds, next_items, rounds_of
 from hoofbeat.review.review_store import ReviewStore
 from tests.web.labelled import Team, team_of
 
@@ -37,9 +37,9 @@ def state(team: Team) -> Rounds:
     return rounds_of(study, store.items(study.id), store.labels(study.id), store.decisions(study.id))
 
 
-def added(team: Team) -> list[Item]:
+def added(team: Team) -> list[ReviewItem]:
     reviser = team.people[1]
-    return [each.item for each in go_on(team.store, team.study, [reviser], by="test")]
+    return [each.item for each in advance_rounds(team.store, team.study, [reviser], by="test")]
 
 
 def test_the_loop_goes_on_until_the_sample_passes(team: Team, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_what_an_adjudicator_settles_needs_no_revision(store: ReviewStore, folde
 def test_nobody_to_revise_is_said(team: Team) -> None:
     team.say(team.people[0], team.items[0], UNCLEAR)
     with pytest.raises(UsageError, match="nobody to give"):
-        go_on(team.store, team.study, [], by="test")
+        advance_rounds(team.store, team.study, [], by="test")
     assert len(team.store.items(team.study.id)) == len(team.items), "nothing was added"
 
 
@@ -142,7 +142,7 @@ def test_flagged_items_become_an_experts(store: ReviewStore, folders: Path) -> N
         (item.id, "flagged", "three-criteria-expert") for item in (first, second)
     ]
     store.decide(team.study.id, first.id, expert.id, values={"query": "keep"}, request="d1")
-    [made] = go_on(store, team.study, [expert], by="test")
+    [made] = advance_rounds(store, team.study, [expert], by="test")
     assert made.why == "flagged"
     assert made.item.stage == "three-criteria-expert"
     assert made.item.criteria == ("query",)

@@ -14,7 +14,7 @@ from typing import Any
 import polars
 from msgspec import Struct
 
-from hoofbeat.review.assignments import Plan, give_out
+from hoofbeat.review.assignments import AssignmentPlan, assign_items
 from hoofbeat.review.exams.exam_items import exam_study
 from hoofbeat.review.review_records import Study
 from hoofbeat.review.review_store import ReviewStore
@@ -76,12 +76,12 @@ def whole_site(folders: Path, database: str, *, hostile: bool = False) -> Iterat
         for form in FORMS:
             study, items = study_of(folders, form, title=name(f"Study of {form}"))
             store.create_study(study, items[:4], by="test")
-            give_out(store, study, [person for person, _ in reviewers], Plan(per_item=2), by="test")
+            assign_items(store, study, [person for person, _ in reviewers], AssignmentPlan(per_item=2), by="test")
             _label(store, study, reviewers[0][0].id, reviewers[1][0].id)
             studies.append(study)
         study, items = exam_study(folders / "bench", per_person=4, stages=(50, 100), title=name("Exam"))
         store.create_study(study, items, by="test")
-        give_out(store, study, [person for person, _ in reviewers], Plan(per_item=2), by="test")
+        assign_items(store, study, [person for person, _ in reviewers], AssignmentPlan(per_item=2), by="test")
         studies.append(study)
         site = Site(library=Library([folders]), store=store)
         with serving(create_app(site)) as address:

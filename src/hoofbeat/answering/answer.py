@@ -18,7 +18,7 @@ from hoofbeat.answering.protocols import (
     most_likely,
 )
 from hoofbeat.answering.reading import read_choice
-from hoofbeat.models import ChatRequest, Image, Model, Outcome
+from hoofbeat.models import CallResult, ChatRequest, Image, Model
 from hoofbeat.models.requests import likelihood_content, request_key
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Prompt, load_prompt
@@ -204,7 +204,7 @@ def unanswered(item: Planned, name: str) -> Answer:
     )
 
 
-def answered(base: Answer, outcome: Outcome) -> Answer:
+def answered(base: Answer, outcome: CallResult) -> Answer:
     """An answer with what the model said, and with the option it chose where it was to choose one."""
     reply = outcome.reply
     text, cut = reply.text.strip(), reply.finish == "length"

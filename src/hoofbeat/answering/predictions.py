@@ -18,7 +18,7 @@ from hoofbeat.answering.prediction_rows import Row, bad, each_row, find_fields
 from hoofbeat.answering.reading import Reading, read_choice
 from hoofbeat.answering.run import KIND, count_outcomes
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.models.reasoning import part_reasoning
+from hoofbeat.models.reasoning import split_reasoning
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Failure, Question, Usage
 from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact
@@ -156,7 +156,7 @@ class _Importing:
     def _answer(self, row: Row) -> Answer:
         name, _ = self._question(row)
         item = self.items[name]
-        parted = part_reasoning(row.text(self.fields.text))
+        parted = split_reasoning(row.text(self.fields.text))
         value = row.values.get(self.fields.predicted) if self.fields.predicted else None
         base = Answer(
             question=name,

@@ -17,7 +17,7 @@ from hoofbeat.answering.markup import without_markup
 from hoofbeat.answering.naming import Named, Options, Text, options_named
 from hoofbeat.answering.statements import READERS, Claim, in_bold, mentioned
 from hoofbeat.answering.wording import load_wording
-from hoofbeat.models.reasoning import part_reasoning
+from hoofbeat.models.reasoning import split_reasoning
 from hoofbeat.models.refusals import is_refusal
 
 __all__ = ["Reading", "read_choice"]
@@ -46,7 +46,7 @@ def read_choice(text: str, options: Sequence[str]) -> Reading:
     """The option that an output chooses. Options are lettered A, B, C … in the order given."""
     if not options:
         return _unread("none", "the question has no options")
-    parted = part_reasoning(text)
+    parted = split_reasoning(text)
     if not parted.text.strip():
         return _unread("none", "the output ends inside its reasoning" if parted.reasoning else "nothing is written")
     names = options_named(tuple(options))

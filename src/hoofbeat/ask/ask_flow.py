@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from hoofbeat.ask.ask_records import BY_DOCUMENT, MOST_CHARACTERS, Ask, Found
+from hoofbeat.ask.ask_records import BY_DOCUMENT, MAX_CHARACTERS, AskRequest, AskResult
 from hoofbeat.ask.cited_answer import answer_case
 from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.ask.similar_reports import find_reports
@@ -28,13 +28,13 @@ _NO_WORDS = (
 )
 
 
-def check_ask(ask: Ask) -> None:
+def check_ask(ask: AskRequest) -> None:
     """Refuse, before anything is done, what can't be asked."""
     if not ask.text.strip():
         raise UsageError("there is no case to search for", fix="describe the case in a few words or sentences")
-    if len(ask.text) > MOST_CHARACTERS:
+    if len(ask.text) > MAX_CHARACTERS:
         raise UsageError(
-            f"the case has {len(ask.text):,} characters, and {MOST_CHARACTERS:,} can be searched for",
+            f"the case has {len(ask.text):,} characters, and {MAX_CHARACTERS:,} can be searched for",
             fix="leave out what does not matter for the question",
         )
     if cost_bound(parse(ask.line)).calls and not ask.model:
@@ -44,13 +44,13 @@ def check_ask(ask: Ask) -> None:
 
 
 def run_ask(
-    ask: Ask,
+    ask: AskRequest,
     shelves: Sequence[SearchableCorpus],
     *,
     model: Model | None = None,
-    told: Callable[[Found], None] = lambda _: None,
+    told: Callable[[AskResult], None] = lambda _: None,
     progress: Progress = SILENT,
-) -> Found:
+) -> AskResult:
     """Search, then answer and compare where there is a model; `told` gets what is there after each step."""
     check_ask(ask)
 
@@ -66,7 +66,9 @@ def run_ask(
         notes.append(_NO_WORDS)
     if model is None:
         notes.append(NO_MODEL)
-    found = Found(line=str(parse(ask.line)), model=model.identity if model else "", reports=reports, notes=tuple(notes))
+    found = AskResult(
+        line=str(parse(ask.line)), model=model.identity if model else "", reports=reports, notes=tuple(notes)
+    )
     if model is None:
         told(found)
         return found

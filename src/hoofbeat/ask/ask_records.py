@@ -8,20 +8,20 @@ from hoofbeat.records import Answer, Comparison, Passage, TraceStep
 
 __all__ = [
     "BY_DOCUMENT",
-    "MOST_CHARACTERS",
+    "MAX_CHARACTERS",
     "NOTICE",
-    "Agreement",
-    "Ask",
-    "Cited",
+    "AnswerPart",
+    "AskRequest",
+    "AskResult",
+    "CitedAnswer",
     "Doubt",
-    "Found",
-    "Marked",
-    "Part",
-    "Report",
-    "SourceSays",
+    "MatchedPassage",
+    "SimilarReport",
+    "SourceAgreement",
+    "SourceReply",
 ]
 
-MOST_CHARACTERS = 200_000
+MAX_CHARACTERS = 200_000
 """A longer case is refused: no search gets better by it, and no model reads it."""
 
 BY_DOCUMENT = "document"
@@ -33,7 +33,7 @@ NOTICE = (
 )
 
 
-class Ask(Struct, frozen=True, kw_only=True):
+class AskRequest(Struct, frozen=True, kw_only=True):
     """A free-text case, how reports are searched for it, and who answers.
 
     `model` is empty where nothing but a search is wanted. `by` names what tells sources apart: a facet of documents, or
@@ -49,7 +49,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     most_sources: int = 8
 
 
-class Marked(Struct, frozen=True, kw_only=True):
+class MatchedPassage(Struct, frozen=True, kw_only=True):
     """A passage that matched, under the number by which an answer may cite it; `marks` are its words of the case."""
 
     number: int
@@ -58,7 +58,7 @@ class Marked(Struct, frozen=True, kw_only=True):
     marks: tuple[tuple[int, int], ...] = ()
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class SimilarReport(Struct, frozen=True, kw_only=True):
     """A document that was found: in which corpus, at which place of it, by which stages, and its best passages."""
 
     corpus: str
@@ -70,10 +70,10 @@ class Report(Struct, frozen=True, kw_only=True):
     via: dict[str, tuple[int, float]] = field(default_factory=dict)
     kind: str = ""
     about: str = ""
-    passages: tuple[Marked, ...] = ()
+    passages: tuple[MatchedPassage, ...] = ()
 
 
-class Part(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AnswerPart(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A stretch of an answer. `cites` is the passage it cites; `doubt` says why that can't be relied on."""
 
     text: str
@@ -88,20 +88,20 @@ class Doubt(Struct, frozen=True, kw_only=True):
     text: str = ""
 
 
-class Cited(Struct, frozen=True, kw_only=True):
+class CitedAnswer(Struct, frozen=True, kw_only=True):
     """An answer with its citations checked: `parts` are its text, `checks` what was looked for, `doubts` what failed.
 
     `shown` are the numbers of the passages the model was shown.
     """
 
     answer: Answer
-    parts: tuple[Part, ...] = ()
+    parts: tuple[AnswerPart, ...] = ()
     shown: tuple[int, ...] = ()
     checks: tuple[TraceStep, ...] = ()
     doubts: tuple[Doubt, ...] = ()
 
 
-class SourceSays(Struct, frozen=True, kw_only=True):
+class SourceReply(Struct, frozen=True, kw_only=True):
     """What one source answers, by itself: its documents, and the answer with its citations checked."""
 
     name: str
@@ -109,7 +109,7 @@ class SourceSays(Struct, frozen=True, kw_only=True):
     answer: Answer
 
 
-class Agreement(Struct, frozen=True, kw_only=True):
+class SourceAgreement(Struct, frozen=True, kw_only=True):
     """What several sources answer, and how every two of them relate.
 
     `labels` are those of the pack in their order, from absent to contradictory; `left_out` counts sources that were
@@ -119,13 +119,13 @@ class Agreement(Struct, frozen=True, kw_only=True):
     by: str
     labels: tuple[str, ...]
     diverging: tuple[str, ...]
-    sources: tuple[SourceSays, ...]
+    sources: tuple[SourceReply, ...]
     comparisons: tuple[Comparison, ...] = ()
     left_out: int = 0
     why_not: str = ""
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class AskResult(Struct, frozen=True, kw_only=True):
     """All that came of an ask so far; what is None was not wanted or is not there yet.
 
     `line` is the retriever line as it was read, `model` the model's full identity, `notes` what a reader should know.
@@ -133,9 +133,9 @@ class Found(Struct, frozen=True, kw_only=True):
 
     line: str = ""
     model: str = ""
-    reports: tuple[Report, ...] = ()
-    cited: Cited | None = None
-    agreement: Agreement | None = None
+    reports: tuple[SimilarReport, ...] = ()
+    cited: CitedAnswer | None = None
+    agreement: SourceAgreement | None = None
     notes: tuple[str, ...] = ()
     calls: int = 0
     tokens: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from hoofbeat.ask.ask_records import Doubt, Part
+from hoofbeat.ask.ask_records import AnswerPart, Doubt
 from hoofbeat.audit.answers.citation_checks import NO_SECTION, check_citations
 from hoofbeat.records import Passage
 from hoofbeat.retrieval import ENGLISH
@@ -23,7 +23,7 @@ _CITING = re.compile(
 )
 _BRACKETS = re.compile(r"\[|\(\s*(?:passage|p\.)", re.I)
 _ONE = re.compile(r"(\d{1,4})(?:\s*[-–]\s*(\d{1,4}))?")
-_WIDEST = 20
+_MAX_WIDTH = 20
 _QUOTES = {
     "quote not found": "a quote that is not in what was shown",
     "quote too short": "a quote too short to tell where it stands",
@@ -31,24 +31,25 @@ _QUOTES = {
 }
 
 
-def check_parts(text: str, shown: Mapping[int, Passage]) -> tuple[Part, ...]:
+def check_parts(text: str, shown: Mapping[int, Passage]) -> tuple[AnswerPart, ...]:
     """An answer as parts: its words, and each citation with what is wrong with it.
 
     Citations are numbers in square brackets, alone or listed or as a range, or `(passage 2)` in round ones.
     """
     sentences = sentence_spans(text)
-    parts: list[Part] = []
+    parts: list[AnswerPart] = []
     at = 0
     for match in _CITING.finditer(text):
         if not _BRACKETS.match(match.group()):
             continue
-        parts += [Part(text=text[at : match.start()])] if match.start() > at else []
+        parts += [AnswerPart(text=text[at : match.start()])] if match.start() > at else []
         at = match.end()
         words = _sentence(text, sentences, match.start())
         parts += [
-            Part(text=f"[{number}]", cites=number, doubt=_doubt(number, words, shown)) for number in _each(match[1])
+            AnswerPart(text=f"[{number}]", cites=number, doubt=_doubt(number, words, shown))
+            for number in _each(match[1])
         ]
-    return (*parts, Part(text=text[at:])) if at < len(text) else tuple(parts)
+    return (*parts, AnswerPart(text=text[at:])) if at < len(text) else tuple(parts)
 
 
 def _each(listed: str) -> list[int]:
@@ -56,7 +57,7 @@ def _each(listed: str) -> list[int]:
     found: list[int] = []
     for match in _ONE.finditer(listed):
         first, last = int(match[1]), int(match[2] or match[1])
-        found += range(first, last + 1) if 0 <= last - first <= _WIDEST else [first, last]
+        found += range(first, last + 1) if 0 <= last - first <= _MAX_WIDTH else [first, last]
     return list(dict.fromkeys(found))
 
 
@@ -77,7 +78,7 @@ def _doubt(number: int, words: str, shown: Mapping[int, Passage]) -> str:
     return NO_WORD if terms.isdisjoint(ENGLISH.terms(words)) else ""
 
 
-def check_answer(text: str, parts: Sequence[Part], shown: Sequence[Passage]) -> tuple[Doubt, ...]:
+def check_answer(text: str, parts: Sequence[AnswerPart], shown: Sequence[Passage]) -> tuple[Doubt, ...]:
     """All that does not stand up in an answer: citations without support, quotes that are not there, none at all."""
     doubts = [Doubt(what=part.doubt, text=part.text) for part in parts if part.doubt]
     if not any(part.cites for part in parts):

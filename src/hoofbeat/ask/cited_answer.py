@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from hoofbeat.answering.answer import fit
-from hoofbeat.ask.ask_records import Ask, Cited, Report
+from hoofbeat.ask.ask_records import AskRequest, CitedAnswer, SimilarReport
 from hoofbeat.ask.citation_checks import check_answer, check_parts
 from hoofbeat.ask.similar_reports import ASKED
 from hoofbeat.audit.answers.citation_checks import NO_SECTION, check_citations
@@ -25,7 +25,9 @@ PROMPT = "ask-case"
 TOO_LONG = "the case is too long for this model to read together with a report; shorten it and ask again"
 
 
-def answer_case(ask: Ask, reports: Sequence[Report], model: Model, *, progress: Progress = SILENT) -> Cited:
+def answer_case(
+    ask: AskRequest, reports: Sequence[SimilarReport], model: Model, *, progress: Progress = SILENT
+) -> CitedAnswer:
     """Ask the model, and check what it cites; a call that fails leaves an answer with its failure."""
     numbered = {
         each.number: replace(each.passage, heading=f"{report.title}: {each.passage.heading}".rstrip(": "))
@@ -49,9 +51,9 @@ def answer_case(ask: Ask, reports: Sequence[Report], model: Model, *, progress: 
         answer = _answered(blank, ask.text, kept, model, progress)
     shown = dict(list(numbered.items())[: len(kept)])
     if answer.failure is not None:
-        return Cited(answer=answer, shown=tuple(shown))
+        return CitedAnswer(answer=answer, shown=tuple(shown))
     parts = check_parts(answer.text, shown)
-    return Cited(
+    return CitedAnswer(
         answer=answer,
         parts=parts,
         shown=tuple(shown),

@@ -11,7 +11,7 @@ from hoofbeat.corpus.importing import DOCUMENTS
 from hoofbeat.corpus.reader import is_passage
 from hoofbeat.facets import facet_values
 from hoofbeat.models import Encoder, Model, load_encoder
-from hoofbeat.models.vectors import cached, vectors_folder
+from hoofbeat.models.vectors import cached_encoder, vectors_folder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.retrieval import IndexSet, Retriever
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
@@ -32,7 +32,7 @@ class SearchableCorpus:
     ) -> None:
         self.name = name
         self.corpus = corpus
-        self._encoder = encoder or (lambda spec: cached(load_encoder(spec), vectors_folder()))
+        self._encoder = encoder or (lambda spec: cached_encoder(load_encoder(spec), vectors_folder()))
         self._keep = keep
         self._indexes: IndexSet | None = None
         self._lock = threading.Lock()

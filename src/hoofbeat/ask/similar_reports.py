@@ -9,7 +9,7 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from hoofbeat.ask.ask_records import Ask, Marked, Report
+from hoofbeat.ask.ask_records import AskRequest, MatchedPassage, SimilarReport
 from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
@@ -17,7 +17,7 @@ from hoofbeat.records import Document, Failure, Hit, Passage
 from hoofbeat.retrieval import ENGLISH, Analyzer, Retriever, parse
 from hoofbeat.retrieval.line import cost_bound
 
-__all__ = ["ASKED", "find_reports", "marks"]
+__all__ = ["ASKED", "find_reports", "term_marks"]
 
 ASKED = "ask"
 """The id of the one question."""
@@ -37,18 +37,18 @@ _ABOUT = ("journal", "institution", "organ", "year")
 
 
 def find_reports(
-    ask: Ask,
+    ask: AskRequest,
     shelves: Sequence[SearchableCorpus],
     *,
     model: Callable[[str], Model] | None = None,
     progress: Progress = SILENT,
-) -> tuple[tuple[Report, ...], Failure | None]:
+) -> tuple[tuple[SimilarReport, ...], Failure | None]:
     """The `k` best reports, and why some could not be looked for.
 
     Every corpus is searched by itself and they take turns: scores over two corpora can't be compared. Where the line
     asks no model, a report brings the passages of it that match best; else the one that the line chose.
     """
-    found: list[tuple[int, int, Report]] = []
+    found: list[tuple[int, int, SimilarReport]] = []
     failure: Failure | None = None
     for number, shelf in enumerate(shelves):
         with shelf.searching(ask.line, model=model, progress=progress) as retriever:
@@ -63,7 +63,7 @@ def find_reports(
     return _numbered([report for _, _, report in found[: ask.k]], ask.text), failure
 
 
-def _passages(retriever: Retriever, ask: Ask, hits: Sequence[Hit]) -> dict[str, list[tuple[Passage, float]]]:
+def _passages(retriever: Retriever, ask: AskRequest, hits: Sequence[Hit]) -> dict[str, list[tuple[Passage, float]]]:
     """The passages of each report that match, best first; they stand in the order of the text afterwards."""
     indexes = retriever.indexes
     best = {hit.document: [(indexes.passage(hit.passage), hit.score)] for hit in hits if hit.passage}
@@ -83,9 +83,11 @@ def _overlap(one: Passage, other: Passage) -> bool:
     return one.start < other.end and other.start < one.end
 
 
-def _report(shelf: SearchableCorpus, document: Document, hit: Hit, passages: Sequence[tuple[Passage, float]]) -> Report:
+def _report(
+    shelf: SearchableCorpus, document: Document, hit: Hit, passages: Sequence[tuple[Passage, float]]
+) -> SimilarReport:
     facts = [document.facets[name] for name in _ABOUT if isinstance(document.facets.get(name), str)]
-    return Report(
+    return SimilarReport(
         corpus=shelf.name,
         document=document.id,
         place=shelf.place(document.id),
@@ -95,11 +97,11 @@ def _report(shelf: SearchableCorpus, document: Document, hit: Hit, passages: Seq
         via=hit.via,
         kind=document.kind,
         about=" · ".join(map(str, facts)),
-        passages=tuple(Marked(number=0, passage=passage, score=score) for passage, score in passages),
+        passages=tuple(MatchedPassage(number=0, passage=passage, score=score) for passage, score in passages),
     )
 
 
-def _numbered(reports: Sequence[Report], text: str) -> tuple[Report, ...]:
+def _numbered(reports: Sequence[SimilarReport], text: str) -> tuple[SimilarReport, ...]:
     """Reports and their passages with the numbers by which they are cited, and the words they share with the case."""
     every = [each.passage.text for report in reports for each in report.passages]
     wanted = _telling(ENGLISH, text, every)
@@ -108,8 +110,8 @@ def _numbered(reports: Sequence[Report], text: str) -> tuple[Report, ...]:
         passages = []
         for each in report.passages:
             number += 1
-            found = marks(each.passage.text, wanted)
-            passages.append(Marked(number=number, passage=each.passage, score=each.score, marks=found))
+            found = term_marks(each.passage.text, wanted)
+            passages.append(MatchedPassage(number=number, passage=each.passage, score=each.score, marks=found))
         numbered.append(replace(report, rank=rank, passages=tuple(passages)))
     return tuple(numbered)
 
@@ -123,7 +125,7 @@ def _telling(analyzer: Analyzer, text: str, passages: Sequence[str]) -> frozense
     return frozenset(term for term in terms if len(term) > _SHORT and 2 * having[term] <= max(2, len(passages)))
 
 
-def marks(text: str, terms: frozenset[str], analyzer: Analyzer = ENGLISH) -> tuple[tuple[int, int], ...]:
+def term_marks(text: str, terms: frozenset[str], analyzer: Analyzer = ENGLISH) -> tuple[tuple[int, int], ...]:
     """Where words of a text stand whose index terms are among these; words side by side are one mark."""
     spans = [match.span() for match in re.finditer(analyzer.pattern, text)]
     known: dict[str, bool] = {}

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from hoofbeat.answering import Planned
 from hoofbeat.answering.answer import fit
-from hoofbeat.ask.ask_records import BY_DOCUMENT, Agreement, Ask, SourceSays
+from hoofbeat.ask.ask_records import BY_DOCUMENT, AskRequest, SourceAgreement, SourceReply
 from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.ask.similar_reports import ASKED
 from hoofbeat.audit.answers.source_answers import PlannedSource, answer_from_sources, each_planned
@@ -44,18 +44,18 @@ class _Source(Struct, frozen=True, kw_only=True):
 
 
 def ask_sources(
-    ask: Ask,
+    ask: AskRequest,
     shelves: Sequence[SearchableCorpus],
     model: Model,
     *,
     line_model: Callable[[str], Model] | None = None,
     progress: Progress = SILENT,
-) -> Agreement:
+) -> SourceAgreement:
     """Put the case to each of the sources found first, and compare what they answer."""
     pack = replace(load_pack(ask.pack), reader=_READER)
     found = _sources(ask, shelves, line_model, progress)
     chosen = found[: ask.most_sources]
-    empty = Agreement(
+    empty = SourceAgreement(
         by=ask.by,
         labels=tuple(label.name for label in pack.labels),
         diverging=tuple(label.name for label in pack.labels if label.diverges),
@@ -69,7 +69,7 @@ def ask_sources(
     planned = _plans(ask, question, chosen, model, pack, line_model, progress)
     answers = answer_from_sources(model, planned, pack, progress=progress)
     said = [
-        SourceSays(name=source.name, documents=tuple(each.id for each in source.documents), answer=answer)
+        SourceReply(name=source.name, documents=tuple(each.id for each in source.documents), answer=answer)
         for source, answer in zip(chosen, answers, strict=True)
     ]
     compared = compare_answers(model, [question], answers, pack, progress=progress)
@@ -77,7 +77,7 @@ def ask_sources(
 
 
 def _sources(
-    ask: Ask, shelves: Sequence[SearchableCorpus], line_model: Callable[[str], Model] | None, progress: Progress
+    ask: AskRequest, shelves: Sequence[SearchableCorpus], line_model: Callable[[str], Model] | None, progress: Progress
 ) -> list[_Source]:
     """The sources in the order their best documents are found; those of several corpora take turns."""
     ranked: list[tuple[int, int, SearchableCorpus, Document]] = []
@@ -106,7 +106,7 @@ def _told_apart(sources: Sequence[_Source]) -> list[_Source]:
 
 
 def _plans(
-    ask: Ask,
+    ask: AskRequest,
     question: Question,
     sources: Sequence[_Source],
     model: Model,

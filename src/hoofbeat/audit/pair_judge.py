@@ -16,7 +16,7 @@ import msgspec
 from hoofbeat.audit.pair_plan import PairPlan, Verdict, claims_by_question, pair_frame, plan_pairs
 from hoofbeat.audit.pair_table import Kinds, each_row
 from hoofbeat.models import ChatRequest, Message, Model
-from hoofbeat.models.structured import Unreadable, read_object, repair_request
+from hoofbeat.models.structured import UnreadableOutput, read_object, repair_request
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.prompts.library import material
@@ -117,7 +117,7 @@ class PairJudge:
             return Verdict(failure=first)
         usage = first.reply.usage
         value = read_object(first.reply, request.schema)
-        if not isinstance(value, Unreadable):
+        if not isinstance(value, UnreadableOutput):
             return self._verdict(value, first.calls, usage.tokens_in, usage.tokens_out)
         second = await self.model.chat(repair_request(request, first.reply, value))
         if isinstance(second, Failure):
@@ -125,7 +125,7 @@ class PairJudge:
         calls = first.calls + second.calls
         tokens = usage.tokens_in + second.reply.usage.tokens_in, usage.tokens_out + second.reply.usage.tokens_out
         repaired = read_object(second.reply, request.schema)
-        if not isinstance(repaired, Unreadable):
+        if not isinstance(repaired, UnreadableOutput):
             return self._verdict(repaired, calls, *tokens)
         whole = [each.reply.text for each in (second, first) if each.reply.finish != "length"]
         label = next(filter(None, (scan_label(text, self.pack) for text in whole)), "")

@@ -11,7 +11,8 @@ import click
 import msgspec
 
 from hoofbeat.ask.ask_flow import check_ask, choose_by, run_ask
-from hoofbeat.ask.ask_records import MOST_CHARACTERS, NOTICE, Ask, Cited, Found, Report
+from hoofbeat.ask.ask_records import MAX_CHARACTERS, NOTICE, AskRequest, AskResult, CitedAnswer, SimilarReport
+from hoofbeat.ask.ask_views import agreement_view
 from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option
@@ -21,7 +22,6 @@ from hoofbeat.models import SPEC_HELP, Model
 from hoofbeat.models.session import open_session
 from hoofbeat.prompts import load_pack
 from hoofbeat.text import for_terminal
-from hoofbeat.web.ask.ask_views import agreement_view
 
 __all__ = ["command"]
 
@@ -63,7 +63,7 @@ def command(
     if len(words) < 2:
         raise UsageError("a corpus and a case are needed", fix='hoofbeat ask CORPUS "a man of 40 with fever"')
     *folders, text = words
-    ask = Ask(text=_read(text), line=line, model=model_spec, by="", k=k, pack=pack)
+    ask = AskRequest(text=_read(text), line=line, model=model_spec, by="", k=k, pack=pack)
     check_ask(ask)
     load_pack(pack)
     shelves = [SearchableCorpus(name, Corpus.open(Path(folder))) for name, folder in _named(folders)]
@@ -80,7 +80,7 @@ def command(
 
 def _read(text: str) -> str:
     """The case, from standard input where it is `-`; no more of it than could be searched for."""
-    return sys.stdin.read(MOST_CHARACTERS + 1) if text == "-" else text
+    return sys.stdin.read(MAX_CHARACTERS + 1) if text == "-" else text
 
 
 def _named(folders: list[str]) -> list[tuple[str, str]]:
@@ -98,7 +98,7 @@ def _model(spec: str, ledger: Path | None, config: Path | None, budget: str | No
         yield session.model(spec)
 
 
-def _show(found: Found) -> None:
+def _show(found: AskResult) -> None:
     """The results on standard output: the notice, the answer, the sources, the reports."""
     lines = [NOTICE]
     lines += [f"\n{note}" for note in found.notes]
@@ -109,7 +109,7 @@ def _show(found: Found) -> None:
     click.echo(for_terminal("\n".join(lines)))
 
 
-def _answer(cited: Cited) -> list[str]:
+def _answer(cited: CitedAnswer) -> list[str]:
     answer = cited.answer
     if answer.failure is not None:
         return ["\nANSWER", f"There is none: {answer.failure.message} ({answer.failure.kind})."]
@@ -118,7 +118,7 @@ def _answer(cited: Cited) -> list[str]:
     return [f"\nANSWER by {answer.model}", text, *(["Checked, and not supported:", *doubts] if doubts else [])]
 
 
-def _sources(found: Found) -> list[str]:
+def _sources(found: AskResult) -> list[str]:
     assert found.agreement is not None
     view = agreement_view(found.agreement)
     lines = ["\nDO THE SOURCES AGREE?", view.sentence]
@@ -134,7 +134,7 @@ def _sources(found: Found) -> list[str]:
     return lines
 
 
-def _report(report: Report) -> list[str]:
+def _report(report: SimilarReport) -> list[str]:
     ways = "; ".join(f"{stage}: place {place}, {score:.4f}" for stage, (place, score) in report.via.items())
     lines = [f"\n{report.rank}. {report.title}", f"   {report.corpus}/{report.document}  ({ways})"]
     for each in report.passages:

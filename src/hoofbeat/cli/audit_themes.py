@@ -18,7 +18,7 @@ from hoofbeat.cli.session import command_words, json_option, output_option
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import SPEC_HELP, Encoder, Estimate, Model, load_encoder
 from hoofbeat.models.session import Session, open_session
-from hoofbeat.models.vectors import cached, vectors_folder
+from hoofbeat.models.vectors import cached_encoder, vectors_folder
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.reports.charts import Tally, count_bars, sheet, standalone
 from hoofbeat.reports.words import count_of
@@ -141,7 +141,7 @@ def _find(screen: Screen, session: Session, audit: Audit, wanted: _Wanted) -> _F
             where=str(audit.artefact.path),
             fix="choose other labels with --label, or look whether the audit judged anything at all",
         )
-    encoder = cached(load_encoder(wanted.encoder, model=session.model), vectors_folder())
+    encoder = cached_encoder(load_encoder(wanted.encoder, model=session.model), vectors_folder())
     vectors = embed_topics(topics.phrases, encoder, progress=screen)
     threshold = THRESHOLD if wanted.threshold is None and wanted.k is None else wanted.threshold
     found = themes(

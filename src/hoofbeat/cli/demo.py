@@ -54,7 +54,7 @@ def command(spec: str, questions: int, config_path: Path | None, output: Path, a
     """The whole flow on the invented teaching set, from documents to a report."""
     screen = Screen(as_json=as_json)
     began = time.monotonic()
-    weights.find("minilm")
+    weights.find_weight("minilm")
     screen.say("Hoofbeat demo: invented cases and handbooks. Research software, not for clinical use.")
     if (output / "manifest.json").exists():
         raise OutputError(

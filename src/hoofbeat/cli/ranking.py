@@ -19,7 +19,7 @@ from hoofbeat.findings.intervals import bootstrap_mean
 from hoofbeat.findings.ranking import RANKINGS, Evaluation, Measure, evaluate
 from hoofbeat.findings.trec import in_trec_order, trec_run_lines
 from hoofbeat.models import Model, load_encoder
-from hoofbeat.models.vectors import cached, vectors_folder
+from hoofbeat.models.vectors import cached_encoder, vectors_folder
 from hoofbeat.progress import Progress
 from hoofbeat.records import Document, Hit, Question
 from hoofbeat.retrieval import IndexSet, Retriever, SearchResult
@@ -300,7 +300,7 @@ def _indexes(
 ) -> IndexSet:
     return IndexSet(
         documents,
-        encoder=lambda spec: cached(load_encoder(spec, model=models), vectors_folder()),
+        encoder=lambda spec: cached_encoder(load_encoder(spec, model=models), vectors_folder()),
         progress=progress,
         folder=index_folder(),
         content=content,

@@ -17,15 +17,15 @@ from hoofbeat.cli.review_invite import database_option
 from hoofbeat.cli.serve import listening_options
 from hoofbeat.cli.session import json_option
 from hoofbeat.errors import UsageError
-from hoofbeat.review.assignments import Plan, give_out
+from hoofbeat.review.assignments import AssignmentPlan, assign_items
 from hoofbeat.review.exams.exam_items import exam_study
-from hoofbeat.review.review_records import Item, Study
-from hoofbeat.review.review_rounds import INSPECTIONS, LEAST_PASSED
+from hoofbeat.review.review_records import ReviewItem, Study
+from hoofbeat.review.review_rounds import INSPECTIONS, MIN_PASSED
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.review.study_items import study_from
 from hoofbeat.store import open_artefact
 from hoofbeat.web.library import Library
-from hoofbeat.web.serving import Ready, serve, tell_ready
+from hoofbeat.web.server import RunningServer, print_ready, serve
 from hoofbeat.web.site import Site
 
 __all__ = ["command"]
@@ -54,9 +54,9 @@ class _Wanted(Struct, frozen=True, kw_only=True):
     edition: str
     no_literature: bool
 
-    def plan(self) -> Plan:
+    def plan(self) -> AssignmentPlan:
         """The plan of assignments."""
-        return Plan(
+        return AssignmentPlan(
             per_item=self.per_item,
             overlap=self.overlap,
             overlap_by=self.overlap_by,
@@ -134,19 +134,21 @@ def command(
 def _serve(screen: Screen, site: Site, study: dict[str, object], **where: Any) -> None:
     """Serve, and say where, with the first admin's link; `where` is what the server is told of its address."""
 
-    def ready(told: Ready) -> None:
+    def ready(told: RunningServer) -> None:
         if screen.as_json:
             screen.emit({**study, **msgspec.structs.asdict(told), "warning": told.warning()})
             sys.stdout.flush()
             return
         if study:
             _tell(screen, study)
-        tell_ready(told)
+        print_ready(told)
 
     serve(site, ready=ready, **where)
 
 
-def _make(screen: Screen, store: ReviewStore, study: Study, items: list[Item], wanted: _Wanted) -> dict[str, object]:
+def _make(
+    screen: Screen, store: ReviewStore, study: Study, items: list[ReviewItem], wanted: _Wanted
+) -> dict[str, object]:
     """Put the study on the review store, unless it is there; what is said of it."""
     there = store.study(study.id)
     if there is None:
@@ -156,7 +158,7 @@ def _make(screen: Screen, store: ReviewStore, study: Study, items: list[Item], w
     given = 0
     if wanted.assign:
         reviewers = [person for person in store.people() if person.active and person.role == "reviewer"]
-        given = len(give_out(store, there or study, reviewers, wanted.plan(), by=""))
+        given = len(assign_items(store, there or study, reviewers, wanted.plan(), by=""))
     return {
         "study": study.id,
         "title": (there or study).title,
@@ -168,7 +170,7 @@ def _make(screen: Screen, store: ReviewStore, study: Study, items: list[Item], w
     }
 
 
-def _study(folder: Path, wanted: _Wanted) -> tuple[Study, list[Item]]:
+def _study(folder: Path, wanted: _Wanted) -> tuple[Study, list[ReviewItem]]:
     if wanted.exam or wanted.form == "exam":
         return exam_study(
             folder,
@@ -188,7 +190,7 @@ def _study(folder: Path, wanted: _Wanted) -> tuple[Study, list[Item]]:
     )
     settings = {**study.settings, "plan": wanted.plan().recorded()}
     if study.form in INSPECTIONS:
-        known = open_artefact(folder).manifest.settings.get("least_passed", LEAST_PASSED)
+        known = open_artefact(folder).manifest.settings.get("least_passed", MIN_PASSED)
         settings["least_passed"] = known if wanted.least_passed is None else wanted.least_passed
     return replace(study, settings=settings), items
 

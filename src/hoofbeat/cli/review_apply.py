@@ -18,8 +18,8 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.recipes.reviewing import ReviewLabel, read_labels
 from hoofbeat.records import Document
-from hoofbeat.review.apply_reviews import Applied, apply_labels, told, version_of, write_applied
-from hoofbeat.review.label_export import Origin, export_labels, joined, origin_of
+from hoofbeat.review.apply_reviews import ReviewOutcome, apply_labels, describe_differences, version_of, write_applied
+from hoofbeat.review.label_export import Origin, export_labels, join_exports, origin_of
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import Artefact, check_target, open_artefact
 
@@ -98,7 +98,7 @@ def _labels(
             _check(artefact, origin)
         return read_labels(path), origin
     with ReviewStore.open(database) as store:
-        export = joined([export_labels(store, find_study(store, name)) for name in studies])
+        export = join_exports([export_labels(store, find_study(store, name)) for name in studies])
     _check(artefact, export.origin)
     return [msgspec.convert(row, ReviewLabel) for row in export.rows], export.origin
 
@@ -122,7 +122,7 @@ def _recorded(origin: Origin) -> dict[str, object]:
     return {"study": origin.study, "form": origin.form, "people": origin.people, "labels": origin.labels}
 
 
-def _counts(applied: Applied) -> dict[str, object]:
+def _counts(applied: ReviewOutcome) -> dict[str, object]:
     return {
         "dropped": len(applied.dropped),
         "changed": len(applied.changed),
@@ -131,10 +131,10 @@ def _counts(applied: Applied) -> dict[str, object]:
     }
 
 
-def _show(screen: Screen, artefact: Artefact, applied: Applied) -> None:
+def _show(screen: Screen, artefact: Artefact, applied: ReviewOutcome) -> None:
     if screen.as_json:
         kept = len(applied.questions[""])
         rows = msgspec.to_builtins(applied.differences)
         screen.emit({"dry_run": True, "kept": kept, **_counts(applied), "differences": rows})
         return
-    click.echo(told(artefact, applied))
+    click.echo(describe_differences(artefact, applied))

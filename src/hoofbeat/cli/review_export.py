@@ -13,7 +13,7 @@ from hoofbeat.cli.session import check_file, json_option
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.review.assignments import EXAM
 from hoofbeat.review.exams.exam_results import write_exam_run
-from hoofbeat.review.label_export import Export, export_labels, joined, write_export
+from hoofbeat.review.label_export import LabelExport, export_labels, join_exports, write_export
 from hoofbeat.review.review_records import Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import check_target
@@ -49,7 +49,7 @@ def command(names: tuple[str, ...], database: str, output: Path, each: bool, bli
         if any(study.form == EXAM for study in studies):
             _export_exam(screen, store, studies, output, blind)
             return
-        export = joined([export_labels(store, study, each=each, blind=blind) for study in studies])
+        export = join_exports([export_labels(store, study, each=each, blind=blind) for study in studies])
     check_file(output, ".csv" if output.suffix == ".csv" else ".jsonl")
     if not export.rows:
         raise InputError("nobody has finished a label yet", fix="look at it with: hoofbeat review status")
@@ -67,7 +67,7 @@ def command(names: tuple[str, ...], database: str, output: Path, each: bool, bli
     screen.say(f"next: {_next(export, written)}")
 
 
-def _next(export: Export, written: list[Path]) -> str:
+def _next(export: LabelExport, written: list[Path]) -> str:
     format = export.origin.format
     more = f" {_SETTLED[format]} {written[1]}" if export.adjudicated and format in _SETTLED else ""
     words = _NEXT[format]

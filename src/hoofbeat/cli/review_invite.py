@@ -10,7 +10,7 @@ import msgspec
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option
 from hoofbeat.errors import UsageError
-from hoofbeat.review.review_records import Person, Role
+from hoofbeat.review.review_records import Person, PersonRole
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.text import for_terminal
 
@@ -62,7 +62,7 @@ def find_person(store: ReviewStore, wanted: str) -> Person:
 def command(
     name: str,
     database: str,
-    role: Role,
+    role: PersonRole,
     groups: tuple[str, ...],
     studies: tuple[str, ...],
     again: bool,

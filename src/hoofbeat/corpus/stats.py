@@ -118,7 +118,7 @@ def load_tokenizer(spec: str = "minilm") -> Tokenizer | None:
     if spec == NO_TOKENIZER:
         return None
     if spec == "minilm":
-        return Tokenizer(spec, weights.find(spec)["tokenizer.json"])
+        return Tokenizer(spec, weights.find_weight(spec)["tokenizer.json"])
     path = Path(spec)
     path = path / "tokenizer.json" if path.is_dir() else path
     if not path.is_file():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoofbeat.findings.ablation import Ablation, ablation
-from hoofbeat.findings.accuracy import Accuracy, SystemDifference, accuracies, comparable, differences
+from hoofbeat.findings.accuracy import Accuracy, SystemDifference, accuracies, comparable_pairs, differences
 from hoofbeat.findings.agreement import (
     Agreement,
     Annotators,
@@ -19,9 +19,9 @@ from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.corrected import PPI, CorrectedAccuracy, corrected_accuracies, labels_needed, ppi_mean
 from hoofbeat.findings.correlation import AnswersAndRetrieval, Correlation, answers_and_retrieval, correlation
 from hoofbeat.findings.groups import GroupAccuracy, GroupDifference, group_differences
-from hoofbeat.findings.information import InformationPoint, Retained, retained, retained_scores
+from hoofbeat.findings.information import InformationCurve, InformationPoint, information_curves, retained_scores
 from hoofbeat.findings.intervals import Difference, Interval, holm, mcnemar_exact, wilson
-from hoofbeat.findings.leaderboard import Place, leaderboard
+from hoofbeat.findings.leaderboard import LeaderboardRow, leaderboard
 from hoofbeat.findings.modes import ModeShare, mode_shares
 from hoofbeat.findings.options import MacroRate, OptionDecisions, OptionRate, option_decisions
 from hoofbeat.findings.ranking import (
@@ -61,9 +61,11 @@ __all__ = [
     "FacetTable",
     "GroupAccuracy",
     "GroupDifference",
+    "InformationCurve",
     "InformationPoint",
     "Interval",
     "Kappa",
+    "LeaderboardRow",
     "MacroRate",
     "Measure",
     "ModeShare",
@@ -71,8 +73,6 @@ __all__ = [
     "OptionRate",
     "Outcome",
     "PairAgreement",
-    "Place",
-    "Retained",
     "RunsMean",
     "ScoreMean",
     "SetTable",
@@ -88,7 +88,7 @@ __all__ = [
     "by_facet",
     "choice_outcomes",
     "clusters_of",
-    "comparable",
+    "comparable_pairs",
     "compare_systems",
     "corrected_accuracies",
     "correlation",
@@ -96,6 +96,7 @@ __all__ = [
     "evaluate",
     "group_differences",
     "holm",
+    "information_curves",
     "krippendorff_alpha",
     "labels_needed",
     "leaderboard",
@@ -107,7 +108,6 @@ __all__ = [
     "ppi_mean",
     "read_qrels",
     "read_trec_run",
-    "retained",
     "retained_scores",
     "runs_mean",
     "score_means",

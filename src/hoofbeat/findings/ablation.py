@@ -15,9 +15,9 @@ from hoofbeat.findings.clusters import cluster_labels
 from hoofbeat.findings.intervals import SAMPLES, Difference, Interval, bootstrap_mean, paired_difference
 from hoofbeat.findings.systems import shared_values
 
-__all__ = ["Ablation", "AblationCell", "Settings", "ablation"]
+__all__ = ["Ablation", "AblationCell", "RunSettings", "ablation"]
 
-Settings = Mapping[str, object]
+RunSettings = Mapping[str, object]
 """The settings of one row: name to value."""
 
 
@@ -60,12 +60,12 @@ class Ablation(Struct, frozen=True, kw_only=True):
 
 
 def ablation(
-    runs: Sequence[tuple[Settings, Mapping[str, Mapping[str, float]]]],
+    runs: Sequence[tuple[RunSettings, Mapping[str, Mapping[str, float]]]],
     measure: str,
     *,
     down: str,
     across: str = "",
-    baseline: Settings | None = None,
+    baseline: RunSettings | None = None,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
     level: float = 0.95,
@@ -112,7 +112,7 @@ def ablation(
     )
 
 
-def _key(settings: Settings, down: str, across: str, measure: str) -> tuple[str, str]:
+def _key(settings: RunSettings, down: str, across: str, measure: str) -> tuple[str, str]:
     for name in filter(None, (down, across)):
         if name not in settings:
             has = ", ".join(map(str, settings)) or "none"
@@ -125,9 +125,9 @@ def _word(value: object) -> str:
     return " ".join(str(value).split()) or "(empty)"
 
 
-def _crowded(runs: Sequence[tuple[Settings, object]], down: str, across: str, measure: str) -> UsageError:
+def _crowded(runs: Sequence[tuple[RunSettings, object]], down: str, across: str, measure: str) -> UsageError:
     """What is wrong: no runs, or two of them in one cell, and then in which other settings they differ."""
-    seen: dict[tuple[str, str], Settings] = {}
+    seen: dict[tuple[str, str], RunSettings] = {}
     for settings, _ in runs:
         key = _key(settings, down, across, measure)
         if key in seen:
@@ -140,7 +140,9 @@ def _crowded(runs: Sequence[tuple[Settings, object]], down: str, across: str, me
     return UsageError("there are no runs to compare", fix="give at least one")
 
 
-def _baseline(named: Mapping[tuple[str, str], tuple[Settings, object]], baseline: Settings | None) -> tuple[str, str]:
+def _baseline(
+    named: Mapping[tuple[str, str], tuple[RunSettings, object]], baseline: RunSettings | None
+) -> tuple[str, str]:
     fitting = [
         key
         for key, (settings, _) in named.items()
@@ -154,6 +156,6 @@ def _baseline(named: Mapping[tuple[str, str], tuple[Settings, object]], baseline
     return fitting[0]
 
 
-def _fixed(settings: Sequence[Settings], pivots: set[str]) -> dict[str, str]:
+def _fixed(settings: Sequence[RunSettings], pivots: set[str]) -> dict[str, str]:
     names = [name for name in settings[0] if name not in pivots and all(name in each for each in settings)]
     return {name: _word(settings[0][name]) for name in names if len({_word(each[name]) for each in settings}) == 1}

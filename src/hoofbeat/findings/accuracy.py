@@ -34,7 +34,7 @@ from hoofbeat.findings.scoring import Outcome, outcomes
 from hoofbeat.findings.shares import (
     SENSITIVITY_THRESHOLD,
     Shares,
-    System,
+    SystemKey,
     by_system,
     per_question,
     sensitivity_range,
@@ -46,10 +46,10 @@ __all__ = [
     "SENSITIVITY_THRESHOLD",
     "Accuracy",
     "Outcome",
-    "System",
     "SystemDifference",
+    "SystemKey",
     "accuracies",
-    "comparable",
+    "comparable_pairs",
     "differences",
     "outcomes",
 ]
@@ -93,8 +93,8 @@ class SystemDifference(Struct, frozen=True, kw_only=True):
     questions as there are clusters, as those of a cluster may all say the same.
     """
 
-    a: System
-    b: System
+    a: SystemKey
+    b: SystemKey
     accuracy_a: float
     accuracy_b: float
     paired: Difference
@@ -150,14 +150,14 @@ def accuracies(
     return table
 
 
-def comparable(
+def comparable_pairs(
     results: Iterable[Outcome], within: Literal["model", "condition", "either"] = "either"
-) -> list[tuple[System, System]]:
+) -> list[tuple[SystemKey, SystemKey]]:
     """The pairs of systems worth comparing, sorted: conditions of one model, models under one condition, or both.
 
     Pairs that share no question are left out.
     """
-    asked: dict[System, set[str]] = {}
+    asked: dict[SystemKey, set[str]] = {}
     for row in results:
         asked.setdefault((row.model, row.condition), set()).add(row.question)
     same = {"model": (True, False), "condition": (False, True), "either": (True, True)}[within]
@@ -170,7 +170,7 @@ def comparable(
 
 def differences(
     results: Iterable[Outcome],
-    pairs: Sequence[tuple[System, System]] | None = None,
+    pairs: Sequence[tuple[SystemKey, SystemKey]] | None = None,
     *,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
@@ -179,7 +179,7 @@ def differences(
 ) -> list[SystemDifference]:
     """Differences between systems, paired by question, with Holm's correction over the table.
 
-    Without `pairs`, every two conditions of the same model are compared; `comparable` names other choices.
+    Without `pairs`, every two conditions of the same model are compared; `comparable_pairs` names other choices.
     """
     systems = by_system(results)
     if pairs is None:
@@ -203,10 +203,10 @@ class _Resampling:
     """The bootstrap of many differences: systems with the same questions are drawn once, all together."""
 
     def __init__(
-        self, shares: Mapping[System, Shares], clusters: Mapping[str, str] | None, samples: int, seed: int
+        self, shares: Mapping[SystemKey, Shares], clusters: Mapping[str, str] | None, samples: int, seed: int
     ) -> None:
         self.shares, self.clusters, self.samples, self.seed = shares, clusters, samples, seed
-        self.groups: dict[tuple[str, ...], dict[System, int]] = {}
+        self.groups: dict[tuple[str, ...], dict[SystemKey, int]] = {}
         for system, share in shares.items():
             group = self.groups.setdefault(share.questions, {})
             group[system] = len(group)
@@ -220,7 +220,7 @@ class _Resampling:
         sums = resampled_sums(cluster_sums(columns, self.labels(questions)), samples=self.samples, seed=self.seed)
         return sums[:, :-1] / sums[:, -1:]
 
-    def delta(self, a: System, b: System, pair: tuple[Shares, Shares]) -> NDArray[np.float64]:
+    def delta(self, a: SystemKey, b: SystemKey, pair: tuple[Shares, Shares]) -> NDArray[np.float64]:
         """Replicates of the mean of `a − b`."""
         questions = self.shares[a].questions
         if questions != self.shares[b].questions:
@@ -232,7 +232,7 @@ class _Resampling:
         return drawn[:, group[a]] - drawn[:, group[b]]
 
 
-def _difference(a: System, b: System, resample: _Resampling, level: float) -> SystemDifference:
+def _difference(a: SystemKey, b: SystemKey, resample: _Resampling, level: float) -> SystemDifference:
     first, second = resample.shares[a], resample.shares[b]
     unpaired = 0
     if first.questions != second.questions:

@@ -14,13 +14,13 @@ from hoofbeat.findings.clusters import cluster_labels
 from hoofbeat.findings.intervals import SAMPLES, Interval, bootstrap_mean, percentiles, sums_and_sizes
 from hoofbeat.records import Facets
 
-__all__ = ["NONE", "FacetTable", "Group", "SetTable", "by_facet", "over_sets", "values_of"]
+__all__ = ["NONE", "FacetGroup", "FacetTable", "SetTable", "by_facet", "over_sets", "values_of"]
 
 NONE = "(none)"
 """The group of questions that have no value of the facet."""
 
 
-class Group(Struct, frozen=True, kw_only=True):
+class FacetGroup(Struct, frozen=True, kw_only=True):
     """Questions that share a value: how many they are, their mean and its bootstrap interval."""
 
     value: str
@@ -37,8 +37,8 @@ class FacetTable(Struct, frozen=True, kw_only=True):
 
     facet: str
     n: int
-    groups: tuple[Group, ...]
-    overall: Group
+    groups: tuple[FacetGroup, ...]
+    overall: FacetGroup
 
 
 class SetTable(Struct, frozen=True, kw_only=True):
@@ -47,8 +47,8 @@ class SetTable(Struct, frozen=True, kw_only=True):
     The interval of `macro` comes from resampling clusters of questions within each set; its `n` counts questions.
     """
 
-    sets: tuple[Group, ...]
-    macro: Group
+    sets: tuple[FacetGroup, ...]
+    macro: FacetGroup
 
 
 def values_of(per_question: Mapping[str, Mapping[str, float]], measure: str) -> dict[str, float]:
@@ -75,11 +75,11 @@ def by_facet(
             members.setdefault(value or NONE, []).append(question)
     order = sorted(members, key=lambda value: (value == NONE, -len(members[value]), value))
 
-    def group(name: str, questions: Sequence[str]) -> Group:
+    def group(name: str, questions: Sequence[str]) -> FacetGroup:
         labels = cluster_labels(questions, clusters)
         numbers = _numbers(values, questions)
         interval = bootstrap_mean(numbers, clusters=labels, samples=samples, level=level, seed=seed)
-        return Group(value=name, n=len(questions), mean=math.fsum(numbers) / len(questions), interval=interval)
+        return FacetGroup(value=name, n=len(questions), mean=math.fsum(numbers) / len(questions), interval=interval)
 
     return FacetTable(
         facet=facet,
@@ -102,7 +102,7 @@ def over_sets(
     if empty or not sets:
         raise UsageError(f"the set {empty[0]!r} has no values" if empty else "there are no sets", fix="leave it out")
     rng = np.random.default_rng(seed)
-    groups: list[Group] = []
+    groups: list[FacetGroup] = []
     replicates = np.zeros(samples)
     for name, values in sets.items():
         numbers = np.array(_numbers(values, list(values)))
@@ -112,8 +112,8 @@ def over_sets(
         means = np.array([sums[drawn].sum() / sizes[drawn].sum() for drawn in draws])
         replicates += means / len(sets)
         interval = percentiles(means, level, "bootstrap" if labels is None else "cluster bootstrap")
-        groups.append(Group(value=name, n=len(numbers), mean=float(numbers.mean()), interval=interval))
-    macro = Group(
+        groups.append(FacetGroup(value=name, n=len(numbers), mean=float(numbers.mean()), interval=interval))
+    macro = FacetGroup(
         value="average",
         n=sum(group.n for group in groups),
         mean=math.fsum(group.mean for group in groups) / len(groups),

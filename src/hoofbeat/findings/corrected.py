@@ -21,7 +21,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.findings.scoring import Outcome
-from hoofbeat.findings.shares import System, by_system, sensitivity_range
+from hoofbeat.findings.shares import SystemKey, by_system, sensitivity_range
 
 __all__ = ["PPI", "CorrectedAccuracy", "corrected_accuracies", "labels_needed", "ppi_mean"]
 
@@ -189,7 +189,7 @@ def corrected_accuracies(
     `results` are the outcomes by the judge, `human` those by people, of the same answers; several people's labels of an
     answer are put together by majority, and a draw is no label. `clusters` as in `accuracies`.
     """
-    votes: dict[System, dict[tuple[str, int], list[bool | None]]] = {}
+    votes: dict[SystemKey, dict[tuple[str, int], list[bool | None]]] = {}
     for row in human:
         votes.setdefault((row.model, row.condition), {}).setdefault((row.question, row.sample), []).append(row.correct)
     systems = by_system(results)
@@ -221,7 +221,7 @@ def corrected_accuracies(
     return table
 
 
-def _of_plan(system: System, score: PPI, planned: int, unanswered: int) -> CorrectedAccuracy:
+def _of_plan(system: SystemKey, score: PPI, planned: int, unanswered: int) -> CorrectedAccuracy:
     """Shares of the answers made shares of the plan; how many are unanswered is itself only known from this plan."""
     share = 1 - unanswered / planned
 

@@ -15,7 +15,7 @@ from hoofbeat.findings.intervals import SAMPLES, Interval, bootstrap_mean, perce
 
 __all__ = ["AnswersAndRetrieval", "Correlation", "answers_and_retrieval", "correlation"]
 
-_FEWEST = 3
+_MIN_COUNT = 3
 _RESAMPLED = 5
 """Fewer points than this have no interval: most resamples would repeat two or three of them."""
 
@@ -63,7 +63,7 @@ def correlation(
     if not np.isfinite(points).all():
         raise InputError("a value to correlate is not a number", fix="leave out what has no score")
     n = points.shape[1]
-    if n < _FEWEST:
+    if n < _MIN_COUNT:
         return Correlation(n=n)
     pearson, spearman = _pearson(points), _pearson(_ranked(points))
     if math.isnan(pearson):

@@ -18,10 +18,10 @@ from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, percentiles, resampled_sums
 from hoofbeat.findings.scores import scores_by_system
 from hoofbeat.findings.scoring import Outcome
-from hoofbeat.findings.shares import System, sensitivity_range
+from hoofbeat.findings.shares import SystemKey, sensitivity_range
 from hoofbeat.records import Answer, Judgment
 
-__all__ = ["InformationPoint", "Retained", "retained", "retained_scores"]
+__all__ = ["InformationCurve", "InformationPoint", "information_curves", "retained_scores"]
 
 _FIRST = re.compile(r"first (\d+(?:\.\d+)?)%(?: of (\w+))?(?:, (.+))?")
 _CLOSED = ("closed", "closed-book")
@@ -45,7 +45,7 @@ class InformationPoint(Struct, frozen=True, kw_only=True):
     sensitivity: tuple[float, float] | None
 
 
-class Retained(Struct, frozen=True, kw_only=True):
+class InformationCurve(Struct, frozen=True, kw_only=True):
     """The curve of one model under one protocol: `points` by fraction, `unit` what the fractions count.
 
     `retained_at_first` is the score at the first fraction as a share of the score of the whole case, over the `n`
@@ -73,16 +73,16 @@ class Retained(Struct, frozen=True, kw_only=True):
         return tuple(point.score for point in self.points)
 
 
-def retained(
+def information_curves(
     results: Iterable[Outcome],
     *,
     clusters: Mapping[str, str] | None = None,
     samples: int = SAMPLES,
     level: float = 0.95,
     seed: int = 0,
-) -> list[Retained]:
+) -> list[InformationCurve]:
     """The curve of accuracies of each model and protocol that has `first x%` conditions, sorted."""
-    sums: dict[System, Sums] = {}
+    sums: dict[SystemKey, Sums] = {}
     for row in results:
         mine = sums.setdefault((row.model, row.condition), {})
         score = None if row.correct is None else float(row.correct)
@@ -100,10 +100,10 @@ def retained_scores(
     samples: int = SAMPLES,
     level: float = 0.95,
     seed: int = 0,
-) -> list[Retained]:
-    """The curve of mean scores of one aspect (BERTScore, ...), as `retained` makes it of accuracies."""
+) -> list[InformationCurve]:
+    """The curve of mean scores of one aspect (BERTScore, ...), as `information_curves` makes it of accuracies."""
     found, _ = scores_by_system(judgments, aspect, answers=answers, judge=judge)
-    sums: dict[System, Sums] = {}
+    sums: dict[SystemKey, Sums] = {}
     for system, rows in found.items():
         mine = sums.setdefault(system, {})
         for key, value in rows.items():
@@ -119,8 +119,8 @@ def _added(sums: tuple[float, float, int, int] | None, score: float | None) -> t
 
 
 def _curves(
-    sums: Mapping[System, Sums], clusters: Mapping[str, str] | None, how: tuple[int, float, int]
-) -> list[Retained]:
+    sums: Mapping[SystemKey, Sums], clusters: Mapping[str, str] | None, how: tuple[int, float, int]
+) -> list[InformationCurve]:
     curves: dict[tuple[str, str, str], dict[float, str]] = {}
     for model, condition in sums:
         named = _FIRST.fullmatch(condition)
@@ -140,7 +140,7 @@ def _curves(
         if full and conditions[order[0]] != full:
             kept = _kept(sums[model, conditions[order[0]]], sums[model, full], clusters, how)
         table.append(
-            Retained(
+            InformationCurve(
                 model=model,
                 protocol=protocol,
                 unit=unit,

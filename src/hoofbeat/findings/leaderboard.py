@@ -12,22 +12,22 @@ from hoofbeat.findings.accuracy import Accuracy, accuracies
 from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import SAMPLES
 from hoofbeat.findings.scoring import Outcome
-from hoofbeat.findings.shares import System, by_system, per_question
+from hoofbeat.findings.shares import SystemKey, by_system, per_question
 from hoofbeat.findings.systems import rank_intervals
 
-__all__ = ["Place", "leaderboard"]
+__all__ = ["LeaderboardRow", "leaderboard"]
 
 _SAME = 1e-12
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class LeaderboardRow(Struct, frozen=True, kw_only=True):
     """One system's place (1 is best; equals share a place, and `tied` counts the others there) and its interval.
 
     Places are by `share`, the mean over the `n` questions put to every system; `accuracy` is over everything that was
     planned for this one, `left_out` of whose questions some other system was not asked.
     """
 
-    system: System
+    system: SystemKey
     accuracy: Accuracy
     rank: int
     rank_interval: tuple[int, int]
@@ -44,7 +44,7 @@ def leaderboard(
     samples: int = SAMPLES,
     level: float = 0.95,
     seed: int = 0,
-) -> list[Place]:
+) -> list[LeaderboardRow]:
     """Systems, best first, equals by name. Only questions put to every system decide the places.
 
     The place's interval: the same questions (clusters) are drawn again for all systems, and ranked anew each time;
@@ -65,7 +65,7 @@ def leaderboard(
         (row for rows in systems.values() for row in rows), clusters=clusters, samples=samples, level=level, seed=seed
     )
     table = [
-        Place(
+        LeaderboardRow(
             system=system,
             accuracy=score,
             rank=1 + int((means > mean + _SAME).sum()),

@@ -10,7 +10,7 @@ from msgspec import Struct
 from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.findings.scoring import is_by
-from hoofbeat.findings.shares import System, sensitivity_range
+from hoofbeat.findings.shares import SystemKey, sensitivity_range
 from hoofbeat.records import Judgment
 
 __all__ = ["ModeShare", "mode_shares"]
@@ -49,9 +49,9 @@ def mode_shares(
     `labels` gives the order, and rows for labels nobody got; without it the labels seen are sorted. People's labels
     are left aside unless one of them is the `judge` named.
     """
-    first: dict[System, Counter[str]] = {}
-    second: dict[System, Counter[str]] = {}
-    failed: Counter[System] = Counter()
+    first: dict[SystemKey, Counter[str]] = {}
+    second: dict[SystemKey, Counter[str]] = {}
+    failed: Counter[SystemKey] = Counter()
     seen: set[tuple[str, str, str, int]] = set()
     for judgment in judgments:
         if judgment.aspect != aspect or not is_by(judgment, judge):
@@ -87,7 +87,7 @@ def mode_shares(
 
 
 def _share(
-    system: System, aspect: str, label: str, counts: tuple[Counter[str], Counter[str], int], level: float
+    system: SystemKey, aspect: str, label: str, counts: tuple[Counter[str], Counter[str], int], level: float
 ) -> ModeShare:
     first, second, failed = counts
     n, count = first.total() + failed, first[label]

@@ -20,7 +20,7 @@ from hoofbeat.facets import facet_values
 from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, percentiles, resampled_sums, wilson
 from hoofbeat.findings.scoring import asked_question, planned_question
-from hoofbeat.findings.shares import System, sensitivity_range
+from hoofbeat.findings.shares import SystemKey, sensitivity_range
 from hoofbeat.records import Answer, Question
 
 __all__ = ["MacroRate", "OptionDecisions", "OptionRate", "option_decisions"]
@@ -90,7 +90,7 @@ def option_decisions(
 ) -> list[OptionDecisions]:
     """Option decisions of each system, sorted by name; answers in free text are passed over."""
     asked = {question.id: question for question in questions}
-    counts: dict[System, dict[str, NDArray[np.int64]]] = {}
+    counts: dict[SystemKey, dict[str, NDArray[np.int64]]] = {}
     for answer in answers:
         if answer.protocol and not _options_unknown(answer, asked):
             system = counts.setdefault((answer.model, answer.condition), {})

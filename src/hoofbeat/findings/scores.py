@@ -14,12 +14,12 @@ from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, percentiles, resampled_sums
 from hoofbeat.findings.repeats import BootstrapSD, bootstrap_sd
 from hoofbeat.findings.scoring import AnswerKey, is_by
-from hoofbeat.findings.shares import System, sensitivity_range
+from hoofbeat.findings.shares import SystemKey, sensitivity_range
 from hoofbeat.records import Answer, Judgment
 
 __all__ = ["ScoreMean", "score_means", "scores_by_system"]
 
-Scores = dict[System, dict[AnswerKey, float | str]]
+Scores = dict[SystemKey, dict[AnswerKey, float | str]]
 """The score of each answer of each system, or in words why it has none."""
 
 
@@ -97,10 +97,10 @@ def score_means(
 
 def scores_by_system(
     judgments: Iterable[Judgment], aspect: str, *, answers: Iterable[Answer] = (), judge: str | None = None
-) -> tuple[Scores, dict[System, str]]:
+) -> tuple[Scores, dict[SystemKey, str]]:
     """The scores of one aspect for each system's answers, and the scorer of each system."""
     found: Scores = {}
-    judges: dict[System, str] = {}
+    judges: dict[SystemKey, str] = {}
     for judgment in judgments:
         if judgment.aspect != aspect or not is_by(judgment, judge):
             continue

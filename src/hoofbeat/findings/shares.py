@@ -13,7 +13,7 @@ from hoofbeat.findings.scoring import Outcome
 __all__ = [
     "SENSITIVITY_THRESHOLD",
     "Shares",
-    "System",
+    "SystemKey",
     "by_system",
     "per_question",
     "sensitivity_range",
@@ -22,7 +22,7 @@ __all__ = [
 SENSITIVITY_THRESHOLD = 0.01
 """The share of unscored answers above which a sensitivity range is given."""
 
-System = tuple[str, str]
+SystemKey = tuple[str, str]
 """A model and the condition it answered under."""
 
 
@@ -68,9 +68,9 @@ def per_question(rows: Iterable[Outcome]) -> Shares:
     )
 
 
-def by_system(results: Iterable[Outcome]) -> dict[System, list[Outcome]]:
+def by_system(results: Iterable[Outcome]) -> dict[SystemKey, list[Outcome]]:
     """The outcomes of each model under each condition, in the order they first came."""
-    systems: dict[System, list[Outcome]] = {}
+    systems: dict[SystemKey, list[Outcome]] = {}
     for row in results:
         systems.setdefault((row.model, row.condition), []).append(row)
     return systems

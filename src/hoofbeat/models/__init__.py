@@ -5,13 +5,14 @@ from __future__ import annotations
 from hoofbeat.models.budget import Budget, Estimate, Price
 from hoofbeat.models.config import Config, ModelSettings, load_config
 from hoofbeat.models.encoder import Encoder, load_encoder
-from hoofbeat.models.model import Model, Outcome, Structured
+from hoofbeat.models.model import CallResult, Model, StructuredReply
 from hoofbeat.models.registry import SPEC_HELP, load_model
 from hoofbeat.models.requests import ChatRequest, Image, Likelihood, Message, Reply
 
 __all__ = [
     "SPEC_HELP",
     "Budget",
+    "CallResult",
     "ChatRequest",
     "Config",
     "Encoder",
@@ -21,10 +22,9 @@ __all__ = [
     "Message",
     "Model",
     "ModelSettings",
-    "Outcome",
     "Price",
     "Reply",
-    "Structured",
+    "StructuredReply",
     "load_config",
     "load_encoder",
     "load_model",

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from hoofbeat.models.requests import ChatRequest, Likelihood, Reply
 from hoofbeat.models.wire import Trouble
 
-__all__ = ["Backend", "Pending"]
+__all__ = ["Backend", "ReplyPending"]
 
 
-class Pending(Exception):
+class ReplyPending(Exception):
     """The request was written down and will be answered later (batch folders)."""
 
 

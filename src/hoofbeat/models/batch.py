@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoofbeat.errors import BatchPending
-from hoofbeat.models.backend import Pending
+from hoofbeat.models.backend import ReplyPending
 from hoofbeat.models.requests import ChatRequest, Likelihood, Reply
 from hoofbeat.models.wire import PLAIN, Dialect, Trouble, chat_body, classify, read_chat
 from hoofbeat.store.files import output_errors
@@ -32,8 +32,8 @@ from hoofbeat.store.tables import read_jsonl, write_jsonl
 
 __all__ = ["BatchBackend"]
 
-_MOST_REQUESTS_A_FILE = 50_000
-_MOST_BYTES_A_FILE = 180_000_000
+_MAX_REQUESTS_PER_FILE = 50_000
+_MAX_BYTES_PER_FILE = 180_000_000
 _KEY_LENGTH = 40  # with the file's number, within the 64 characters that providers allow
 _REQUESTS = re.compile(r"requests-(\d+)\.jsonl")
 _ID = re.compile(rf"([0-9a-f]{{{_KEY_LENGTH}}})-(\d+)")
@@ -114,7 +114,7 @@ class BatchBackend:
             self._still_waiting += 1
         else:
             self._outbox[short] = chat_body(self._name, request, self._dialect)
-        raise Pending
+        raise ReplyPending
 
     async def close(self) -> None:
         """Write the requests that wait, and stop the command if there are any."""
@@ -171,7 +171,7 @@ def _parts(bodies: dict[str, dict[str, object]]) -> Iterator[list[str]]:
     size = 0
     for key in sorted(bodies):
         length = len(msgspec.json.encode(bodies[key])) + 200
-        if part and (len(part) == _MOST_REQUESTS_A_FILE or size + length > _MOST_BYTES_A_FILE):
+        if part and (len(part) == _MAX_REQUESTS_PER_FILE or size + length > _MAX_BYTES_PER_FILE):
             yield part
             part, size = [], 0
         part.append(key)

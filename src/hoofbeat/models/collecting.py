@@ -12,13 +12,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["seldom_collecting"]
+__all__ = ["reduce_collection"]
 
 _NEW_OBJECTS = 50_000
 
 
 @contextmanager
-def seldom_collecting() -> Iterator[None]:
+def reduce_collection() -> Iterator[None]:
     """Meanwhile collect more seldom, and not among what is there already; afterwards all is as before.
 
     The collector is the whole process's, so only the main thread sets it.

@@ -26,7 +26,7 @@ from hoofbeat.store.files import file_sha256
 __all__ = ["CrossEncoder"]
 
 _DEFAULT_WINDOW = 512
-_SHORTEST_WINDOW = 8
+_MIN_WINDOW = 8
 _BLOCK = 1024
 _PLACES = ("model.onnx", "onnx/model.onnx")
 _TORCH = ("*.safetensors", "pytorch_model*.bin")
@@ -237,7 +237,7 @@ def _window(config: _Config, limits: _TokenizerConfig, tokenizer: Any, folder: P
     if not stated and tokenizer.truncation:
         stated.append(tokenizer.truncation["max_length"])
     window = int(min(min(stated, default=_DEFAULT_WINDOW), 1 << 20))
-    if window < _SHORTEST_WINDOW:
+    if window < _MIN_WINDOW:
         raise InputError(
             f"by its files the cross-encoder reads {window} tokens of a pair, which is too few for any",
             where=str(folder),

@@ -27,13 +27,13 @@ from hoofbeat.errors import InputError, ModelError, UsageError
 from hoofbeat.models import weights
 from hoofbeat.store.files import file_sha256
 
-__all__ = ["DEFAULT_MODEL", "EmbeddedServer", "default_threads", "start"]
+__all__ = ["DEFAULT_MODEL", "EmbeddedServer", "default_threads", "start_embedded"]
 
 DEFAULT_MODEL = "smollm2-135m"
 
 _CONTEXTS = {"smollm2-135m": 4096, "qwen2.5-coder-1.5b": 8192}
 _DEFAULT_CONTEXT = 4096
-_MOST_THREADS = 4
+_MAX_THREADS = 4
 _SERVING = Path(__file__).with_name("serving.py")
 _START_TIMEOUT = 600.0
 
@@ -51,7 +51,7 @@ class _Settings(NamedTuple):
 
 
 class EmbeddedServer:
-    """A llama.cpp server; made by `start`, closed by `close`, the end of a `with`, or process exit.
+    """A llama.cpp server; made by `start_embedded`, closed by `close`, the end of a `with`, or process exit.
 
     `context` is the window the model really has, in tokens, prompt and answer together: llama.cpp rounds what was asked
     for up to a multiple of 256 and cuts it at what the model was trained for.
@@ -135,7 +135,7 @@ _RUNNING: dict[_Settings, EmbeddedServer] = {}
 _LOCK = threading.Lock()
 
 
-def start(
+def start_embedded(
     name: str = "",
     *,
     context: int | None = None,
@@ -179,7 +179,7 @@ def default_threads() -> int:
                 f"HOOFBEAT_THREADS is '{chosen}', not a number of threads", fix="set it to 1 or more, or unset it"
             )
         return int(chosen)
-    return max(1, min(_physical_cores(), _MOST_THREADS))
+    return max(1, min(_physical_cores(), _MAX_THREADS))
 
 
 def _physical_cores() -> int:
@@ -202,10 +202,13 @@ def _locate(name: str) -> tuple[str, Path, str]:
     """A model's name, file, and pinned hash (empty for a file of the user's own)."""
     name = name or DEFAULT_MODEL
     known = {
-        key: file for key, weight in weights.table().weights.items() for file in weight.files if _is_gguf(file.name)
+        key: file
+        for key, weight in weights.load_weights_table().weights.items()
+        for file in weight.files
+        if _is_gguf(file.name)
     }
     if name in known:
-        return name, weights.path_of(name, known[name].name), known[name].sha256
+        return name, weights.weight_path(name, known[name].name), known[name].sha256
     if not _is_gguf(name):
         raise ModelError(
             f"there is no embedded model '{name}'",

@@ -148,8 +148,10 @@ class HttpBackend:
                 return probe
             self._scoring = "forced" if likelihood.has_tokens(probe) else "echo"
         if self._scoring == "forced":
-            return await likelihood.forced(self.post, self._url.removesuffix("/v1"), context, continuation, exact=exact)
-        return await likelihood.echoed(self.post, self._url, self._name, context, continuation)
+            return await likelihood.score_by_forcing(
+                self.post, self._url.removesuffix("/v1"), context, continuation, exact=exact
+            )
+        return await likelihood.score_by_echo(self.post, self._url, self._name, context, continuation)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:
         """Embed texts by the endpoint's `/embeddings`."""

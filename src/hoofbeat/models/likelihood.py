@@ -1,12 +1,12 @@
 """Exact log-likelihood of a given continuation, over HTTP, in the two ways that endpoints offer.
 
-`forced`: llama.cpp servers. One call a token: the known token is forced by a logit bias, and the log-probability the
-server reports for it is computed from the model's own logits, before the bias. The first call starts from an empty
-cache, the next reuse it, so the value does not depend on what was asked before. llama.cpp adds its softmax up in 32
-bits and loses the tail, some 1e-4 a token; `exact` asks for the whole vocabulary and normalises again, which takes some
-tenths of a second a token.
+`score_by_forcing`: llama.cpp servers. One call per token: a logit bias forces the known token, and the server reports
+its log-probability from the model's own logits, before the bias. The first call starts from an empty cache, the next
+reuse it, so the value does not depend on what was asked before. llama.cpp adds its softmax up in 32 bits and loses the
+tail, some 1e-4 per token; `exact` asks for the whole vocabulary and normalises again, which takes some tenths of a
+second per token.
 
-`echoed`: vLLM and others whose `/completions` repeats the prompt with its log-probabilities.
+`score_by_echo`: vLLM and others whose `/completions` repeats the prompt with its log-probabilities.
 
 Tokens of the continuation are those of the joint text, as the model would see it; white space at the end of the
 context belongs to the continuation.
@@ -22,7 +22,7 @@ import msgspec
 from hoofbeat.models.requests import Likelihood
 from hoofbeat.models.wire import Trouble
 
-__all__ = ["echoed", "forced", "has_tokens"]
+__all__ = ["has_tokens", "score_by_echo", "score_by_forcing"]
 
 Post = Callable[[str, object], Awaitable[bytes | Trouble]]
 
@@ -79,7 +79,9 @@ def _tokens(data: bytes) -> list[int] | None:
         return None
 
 
-async def forced(post: Post, url: str, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Trouble:
+async def score_by_forcing(
+    post: Post, url: str, context: str, continuation: str, *, exact: bool = False
+) -> Likelihood | Trouble:
     """Score by forcing each token (llama.cpp's own `/tokenize` and `/completion`)."""
     context, continuation = _split(context, continuation)
     encoded = []
@@ -131,7 +133,7 @@ async def _force(
     return Trouble(kind="unsupported", message="the endpoint gives no log-probability of this token")
 
 
-async def echoed(post: Post, url: str, name: str, context: str, continuation: str) -> Likelihood | Trouble:
+async def score_by_echo(post: Post, url: str, name: str, context: str, continuation: str) -> Likelihood | Trouble:
     """Score by an echoed prompt (`/completions` with `echo` and `logprobs`)."""
     context, continuation = _split(context, continuation)
     if not context or not continuation:

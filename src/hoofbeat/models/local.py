@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoofbeat.models.embedded import start
+from hoofbeat.models.embedded import start_embedded
 from hoofbeat.models.http import HttpBackend
 from hoofbeat.models.wire import PLAIN, Dialect
 
@@ -15,7 +15,7 @@ class EmbeddedBackend(HttpBackend):
     """A local model. One call at a time: answers must not depend on what else is being asked."""
 
     def __init__(self, name: str, *, context: int | None = None, dialect: Dialect = PLAIN) -> None:
-        server = start(name, context=context)
+        server = start_embedded(name, context=context)
         self.context = server.context
         self._server = server
         super().__init__(

@@ -21,21 +21,21 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError, ModelError, ModelMissing
-from hoofbeat.models.backend import Backend, Pending
+from hoofbeat.models.backend import Backend, ReplyPending
 from hoofbeat.models.budget import Budget, Estimate, Price, about_tokens
-from hoofbeat.models.collecting import seldom_collecting
+from hoofbeat.models.collecting import reduce_collection
 from hoofbeat.models.pacing import Pacer, backoff_seconds
 from hoofbeat.models.refusals import is_refusal
 from hoofbeat.models.requests import ChatRequest, Likelihood, Message, Reply, likelihood_content, request_key
-from hoofbeat.models.structured import Unreadable, read_object, repair_request
+from hoofbeat.models.structured import UnreadableOutput, read_object, repair_request
 from hoofbeat.models.wire import Trouble
 from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.records import Failure, Usage
-from hoofbeat.store.ledger import Entry, Ledger
+from hoofbeat.store.ledger import Ledger, LedgerEntry
 from hoofbeat.store.manifest import Cost
 from hoofbeat.window import TYPICAL_BYTES_PER_TOKEN, size
 
-__all__ = ["Model", "Outcome", "Structured"]
+__all__ = ["CallResult", "Model", "StructuredReply"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -45,14 +45,14 @@ _DECODE: dict[Any, Callable[[bytes], Any]] = {
 }
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class CallResult(Struct, frozen=True, kw_only=True):
     """A reply with the ledger keys of the calls that made it."""
 
     reply: Reply
     calls: tuple[str, ...]
 
 
-class Structured(Struct, frozen=True, kw_only=True):
+class StructuredReply(Struct, frozen=True, kw_only=True):
     """A JSON object that fits the schema asked for, with the ledger keys of the calls that made it."""
 
     value: dict[str, Any]
@@ -109,7 +109,7 @@ class Model:
 
     # One call
 
-    async def chat(self, request: ChatRequest) -> Outcome | Failure:
+    async def chat(self, request: ChatRequest) -> CallResult | Failure:
         """Continue a conversation: from the ledger, or by a call that is kept there."""
         key, body = request_key(self.identity, "chat", request.content())
         result: Reply | Trouble
@@ -126,25 +126,25 @@ class Model:
             return _failure(result)
         if result.finish == "refusal" or is_refusal(result.text):
             return Failure(kind="refusal", message=result.text[:300] or "declined by the endpoint's filter")
-        return Outcome(reply=result, calls=(key,))
+        return CallResult(reply=result, calls=(key,))
 
-    async def chat_json(self, request: ChatRequest) -> Structured | Failure:
+    async def chat_json(self, request: ChatRequest) -> StructuredReply | Failure:
         """Ask for a JSON object of the request's schema; output that does not fit gets one repair."""
         assert request.schema is not None, "chat_json needs a schema"
         first = await self.chat(request)
         if isinstance(first, Failure):
             return first
         value = read_object(first.reply, request.schema)
-        if not isinstance(value, Unreadable):
-            return Structured(value=value, reply=first.reply, calls=first.calls)
+        if not isinstance(value, UnreadableOutput):
+            return StructuredReply(value=value, reply=first.reply, calls=first.calls)
         second = await self.chat(repair_request(request, first.reply, value))
         if isinstance(second, Failure):
             return msgspec.structs.replace(second, attempts=second.attempts + 1)
         calls = first.calls + second.calls
         repaired = read_object(second.reply, request.schema)
-        if isinstance(repaired, Unreadable):
+        if isinstance(repaired, UnreadableOutput):
             return Failure(kind=repaired.kind, message=repaired.message, attempts=2)
-        return Structured(value=repaired, reply=second.reply, calls=calls)
+        return StructuredReply(value=repaired, reply=second.reply, calls=calls)
 
     async def loglikelihood(self, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Failure:
         """The log-probability of a continuation given its context.
@@ -253,7 +253,7 @@ class Model:
             try:
                 started = await self.pacer.admit(tokens_in + tokens_out)
                 result = await call()
-            except Pending:
+            except ReplyPending:
                 self.budget.settle(reserved, reserved)  # it will be paid when it is answered
                 raise
             except BaseException:
@@ -304,7 +304,7 @@ class Model:
         self, key: str, operation: str, prompt: str, body: bytes, reply: bytes, usage: Usage, started: float
     ) -> bytes:
         """Keep a reply; returns the reply that is in the ledger once it is safe there."""
-        entry = Entry(
+        entry = LedgerEntry(
             key=key,
             model=self.identity,
             operation=operation,
@@ -354,7 +354,7 @@ class Model:
         `work` awaits this model's calls one after another. The first error that stops the command (budget, key, disk)
         is raised after the calls in flight have come back and been kept.
         """
-        with progress.task(title or self.spec, len(items)) as task, seldom_collecting():
+        with progress.task(title or self.spec, len(items)) as task, reduce_collection():
             return asyncio.run(_Crew(self, items, work, task).run())
 
     def estimate(self, requests: Sequence[ChatRequest]) -> Estimate:
@@ -442,7 +442,7 @@ class _Crew:
             self._next += 1
             try:
                 self._results[index] = await self._work(self._items[index])
-            except Pending:
+            except ReplyPending:
                 pass
             except Exception as err:
                 self._error = self._error or err

@@ -10,10 +10,10 @@ import re
 
 from msgspec import Struct
 
-__all__ = ["Parted", "part_reasoning"]
+__all__ = ["ReasoningSplit", "split_reasoning"]
 
 
-class Parted(Struct, frozen=True, kw_only=True):
+class ReasoningSplit(Struct, frozen=True, kw_only=True):
     """An output in two parts; `unfinished` says that it ends inside its reasoning."""
 
     text: str
@@ -41,7 +41,7 @@ _SOLUTION = re.compile(r"\A\s*<\|begin_of_solution\|>(.*?)(?:<\|end_of_solution\
 _QUICK = ("<", "[", "◁")
 
 
-def part_reasoning(output: str) -> Parted:
+def split_reasoning(output: str) -> ReasoningSplit:
     """Part an output's leading reasoning from its answer; without any, the text is the output as it came."""
     if "<|channel|>" in output:
         return _channels(output)
@@ -56,25 +56,27 @@ def part_reasoning(output: str) -> Parted:
     if not thoughts and (closing := _last(_CLOSED_ONLY, output)):
         thoughts, rest = [output[: closing.start()]], output[closing.end() :].lstrip()
     if not thoughts:
-        return Parted(text=output)
+        return ReasoningSplit(text=output)
     solution = _SOLUTION.match(rest)
     text = solution.group(1).strip() if solution else rest
-    return Parted(text=text, reasoning="\n\n".join(thought.strip() for thought in thoughts), unfinished=unfinished)
+    return ReasoningSplit(
+        text=text, reasoning="\n\n".join(thought.strip() for thought in thoughts), unfinished=unfinished
+    )
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     return max(pattern.finditer(text), key=lambda match: match.start(), default=None)
 
 
-def _channels(output: str) -> Parted:
+def _channels(output: str) -> ReasoningSplit:
     """Channels: what is on `final` is the answer, what is on any other is reasoning."""
     found = list(_CHANNEL.finditer(output))
     if not found:
-        return Parted(text=output)
+        return ReasoningSplit(text=output)
     before = output[: found[0].start()].strip()
     final = [match["body"].strip() for match in found if match["name"] == "final"]
     others = [before, *(match["body"].strip() for match in found if match["name"] != "final")]
-    return Parted(
+    return ReasoningSplit(
         text="\n".join(final),
         reasoning="\n\n".join(part for part in others if part),
         unfinished=not final and found[-1]["open"] is not None,

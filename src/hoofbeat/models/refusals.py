@@ -11,7 +11,7 @@ import re
 
 __all__ = ["is_refusal"]
 
-_LONGEST = 400
+_MAX_LENGTH = 400
 _REGRET = (
     r"(?:(?:i['’]?m|i am) (?:very |so |really |truly )?(?:sorry|afraid)(?: (?:that )?you['’]?re [^.,]{0,40})?|sorry|"
     r"i (?:apologi[sz]e|regret(?: that)?)|unfortunately|for \w+ reasons|please (?:see|consult) [^.]{0,40}\.|"
@@ -58,7 +58,7 @@ _GOES_ON = re.compile(  # … and answers all the same
 
 def is_refusal(text: str) -> bool:
     """Whether a short text opens with a refusal and leaves it at that."""
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_LENGTH:
         return False
     opening = _OPENING.match(text)
     return opening is not None and not _GOES_ON.search(text, opening.end())

@@ -30,7 +30,7 @@ SPEC_HELP = (
 _KINDS = ("embedded", "openai", "http", "https", "batch", "replay")
 _FORMS = {"openai": "openai:NAME", "batch": "batch:FOLDER#NAME", "replay": "replay:FILE"}
 _OPENAI = "https://api.openai.com/v1"
-_MOST_IN_FLIGHT = 128
+_MAX_IN_FLIGHT = 128
 
 
 def load_model(spec: str, *, ledger: Ledger, config: Config | None = None, budget: Budget | None = None) -> Model:
@@ -125,7 +125,7 @@ def _http(
         key_variable=settings.key or key_variable,
         key_required=key_required or bool(settings.key),
         timeout=settings.timeout,
-        most_in_flight=settings.most_in_flight or _MOST_IN_FLIGHT,
+        most_in_flight=settings.most_in_flight or _MAX_IN_FLIGHT,
         dialect=_dialect(settings, openai=urlsplit(address).hostname == urlsplit(_OPENAI).hostname),
     )
 

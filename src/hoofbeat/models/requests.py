@@ -17,7 +17,7 @@ from hoofbeat.store.tables import canonical_json
 
 __all__ = ["ChatRequest", "Image", "Likelihood", "Message", "Reply", "TokenLogprob", "request_key"]
 
-Role = Literal["system", "user", "assistant"]
+MessageRole = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length", "refusal"]
 
 
@@ -41,7 +41,7 @@ class Image(Struct, frozen=True, kw_only=True):
 class Message(Struct, frozen=True, kw_only=True):
     """One message of a conversation."""
 
-    role: Role
+    role: MessageRole
     content: str
     images: tuple[Image, ...] = ()
 

@@ -14,7 +14,7 @@ from hoofbeat.models.requests import ChatRequest, Message, Reply
 from hoofbeat.records import FailureKind
 from hoofbeat.store.tables import canonical_json
 
-__all__ = ["Unreadable", "read_object", "repair_request", "without_limits"]
+__all__ = ["UnreadableOutput", "read_object", "repair_request", "without_limits"]
 
 _BEGINNING = 160  # characters that are shown again of an output that was cut off
 _CUT_OFF = "That ran on and was cut off. Write the whole JSON object again, and keep every text in it short."
@@ -22,7 +22,7 @@ _CUT_OFF = "That ran on and was cut off. Write the whole JSON object again, and 
 _FENCE = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL)
 
 
-class Unreadable(msgspec.Struct, frozen=True):
+class UnreadableOutput(msgspec.Struct, frozen=True):
     """Why an output is not the object that was asked for."""
 
     kind: FailureKind
@@ -60,17 +60,17 @@ def _validator(schema: bytes) -> Callable[[object], object]:
     return compiled
 
 
-def read_object(reply: Reply, schema: dict[str, object]) -> dict[str, Any] | Unreadable:
+def read_object(reply: Reply, schema: dict[str, object]) -> dict[str, Any] | UnreadableOutput:
     """The JSON object in a reply: plain, in a code fence, or after other words; checked against its schema."""
     value = _find_object(reply.text)
     if value is None:
         if reply.finish == "length":
-            return Unreadable("truncated", "the output limit cut the JSON off")
-        return Unreadable("unreadable", f"no JSON object in: {reply.text[:120]!r}")
+            return UnreadableOutput("truncated", "the output limit cut the JSON off")
+        return UnreadableOutput("unreadable", f"no JSON object in: {reply.text[:120]!r}")
     try:
         _LATEST.validator(schema)(value)
     except fastjsonschema.JsonSchemaValueException as err:
-        return Unreadable("schema", str(err.message))
+        return UnreadableOutput("schema", str(err.message))
     return value
 
 
@@ -89,7 +89,7 @@ def _find_object(text: str) -> dict[str, Any] | None:
     return None
 
 
-def repair_request(request: ChatRequest, reply: Reply, problem: Unreadable) -> ChatRequest:
+def repair_request(request: ChatRequest, reply: Reply, problem: UnreadableOutput) -> ChatRequest:
     """The one repair: the conversation so far, what was wrong, and the contract again.
 
     An output that ran on until it was cut off is asked for once more in short, and only its beginning is shown: shown

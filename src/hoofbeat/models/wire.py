@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.models.reasoning import part_reasoning
+from hoofbeat.models.reasoning import split_reasoning
 from hoofbeat.models.requests import ChatRequest, Message, Reply, TokenLogprob
 from hoofbeat.models.structured import without_limits
 from hoofbeat.records import FailureKind, Usage
@@ -152,7 +152,7 @@ def read_chat(data: bytes) -> Reply | Trouble:
     message = choice.message
     text = message.content or ""
     reasoning = message.reasoning_content or message.reasoning or ""
-    parted = part_reasoning(text)
+    parted = split_reasoning(text)
     if parted.text != text:
         reasoning = "\n\n".join(part for part in (reasoning.strip(), parted.reasoning) if part)
         text = parted.text

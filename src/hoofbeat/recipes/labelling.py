@@ -16,7 +16,7 @@ from hoofbeat.corpus.vocabularies import load_scheme
 from hoofbeat.corpus.vocabularies.evidence import gather
 from hoofbeat.corpus.vocabularies.labelling import label_evidence, label_request
 from hoofbeat.corpus.vocabularies.schemes import UNKNOWN, Scheme
-from hoofbeat.models.model import Structured
+from hoofbeat.models.model import StructuredReply
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Item, Outcome
@@ -93,7 +93,7 @@ def _by_model(
     ]
 
 
-def _labelled(item: Item, result: Structured | Failure, facet: str, step: Step) -> Item:
+def _labelled(item: Item, result: StructuredReply | Failure, facet: str, step: Step) -> Item:
     if isinstance(result, Failure):
         return item.labelled(**{facet: FAILED}).put(**{f"{facet}_why": f"no label: {result.kind}"}).done(step)
     label, why = str(result.value["label"]), str(result.value["reason"]).strip()

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.models import ChatRequest, Estimate
-from hoofbeat.models.model import Structured
+from hoofbeat.models.model import StructuredReply
 from hoofbeat.prompts import Prompt, load_prompt
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Item, Outcome, Rejection
@@ -171,7 +171,7 @@ def ask_each(
                 if estimate.calls:
                     raise Estimated(name, len(items), estimate)
 
-            async def work(which: tuple[_Plan, int]) -> Structured | Failure:
+            async def work(which: tuple[_Plan, int]) -> StructuredReply | Failure:
                 plan, place = which
                 return await model.chat_json(request(plan, place))
 
@@ -197,7 +197,7 @@ def ask_each(
         if when and not when(plan.item):
             return plan.item
         outcome = read(plan.item, plan.answers(), context)
-        calls = [call for result in plan.results if isinstance(result, Structured) for call in result.calls]
+        calls = [call for result in plan.results if isinstance(result, StructuredReply) for call in result.calls]
         note = f"{len(calls)} calls" if len(calls) > 1 else ""
         step = Step(name=name, prompt=file.label, model=spec, call=calls[-1] if calls else "", note=note)
         return _noted(outcome, plan.item, step)
@@ -212,7 +212,7 @@ class _Plan:
         self.item = item
         self.rejection = rejection
         self.parts: list[Any] = []
-        self.results: list[Structured | Failure] = []
+        self.results: list[StructuredReply | Failure] = []
 
     def answers(self) -> list[Answered]:
         return [

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.models import Model, Outcome, Reply
+from hoofbeat.models import CallResult, Model, Reply
 from hoofbeat.prompts import load_prompt, material
 from hoofbeat.records import Failure, TraceStep
 from hoofbeat.retrieval.line import CostBound, Stage, StageOption
@@ -177,7 +177,7 @@ class DocumentWriter(QueryWriter):
             return _Written("", None, outcome)
         return self._written(outcome, str(draft.values["question"]))
 
-    def _written(self, outcome: Outcome, question: str) -> _Written:
+    def _written(self, outcome: CallResult, question: str) -> _Written:
         text, reasoning = self.read(outcome.reply)
         text = without_echo(text, question)
         step = TraceStep(stage=str(self), what="generated", text=text, reasoning=reasoning, calls=outcome.calls)

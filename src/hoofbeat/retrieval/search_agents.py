@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.models import ChatRequest, Model, Structured
+from hoofbeat.models import ChatRequest, Model, StructuredReply
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure, FailureKind, Passage, TraceStep
@@ -84,7 +84,7 @@ class _Turn(NamedTuple):
 
 
 _Wish = ChatRequest | _Look
-_Got = Structured | Failure | Sequence[FoundPassage]
+_Got = StructuredReply | Failure | Sequence[FoundPassage]
 _T = TypeVar("_T")
 _Work = Generator[_Wish, _Got, _T]
 
@@ -166,7 +166,7 @@ class _Agent:
             return self._result(failure=Failure(kind="unreadable", message="the agent's final answer is empty"))
         return self._answered(last, thought, answer)
 
-    def _ask(self, name: str, values: Mapping[str, object], *, last: bool = False) -> _Work[Structured | Failure]:
+    def _ask(self, name: str, values: Mapping[str, object], *, last: bool = False) -> _Work[StructuredReply | Failure]:
         """One call, its tokens counted; what a call that failed used is not known, so the most likely is taken."""
         prompt = load_prompt(name)
         limit = max(self._allowance(last=last), _MIN_TOKENS)
@@ -180,7 +180,7 @@ class _Agent:
             seed=self.settings.seed if self.settings.temperature else None,
         )
         got = yield request
-        assert isinstance(got, Structured | Failure)
+        assert isinstance(got, StructuredReply | Failure)
         if isinstance(got, Failure):
             self.left -= limit if got.kind == "truncated" else min(limit, prompt.max_tokens)
             self._note("failed", f"{name}: {got.message}")
@@ -224,7 +224,7 @@ class _Agent:
         self,
         what: str,
         text: str = "",
-        reply: Structured | None = None,
+        reply: StructuredReply | None = None,
         found: Sequence[Passage] = (),
         thought: str = "",
     ) -> None:
@@ -240,11 +240,11 @@ class _Agent:
             )
         )
 
-    def _answered(self, reply: Structured, thought: str, answer: str) -> AgentResult:
+    def _answered(self, reply: StructuredReply, thought: str, answer: str) -> AgentResult:
         self._note("answered", answer, reply, thought=thought)
         return self._result(answer)
 
-    def _text(self, reply: Structured, field: str) -> str:
+    def _text(self, reply: StructuredReply, field: str) -> str:
         return without_echo(str(reply.value[field]), self.question)
 
     def _result(self, answer: str = "", failure: Failure | None = None) -> AgentResult:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from hoofbeat.review.forms import Form, Measured, agreement_fields, criterion_rows, load_form
-from hoofbeat.review.review_records import Assignment, Decision, Item, Label, Study
+from hoofbeat.review.forms import AgreementField, Form, agreement_fields, criterion_rows, load_form
+from hoofbeat.review.review_records import Assignment, Decision, ItemLabel, ReviewItem, Study
 from hoofbeat.review.reviewer_agreement import form_finder, pseudonyms
 
 if TYPE_CHECKING:
     from hoofbeat.review.review_store import ReviewStore
 
-__all__ = ["EXPERT", "FLAG", "Said", "Waiting", "base_item", "open_queue", "queue_of"]
+__all__ = ["EXPERT", "FLAG", "AdjudicationItem", "ReviewerStatement", "base_item", "open_queue", "queue_of"]
 
 EXPERT = {"three-criteria": "three-criteria-expert"}
 """The form in which what was flagged in another is decided."""
@@ -27,7 +27,7 @@ EXPERT = {"three-criteria": "three-criteria-expert"}
 FLAG = "flag"
 
 
-class Said(Struct, frozen=True, kw_only=True):
+class ReviewerStatement(Struct, frozen=True, kw_only=True):
     """What one reviewer said of an item: the value and the note by field."""
 
     reviewer: str
@@ -35,17 +35,17 @@ class Said(Struct, frozen=True, kw_only=True):
     notes: dict[str, str]
 
 
-class Waiting(Struct, frozen=True, kw_only=True):
+class AdjudicationItem(Struct, frozen=True, kw_only=True):
     """An item for the adjudicator. `why`: differ or flagged; `fields` those it is about; `form` asks for the decision.
 
     `hidden` says that the adjudicator has yet to label it, so that nothing of what others said is here.
     """
 
-    item: Item
+    item: ReviewItem
     why: str
     fields: tuple[str, ...]
     form: Form
-    said: tuple[Said, ...]
+    said: tuple[ReviewerStatement, ...]
     decision: Decision | None = None
     hidden: bool = False
 
@@ -55,14 +55,14 @@ class Waiting(Struct, frozen=True, kw_only=True):
         return self.decision is None
 
 
-def base_item(item: Item) -> str:
+def base_item(item: ReviewItem) -> str:
     """The item of the first round that a later one goes back to; itself where it is of the first."""
     return str(item.key.get("of", item.id))
 
 
 def queue_of(
-    store: ReviewStore, study: Study, *, person: str = "", items: Sequence[Item] | None = None
-) -> list[Waiting]:
+    store: ReviewStore, study: Study, *, person: str = "", items: Sequence[ReviewItem] | None = None
+) -> list[AdjudicationItem]:
     """Everything that is or was in the queue, what is open first, as `person` may see it."""
     return open_queue(
         study,
@@ -76,15 +76,15 @@ def queue_of(
 
 def open_queue(
     study: Study,
-    items: Sequence[Item],
-    labels: Iterable[Label],
+    items: Sequence[ReviewItem],
+    labels: Iterable[ItemLabel],
     decisions: Iterable[Decision],
     own: Iterable[Assignment] = (),
     *,
     person: str = "",
-) -> list[Waiting]:
+) -> list[AdjudicationItem]:
     """The same from what the review store keeps; `own` are the assignments of the person who looks."""
-    by_item: defaultdict[str, list[Label]] = defaultdict(list)
+    by_item: defaultdict[str, list[ItemLabel]] = defaultdict(list)
     states: dict[tuple[str, str], str] = {}
     for label in labels:
         states[label.item, label.person] = label.state
@@ -94,7 +94,7 @@ def open_queue(
     mine = {row.item for row in own if states.get((row.item, person), "draft") == "draft"}
     experts = {base_item(item) for item in items if item.stage in EXPERT.values()}
     form_of = form_finder(study)
-    measured: dict[str, tuple[Measured, ...]] = {}
+    measured: dict[str, tuple[AgreementField, ...]] = {}
     found = []
     for item in items:
         form = form_of(item)
@@ -104,7 +104,7 @@ def open_queue(
         if waiting is None or (waiting.why == "flagged" and item.id in experts and waiting.open):
             continue  # an expert has it as a task of their own
         if item.id in mine:
-            waiting = Waiting(
+            waiting = AdjudicationItem(
                 item=item, why=waiting.why, fields=(), form=waiting.form, said=(), decision=None, hidden=True
             )
         found.append(waiting)
@@ -113,12 +113,12 @@ def open_queue(
 
 def _waiting(
     study: Study,
-    item: Item,
+    item: ReviewItem,
     form: Form,
-    measured: Sequence[Measured],
-    done: Sequence[Label],
+    measured: Sequence[AgreementField],
+    done: Sequence[ItemLabel],
     decision: Decision | None,
-) -> Waiting | None:
+) -> AdjudicationItem | None:
     flagged = _flagged(form, done)
     differing = [
         field.name
@@ -132,20 +132,20 @@ def _waiting(
         why, fields, asks = "differ", differing, form
     else:
         return None
-    return Waiting(
+    return AdjudicationItem(
         item=item, why=why, fields=tuple(fields), form=asks, said=_said(study, item, form, done), decision=decision
     )
 
 
-def _flagged(form: Form, done: Sequence[Label]) -> list[str]:
+def _flagged(form: Form, done: Sequence[ItemLabel]) -> list[str]:
     names = [field.name for field in form.fields if field.kind == "flag"]
     return [name for name in names if any(label.values.get(name) == FLAG for label in done)]
 
 
-def _said(study: Study, item: Item, form: Form, done: Sequence[Label]) -> tuple[Said, ...]:
+def _said(study: Study, item: ReviewItem, form: Form, done: Sequence[ItemLabel]) -> tuple[ReviewerStatement, ...]:
     names = pseudonyms(study.id, (label.person for label in done), item.id)
     rows = [
-        Said(
+        ReviewerStatement(
             reviewer=names[label.person],
             values={name: _in_words(form, name, value) for name, value in label.values.items()},
             notes={row.criterion: row.note for row in criterion_rows(form, label.values) if row.note},

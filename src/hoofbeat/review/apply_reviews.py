@@ -25,18 +25,25 @@ from hoofbeat.recipes.items import Item, Rejected, Stage
 from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask
 from hoofbeat.recipes.writing import FUNNEL_HEADER
 from hoofbeat.records import Document, Question
-from hoofbeat.review.question_revisions import Revised, Rules, by_item, revised, rules_of, verdict
+from hoofbeat.review.question_revisions import (
+    QuestionRevision,
+    VerdictRules,
+    by_item,
+    review_verdict,
+    revise_question,
+    rules_of,
+)
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import canonical_json, plain_cell, read_jsonl, read_tsv, write_jsonl, write_tsv
 
 __all__ = [
-    "Applied",
-    "Difference",
     "Edit",
+    "QuestionDifference",
+    "ReviewOutcome",
     "apply_labels",
+    "describe_differences",
     "diff_markdown",
-    "told",
     "version_of",
     "write_applied",
 ]
@@ -50,7 +57,7 @@ class Edit(Struct, frozen=True, kw_only=True):
     after: str | list[str]
 
 
-class Difference(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class QuestionDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one question: dropped for a reason, or changed."""
 
     item: str
@@ -61,7 +68,7 @@ class Difference(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def diff_markdown(
-    differences: Sequence[Difference],
+    differences: Sequence[QuestionDifference],
     *,
     name: str,
     version: int,
@@ -132,7 +139,7 @@ STEP = "reviewers' decisions"
 _REWRITTEN = ("qrels.tsv", "items.jsonl", "rejected.jsonl", "review.jsonl", "funnel.tsv")
 
 
-class Applied(Struct, frozen=True, kw_only=True):
+class ReviewOutcome(Struct, frozen=True, kw_only=True):
     """What the labels come to on a benchmark.
 
     `questions` are those that stay, by edition ("" is the main one); `waits` say on which an expert's word is missing,
@@ -140,21 +147,21 @@ class Applied(Struct, frozen=True, kw_only=True):
     """
 
     questions: dict[str, list[Question]]
-    differences: tuple[Difference, ...]
+    differences: tuple[QuestionDifference, ...]
     items: dict[str, Item]
     waits: dict[str, tuple[str, ...]]
     labelled: int
     unlabelled: int
     elsewhere: int
-    rules: Rules
+    rules: VerdictRules
 
     @property
-    def dropped(self) -> list[Difference]:
+    def dropped(self) -> list[QuestionDifference]:
         """What goes."""
         return [each for each in self.differences if each.what == "dropped"]
 
     @property
-    def changed(self) -> list[Difference]:
+    def changed(self) -> list[QuestionDifference]:
         """What is changed."""
         return [each for each in self.differences if each.what == "changed"]
 
@@ -165,7 +172,7 @@ def apply_labels(
     *,
     where: str = "",
     source: Source | None = None,
-) -> Applied:
+) -> ReviewOutcome:
     """What labels come to; nothing is written. `source` gives documents, where the corpus does not lie beside."""
     main = Benchmark(artefact)
     here = {question.id for question in main.questions}
@@ -177,26 +184,28 @@ def apply_labels(
     rules = rules_of(artefact.manifest.settings)
     items = _items(artefact)
     source = source or _beside_source(artefact)
-    differences: list[Difference] = []
-    changes: dict[str, Revised] = {}
+    differences: list[QuestionDifference] = []
+    changes: dict[str, QuestionRevision] = {}
     waits: dict[str, tuple[str, ...]] = {}
     for question in main.questions:
-        found = verdict(said.get(question.id, {}), rules, where)
+        found = review_verdict(said.get(question.id, {}), rules, where)
         if found.reason:
             differences.append(_gone(question.id, found.reason, found.details))
             continue
         if found.waits:
             waits[question.id] = found.waits
         if found.drop or found.add:
-            made = revised(question, items.get(question.id), found, rules, source)
+            made = revise_question(question, items.get(question.id), found, rules, source)
             if made.reason:
                 differences.append(_gone(question.id, made.reason, made.details))
             elif edits := _edits(question, made.question):
                 changes[question.id] = made
-                differences.append(Difference(item=question.id, what="changed", details=made.details, edits=edits))
+                differences.append(
+                    QuestionDifference(item=question.id, what="changed", details=made.details, edits=edits)
+                )
     gone = {each.item for each in differences if each.what == "dropped"}
     editions = {name: Benchmark(artefact, name).questions for name in main.editions()}
-    return Applied(
+    return ReviewOutcome(
         questions={
             "": [_main(question, changes) for question in main.questions if question.id not in gone],
             **{
@@ -226,8 +235,8 @@ def _items(artefact: Artefact) -> dict[str, Item]:
     return {item.id: item for item in read_jsonl(artefact.file("items.jsonl"), Item)}
 
 
-def _gone(item: str, reason: str, details: str) -> Difference:
-    return Difference(item=item, what="dropped", reason=reason, details=details)
+def _gone(item: str, reason: str, details: str) -> QuestionDifference:
+    return QuestionDifference(item=item, what="dropped", reason=reason, details=details)
 
 
 def _edits(before: Question, after: Question) -> tuple[Edit, ...]:
@@ -238,12 +247,12 @@ def _edits(before: Question, after: Question) -> tuple[Edit, ...]:
     return tuple(Edit(field=name, before=old, after=new) for name, old, new in pairs if old != new)
 
 
-def _main(question: Question, changes: Mapping[str, Revised]) -> Question:
+def _main(question: Question, changes: Mapping[str, QuestionRevision]) -> Question:
     made = changes.get(question.id)
     return made.question if made else question
 
 
-def _beside(question: Question, made: Revised | None) -> Question:
+def _beside(question: Question, made: QuestionRevision | None) -> Question:
     """A question of another edition with the same changes."""
     if made is None:
         return question
@@ -259,7 +268,7 @@ def _beside(question: Question, made: Revised | None) -> Question:
 # Writing
 def write_applied(
     artefact: Artefact,
-    applied: Applied,
+    applied: ReviewOutcome,
     labels: Sequence[ReviewLabel],
     target: Path,
     *,
@@ -275,7 +284,7 @@ def write_applied(
         _write_account(artefact, applied, labels, draft.path)
         write_jsonl(draft.path / "labels.jsonl", labels)
         write_jsonl(draft.path / "diff.jsonl", applied.differences)
-        write_bytes(draft.path / "diff.md", told(artefact, applied).encode())
+        write_bytes(draft.path / "diff.md", describe_differences(artefact, applied).encode())
         used = InputRef(name="labels.jsonl", sha256=_sha256(labels), kind="labels")
         kept = applied.questions[""]
         reasons = Counter(old.counts.reasons) + Counter(each.reason for each in applied.dropped)
@@ -322,7 +331,7 @@ def _sha256(labels: Sequence[ReviewLabel]) -> str:
     return hashlib.sha256(b"".join(canonical_json(label) + b"\n" for label in labels)).hexdigest()
 
 
-def _carry_over(artefact: Artefact, applied: Applied, folder: Path) -> None:
+def _carry_over(artefact: Artefact, applied: ReviewOutcome, folder: Path) -> None:
     """Everything that is not written anew; of images, those that a question still names."""
     named = {image for questions in applied.questions.values() for each in questions for image in each.images}
     own = {edition_file(name) for name in applied.questions} | {*_REWRITTEN, "labels.jsonl", "diff.jsonl", "diff.md"}
@@ -334,7 +343,7 @@ def _carry_over(artefact: Artefact, applied: Applied, folder: Path) -> None:
         shutil.copyfile(artefact.file(name), place)
 
 
-def _write_questions(artefact: Artefact, applied: Applied, folder: Path) -> None:
+def _write_questions(artefact: Artefact, applied: ReviewOutcome, folder: Path) -> None:
     for name, questions in applied.questions.items():
         write_jsonl(folder / edition_file(name), questions)
     here = {question.id for question in applied.questions[""]}
@@ -343,7 +352,7 @@ def _write_questions(artefact: Artefact, applied: Applied, folder: Path) -> None
         write_qrels(folder / "qrels.tsv", grades, "beir")
 
 
-def _write_account(artefact: Artefact, applied: Applied, labels: Iterable[ReviewLabel], folder: Path) -> None:
+def _write_account(artefact: Artefact, applied: ReviewOutcome, labels: Iterable[ReviewLabel], folder: Path) -> None:
     """The tables by item: those that stay, those that went, who still waits, and one more line of the funnel."""
     gone = {each.item: each for each in applied.dropped}
     items = _items(artefact)
@@ -373,7 +382,7 @@ def _write_account(artefact: Artefact, applied: Applied, labels: Iterable[Review
         write_tsv(folder / "funnel.tsv", FUNNEL_HEADER, [*rows, _funnel_row(applied)])
 
 
-def _left(artefact: Artefact, said: set[tuple[str, str]], gone: Mapping[str, Difference]) -> list[ReviewTask]:
+def _left(artefact: Artefact, said: set[tuple[str, str]], gone: Mapping[str, QuestionDifference]) -> list[ReviewTask]:
     """The tasks that still wait: of questions that stay, by criteria without a label."""
     left = []
     for task in read_jsonl(artefact.file("review.jsonl"), ReviewTask):
@@ -383,12 +392,12 @@ def _left(artefact: Artefact, said: set[tuple[str, str]], gone: Mapping[str, Dif
     return left
 
 
-def _stage(applied: Applied) -> Stage:
+def _stage(applied: ReviewOutcome) -> Stage:
     kept, gone = len(applied.questions[""]), applied.dropped
     return Stage(step=STEP, came=kept + len(gone), kept=kept, reasons=dict(Counter(each.reason for each in gone)))
 
 
-def _funnel_row(applied: Applied) -> tuple[object, ...]:
+def _funnel_row(applied: ReviewOutcome) -> tuple[object, ...]:
     stage = _stage(applied)
     reasons = "; ".join(
         f"{count} {reason}" for reason, count in sorted(stage.reasons.items(), key=lambda p: (-p[1], p[0]))
@@ -396,7 +405,7 @@ def _funnel_row(applied: Applied) -> tuple[object, ...]:
     return (stage.step, stage.came, stage.kept, stage.rejected, 0, reasons, "")
 
 
-def _metrics(artefact: Artefact, applied: Applied) -> dict[str, object]:
+def _metrics(artefact: Artefact, applied: ReviewOutcome) -> dict[str, object]:
     """The old figures that still hold, with the funnel's new line; lengths and facets are those of other questions."""
     stage = _stage(applied)
     metrics = {
@@ -420,7 +429,7 @@ def _metrics(artefact: Artefact, applied: Applied) -> dict[str, object]:
     return metrics
 
 
-def told(artefact: Artefact, applied: Applied) -> str:
+def describe_differences(artefact: Artefact, applied: ReviewOutcome) -> str:
     """What differs, to be read."""
     return diff_markdown(
         applied.differences,

@@ -18,27 +18,27 @@ from hoofbeat.errors import UsageError
 from hoofbeat.judging.stratified_sample import allot, seeded_number
 from hoofbeat.review.exams.exam_assignment import FORM as EXAM
 from hoofbeat.review.exams.exam_assignment import assign_exam
-from hoofbeat.review.review_records import Assignment, Item, Person, Study
+from hoofbeat.review.review_records import Assignment, Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 
 __all__ = [
     "EXAM",
-    "Coverage",
+    "AssignmentCoverage",
+    "AssignmentPlan",
     "Groups",
-    "Plan",
+    "assign_items",
     "assignments_for",
     "coverage",
     "first_round",
-    "give_out",
     "plan_of",
-    "stratified",
+    "stratified_sample",
 ]
 
 Groups = Literal["any", "inside", "outside"]
 """Whether people see any item, only those of their own groups (specialties), or only those of others."""
 
 
-class Plan(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AssignmentPlan(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How items are divided among people.
 
     `per_item` people look at each item (0: everybody), `overlap` is the share of items that `overlap_by` people look at
@@ -71,24 +71,24 @@ class Plan(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-class Coverage(Struct, frozen=True, kw_only=True):
+class AssignmentCoverage(Struct, frozen=True, kw_only=True):
     """How far items are covered: how many have so many reviewers, and how many lack some for want of people."""
 
     reviewers: dict[int, int]
     short: int
 
 
-def plan_of(study: Study) -> Plan:
+def plan_of(study: Study) -> AssignmentPlan:
     """The plan that a study was made with; the plain one where it has none."""
     given = study.settings.get("plan")
-    return msgspec.convert(given, Plan) if isinstance(given, dict) else Plan()
+    return msgspec.convert(given, AssignmentPlan) if isinstance(given, dict) else AssignmentPlan()
 
 
-def stratified(items: Sequence[Item], count: int, seed: int, purpose: str = "sample") -> list[Item]:
+def stratified_sample(items: Sequence[ReviewItem], count: int, seed: int, purpose: str = "sample") -> list[ReviewItem]:
     """`count` of the items, each stratum by its share, in the items' order; the draw depends on ids and seed alone."""
     if count >= len(items):
         return list(items)
-    strata: defaultdict[tuple[str, ...], list[Item]] = defaultdict(list)
+    strata: defaultdict[tuple[str, ...], list[ReviewItem]] = defaultdict(list)
     for item in items:
         strata[item.stratum,].append(item)
     given = allot({name: len(rows) for name, rows in strata.items()}, count, seed, (purpose,))
@@ -101,7 +101,11 @@ def stratified(items: Sequence[Item], count: int, seed: int, purpose: str = "sam
 
 
 def assignments_for(
-    study: str, items: Sequence[Item], people: Sequence[Person], plan: Plan, existing: Iterable[Assignment] = ()
+    study: str,
+    items: Sequence[ReviewItem],
+    people: Sequence[Person],
+    plan: AssignmentPlan,
+    existing: Iterable[Assignment] = (),
 ) -> list[Assignment]:
     """The assignments that are missing for the plan, in the order of people and of their places.
 
@@ -109,7 +113,7 @@ def assignments_for(
     may see an item, those get it who have least to do, then least of its stratum.
     """
     board = _Board(items, people, plan, existing)
-    chosen = stratified(items, plan.sample, plan.seed) if plan.sample else list(items)
+    chosen = stratified_sample(items, plan.sample, plan.seed) if plan.sample else list(items)
     shared = {item.id for item in _overlap(chosen, plan)}
     # What few people may see is given out first, what many see last; so that loads can be evened out to the end.
     for item in sorted(chosen, key=lambda item: (len(board.able[item.id]), seeded_number(plan.seed, "turn", item.id))):
@@ -133,21 +137,23 @@ def assignments_for(
 
 
 def coverage(
-    items: Sequence[Item], people: Sequence[Person], plan: Plan, assignments: Iterable[Assignment]
-) -> Coverage:
+    items: Sequence[ReviewItem], people: Sequence[Person], plan: AssignmentPlan, assignments: Iterable[Assignment]
+) -> AssignmentCoverage:
     """How far a plan is fulfilled by assignments."""
-    chosen = stratified(items, plan.sample, plan.seed) if plan.sample else list(items)
+    chosen = stratified_sample(items, plan.sample, plan.seed) if plan.sample else list(items)
     shared = {item.id for item in _overlap(chosen, plan)}
     seen = Counter(row.item for row in assignments)
     short = sum(seen[item.id] < _wanted(plan, item.id in shared, len(people)) for item in chosen)
-    return Coverage(reviewers=dict(sorted(Counter(seen[item.id] for item in items).items())), short=short)
+    return AssignmentCoverage(reviewers=dict(sorted(Counter(seen[item.id] for item in items).items())), short=short)
 
 
-def _overlap(chosen: Sequence[Item], plan: Plan) -> list[Item]:
-    return stratified(chosen, math.ceil(len(chosen) * plan.overlap), plan.seed, "overlap") if plan.overlap else []
+def _overlap(chosen: Sequence[ReviewItem], plan: AssignmentPlan) -> list[ReviewItem]:
+    return (
+        stratified_sample(chosen, math.ceil(len(chosen) * plan.overlap), plan.seed, "overlap") if plan.overlap else []
+    )
 
 
-def _wanted(plan: Plan, shared: bool, people: int) -> int:
+def _wanted(plan: AssignmentPlan, shared: bool, people: int) -> int:
     count = plan.overlap_by if shared else plan.per_item
     return count or people
 
@@ -156,7 +162,11 @@ class _Board:
     """Who has what so far, and who may get what."""
 
     def __init__(
-        self, items: Sequence[Item], people: Sequence[Person], plan: Plan, existing: Iterable[Assignment]
+        self,
+        items: Sequence[ReviewItem],
+        people: Sequence[Person],
+        plan: AssignmentPlan,
+        existing: Iterable[Assignment],
     ) -> None:
         self.plan = plan
         self.able: Mapping[str, list[str]] = {
@@ -174,7 +184,7 @@ class _Board:
             self.of_stratum[row.person, strata.get(row.item, "")] += 1
             self.next_place[row.person] = max(self.next_place[row.person], row.place + 1)
 
-    def give(self, item: Item, wanted: int) -> None:
+    def give(self, item: ReviewItem, wanted: int) -> None:
         """Give the item to as many people as are missing, where there are that many."""
         free = [
             person
@@ -195,19 +205,21 @@ class _Board:
             self.new[person].append(item.id)
 
 
-def _may(person: Person, item: Item, groups: Groups) -> bool:
+def _may(person: Person, item: ReviewItem, groups: Groups) -> bool:
     if not person.active or not person.sees(item.study):
         return False
     mine = {group.casefold() for group in person.groups}
     return groups == "any" or (item.group.casefold() in mine) == (groups == "inside")
 
 
-def first_round(items: Sequence[Item]) -> list[Item]:
+def first_round(items: Sequence[ReviewItem]) -> list[ReviewItem]:
     """The items that a plan divides: those of later rounds are for certain people."""
     return [item for item in items if "of" not in item.key]
 
 
-def give_out(store: ReviewStore, study: Study, people: Sequence[Person], plan: Plan, *, by: str) -> list[Assignment]:
+def assign_items(
+    store: ReviewStore, study: Study, people: Sequence[Person], plan: AssignmentPlan, *, by: str
+) -> list[Assignment]:
     """Assign what a plan still asks for; of an exam, to everybody named who has no questions yet.
 
     What somebody who left has not looked at is given to others.

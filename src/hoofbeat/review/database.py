@@ -25,7 +25,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.review.database_schema import prepare
-from hoofbeat.review.review_errors import DatabaseError, Refused, not_here
+from hoofbeat.review.review_errors import DatabaseError, ReviewRefusalError, not_here
 
 __all__ = [
     "MODES",
@@ -350,7 +350,7 @@ _POSTGRES_WORDS = {
 }
 
 
-def _in_words(err: DBAPIError, kind: str, where: str) -> DatabaseError | Refused:
+def _in_words(err: DBAPIError, kind: str, where: str) -> DatabaseError | ReviewRefusalError:
     """What went wrong, in our words: the driver's own may quote statements, values and addresses."""
     if kind == "postgresql" and _code(err.orig) == "22021":  # a zero character, which no text here has
         return not_here("there is nothing of this name")

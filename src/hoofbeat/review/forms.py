@@ -17,15 +17,15 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.review.review_records import Item, Study
+from hoofbeat.review.review_records import ReviewItem, Study
 from hoofbeat.text import caseless, typed
 
 __all__ = [
+    "AgreementField",
     "Choice",
-    "Field",
+    "CriterionRow",
     "Form",
-    "Measured",
-    "Row",
+    "FormField",
     "agreement_fields",
     "asked_fields",
     "check_values",
@@ -40,7 +40,7 @@ Kind = Literal["scale", "choice", "yes-no", "text", "options", "flag"]
 
 _FOLDER = resources.files("hoofbeat.review") / "forms"
 _CRITERIA = frozenset({"scale", "choice", "yes-no", "flag"})
-_LONGEST = 20_000
+_MAX_LENGTH = 20_000
 NOTE = "note"
 
 
@@ -53,7 +53,7 @@ class Choice(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     key: str = ""
 
 
-class Field(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class FormField(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One thing that is asked.
 
     `kind`: a `scale`, `choice`, `yes-no` or `flag` takes one of `choices` (a choice without any takes one of the item's
@@ -91,17 +91,17 @@ class Form(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
 
     title: str
     instructions: tuple[str, ...]
-    fields: tuple[Field, ...] = ()
+    fields: tuple[FormField, ...] = ()
     name: str = ""
     blinded: bool = False
     at_least_one: tuple[str, ...] = ()
 
-    def field(self, name: str) -> Field | None:
+    def field(self, name: str) -> FormField | None:
         """The field of this name."""
         return next((field for field in self.fields if field.name == name), None)
 
 
-class Measured(Struct, frozen=True, kw_only=True):
+class AgreementField(Struct, frozen=True, kw_only=True):
     """A field on which people's agreement is measured, with its labels in order."""
 
     name: str
@@ -110,7 +110,7 @@ class Measured(Struct, frozen=True, kw_only=True):
     ordered: bool
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class CriterionRow(Struct, frozen=True, kw_only=True):
     """One line for the recipes' reader: a criterion, its value, and the note that belongs to it."""
 
     criterion: str
@@ -136,7 +136,7 @@ def load_form(name: str, settings: Mapping[str, Any] | None = None) -> Form:
     return _pair_form(form, settings or {}) if name == "pair" else form
 
 
-def form_for(study: Study, item: Item) -> Form:
+def form_for(study: Study, item: ReviewItem) -> Form:
     """The form of an item: its study's, or that of the later round it belongs to."""
     return load_form(item.stage if item.stage in form_names() else study.form, study.settings)
 
@@ -152,7 +152,7 @@ _YES_NO = (Choice(value="yes", label="Yes", key="y"), Choice(value="no", label="
 _FLAG = (Choice(value="ok", label="In order", key="o"), Choice(value="flag", label="Flag for the expert", key="f"))
 
 
-def _filled(field: Field) -> Field:
+def _filled(field: FormField) -> FormField:
     """The field with the choices that its kind implies."""
     choices = field.choices or {"yes-no": _YES_NO, "flag": _FLAG}.get(field.kind, ())
     return msgspec.structs.replace(field, choices=choices)
@@ -195,12 +195,12 @@ def _with(line: str, words: Mapping[str, str]) -> str:
 # Using
 
 
-def options_of(item: Item) -> tuple[str, ...]:
+def options_of(item: ReviewItem) -> tuple[str, ...]:
     """The item's options."""
     return next((shown.lines for shown in item.shown if shown.kind == "options"), ())
 
 
-def asked_fields(form: Form, item: Item) -> tuple[Field, ...]:
+def asked_fields(form: Form, item: ReviewItem) -> tuple[FormField, ...]:
     """The fields asked of this item, those with the item's options filled in; its right answer can't be dropped."""
     left_out = {
         each.name for each in form.fields if each.criterion and item.criteria and each.name not in item.criteria
@@ -219,12 +219,12 @@ def asked_fields(form: Form, item: Item) -> tuple[Field, ...]:
     return tuple(asked)
 
 
-def applies(field: Field, values: Mapping[str, Any]) -> bool:
+def field_applies(field: FormField, values: Mapping[str, Any]) -> bool:
     """Whether a field is asked, given what was said in others."""
     return not field.when or any(values.get(name) in wanted for name, wanted in field.when.items())
 
 
-def check_values(form: Form, item: Item, values: Mapping[str, Any], *, complete: bool = True) -> dict[str, Any]:
+def check_values(form: Form, item: ReviewItem, values: Mapping[str, Any], *, complete: bool = True) -> dict[str, Any]:
     """The values that count, in the form's order; what is not asked is left out, what is wrong is refused.
 
     A draft need not be `complete`.
@@ -238,7 +238,7 @@ def check_values(form: Form, item: Item, values: Mapping[str, Any], *, complete:
         value = _checked(field, values.get(field.name))
         if value:
             taken[field.name] = value
-    while extra := [field.name for field in fields if field.name in taken and not applies(field, taken)]:
+    while extra := [field.name for field in fields if field.name in taken and not field_applies(field, taken)]:
         for name in extra:
             del taken[name]
     if complete:
@@ -249,8 +249,8 @@ def check_values(form: Form, item: Item, values: Mapping[str, Any], *, complete:
     return taken
 
 
-def _check_complete(form: Form, fields: tuple[Field, ...], taken: Mapping[str, Any]) -> None:
-    asked = [field for field in fields if applies(field, taken)]
+def _check_complete(form: Form, fields: tuple[FormField, ...], taken: Mapping[str, Any]) -> None:
+    asked = [field for field in fields if field_applies(field, taken)]
     missing = [field.label for field in asked if field.required and field.name not in taken]
     if missing:
         raise InputError(f"still to be filled in: {'; '.join(missing)}", fix="answer what is marked, or skip the item")
@@ -260,7 +260,7 @@ def _check_complete(form: Form, fields: tuple[Field, ...], taken: Mapping[str, A
         raise InputError(f"one of these must be filled in: {names}", fix="fill one in, or choose another answer")
 
 
-def _checked(field: Field, value: object) -> Any:
+def _checked(field: FormField, value: object) -> Any:
     """The value as it is kept; nothing where it is empty."""
     if value is None or value in ("", []):
         return None
@@ -276,12 +276,12 @@ def _checked(field: Field, value: object) -> Any:
         if value not in [choice.value for choice in field.choices]:
             raise InputError(f"{field.label}: {value[:40]!r} is no answer to this", fix="choose from the list")
         return value
-    if len(value) > _LONGEST:
-        raise InputError(f"{field.label}: the text is too long", fix=f"{_LONGEST:,} characters are allowed")
+    if len(value) > _MAX_LENGTH:
+        raise InputError(f"{field.label}: the text is too long", fix=f"{_MAX_LENGTH:,} characters are allowed")
     return typed(value)
 
 
-def _check_source(field: Field, item: Item, text: str) -> None:
+def _check_source(field: FormField, item: ReviewItem, text: str) -> None:
     """Every line must stand in the source, where it is shown: a recipe would turn the whole item away otherwise."""
     sources = [caseless(shown.text) for shown in item.shown if shown.kind == "source"]
     for line in text.splitlines() if sources else ():
@@ -291,25 +291,27 @@ def _check_source(field: Field, item: Item, text: str) -> None:
             )
 
 
-def agreement_fields(form: Form) -> tuple[Measured, ...]:
+def agreement_fields(form: Form) -> tuple[AgreementField, ...]:
     """The fields whose agreement is measured, with their labels in the form's order."""
     return tuple(
-        Measured(name=each.name, label=each.label, labels=tuple(c.value for c in each.choices), ordered=each.ordered)
+        AgreementField(
+            name=each.name, label=each.label, labels=tuple(c.value for c in each.choices), ordered=each.ordered
+        )
         for each in form.fields
         if each.criterion and each.measured and each.choices
     )
 
 
-def criterion_rows(form: Form, values: Mapping[str, Any]) -> list[Row]:
+def criterion_rows(form: Form, values: Mapping[str, Any]) -> list[CriterionRow]:
     """What was said, as lines for the recipes' reader (`recipes.reviewing`); a note goes with its criterion."""
     own = {field.note_of: str(values[field.name]) for field in form.fields if field.note_of and field.name in values}
     common = str(values.get(NOTE, ""))
-    rows: list[Row] = []
+    rows: list[CriterionRow] = []
     for field in form.fields:
         if field.name not in values or field.name == NOTE or field.note_of or not field.exported:
             continue
         value = values[field.name]
         several = value if isinstance(value, list) else str(value).splitlines() if field.each_line else [str(value)]
         note = own.get(field.name) or common
-        rows += [Row(criterion=field.name, value=each.strip(), note=note) for each in several if each.strip()]
+        rows += [CriterionRow(criterion=field.name, value=each.strip(), note=note) for each in several if each.strip()]
     return rows

@@ -17,10 +17,10 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select, updat
 from hoofbeat.errors import UsageError
 from hoofbeat.review.database_schema import people, sessions, studies
 from hoofbeat.review.review_errors import not_here
-from hoofbeat.review.review_records import Person, Role
-from hoofbeat.review.store_base import StoreBase, packed, unpacked
+from hoofbeat.review.review_records import Person, PersonRole
+from hoofbeat.review.store_base import StoreBase, from_json, to_json
 
-__all__ = ["SESSION_HOURS", "People", "secret_hash"]
+__all__ = ["SESSION_HOURS", "PeopleStore", "secret_hash"]
 
 SESSION_HOURS = 24.0 * 14
 _NAME_LENGTH = 120
@@ -36,18 +36,18 @@ def secret_hash(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
-class People(StoreBase):
+class PeopleStore(StoreBase):
     """The people of the review store."""
 
     def invite(
-        self, name: str, role: Role, *, by: str, groups: Sequence[str] = (), studies: Sequence[str] = ()
+        self, name: str, role: PersonRole, *, by: str, groups: Sequence[str] = (), studies: Sequence[str] = ()
     ) -> tuple[Person, str]:
         """Somebody new, and the token of their invitation, which is shown once and can't be read again."""
         name = " ".join(name.split())
         if not 0 < len(name) <= _NAME_LENGTH or not name.isprintable():
             raise UsageError(f"a name has 1 to {_NAME_LENGTH} printable characters", fix="give the person's name")
-        if role not in get_args(Role):
-            raise UsageError("there is no such role", fix=f"choose one of {', '.join(get_args(Role))}")
+        if role not in get_args(PersonRole):
+            raise UsageError("there is no such role", fix=f"choose one of {', '.join(get_args(PersonRole))}")
         token = secrets.token_urlsafe(32)
         with self._database.write() as connection:
             _check_studies(connection, studies)
@@ -64,8 +64,8 @@ class People(StoreBase):
                     id=person.id,
                     name=person.name,
                     role=person.role,
-                    groups=packed(person.groups),
-                    studies=packed(person.studies),
+                    groups=to_json(person.groups),
+                    studies=to_json(person.studies),
                     active=True,
                     invited=person.invited,
                     token=secret_hash(token),
@@ -170,8 +170,8 @@ def _person_of(row: Row[Any]) -> Person:
         id=row.id,
         name=row.name,
         role=row.role,
-        groups=unpacked(row.groups, tuple[str, ...]),
-        studies=unpacked(row.studies, tuple[str, ...]),
+        groups=from_json(row.groups, tuple[str, ...]),
+        studies=from_json(row.studies, tuple[str, ...]),
         active=row.active,
         invited=row.invited,
     )

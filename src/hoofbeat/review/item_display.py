@@ -8,20 +8,20 @@ from typing import Any
 from msgspec import Struct
 
 from hoofbeat.judging.stratified_sample import seeded_number
-from hoofbeat.review.forms import Field, Form, applies, form_for
-from hoofbeat.review.review_records import Assignment, Item, Label, Shown, Study
+from hoofbeat.review.forms import Form, FormField, field_applies, form_for
+from hoofbeat.review.review_records import Assignment, ItemLabel, ItemMaterial, ReviewItem, Study
 
 __all__ = [
-    "Part",
-    "Progress",
+    "MaterialPart",
+    "WorklistProgress",
     "differences",
-    "exchanged",
     "next_undone",
     "parts_for",
-    "pieces",
     "progress_of_person",
     "said_in_words",
-    "shown_to",
+    "sides_exchanged",
+    "split_marked",
+    "visible_material",
     "when_words",
 ]
 
@@ -29,7 +29,7 @@ _PLAIN = frozenset({"question", "answer", "gold", "options", "quote", "image"})
 _FOLDED_FROM = 700
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class MaterialPart(Struct, frozen=True, kw_only=True):
     """One piece of the material: its text in pieces, each marked or not; `folded` where it is opened on demand."""
 
     title: str
@@ -41,7 +41,7 @@ class Part(Struct, frozen=True, kw_only=True):
     number: int = 0
 
 
-class Progress(Struct, frozen=True, kw_only=True):
+class WorklistProgress(Struct, frozen=True, kw_only=True):
     """How far a person has come with a study; drafts with something in them are among what is left."""
 
     done: int
@@ -61,7 +61,7 @@ class Progress(Struct, frozen=True, kw_only=True):
         return f"{self.done} of {self.total} done, {self.skipped} skipped, {self.left} left{drafts}"
 
 
-def exchanged(study: Study, item: Item, person: str) -> bool:
+def sides_exchanged(study: Study, item: ReviewItem, person: str) -> bool:
     """Whether a person sees the sides of a pair exchanged: a coin thrown by the study's seed, person and item."""
     if not form_for(study, item).blinded or sum(shown.kind == "answer" for shown in item.shown) != 2:
         return False
@@ -69,19 +69,19 @@ def exchanged(study: Study, item: Item, person: str) -> bool:
     return bool(coin >> 56 & 1)
 
 
-def shown_to(study: Study, item: Item, person: str) -> tuple[Shown, ...]:
+def visible_material(study: Study, item: ReviewItem, person: str) -> tuple[ItemMaterial, ...]:
     """What a person sees of an item; exchanged answers keep their titles, so that A stands first."""
-    if not exchanged(study, item, person):
+    if not sides_exchanged(study, item, person):
         return item.shown
     first, second = (place for place, shown in enumerate(item.shown) if shown.kind == "answer")
     sides = list(item.shown)
     texts = (sides[first].text, sides[second].text)
-    sides[first] = Shown(title=sides[first].title, text=texts[1], kind="answer")
-    sides[second] = Shown(title=sides[second].title, text=texts[0], kind="answer")
+    sides[first] = ItemMaterial(title=sides[first].title, text=texts[1], kind="answer")
+    sides[second] = ItemMaterial(title=sides[second].title, text=texts[0], kind="answer")
     return tuple(sides)
 
 
-def pieces(text: str, marks: Iterable[tuple[int, int]]) -> tuple[tuple[str, bool], ...]:
+def split_marked(text: str, marks: Iterable[tuple[int, int]]) -> tuple[tuple[str, bool], ...]:
     """The text in pieces, with whether each is marked; marks that overlap or reach outside are joined and cut."""
     found: list[tuple[str, bool]] = []
     at = 0
@@ -98,16 +98,16 @@ def pieces(text: str, marks: Iterable[tuple[int, int]]) -> tuple[tuple[str, bool
     return tuple(found)
 
 
-def parts_for(study: Study, item: Item, person: str) -> list[Part]:
+def parts_for(study: Study, item: ReviewItem, person: str) -> list[MaterialPart]:
     """The material of an item for a page. Sources and long notes are folded; images are numbered for their address."""
-    parts: list[Part] = []
+    parts: list[MaterialPart] = []
     images = 0
-    for shown in shown_to(study, item, person):
-        cut = pieces(shown.text, shown.marks)
+    for shown in visible_material(study, item, person):
+        cut = split_marked(shown.text, shown.marks)
         images += shown.kind == "image"
         long = len(shown.text) > _FOLDED_FROM
         parts.append(
-            Part(
+            MaterialPart(
                 title=shown.title,
                 kind=shown.kind if shown.kind in {*_PLAIN, "source", "note"} else "case",
                 pieces=cut,
@@ -120,16 +120,16 @@ def parts_for(study: Study, item: Item, person: str) -> list[Part]:
     return parts
 
 
-def progress_of_person(assignments: Sequence[Assignment], labels: Iterable[Label]) -> Progress:
+def progress_of_person(assignments: Sequence[Assignment], labels: Iterable[ItemLabel]) -> WorklistProgress:
     """The counts over what a person is assigned."""
     mine = {row.item for row in assignments}
     own = [label for label in labels if label.item in mine]
     states = [label.state for label in own]
     begun = sum(label.state == "draft" and bool(label.values) for label in own)
-    return Progress(done=states.count("done"), skipped=states.count("skipped"), drafts=begun, total=len(mine))
+    return WorklistProgress(done=states.count("done"), skipped=states.count("skipped"), drafts=begun, total=len(mine))
 
 
-def next_undone(assignments: Sequence[Assignment], labels: Iterable[Label], after: str = "") -> str | None:
+def next_undone(assignments: Sequence[Assignment], labels: Iterable[ItemLabel], after: str = "") -> str | None:
     """The first item that is neither done nor skipped, from behind `after` to the end and then from the start."""
     through = {label.item for label in labels if label.state != "draft"}
     order = [row.item for row in assignments]
@@ -137,7 +137,7 @@ def next_undone(assignments: Sequence[Assignment], labels: Iterable[Label], afte
     return next((item for item in (*order[place:], *order[:place]) if item not in through and item != after), None)
 
 
-def said_in_words(field: Field, value: Any) -> str:
+def said_in_words(field: FormField, value: Any) -> str:
     """A value as the page says it."""
     words = {choice.value: choice.label for choice in field.choices}
     if isinstance(value, list | tuple):
@@ -145,7 +145,7 @@ def said_in_words(field: Field, value: Any) -> str:
     return words.get(str(value), str(value)) if value else "nothing"
 
 
-def when_words(fields: Sequence[Field], field: Field) -> str:
+def when_words(fields: Sequence[FormField], field: FormField) -> str:
     """When a field is asked, in words; empty where it always is."""
     parts = []
     for name, values in field.when.items():
@@ -156,7 +156,7 @@ def when_words(fields: Sequence[Field], field: Field) -> str:
 
 
 def differences(
-    form: Form, fields: Sequence[Field], mine: Mapping[str, Any], theirs: Mapping[str, Any]
+    form: Form, fields: Sequence[FormField], mine: Mapping[str, Any], theirs: Mapping[str, Any]
 ) -> list[tuple[str, str, str]]:
     """The fields in which two versions differ: the label, and what each says."""
     return [
@@ -164,5 +164,5 @@ def differences(
         for field in fields
         if form.field(field.name) is not None
         and (mine.get(field.name) or None) != (theirs.get(field.name) or None)
-        and (applies(field, mine) or applies(field, theirs))
+        and (field_applies(field, mine) or field_applies(field, theirs))
     ]

@@ -28,8 +28,8 @@ from hoofbeat.judging.designs import SheetDesign, design_path, write_design
 from hoofbeat.recipes.cases.revising import ADD, DROP
 from hoofbeat.review.adjudication_queue import EXPERT, base_item
 from hoofbeat.review.forms import criterion_rows, form_for
-from hoofbeat.review.item_display import exchanged
-from hoofbeat.review.review_records import Decision, Item, Label, Study
+from hoofbeat.review.item_display import sides_exchanged
+from hoofbeat.review.review_records import Decision, ItemLabel, ReviewItem, Study
 from hoofbeat.review.reviewer_agreement import names_of
 from hoofbeat.store.files import read_bytes, write_bytes
 from hoofbeat.store.tables import plain_cell, write_csv, write_jsonl
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 __all__ = [
     "ADJUDICATED",
     "REVISION",
-    "Export",
     "Format",
+    "LabelExport",
     "Origin",
     "as_csv",
     "export_labels",
-    "joined",
+    "join_exports",
     "origin_of",
     "origin_path",
     "write_export",
@@ -91,7 +91,7 @@ class Origin(Struct, frozen=True, kw_only=True):
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-class Export(Struct, frozen=True, kw_only=True):
+class LabelExport(Struct, frozen=True, kw_only=True):
     """The rows of a study, and those that adjudicators settled where they are a file of their own."""
 
     origin: Origin
@@ -110,7 +110,7 @@ class Export(Struct, frozen=True, kw_only=True):
         return msgspec.convert(kept, SheetDesign) if kept is not None else None
 
 
-def export_labels(store: ReviewStore, study: Study, *, each: bool = False, blind: bool = False) -> Export:
+def export_labels(store: ReviewStore, study: Study, *, each: bool = False, blind: bool = False) -> LabelExport:
     """The labels of a study that are done, as rows in the order of items.
 
     With `each`, everybody's own labels stand there, without decisions and with those of earlier rounds. With `blind`,
@@ -138,10 +138,10 @@ def export_labels(store: ReviewStore, study: Study, *, each: bool = False, blind
         people=len({label.person for label in labels}),
         settings=study.settings,
     )
-    return Export(origin=origin, rows=rows, adjudicated=settled)
+    return LabelExport(origin=origin, rows=rows, adjudicated=settled)
 
 
-def joined(exports: Sequence[Export]) -> Export:
+def join_exports(exports: Sequence[LabelExport]) -> LabelExport:
     """Several exports as one; they must be of one artefact and in one format."""
     first = exports[0]
     for other in exports[1:]:
@@ -161,7 +161,7 @@ def joined(exports: Sequence[Export]) -> Export:
         people=len({row[_WHO[first.origin.format]] for export in exports for row in export.rows} - {ADJUDICATED}),
         settings={each.study: each.settings for each in origins},
     )
-    return Export(
+    return LabelExport(
         origin=origin,
         rows=[row for export in exports for row in export.rows],
         adjudicated=[row for export in exports for row in export.adjudicated],
@@ -174,20 +174,20 @@ class _Told:
     def __init__(
         self,
         study: Study,
-        items: Sequence[Item],
-        labels: Sequence[Label],
+        items: Sequence[ReviewItem],
+        labels: Sequence[ItemLabel],
         decisions: Sequence[Decision],
         names: Mapping[str, str],
     ) -> None:
         self.study, self.items, self.names = study, items, names
-        self.labels: defaultdict[str, list[Label]] = defaultdict(list)
+        self.labels: defaultdict[str, list[ItemLabel]] = defaultdict(list)
         for label in labels:
             self.labels[label.item].append(label)
         self.decisions = {decision.item: decision for decision in decisions}
 
     def criteria(self, *, latest: bool) -> Rows:
         """A row a criterion; with `latest`, only what still counts after later rounds and decisions."""
-        by_base: dict[str, list[Item]] = {}
+        by_base: dict[str, list[ReviewItem]] = {}
         for item in self.items:
             by_base.setdefault(base_item(item), []).append(item)
         rows: Rows = []
@@ -202,7 +202,7 @@ class _Told:
             rows += [row for _, row in mine]
         return rows
 
-    def _stands(self, of: str, row: Mapping[str, str], form: str, new: Rows, item: Item) -> bool:
+    def _stands(self, of: str, row: Mapping[str, str], form: str, new: Rows, item: ReviewItem) -> bool:
         """Whether a row of an earlier round still counts beside the new ones of this item.
 
         An expert's word stands beside the flag that it answers, and revisions beside each other. What a reviewer
@@ -215,7 +215,7 @@ class _Told:
             return of == REVISION or not revises or not self.labels[item.id]
         return revises or row["criterion"] not in {each["criterion"] for each in new}
 
-    def _said(self, item: Item, *, settled: bool) -> Rows:
+    def _said(self, item: ReviewItem, *, settled: bool) -> Rows:
         """What reviewers said of an item, and what was settled in place of it or, by experts, beside it."""
         form = form_for(self.study, item)
         rows = [
@@ -250,18 +250,20 @@ class _Told:
             if (decision := self.decisions.get(item.id)) is not None
         ]
 
-    def _row(self, format: Format, item: Item, values: Mapping[str, Any], person: str, who: str) -> dict[str, str]:
+    def _row(
+        self, format: Format, item: ReviewItem, values: Mapping[str, Any], person: str, who: str
+    ) -> dict[str, str]:
         """A label as a row. No label hangs on which side is which; `sides` is for those who read A and B in a note."""
         row = {**{name: str(values.get(name, "")) for name in HEADERS[format]}, "item": item.id, "annotator": who}
         if format == "pairs":
-            row["sides"] = "B, A" if exchanged(self.study, item, person) else "A, B"
+            row["sides"] = "B, A" if sides_exchanged(self.study, item, person) else "A, B"
         return row
 
-    def _in_order(self, item: Item) -> list[Label]:
+    def _in_order(self, item: ReviewItem) -> list[ItemLabel]:
         return sorted(self.labels[item.id], key=lambda label: (self.names[label.person], label.person))
 
 
-def _criterion(item: Item, criterion: str, value: str, reviewer: str, note: str) -> dict[str, str]:
+def _criterion(item: ReviewItem, criterion: str, value: str, reviewer: str, note: str) -> dict[str, str]:
     known = str(item.key.get("item", item.id))
     return {"item": known, "criterion": criterion, "value": value, "reviewer": reviewer, "note": note}
 
@@ -287,7 +289,7 @@ def origin_of(labels: Path) -> Origin | None:
         ) from err
 
 
-def write_export(export: Export, path: Path) -> list[Path]:
+def write_export(export: LabelExport, path: Path) -> list[Path]:
     """Write the labels as `.jsonl` or `.csv`, what they are of beside them, and decisions where they stand apart."""
     if path.suffix not in (".jsonl", ".csv"):
         raise UsageError("labels are written as .jsonl or .csv", where=str(path), fix="name such a file with -o")
@@ -312,7 +314,7 @@ def _write(path: Path, header: Sequence[str], rows: Rows) -> None:
     write_csv(path, header, ([row[name] for name in header] for row in rows))
 
 
-def as_csv(export: Export) -> str:
+def as_csv(export: LabelExport) -> str:
     """The rows as CSV text that no spreadsheet runs, for a download."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")

@@ -25,13 +25,13 @@ from hoofbeat.recipes.reviewing import ReviewLabel, read_rating, says_yes
 from hoofbeat.records import Document, Question, Span, Step
 
 __all__ = [
-    "Revised",
-    "Rules",
-    "Verdict",
+    "QuestionRevision",
+    "ReviewVerdict",
+    "VerdictRules",
     "by_item",
-    "revised",
+    "review_verdict",
+    "revise_question",
     "rules_of",
-    "verdict",
 ]
 
 Labels = Mapping[str, Sequence[ReviewLabel]]
@@ -41,7 +41,7 @@ _FORGIVEN = ("reasoning",)
 _KNOWN = frozenset({*RATINGS, *LEAKS, *QUESTIONS, *FLAGS, *LEVEL_1, *LEVEL_2, DROP, ADD, SAME})
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class VerdictRules(Struct, frozen=True, kw_only=True):
     """The bounds that labels are held against; those of the recipe that made the benchmark, where it has them."""
 
     least_rating: float = 4.0
@@ -50,7 +50,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     quote_match: float = 0.9
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class ReviewVerdict(Struct, frozen=True, kw_only=True):
     """What becomes of a question: `reason` says why it goes; `drop` and `add` are what is changed where it stays.
 
     `waits` are criteria on which a word is still missing: an expert's on what was flagged.
@@ -63,12 +63,12 @@ class Verdict(Struct, frozen=True, kw_only=True):
     waits: tuple[str, ...] = ()
 
 
-def rules_of(settings: Mapping[str, Any]) -> Rules:
+def rules_of(settings: Mapping[str, Any]) -> VerdictRules:
     """The rules for a benchmark by the settings it was made with."""
-    known = {name: settings[name] for name in Rules.__struct_fields__ if name in settings}
+    known = {name: settings[name] for name in VerdictRules.__struct_fields__ if name in settings}
     if settings.get("recipe") not in ("clinbench",):
         known.pop("least_options", None)
-    return Rules(**known)
+    return VerdictRules(**known)
 
 
 def by_item(labels: Iterable[ReviewLabel], where: str = "") -> dict[str, dict[str, list[ReviewLabel]]]:
@@ -85,25 +85,25 @@ def by_item(labels: Iterable[ReviewLabel], where: str = "") -> dict[str, dict[st
     return found
 
 
-def verdict(labels: Labels, rules: Rules, where: str = "") -> Verdict:
+def review_verdict(labels: Labels, rules: VerdictRules, where: str = "") -> ReviewVerdict:
     """What the labels of one question come to; the first reason that is found is told."""
     for judge in (_rated, _leaking, _refused, _excluded, _found):
         reason, details = judge(labels, rules, where)
         if reason:
-            return Verdict(reason=reason, details=details)
+            return ReviewVerdict(reason=reason, details=details)
     flagged = [each for each in FLAGS if _values(labels, each) >= {"flag"} and not _values(labels, each) & _EXPERT]
-    return Verdict(
+    return ReviewVerdict(
         drop=tuple(dict.fromkeys(label.value for label in labels.get(DROP, ()))),
         add=tuple(dict.fromkeys(label.value for label in labels.get(ADD, ()))),
         waits=tuple(flagged),
     )
 
 
-Judge = Callable[[Labels, Rules, str], tuple[str, str]]
+Judge = Callable[[Labels, VerdictRules, str], tuple[str, str]]
 _NOTHING = ("", "")
 
 
-def _rated(labels: Labels, rules: Rules, where: str) -> tuple[str, str]:
+def _rated(labels: Labels, rules: VerdictRules, where: str) -> tuple[str, str]:
     for criterion in RATINGS:
         ratings = [read_rating(label, where) for label in labels.get(criterion, ())]
         if not ratings:
@@ -115,7 +115,7 @@ def _rated(labels: Labels, rules: Rules, where: str) -> tuple[str, str]:
     return _NOTHING
 
 
-def _leaking(labels: Labels, _rules: Rules, where: str) -> tuple[str, str]:
+def _leaking(labels: Labels, _rules: VerdictRules, where: str) -> tuple[str, str]:
     for criterion in LEAKS:
         against = [label for label in labels.get(criterion, ()) if not says_yes(label, where)]
         if against:
@@ -123,7 +123,7 @@ def _leaking(labels: Labels, _rules: Rules, where: str) -> tuple[str, str]:
     return _NOTHING
 
 
-def _refused(labels: Labels, _rules: Rules, where: str) -> tuple[str, str]:
+def _refused(labels: Labels, _rules: VerdictRules, where: str) -> tuple[str, str]:
     for criterion in QUESTIONS:
         against = [not says_yes(label, where) for label in labels.get(criterion, ())]
         if sum(against) * 2 > len(against):
@@ -131,7 +131,7 @@ def _refused(labels: Labels, _rules: Rules, where: str) -> tuple[str, str]:
     return _NOTHING
 
 
-def _excluded(labels: Labels, _rules: Rules, where: str) -> tuple[str, str]:
+def _excluded(labels: Labels, _rules: VerdictRules, where: str) -> tuple[str, str]:
     for criterion in FLAGS:
         strange = sorted(_values(labels, criterion) - _ANNOTATOR - _EXPERT)
         if strange:
@@ -147,7 +147,7 @@ def _excluded(labels: Labels, _rules: Rules, where: str) -> tuple[str, str]:
     return _NOTHING
 
 
-def _found(labels: Labels, _rules: Rules, _where: str) -> tuple[str, str]:
+def _found(labels: Labels, _rules: VerdictRules, _where: str) -> tuple[str, str]:
     for criterion in (*LEVEL_1, *LEVEL_2):
         last = {label.reviewer: label for label in labels.get(criterion, ())}
         findings = [label for label in last.values() if label.value.strip().casefold() not in PASSES]
@@ -167,7 +167,7 @@ def _notes(labels: Iterable[ReviewLabel]) -> str:
 _JOINT = "\n\n"
 
 
-class Revised(Struct, frozen=True, kw_only=True):
+class QuestionRevision(Struct, frozen=True, kw_only=True):
     """A question as it is after its revisions, and as it was; `reason` says why it can't stay where that is so."""
 
     before: Question
@@ -179,15 +179,15 @@ class Revised(Struct, frozen=True, kw_only=True):
     details: str = ""
 
 
-def revised(
+def revise_question(
     question: Question,
     item: Item | None,
-    found: Verdict,
-    rules: Rules,
+    found: ReviewVerdict,
+    rules: VerdictRules,
     source: Callable[[str], Document | None],
-) -> Revised:
+) -> QuestionRevision:
     """The question with its revisions. One that can't be carried out is a reason for it to go, as when it is built."""
-    made = Revised(before=question, question=question, item=item)
+    made = QuestionRevision(before=question, question=question, item=item)
     for value in found.drop:
         made = made if made.reason else _without(made, value, rules)
     for words in found.add:
@@ -204,7 +204,7 @@ def revised(
     )
 
 
-def _without(made: Revised, value: str, rules: Rules) -> Revised:
+def _without(made: QuestionRevision, value: str, rules: VerdictRules) -> QuestionRevision:
     wanted = plain_option(value).casefold()
     question = made.question
     text = next((option for option in question.options if option.casefold() == wanted), None)
@@ -226,7 +226,9 @@ def _is_option(entry: object, text: str) -> bool:
     return (entry.get("text") if isinstance(entry, dict) else entry) == text
 
 
-def _with(made: Revised, words: str, rules: Rules, source: Callable[[str], Document | None]) -> Revised:
+def _with(
+    made: QuestionRevision, words: str, rules: VerdictRules, source: Callable[[str], Document | None]
+) -> QuestionRevision:
     question = made.question
     document = source(question.documents[0]) if question.documents else None
     if document is None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hoofbeat.errors import InputError, OutputError
 
-__all__ = ["DatabaseError", "Refused", "closed", "not_here", "not_yours"]
+__all__ = ["DatabaseError", "ReviewRefusalError", "not_here", "not_yours", "study_closed"]
 
 
-class Refused(InputError):
+class ReviewRefusalError(InputError):
     """The review store won't do this: unknown, not yours, closed, out of date. `status` is its HTTP status."""
 
     def __init__(self, what: str, *, fix: str | None = None, status: int = 400) -> None:
@@ -21,18 +21,18 @@ class DatabaseError(OutputError):
     status = 503
 
 
-def not_here(what: str) -> Refused:
+def not_here(what: str) -> ReviewRefusalError:
     """There is no such study, item or person."""
-    return Refused(what, fix="go back and follow a link from your list", status=404)
+    return ReviewRefusalError(what, fix="go back and follow a link from your list", status=404)
 
 
-def not_yours(what: str, fix: str = "ask whoever invited you") -> Refused:
+def not_yours(what: str, fix: str = "ask whoever invited you") -> ReviewRefusalError:
     """The person may not do this."""
-    return Refused(what, fix=fix, status=403)
+    return ReviewRefusalError(what, fix=fix, status=403)
 
 
-def closed() -> Refused:
+def study_closed() -> ReviewRefusalError:
     """The study takes no more labels."""
-    return Refused(
+    return ReviewRefusalError(
         "this study is closed and takes no more changes", fix="ask whoever leads the study if it is needed", status=409
     )

@@ -16,14 +16,14 @@ from typing import Any, get_args
 from sqlalchemy import BindParameter, Connection, Row, and_, bindparam, insert, literal, select, update
 
 from hoofbeat.review.database_schema import assignments, decisions, events, items, labels, people, studies
-from hoofbeat.review.review_errors import Refused, closed, not_here, not_yours
-from hoofbeat.review.review_records import Decision, Label, LabelState, Saved
-from hoofbeat.review.store_base import StoreBase, packed, plain, unpacked
+from hoofbeat.review.review_errors import ReviewRefusalError, not_here, not_yours, study_closed
+from hoofbeat.review.review_records import Decision, ItemLabel, LabelState, SaveResult
+from hoofbeat.review.store_base import StoreBase, from_json, storable_text, to_json
 
-__all__ = ["Labels"]
+__all__ = ["LabelStore"]
 
 _REQUEST = re.compile(r"[A-Za-z0-9._:-]{1,100}")
-_LONGEST_SECONDS = 30 * 24 * 3600.0
+_MAX_SECONDS = 30 * 24 * 3600.0
 _REASON_LENGTH = 4000
 _CONTENT = ("values", "state", "version", "origin", "seconds", "reason", "changed")
 _STUDY: BindParameter[str] = bindparam("of_study")
@@ -58,10 +58,10 @@ _STANDING = select(
 )
 
 
-class Labels(StoreBase):
+class LabelStore(StoreBase):
     """The labels and decisions of the review store."""
 
-    def label(self, study: str, item: str, person: str) -> Label | None:
+    def label(self, study: str, item: str, person: str) -> ItemLabel | None:
         """What a person says of an item now."""
         with self._database.read() as connection:
             row = connection.execute(_LABEL, {"of_study": study, "of_item": item, "of_person": person}).one_or_none()
@@ -69,7 +69,7 @@ class Labels(StoreBase):
 
     def labels(
         self, study: str, *, person: str | None = None, states: Collection[LabelState] | None = None
-    ) -> list[Label]:
+    ) -> list[ItemLabel]:
         """What is said of a study's items, by item and person; of one person, or in some states only."""
         query = select(labels).where(labels.c.study == study).order_by(labels.c.item, labels.c.person)
         if person is not None:
@@ -91,23 +91,23 @@ class Labels(StoreBase):
         base: int,
         request: str,
         reason: str = "",
-    ) -> Saved:
+    ) -> SaveResult:
         """Keep what a person says, if `base` is the version that stands (0: none yet); else nothing, and `conflict`.
 
         `seconds` is the time spent on the item in all, as the page counts it. `request` names this save.
         """
         if state not in get_args(LabelState):
-            raise Refused("there is no such state", fix=f"one of {', '.join(get_args(LabelState))}")
-        if not (math.isfinite(seconds) and 0 <= seconds <= _LONGEST_SECONDS):
-            raise Refused("the time spent is not a number of seconds")
+            raise ReviewRefusalError("there is no such state", fix=f"one of {', '.join(get_args(LabelState))}")
+        if not (math.isfinite(seconds) and 0 <= seconds <= _MAX_SECONDS):
+            raise ReviewRefusalError("the time spent is not a number of seconds")
         if len(reason) > _REASON_LENGTH:
-            raise Refused("the reason is too long", fix=f"at most {_REASON_LENGTH} characters")
-        kept = unpacked(packed(values), dict[str, Any])
+            raise ReviewRefusalError("the reason is too long", fix=f"at most {_REASON_LENGTH} characters")
+        kept = from_json(to_json(values), dict[str, Any])
 
-        def job(connection: Connection) -> Saved:
+        def job(connection: Connection) -> SaveResult:
             stands = _standing(connection, study, item, person, request)
             if (earlier := _earlier(stands, "saved", study, item)) is not None:
-                return Saved(label=_label_within(earlier, study, item, person))
+                return SaveResult(label=_label_within(earlier, study, item, person))
             _check_may_label(stands)
             before = _content_in(stands)
             if base != (stands.version or 0):
@@ -118,30 +118,30 @@ class Labels(StoreBase):
                 "version": base + 1,
                 "origin": base + 1,
                 "seconds": max(float(seconds), stands.seconds or 0.0),
-                "reason": plain(reason),
+                "reason": storable_text(reason),
                 "changed": time.time(),
             }
             self._put(connection, "saved", study, item, person, before, after, request)
-            return Saved(label=_label_within(after, study, item, person))
+            return SaveResult(label=_label_within(after, study, item, person))
 
         return self._database.together(job)
 
-    def undo(self, study: str, item: str, person: str, *, request: str, base: int | None = None) -> Saved:
+    def undo(self, study: str, item: str, person: str, *, request: str, base: int | None = None) -> SaveResult:
         """Back to what stood before the last change that is not undone yet; this is a new version of its own.
 
         With `base`, only if that version stands; else nothing is undone, and `conflict`.
         """
 
-        def job(connection: Connection) -> Saved:
+        def job(connection: Connection) -> SaveResult:
             stands = _standing(connection, study, item, person, request)
             if (earlier := _earlier(stands, "undone", study, item)) is not None:
-                return Saved(label=_label_within(earlier, study, item, person))
+                return SaveResult(label=_label_within(earlier, study, item, person))
             _check_may_label(stands)
             before = _content_in(stands)
             if base is not None and base != (stands.version or 0):
                 return _out_of_date(before, study, item, person)
             if before is None or before["origin"] == 0:
-                raise Refused("there is nothing to undo", fix="go on with the item as it is", status=409)
+                raise ReviewRefusalError("there is nothing to undo", fix="go on with the item as it is", status=409)
             target = _before_version(connection, study, item, person, before["origin"])
             after = {
                 **before,
@@ -153,7 +153,7 @@ class Labels(StoreBase):
                 "changed": time.time(),
             }
             self._put(connection, "undone", study, item, person, before, after, request)
-            return Saved(label=_label_within(after, study, item, person))
+            return SaveResult(label=_label_within(after, study, item, person))
 
         return self._database.together(job)
 
@@ -169,7 +169,7 @@ class Labels(StoreBase):
         request: str,
     ) -> None:
         """The label and its line of the trail, in one transaction."""
-        columns = {**after, "values": packed(after["values"])}
+        columns = {**after, "values": to_json(after["values"])}
         if before is None:
             connection.execute(_NEW_LABEL, {"study": study, "item": item, "person": person, **columns})
         else:
@@ -198,9 +198,9 @@ class Labels(StoreBase):
         request: str,
     ) -> Decision:
         """Settle an item. `base` is the version of the decision that the page showed; a stale one is refused."""
-        kept = packed(values)
+        kept = to_json(values)
         if len(note) > _REASON_LENGTH:
-            raise Refused("the note is too long", fix=f"at most {_REASON_LENGTH} characters")
+            raise ReviewRefusalError("the note is too long", fix=f"at most {_REASON_LENGTH} characters")
 
         def job(connection: Connection) -> Decision:
             stands = _standing(connection, study, item, person, request)
@@ -210,17 +210,17 @@ class Labels(StoreBase):
             ours = (decisions.c.study == study) & (decisions.c.item == item)
             row = connection.execute(select(decisions).where(ours)).one_or_none()
             if base != (0 if row is None else row.version):
-                raise Refused(
+                raise ReviewRefusalError(
                     "somebody has settled this item meanwhile", fix="load the page again and look at it", status=409
                 )
-            columns = {"note": plain(note), "changed": time.time(), "version": base + 1}
+            columns = {"note": storable_text(note), "changed": time.time(), "version": base + 1}
             if row is None:
                 connection.execute(
                     insert(decisions).values(study=study, item=item, person=person, values=kept, **columns)
                 )
             else:
                 connection.execute(update(decisions).where(ours).values(person=person, values=kept, **columns))
-            after: dict[str, Any] = {**columns, "values": unpacked(kept, dict[str, Any])}
+            after: dict[str, Any] = {**columns, "values": from_json(kept, dict[str, Any])}
             before = None if row is None else _told_of(row)
             self._note(
                 connection, "decided", by=person, study=study, item=item, before=before, after=after, request=request
@@ -239,7 +239,7 @@ class Labels(StoreBase):
 def _told_of(row: Row[Any]) -> dict[str, Any]:
     return {
         "person": row.person,
-        "values": unpacked(row._mapping["values"], dict[str, Any]),
+        "values": from_json(row._mapping["values"], dict[str, Any]),
         "note": row.note,
         "changed": row.changed,
         "version": row.version,
@@ -249,7 +249,7 @@ def _told_of(row: Row[Any]) -> dict[str, Any]:
 def _standing(connection: Connection, study: str, item: str, person: str, request: str) -> Row[Any]:
     """How a person stands to an item, their label of it, and what this very request did before: one question."""
     if not _REQUEST.fullmatch(request):
-        raise Refused("a save needs an id of its own", fix="letters, digits and . _ : - up to 100 of them")
+        raise ReviewRefusalError("a save needs an id of its own", fix="letters, digits and . _ : - up to 100 of them")
     asked = {"of_study": study, "of_item": item, "of_person": person, "of_request": request}
     return connection.execute(_STANDING, asked).one()
 
@@ -259,8 +259,8 @@ def _earlier(stands: Row[Any], what: str, study: str, item: str) -> dict[str, An
     if stands.did is None:
         return None
     if (stands.did, stands.did_study, stands.did_item) != (what, study, item):
-        raise Refused("this id was used for another save", fix="load the page again", status=409)
-    return unpacked(stands.did_after, dict[str, Any])
+        raise ReviewRefusalError("this id was used for another save", fix="load the page again", status=409)
+    return from_json(stands.did_after, dict[str, Any])
 
 
 def _before_version(connection: Connection, study: str, item: str, person: str, version: int) -> dict[str, Any]:
@@ -271,8 +271,8 @@ def _before_version(connection: Connection, study: str, item: str, person: str, 
         .order_by(events.c.id.desc())
     )
     for before, after in connection.execute(query):
-        if unpacked(after, dict[str, Any])["version"] == version:
-            return {} if before is None else unpacked(before, dict[str, Any])
+        if from_json(after, dict[str, Any])["version"] == version:
+            return {} if before is None else from_json(before, dict[str, Any])
     raise AssertionError("a version without its line in the trail")
 
 
@@ -280,7 +280,7 @@ def _check_open(stands: Row[Any]) -> None:
     if stands.closed is None:
         raise not_here("there is no such study")
     if stands.closed:
-        raise closed()
+        raise study_closed()
     if stands.known is None:
         raise not_here("there is no such item")
     if stands.role is None:
@@ -299,10 +299,10 @@ def _check_may_decide(stands: Row[Any]) -> None:
         raise not_yours("only adjudicators settle items")
 
 
-def _out_of_date(stands: dict[str, Any] | None, study: str, item: str, person: str) -> Saved:
+def _out_of_date(stands: dict[str, Any] | None, study: str, item: str, person: str) -> SaveResult:
     """Nothing was done: the label as it stands."""
     now = stands or {"values": {}, "state": "draft", "version": 0}
-    return Saved(label=_label_within(now, study, item, person), conflict=True)
+    return SaveResult(label=_label_within(now, study, item, person), conflict=True)
 
 
 def _content_in(row: Row[Any]) -> dict[str, Any] | None:
@@ -310,13 +310,13 @@ def _content_in(row: Row[Any]) -> dict[str, Any] | None:
     columns = row._mapping
     if columns["version"] is None:
         return None
-    return {"values": unpacked(columns["values"], dict[str, Any]), **{name: columns[name] for name in _CONTENT[1:]}}
+    return {"values": from_json(columns["values"], dict[str, Any]), **{name: columns[name] for name in _CONTENT[1:]}}
 
 
-def _label_within(content: dict[str, Any], study: str, item: str, person: str) -> Label:
+def _label_within(content: dict[str, Any], study: str, item: str, person: str) -> ItemLabel:
     told = {name: value for name, value in content.items() if name != "origin"}
-    return Label(study=study, item=item, person=person, **told)
+    return ItemLabel(study=study, item=item, person=person, **told)
 
 
-def _label_of(row: Row[Any]) -> Label:
+def _label_of(row: Row[Any]) -> ItemLabel:
     return _label_within(_content_in(row) or {}, row.study, row.item, row.person)

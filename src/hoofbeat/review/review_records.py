@@ -1,7 +1,7 @@
 """What the review pages keep: studies with their items, people, who is to look at what, what they said, and the trail.
 
-A study asks people one kind of thing about items of one artefact. What a person said of an item is one `Label` with a
-version; every change of it leaves the version before in the trail, so it can be undone and nothing is ever lost.
+A study asks people one kind of thing about items of one artefact. What a person said of an item is one `ItemLabel` with
+a version; every change of it leaves the version before in the trail, so it can be undone and nothing is ever lost.
 Times are seconds since 1970, UTC.
 """
 
@@ -15,17 +15,17 @@ __all__ = [
     "Assignment",
     "Decision",
     "Event",
-    "Item",
-    "Label",
+    "ItemLabel",
+    "ItemMaterial",
     "LabelState",
     "Person",
-    "Role",
-    "Saved",
-    "Shown",
+    "PersonRole",
+    "ReviewItem",
+    "SaveResult",
     "Study",
 ]
 
-Role = Literal["reviewer", "adjudicator", "admin"]
+PersonRole = Literal["reviewer", "adjudicator", "admin"]
 LabelState = Literal["draft", "done", "skipped"]
 
 
@@ -46,7 +46,7 @@ class Study(Struct, frozen=True, kw_only=True, omit_defaults=True):
     closed: bool = False
 
 
-class Shown(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ItemMaterial(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that is shown with an item. `kind`: question, case, answer, gold, options, quote, source, image, note.
 
     `marks` are half-open ranges of `text` to be highlighted; `lines` are the entries of options or a list.
@@ -59,7 +59,7 @@ class Shown(Struct, frozen=True, kw_only=True, omit_defaults=True):
     marks: tuple[tuple[int, int], ...] = ()
 
 
-class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ReviewItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing to look at. `id` is blinded where the form is; `key` finds it again in the artefact, never shown.
 
     `criteria` are those of the form's fields that are asked of this item (empty: all), `stratum` is for assignment,
@@ -69,7 +69,7 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     study: str
     place: int
-    shown: tuple[Shown, ...]
+    shown: tuple[ItemMaterial, ...]
     criteria: tuple[str, ...] = ()
     key: dict[str, Any] = field(default_factory=dict)
     stratum: str = ""
@@ -82,7 +82,7 @@ class Person(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str
     name: str
-    role: Role
+    role: PersonRole
     groups: tuple[str, ...] = ()
     studies: tuple[str, ...] = ()
     active: bool = True
@@ -103,7 +103,7 @@ class Assignment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     why: str = "plan"
 
 
-class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ItemLabel(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a person says of an item: values by field. `version` counts changes from 1, `seconds` is time spent."""
 
     study: str
@@ -117,10 +117,10 @@ class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
     changed: float = 0.0
 
 
-class Saved(Struct, frozen=True, kw_only=True):
+class SaveResult(Struct, frozen=True, kw_only=True):
     """What became of a save: the label as it stands now; `conflict` says that it was not taken, being out of date."""
 
-    label: Label
+    label: ItemLabel
     conflict: bool = False
 
 

@@ -19,19 +19,19 @@ from hoofbeat.recipes.cases.revising import ADD, DROP, PASSES
 from hoofbeat.review.adjudication_queue import EXPERT, FLAG, base_item
 from hoofbeat.review.forms import Form, criterion_rows
 from hoofbeat.review.label_export import REVISION
-from hoofbeat.review.review_records import Assignment, Decision, Item, Label, Person, Shown, Study
+from hoofbeat.review.review_records import Assignment, Decision, ItemLabel, ItemMaterial, Person, ReviewItem, Study
 from hoofbeat.review.reviewer_agreement import form_finder
 from hoofbeat.review.task_items import item_code
 
 if TYPE_CHECKING:
     from hoofbeat.review.review_store import ReviewStore
 
-__all__ = ["INSPECTIONS", "Next", "Round", "Rounds", "go_on", "next_items", "rounds_of"]
+__all__ = ["INSPECTIONS", "NextItem", "Round", "Rounds", "advance_rounds", "next_items", "rounds_of"]
 
 INSPECTIONS = ("two-level-1", "two-level-2")
 """The forms whose findings go round."""
 
-LEAST_PASSED = 0.95
+MIN_PASSED = 0.95
 _JOINT = "\n\n"
 
 State = Literal["waiting", "passed", "findings"]
@@ -66,10 +66,10 @@ class Rounds(Struct, frozen=True, kw_only=True):
         return self.passed / self.sample if self.sample else 0.0
 
 
-class Next(Struct, frozen=True, kw_only=True):
+class NextItem(Struct, frozen=True, kw_only=True):
     """What the next step adds: items with the people who should have them (none: anybody), and why."""
 
-    item: Item
+    item: ReviewItem
     people: tuple[str, ...]
     why: str
 
@@ -77,9 +77,9 @@ class Next(Struct, frozen=True, kw_only=True):
 class _Seen(Struct, frozen=True, kw_only=True):
     """What is known of one item: its done labels and its decision."""
 
-    item: Item
+    item: ReviewItem
     form: Form
-    labels: tuple[Label, ...]
+    labels: tuple[ItemLabel, ...]
     decision: Decision | None
 
     @property
@@ -108,7 +108,9 @@ class _Seen(Struct, frozen=True, kw_only=True):
         return "findings" if self.findings() else "passed"
 
 
-def rounds_of(study: Study, items: Sequence[Item], labels: Iterable[Label], decisions: Iterable[Decision]) -> Rounds:
+def rounds_of(
+    study: Study, items: Sequence[ReviewItem], labels: Iterable[ItemLabel], decisions: Iterable[Decision]
+) -> Rounds:
     """The rounds of a two-level study so far."""
     seen = _seen(study, items, labels, decisions)
     inspected: defaultdict[int, list[_Seen]] = defaultdict(list)
@@ -125,7 +127,7 @@ def rounds_of(study: Study, items: Sequence[Item], labels: Iterable[Label], deci
                 given_up.add(base_item(each.item))
     states = Counter(each.state() for each in latest.values())
     passed, sample = states["passed"], len(latest)
-    least = float(study.settings.get("least_passed", LEAST_PASSED))
+    least = float(study.settings.get("least_passed", MIN_PASSED))
     open_findings = states["findings"] - len(given_up)
     if states["waiting"] or (open_findings and passed < least * sample):
         verdict = "waiting"
@@ -153,8 +155,8 @@ def _round(number: int, inspected: Sequence[_Seen], revised: Sequence[_Seen]) ->
 
 
 def next_items(
-    study: Study, items: Sequence[Item], labels: Iterable[Label], decisions: Iterable[Decision]
-) -> list[Next]:
+    study: Study, items: Sequence[ReviewItem], labels: Iterable[ItemLabel], decisions: Iterable[Decision]
+) -> list[NextItem]:
     """What can be added now: revisions of what was found, inspections of what was revised, experts' items.
 
     The same state gives the same items, and one that is there already is not given again.
@@ -162,7 +164,7 @@ def next_items(
     seen = _seen(study, items, labels, decisions)
     there = {each.item.id for each in seen}
     of_round = {(base_item(each.item), each.form.name, each.round): each for each in seen}
-    found: list[Next] = []
+    found: list[NextItem] = []
     for each in seen:
         if each.form.name in INSPECTIONS and each.state() == "findings":
             found.append(_to_revise(study, each))
@@ -177,7 +179,7 @@ def next_items(
     return [replace(each, item=replace(each.item, place=place + number)) for number, each in enumerate(new)]
 
 
-def go_on(store: ReviewStore, study: Study, people: Sequence[Person], *, by: str) -> list[Next]:
+def advance_rounds(store: ReviewStore, study: Study, people: Sequence[Person], *, by: str) -> list[NextItem]:
     """Add what can be added and give it out: to those it is for, the rest to `people` in turn."""
     added = next_items(study, store.items(study.id), store.labels(study.id), store.decisions(study.id))
     if not added:
@@ -202,8 +204,10 @@ def go_on(store: ReviewStore, study: Study, people: Sequence[Person], *, by: str
     return added
 
 
-def _seen(study: Study, items: Sequence[Item], labels: Iterable[Label], decisions: Iterable[Decision]) -> list[_Seen]:
-    done: defaultdict[str, list[Label]] = defaultdict(list)
+def _seen(
+    study: Study, items: Sequence[ReviewItem], labels: Iterable[ItemLabel], decisions: Iterable[Decision]
+) -> list[_Seen]:
+    done: defaultdict[str, list[ItemLabel]] = defaultdict(list)
     for label in labels:
         if label.state == "done":
             done[label.item].append(label)
@@ -225,7 +229,7 @@ def _flagged(each: _Seen) -> list[str]:
     return [name for name in names if any(values.get(name) == FLAG for values in each.values)]
 
 
-def _to_revise(study: Study, each: _Seen) -> Next:
+def _to_revise(study: Study, each: _Seen) -> NextItem:
     findings = each.findings()
     base = base_item(each.item)
     proposed = [
@@ -235,7 +239,7 @@ def _to_revise(study: Study, each: _Seen) -> Next:
         if row.criterion in (DROP, ADD)
     ]
     lines = (*(f"{criterion}: {change}" for criterion, change in findings), *dict.fromkeys(proposed))
-    note = Shown(title="What reviewers found", kind="note", lines=lines)
+    note = ItemMaterial(title="What reviewers found", kind="note", lines=lines)
     item = replace(
         each.item,
         id=item_code(REVISION, study.id, base, each.round),
@@ -244,10 +248,10 @@ def _to_revise(study: Study, each: _Seen) -> Next:
         shown=(note, *each.item.shown),
         key={**each.item.key, "of": base, "round": each.round, "findings": [name for name, _ in findings]},
     )
-    return Next(item=item, people=(), why="revision")
+    return NextItem(item=item, people=(), why="revision")
 
 
-def _to_inspect(study: Study, each: _Seen, before: _Seen) -> Next:
+def _to_inspect(study: Study, each: _Seen, before: _Seen) -> NextItem:
     """The revised item for those who found something in it."""
     base = base_item(each.item)
     item = replace(
@@ -262,10 +266,10 @@ def _to_inspect(study: Study, each: _Seen, before: _Seen) -> Next:
         for label in before.labels
         if _Seen(item=before.item, form=before.form, labels=(label,), decision=None).findings()
     ]
-    return Next(item=item, people=tuple(dict.fromkeys(finders)), why="re-inspection")
+    return NextItem(item=item, people=tuple(dict.fromkeys(finders)), why="re-inspection")
 
 
-def _revised(shown: Sequence[Shown], each: _Seen) -> tuple[Shown, ...]:
+def _revised(shown: Sequence[ItemMaterial], each: _Seen) -> tuple[ItemMaterial, ...]:
     """What is shown, with the revisions carried out on it; added words stand at the stem's end and are marked."""
     rows = [row for values in each.values for row in criterion_rows(each.form, values)]
     dropped = {row.value for row in rows if row.criterion == DROP}
@@ -278,10 +282,10 @@ def _revised(shown: Sequence[Shown], each: _Seen) -> tuple[Shown, ...]:
         for place, part in enumerate(shown)
     ]
     changes = [*(f"dropped: {option}" for option in sorted(dropped)), *(f"added: {words}" for words in added)]
-    return (Shown(title="What was revised", kind="note", lines=tuple(changes)), *told)
+    return (ItemMaterial(title="What was revised", kind="note", lines=tuple(changes)), *told)
 
 
-def _longer(part: Shown, added: Sequence[str]) -> Shown:
+def _longer(part: ItemMaterial, added: Sequence[str]) -> ItemMaterial:
     text, marks = part.text, list(part.marks)
     for words in added:
         text = f"{text}{_JOINT}{words}"
@@ -289,7 +293,7 @@ def _longer(part: Shown, added: Sequence[str]) -> Shown:
     return replace(part, text=text, marks=tuple(marks))
 
 
-def _for_expert(study: Study, each: _Seen, flagged: Sequence[str]) -> Next:
+def _for_expert(study: Study, each: _Seen, flagged: Sequence[str]) -> NextItem:
     expert = EXPERT[each.form.name]
     notes: defaultdict[str, list[str]] = defaultdict(list)
     for values in each.values:
@@ -302,7 +306,7 @@ def _for_expert(study: Study, each: _Seen, flagged: Sequence[str]) -> Next:
         id=item_code(expert, study.id, each.item.id),
         stage=expert,
         criteria=tuple(flagged),
-        shown=(Shown(title="What was flagged", kind="note", lines=lines), *each.item.shown),
+        shown=(ItemMaterial(title="What was flagged", kind="note", lines=lines), *each.item.shown),
         key={**each.item.key, "of": base_item(each.item), "round": each.round + 1},
     )
-    return Next(item=item, people=(), why="flagged")
+    return NextItem(item=item, people=(), why="flagged")

@@ -22,25 +22,25 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 from hoofbeat.errors import UsageError
 from hoofbeat.review.database import Database
 from hoofbeat.review.database_schema import assignments, events, items, people, studies
-from hoofbeat.review.invitations import People
+from hoofbeat.review.invitations import PeopleStore
 from hoofbeat.review.review_errors import not_here
-from hoofbeat.review.review_labels import Labels
-from hoofbeat.review.review_records import Assignment, Event, Item, Study
-from hoofbeat.review.store_base import event_of, packed, unpacked
+from hoofbeat.review.review_labels import LabelStore
+from hoofbeat.review.review_records import Assignment, Event, ReviewItem, Study
+from hoofbeat.review.store_base import event_of, from_json, to_json
 
 __all__ = [
     "Outlines",
     "ReviewStore",
 ]
 
-_MOST_EVENTS = 10_000
+_MAX_EVENTS = 10_000
 _BIGGEST_ID = 2**62
 _STUDY_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ITEM_ID = re.compile(r"[^\s/\\?#%]{1,200}")
 _TAKEN = ("people",)
 
 
-class ReviewStore(People, Labels):
+class ReviewStore(PeopleStore, LabelStore):
     """An open review store. Use it as a context manager, or call `close`."""
 
     @classmethod
@@ -66,7 +66,7 @@ class ReviewStore(People, Labels):
         """Close the database."""
         self._database.close()
 
-    def create_study(self, study: Study, items: Sequence[Item], *, by: str = "") -> None:
+    def create_study(self, study: Study, items: Sequence[ReviewItem], *, by: str = "") -> None:
         """A new study with its items. The same study again changes nothing; another of that id is refused."""
         if not _STUDY_ID.fullmatch(study.id) or study.id in _TAKEN:
             raise UsageError(
@@ -85,7 +85,7 @@ class ReviewStore(People, Labels):
                     form=study.form,
                     source=study.source,
                     source_sha256=study.source_sha256,
-                    settings=packed(study.settings),
+                    settings=to_json(study.settings),
                     created=created,
                     closed=study.closed,
                 )
@@ -94,15 +94,15 @@ class ReviewStore(People, Labels):
             self._note(connection, "study created", by=by, study=study.id, after=after)
             _insert_items(connection, study.id, items)
 
-    def _check_same(self, connection: Connection, old: Study, new: Study, given: Sequence[Item]) -> None:
-        settings = unpacked(packed(new.settings), dict[str, Any])
+    def _check_same(self, connection: Connection, old: Study, new: Study, given: Sequence[ReviewItem]) -> None:
+        settings = from_json(to_json(new.settings), dict[str, Any])
         same = msgspec.structs.replace(new, created=old.created, closed=old.closed, settings=settings) == old
         rows = connection.execute(select(items.c.id, items.c.body).where(items.c.study == old.id))
         known = {row.id: row.body for row in rows}
-        if not same or any(known.get(item.id) != packed(item) for item in given):
+        if not same or any(known.get(item.id) != to_json(item) for item in given):
             raise UsageError(f"there is another study {old.id!r} already", fix="give this one another name")
 
-    def add_items(self, study: str, items: Sequence[Item], *, by: str = "") -> None:
+    def add_items(self, study: str, items: Sequence[ReviewItem], *, by: str = "") -> None:
         """More items for a study (revisions, flagged ones); those that are there already stay as they are."""
         with self._database.write() as connection:
             _need_study(connection, study)
@@ -130,18 +130,18 @@ class ReviewStore(People, Labels):
             connection.execute(update(studies).where(studies.c.id == id).values(closed=True))
             self._note(connection, "study closed", by=by, study=id)
 
-    def items(self, study: str) -> list[Item]:
+    def items(self, study: str) -> list[ReviewItem]:
         """A study's items in their order."""
         query = select(items.c.body).where(items.c.study == study).order_by(items.c.place, items.c.id)
         with self._database.read() as connection:
-            return [unpacked(body, Item) for body in connection.execute(query).scalars()]
+            return [from_json(body, ReviewItem) for body in connection.execute(query).scalars()]
 
-    def item(self, study: str, item: str) -> Item | None:
+    def item(self, study: str, item: str) -> ReviewItem | None:
         """One of them."""
         query = select(items.c.body).where(items.c.study == study, items.c.id == item)
         with self._database.read() as connection:
             body = connection.execute(query).scalar_one_or_none()
-            return None if body is None else unpacked(body, Item)
+            return None if body is None else from_json(body, ReviewItem)
 
     def assign(self, study: str, rows: Sequence[Assignment], *, by: str) -> None:
         """Give items to people; what is theirs already stays as it is."""
@@ -195,7 +195,7 @@ class ReviewStore(People, Labels):
             query = query.where(events.c.id < min(max(before, 0), _BIGGEST_ID))
         query = query.order_by(events.c.id.desc() if newest else events.c.id)
         with self._database.read() as connection:
-            return [event_of(row) for row in connection.execute(query.limit(min(max(limit, 0), _MOST_EVENTS)))]
+            return [event_of(row) for row in connection.execute(query.limit(min(max(limit, 0), _MAX_EVENTS)))]
 
     def trail_size(self) -> int:
         """How many lines the trail has."""
@@ -210,9 +210,9 @@ def _need_study(connection: Connection, study: str) -> Study:
     return _study_of(row)
 
 
-def _insert_items(connection: Connection, study: str, given: Sequence[Item]) -> list[str]:
+def _insert_items(connection: Connection, study: str, given: Sequence[ReviewItem]) -> list[str]:
     there = set(connection.execute(select(items.c.id).where(items.c.study == study)).scalars())
-    new: dict[str, Item] = {}
+    new: dict[str, ReviewItem] = {}
     for item in given:
         if item.study != study:
             raise UsageError("an item belongs to another study", fix="give every item the study's id")
@@ -223,7 +223,7 @@ def _insert_items(connection: Connection, study: str, given: Sequence[Item]) -> 
                 raise UsageError(f"two items have the same id {item.id!r}", fix="give every item an id of its own")
             new[item.id] = item
     if new:
-        rows = [{"study": study, "id": item.id, "place": item.place, "body": packed(item)} for item in new.values()]
+        rows = [{"study": study, "id": item.id, "place": item.place, "body": to_json(item)} for item in new.values()]
         connection.execute(insert(items), rows)
     return list(new)
 
@@ -235,7 +235,7 @@ def _study_of(row: Row[Any]) -> Study:
         form=row.form,
         source=row.source,
         source_sha256=row.source_sha256,
-        settings=unpacked(row.settings, dict[str, Any]),
+        settings=from_json(row.settings, dict[str, Any]),
         created=row.created,
         closed=row.closed,
     )
@@ -246,9 +246,9 @@ class Outlines:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: dict[str, tuple[int, list[Item]]] = {}
+        self._kept: dict[str, tuple[int, list[ReviewItem]]] = {}
 
-    def of(self, store: ReviewStore, study: str) -> list[Item]:
+    def of(self, store: ReviewStore, study: str) -> list[ReviewItem]:
         """The items in their order, each without what it shows."""
         last = store.trail(study=study, what="items added", newest=True, limit=1)
         stamp = last[0].id if last else 0

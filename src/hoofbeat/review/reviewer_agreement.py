@@ -19,8 +19,8 @@ from msgspec import Struct
 from hoofbeat.findings.agreement import Kappa, weighted_kappa
 from hoofbeat.findings.alpha import Alpha, krippendorff_alpha
 from hoofbeat.findings.intervals import Interval, wilson
-from hoofbeat.review.forms import Form, Measured, agreement_fields, form_for
-from hoofbeat.review.review_records import Item, Label, Study
+from hoofbeat.review.forms import AgreementField, Form, agreement_fields, form_for
+from hoofbeat.review.review_records import ItemLabel, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Agreements",
     "FieldAgreement",
-    "PairRow",
+    "ReviewerPair",
     "StudyAgreement",
+    "agreement_in_words",
     "agreement_of",
     "form_finder",
-    "in_words",
     "names_of",
     "pseudonyms",
     "values_by_field",
@@ -45,7 +45,7 @@ _FEW = 20
 _RELIABLE, _TENTATIVE = 0.8, 0.667
 
 
-class PairRow(Struct, frozen=True, kw_only=True):
+class ReviewerPair(Struct, frozen=True, kw_only=True):
     """Two reviewers: how many items both labelled, on how many they agree, and κ."""
 
     a: str
@@ -71,7 +71,7 @@ class FieldAgreement(Struct, frozen=True, kw_only=True):
     agree: int
     share: float | None
     alpha: Alpha
-    pairs: tuple[PairRow, ...]
+    pairs: tuple[ReviewerPair, ...]
     words: str
 
 
@@ -97,11 +97,11 @@ def pseudonyms(study: str, people: Iterable[str], purpose: str = "") -> dict[str
     return {person: f"Reviewer {place}" for place, person in enumerate(sorted(set(people), key=number), start=1)}
 
 
-def form_finder(study: Study) -> Callable[[Item], Form]:
+def form_finder(study: Study) -> Callable[[ReviewItem], Form]:
     """The form of each item of a study, each form made once."""
     known: dict[str, Form] = {}
 
-    def form(item: Item) -> Form:
+    def form(item: ReviewItem) -> Form:
         if item.stage not in known:
             known[item.stage] = form_for(study, item)
         return known[item.stage]
@@ -110,12 +110,12 @@ def form_finder(study: Study) -> Callable[[Item], Form]:
 
 
 def values_by_field(
-    study: Study, items: Iterable[Item], labels: Iterable[Label]
+    study: Study, items: Iterable[ReviewItem], labels: Iterable[ItemLabel]
 ) -> dict[tuple[str, str], dict[str, dict[str, str]]]:
     """What people said: by form and measured field, then by person and item. Labels that are not done are left out."""
     known = {item.id: item for item in items}
     form_of = form_finder(study)
-    measured: dict[str, tuple[Measured, ...]] = {}
+    measured: dict[str, tuple[AgreementField, ...]] = {}
     found: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for label in labels:
         item = known.get(label.item)
@@ -133,7 +133,12 @@ def values_by_field(
 
 
 def agreement_of(
-    study: Study, items: Sequence[Item], labels: Iterable[Label], *, people: Iterable[str] = (), position: int = 0
+    study: Study,
+    items: Sequence[ReviewItem],
+    labels: Iterable[ItemLabel],
+    *,
+    people: Iterable[str] = (),
+    position: int = 0,
 ) -> StudyAgreement:
     """The agreement on every measured field of the study's forms; `people` are all who have items of it."""
     said = values_by_field(study, items, labels)
@@ -149,7 +154,7 @@ def agreement_of(
 
 
 def _field(
-    form: str, field: Measured, said: Mapping[str, Mapping[str, str]], names: Mapping[str, str]
+    form: str, field: AgreementField, said: Mapping[str, Mapping[str, str]], names: Mapping[str, str]
 ) -> FieldAgreement:
     by_item: defaultdict[str, list[str]] = defaultdict(list)
     for person in sorted(said):
@@ -179,11 +184,13 @@ def _field(
         share=share,
         alpha=alpha,
         pairs=tuple(_pairs(field, said, names)),
-        words=in_words(alpha, share),
+        words=agreement_in_words(alpha, share),
     )
 
 
-def _pairs(field: Measured, said: Mapping[str, Mapping[str, str]], names: Mapping[str, str]) -> list[PairRow]:
+def _pairs(
+    field: AgreementField, said: Mapping[str, Mapping[str, str]], names: Mapping[str, str]
+) -> list[ReviewerPair]:
     rows = []
     for a, b in combinations(sorted(said, key=lambda person: _place(names[person])), 2):
         both = sorted(said[a].keys() & said[b].keys())
@@ -198,7 +205,7 @@ def _pairs(field: Measured, said: Mapping[str, Mapping[str, str]], names: Mappin
             seed=SEED,
         )
         rows.append(
-            PairRow(
+            ReviewerPair(
                 a=names[a],
                 b=names[b],
                 n=len(both),
@@ -215,7 +222,7 @@ def _place(name: str) -> int:
     return int(name.rpartition(" ")[2])
 
 
-def in_words(alpha: Alpha, share: float | None) -> str:
+def agreement_in_words(alpha: Alpha, share: float | None) -> str:
     """What a figure means, in a plain sentence. The bounds are those Krippendorff gives for α (0.8 and 0.667)."""
     if not alpha.items or share is None:
         return "Nobody has labelled the same item as somebody else yet, so agreement can't be measured."
@@ -250,7 +257,7 @@ class Agreements:
         self._lock = threading.Lock()
         self._kept: dict[str, StudyAgreement] = {}
 
-    def of(self, store: ReviewStore, study: Study, items: Sequence[Item] | None = None) -> StudyAgreement:
+    def of(self, store: ReviewStore, study: Study, items: Sequence[ReviewItem] | None = None) -> StudyAgreement:
         """The agreement as it stands now; `items` are the study's, where they are at hand."""
         with self._lock:
             kept = self._kept.get(study.id)

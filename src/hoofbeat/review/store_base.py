@@ -10,22 +10,22 @@ from sqlalchemy import Connection, Row, insert
 
 from hoofbeat.review.database import Database
 from hoofbeat.review.database_schema import events
-from hoofbeat.review.review_errors import Refused
+from hoofbeat.review.review_errors import ReviewRefusalError
 from hoofbeat.review.review_records import Event
 from hoofbeat.text import encodable
 
 __all__ = [
     "StoreBase",
     "event_of",
-    "packed",
-    "plain",
-    "unpacked",
+    "from_json",
+    "storable_text",
+    "to_json",
 ]
 
 
 T = TypeVar("T")
-_LONGEST = 500_000
-_LONGEST_LINE = 10_000_000
+_MAX_LENGTH = 500_000
+_MAX_LINE = 10_000_000
 _NEW_EVENT = insert(events)
 
 
@@ -57,8 +57,8 @@ class StoreBase:
                 "what": what,
                 "study": study,
                 "item": item,
-                "before": None if before is None else packed(before, _LONGEST_LINE),
-                "after": None if after is None else packed(after, _LONGEST_LINE),
+                "before": None if before is None else to_json(before, _MAX_LINE),
+                "after": None if after is None else to_json(after, _MAX_LINE),
                 "request": request,
             },
         )
@@ -74,28 +74,30 @@ def event_of(row: Row[Any]) -> Event:
         what=row.what,
         study=row.study,
         item=row.item,
-        before=None if before is None else unpacked(before, dict[str, Any]),
-        after=None if after is None else unpacked(after, dict[str, Any]),
+        before=None if before is None else from_json(before, dict[str, Any]),
+        after=None if after is None else from_json(after, dict[str, Any]),
     )
 
 
-def packed(value: object, longest: int = _LONGEST) -> str:
+def to_json(value: object, longest: int = _MAX_LENGTH) -> str:
     """A value as JSON text; what has no place in JSON or is absurdly long is refused."""
     try:
         text = msgspec.json.encode(_plain_within(value)).decode()
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
-        raise Refused("this can't be kept as it is", fix="send text, numbers, lists and names with values") from None
+        raise ReviewRefusalError(
+            "this can't be kept as it is", fix="send text, numbers, lists and names with values"
+        ) from None
     if len(text) > longest:
-        raise Refused("this is too long to be kept", fix="write less", status=413)
+        raise ReviewRefusalError("this is too long to be kept", fix="write less", status=413)
     return text
 
 
-def unpacked(text: str, kind: type[T]) -> T:
+def from_json(text: str, kind: type[T]) -> T:
     """A value from its JSON text."""
     return msgspec.json.decode(text, type=kind)
 
 
-def plain(text: str) -> str:
+def storable_text(text: str) -> str:
     """Text that every database can hold: without zero characters and halves of characters."""
     return encodable(text.replace("\x00", ""))
 
@@ -103,11 +105,11 @@ def plain(text: str) -> str:
 def _plain_within(value: object) -> object:
     """The value with all its text made plain; records become what JSON has."""
     if isinstance(value, str):
-        return plain(value)
+        return storable_text(value)
     if isinstance(value, msgspec.Struct):
         return _plain_within(msgspec.to_builtins(value))
     if isinstance(value, dict):
-        return {plain(str(name)): _plain_within(each) for name, each in value.items()}
+        return {storable_text(str(name)): _plain_within(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_plain_within(each) for each in value]
     return value

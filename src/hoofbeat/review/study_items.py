@@ -26,9 +26,9 @@ from hoofbeat.judging.packets_records import Drawn
 from hoofbeat.judging.packets_text import pair_code
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Question
-from hoofbeat.review.assignments import stratified
+from hoofbeat.review.assignments import stratified_sample
 from hoofbeat.review.forms import Form, form_names, load_form
-from hoofbeat.review.review_records import Item, Shown, Study
+from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
 from hoofbeat.review.task_items import benchmark_items, group_of, waiting_forms
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.files import read_bytes
@@ -53,7 +53,9 @@ _DEFAULT = 100
 _FREE = ("equivalence",)
 
 
-def answer_items(artefact: Artefact, form: str, sample: int | None, seed: int) -> tuple[dict[str, Any], list[Item]]:
+def answer_items(
+    artefact: Artefact, form: str, sample: int | None, seed: int
+) -> tuple[dict[str, Any], list[ReviewItem]]:
     """Answers of every system in proportion, in the order of their codes; the study's settings keep the design.
 
     The same seed and number draw the same answers as a sheet would. What explains wrong answers is asked of those that
@@ -93,21 +95,21 @@ def _judged(folder: AnswerFolder, form: str) -> dict[Key, str]:
     return judge_labels(folder, form)
 
 
-def _item(code: str, answer: Answer, stratum: tuple[str, ...], question: Question, form: str) -> Item:
+def _item(code: str, answer: Answer, stratum: tuple[str, ...], question: Question, form: str) -> ReviewItem:
     shown = [
-        *([Shown(title="Case", text=question.context, kind="case")] if question.context else []),
-        Shown(title="Question", text=question.text, kind="question"),
+        *([ItemMaterial(title="Case", text=question.context, kind="case")] if question.context else []),
+        ItemMaterial(title="Question", text=question.text, kind="question"),
     ]
     if form in ("error-type", "error-analysis") and question.options:
-        shown.append(Shown(title="Options", kind="options", lines=answer.options or question.options))
+        shown.append(ItemMaterial(title="Options", kind="options", lines=answer.options or question.options))
     shown += [
-        Shown(title="Reference answer", text=question.answer, kind="gold"),
-        Shown(title="Answer", text=answer_text(answer), kind="answer"),
+        ItemMaterial(title="Reference answer", text=question.answer, kind="gold"),
+        ItemMaterial(title="Answer", text=answer_text(answer), kind="answer"),
     ]
     if form == "error-type":
         written = answer.text if answer.protocol and answer.text.strip() != answer_text(answer) else ""
         reasoning = "\n\n".join(part.strip() for part in (answer.reasoning, written) if part.strip())
-        shown += [Shown(title="How it came to its answer", text=reasoning, kind="note")] if reasoning else []
+        shown += [ItemMaterial(title="How it came to its answer", text=reasoning, kind="note")] if reasoning else []
     if form == "failure-mode":
         for number, passage in enumerate(answer.evidence, start=1):
             marks = tuple(
@@ -115,9 +117,11 @@ def _item(code: str, answer: Answer, stratum: tuple[str, ...], question: Questio
                 for span in question.evidence
                 if span.document == passage.document and passage.start <= span.start < passage.start + len(passage.text)
             )
-            shown.append(Shown(title=f"Source it had, part {number}", text=passage.text, kind="source", marks=marks))
+            shown.append(
+                ItemMaterial(title=f"Source it had, part {number}", text=passage.text, kind="source", marks=marks)
+            )
     identity = answer_key(answer)
-    return Item(
+    return ReviewItem(
         id=code,
         study="",
         place=0,
@@ -131,7 +135,7 @@ def _item(code: str, answer: Answer, stratum: tuple[str, ...], question: Questio
 _PER_LABEL = 40
 
 
-def audit_items(artefact: Artefact, sample: int | None, seed: int) -> tuple[dict[str, Any], list[Item]]:
+def audit_items(artefact: Artefact, sample: int | None, seed: int) -> tuple[dict[str, Any], list[ReviewItem]]:
     """Pairs of an audit, as many of every label as there are or as are asked for, in the order of their codes.
 
     Rare labels are thereby drawn more often than they occur; the settings keep how many pairs each label has.
@@ -170,7 +174,7 @@ def even_share(counts: Mapping[str, int], total: int) -> dict[str, int]:
     return given
 
 
-def packet_items(artefact: Artefact) -> tuple[dict[str, Any], list[Item]]:
+def packet_items(artefact: Artefact) -> tuple[dict[str, Any], list[ReviewItem]]:
     """The pairs of a folder of packets, with the rules that lie beside them."""
     packets = Packets(artefact)
     first = packets.design.annotators[0]
@@ -196,16 +200,16 @@ def packet_items(artefact: Artefact) -> tuple[dict[str, Any], list[Item]]:
     return settings, sorted(items, key=lambda item: item.id)
 
 
-def _item_pair_items(code: str, pair: Drawn, question: str, sides: Iterable[str], group: str) -> Item:
+def _item_pair_items(code: str, pair: Drawn, question: str, sides: Iterable[str], group: str) -> ReviewItem:
     first, second = sides
-    return Item(
+    return ReviewItem(
         id=code,
         study="",
         place=0,
         shown=(
-            Shown(title="Question", text=question, kind="question"),
-            Shown(title="Answer A", text=first, kind="answer"),
-            Shown(title="Answer B", text=second, kind="answer"),
+            ItemMaterial(title="Question", text=question, kind="question"),
+            ItemMaterial(title="Answer A", text=first, kind="answer"),
+            ItemMaterial(title="Answer B", text=second, kind="answer"),
         ),
         key={"question": pair.question, "a": pair.a, "b": pair.b},
         stratum=pair.label,
@@ -256,7 +260,7 @@ def study_from(
     seed: int = 0,
     strata: str | None = None,
     title: str = "",
-) -> tuple[Study, list[Item]]:
+) -> tuple[Study, list[ReviewItem]]:
     """A study about an artefact, and its items in order.
 
     Without a `form`, the one that waits there; where several do, one must be named. `sample` draws that many items:
@@ -308,18 +312,18 @@ def _chosen_form(path: Path, form: str | None) -> str:
 
 def _items(
     artefact: Artefact, form: str, sample: int | None, seed: int, strata: str | None
-) -> tuple[dict[str, Any], list[Item]]:
+) -> tuple[dict[str, Any], list[ReviewItem]]:
     """What the form needs in the study's settings, and the items drawn."""
     kind = artefact.manifest.kind
     if kind == "audit":
         return audit_items(artefact, sample, seed)
     if kind == "packets":
         settings, items = packet_items(artefact)
-        return settings, stratified(items, sample, seed) if sample else items
+        return settings, stratified_sample(items, sample, seed) if sample else items
     if kind in ("run", "judgments"):
         return answer_items(artefact, form, sample, seed)
     items = benchmark_items(artefact, form, strata)
-    return {}, stratified(items, sample, seed) if sample else items
+    return {}, stratified_sample(items, sample, seed) if sample else items
 
 
 def _title(form: Form, artefact: Artefact) -> str:

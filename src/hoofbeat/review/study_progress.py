@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from hoofbeat.review.forms import load_form
-from hoofbeat.review.review_records import Assignment, Item, Label, Person, Study
+from hoofbeat.review.review_records import Assignment, ItemLabel, Person, ReviewItem, Study
 from hoofbeat.review.reviewer_agreement import pseudonyms
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class StudyProgress(Struct, frozen=True, kw_only=True):
 
 
 def study_progress(
-    store: ReviewStore, study: Study, *, names: bool, items: Sequence[Item] | None = None
+    store: ReviewStore, study: Study, *, names: bool, items: Sequence[ReviewItem] | None = None
 ) -> StudyProgress:
     """How far a study has come. `items` are the study's, if at hand.
 
@@ -79,17 +79,17 @@ def study_progress(
 
 def progress_of(
     study: Study,
-    items: Sequence[Item],
+    items: Sequence[ReviewItem],
     people: Sequence[Person],
     assignments: Sequence[Assignment],
-    labels: Sequence[Label],
+    labels: Sequence[ItemLabel],
     *,
     names: bool,
 ) -> StudyProgress:
     """The same from what the review store keeps."""
     of_person: Counter[str] = Counter(row.person for row in assignments)
-    states: dict[tuple[str, str], Label] = {(label.item, label.person): label for label in labels}
-    by_person: defaultdict[str, list[Label]] = defaultdict(list)
+    states: dict[tuple[str, str], ItemLabel] = {(label.item, label.person): label for label in labels}
+    by_person: defaultdict[str, list[ItemLabel]] = defaultdict(list)
     for label in labels:
         by_person[label.person].append(label)
     shown = {person.id: person.name for person in people} if names else pseudonyms(study.id, of_person)
@@ -106,7 +106,7 @@ def progress_of(
         label = states.get((item, person))
         return label is not None and label.state != "draft"
 
-    strata: dict[str, list[Item]] = {}
+    strata: dict[str, list[ReviewItem]] = {}
     for item in () if _hides_strata(study, names) else items:
         strata.setdefault(item.stratum, []).append(item)
     return StudyProgress(
@@ -137,7 +137,7 @@ def _hides_strata(study: Study, names: bool) -> bool:
     return not names and load_form(study.form, study.settings).blinded
 
 
-def _person(person: Person, name: str, assigned: int, labels: Sequence[Label]) -> PersonProgress:
+def _person(person: Person, name: str, assigned: int, labels: Sequence[ItemLabel]) -> PersonProgress:
     states = Counter(label.state for label in labels)
     times = [label.seconds for label in labels if label.state == "done" and label.seconds > 0]
     return PersonProgress(

@@ -16,7 +16,7 @@ from hoofbeat.recipes.items import Rejected
 from hoofbeat.recipes.pools.two_stage import FLAGGED
 from hoofbeat.recipes.reviewing import ReviewTask
 from hoofbeat.records import Document, Facets, Question
-from hoofbeat.review.review_records import Item, Shown
+from hoofbeat.review.review_records import ItemMaterial, ReviewItem
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import canonical_json, read_jsonl, read_tsv
 
@@ -84,7 +84,7 @@ def _tasks(artefact: Artefact) -> Iterator[ReviewTask]:
     return read_jsonl(artefact.file("review.jsonl"), ReviewTask) if artefact.has("review.jsonl") else iter(())
 
 
-def benchmark_items(artefact: Artefact, form: str, strata: str | None) -> list[Item]:
+def benchmark_items(artefact: Artefact, form: str, strata: str | None) -> list[ReviewItem]:
     """The tasks of a form as items; tasks of one item at one step that ask for different criteria become one."""
     beside = _Beside(
         questions={each.id: each for each in read_jsonl(artefact.file("questions.jsonl"), Question)},
@@ -114,13 +114,13 @@ def _joined(first: ReviewTask, second: ReviewTask) -> ReviewTask:
     )
 
 
-def _item(task: ReviewTask, form: str, beside: _Beside, strata: str | None) -> Item:
+def _item(task: ReviewTask, form: str, beside: _Beside, strata: str | None) -> ReviewItem:
     question = beside.questions.get(task.item)
     facets = question.facets if question else {}
     documents = task.documents or (question.documents if question else ())
     shown = [*_about(task, question), *_images(question, form), *_sources(task, documents, question, beside)]
     group = group_of(facets) or task.shown.get("group", "")
-    return Item(
+    return ReviewItem(
         id=item_code(form, task.item, task.step),
         study="",
         place=0,
@@ -142,30 +142,30 @@ def group_of(facets: Facets) -> str:
     return next((value for name in GROUP_FACETS if (value := facet_value(facets, name))), "")
 
 
-def _about(task: ReviewTask, question: Question | None) -> list[Shown]:
+def _about(task: ReviewTask, question: Question | None) -> list[ItemMaterial]:
     """What the task itself shows, in reading order: the case, the question, options, the answer, what else there is."""
     if task.kind == "two-level":
-        first = [Shown(title="Stem", text=task.shown.get("stem", ""), kind="case")]
+        first = [ItemMaterial(title="Stem", text=task.shown.get("stem", ""), kind="case")]
         if task.question:
-            first.append(Shown(title="Question", text=task.question, kind="question"))
+            first.append(ItemMaterial(title="Question", text=task.question, kind="question"))
     elif question is not None and question.context and task.question == question.full_text:
         first = [
-            Shown(title="Case", text=question.context, kind="case"),
-            Shown(title="Question", text=question.text, kind="question"),
+            ItemMaterial(title="Case", text=question.context, kind="case"),
+            ItemMaterial(title="Question", text=question.text, kind="question"),
         ]
     else:
         kind = {"leak": "case", "distractors": "gold"}.get(task.kind, "question")
-        first = [Shown(title=_QUESTION_TITLES.get(task.kind, "Question"), text=task.question, kind=kind)]
+        first = [ItemMaterial(title=_QUESTION_TITLES.get(task.kind, "Question"), text=task.question, kind=kind)]
     options = task.shown["options"].splitlines() if "options" in task.shown else _lettered(task.shown)
     if options:
         title = "Options that are to be wrong" if task.kind == "distractors" else "Options"
-        first.append(Shown(title=title, kind="options", lines=tuple(options)))
+        first.append(ItemMaterial(title=title, kind="options", lines=tuple(options)))
     told = {shown.text for shown in first}
     for name, text in task.shown.items():
         if name in ("options", "stem", "positives") or name in _LETTERS or not text or text in told:
             continue
         title, kind = _TITLES.get(name, (name.capitalize(), "note"))
-        first.append(Shown(title=title, text=text, kind=kind))
+        first.append(ItemMaterial(title=title, text=text, kind=kind))
     return first
 
 
@@ -173,16 +173,18 @@ def _lettered(shown: Mapping[str, str]) -> list[str]:
     return [text for name, text in shown.items() if name in _LETTERS]
 
 
-def _images(question: Question | None, form: str) -> list[Shown]:
+def _images(question: Question | None, form: str) -> list[ItemMaterial]:
     if question is None or not form.startswith(("two-level", "leak", "likert")):
         return []
     return [
-        Shown(title=f"Image {number}", kind="image", text=f"Image {number} of the case")
+        ItemMaterial(title=f"Image {number}", kind="image", text=f"Image {number} of the case")
         for number, _ in enumerate(question.images, start=1)
     ]
 
 
-def _sources(task: ReviewTask, documents: Sequence[str], question: Question | None, beside: _Beside) -> Iterator[Shown]:
+def _sources(
+    task: ReviewTask, documents: Sequence[str], question: Question | None, beside: _Beside
+) -> Iterator[ItemMaterial]:
     """The documents behind an item, with what is known to support it marked."""
     named = [name.strip() for name in task.shown.get("positives", "").split(",") if name.strip()] or list(documents)
     for id in dict.fromkeys(named):
@@ -194,7 +196,9 @@ def _sources(task: ReviewTask, documents: Sequence[str], question: Question | No
         ]
         found = find_quote(document, task.shown["quote"]) if task.shown.get("quote") else None
         marks += [(span.start, span.end) for span in found.spans] if found else []
-        yield Shown(title=document.title or "Source", text=document.text, kind="source", marks=tuple(sorted(marks)))
+        yield ItemMaterial(
+            title=document.title or "Source", text=document.text, kind="source", marks=tuple(sorted(marks))
+        )
 
 
 # Revisions: what reviewers of a two-level check found, and what is still to be done about it
@@ -210,7 +214,7 @@ def _open_revisions(artefact: Artefact) -> dict[str, list[tuple[str, str, str]]]
     return dict(found)
 
 
-def _revision_items(artefact: Artefact, beside: _Beside, strata: str | None) -> list[Item]:
+def _revision_items(artefact: Artefact, beside: _Beside, strata: str | None) -> list[ReviewItem]:
     waiting = _open_revisions(artefact)
     turned_away = {
         each.id: each for each in read_jsonl(artefact.file("rejected.jsonl"), Rejected) if each.id in waiting
@@ -225,18 +229,18 @@ def _revision_items(artefact: Artefact, beside: _Beside, strata: str | None) -> 
         lines = tuple(f"{criterion}: {change or finding}" for criterion, finding, change in findings)
         options = tuple(str(each["text"]) for each in values.get("options", ()))
         shown = [
-            Shown(title="What reviewers found", kind="note", lines=lines),
-            Shown(title="Stem", text=str(values.get("stem", "")), kind="case"),
-            Shown(title="Options", kind="options", lines=options),
-            Shown(title="Reference answer", text=str(values.get("diagnosis", "")), kind="gold"),
+            ItemMaterial(title="What reviewers found", kind="note", lines=lines),
+            ItemMaterial(title="Stem", text=str(values.get("stem", "")), kind="case"),
+            ItemMaterial(title="Options", kind="options", lines=options),
+            ItemMaterial(title="Reference answer", text=str(values.get("diagnosis", "")), kind="gold"),
         ]
         shown += [
-            Shown(title=document.title or "Source", text=document.text, kind="source")
+            ItemMaterial(title=document.title or "Source", text=document.text, kind="source")
             for name in rejected.documents
             if (document := beside.document(name)) is not None
         ]
         items.append(
-            Item(
+            ReviewItem(
                 id=item_code("revision", id),
                 study="",
                 place=0,

@@ -25,7 +25,7 @@ import msgspec
 from hoofbeat.errors import InputError, OutputError
 from hoofbeat.store.files import output_errors
 
-__all__ = ["Entry", "Ledger", "LedgerStats"]
+__all__ = ["Ledger", "LedgerEntry", "LedgerStats"]
 
 _SCHEMA_VERSION = 1
 _SCHEMA = """
@@ -56,7 +56,7 @@ _LOOKUP_CHUNK = 500
 _COMPRESS_OVER = 1000
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One call as it is kept: who was asked what (canonical JSON) and what came back."""
 
     key: str
@@ -163,7 +163,7 @@ class Ledger:
                 found.update(row[0].hex() for row in rows)
         return found
 
-    def put(self, entry: Entry) -> asyncio.Future[bytes | None]:
+    def put(self, entry: LedgerEntry) -> asyncio.Future[bytes | None]:
         """Keep a call; await the result before using the reply. Calls that come together are committed together.
 
         Where another process has kept the same call first, the result is its reply: that one counts.
@@ -225,13 +225,13 @@ class Ledger:
         found = {row[0]: self._db.execute(_SELECT, (row[0],)).fetchone()[0] for row in rows}
         return {row[0]: _unpack(found[row[0]]) for row in rows if found[row[0]] != row[5]}
 
-    def entries(self, *, model: str | None = None, operation: str | None = None) -> Iterator[Entry]:
+    def entries(self, *, model: str | None = None, operation: str | None = None) -> Iterator[LedgerEntry]:
         """All calls, or those of one model or operation, in the order of their keys."""
         where, values = _conditions({"model": model, "operation": operation})
         query = f"SELECT {_COLUMNS} FROM calls{where} ORDER BY key"  # noqa: S608
         with _readable_errors(self.path), closing(self._db.execute(query, values)) as cursor:
             for key, of_model, of_operation, prompt, request, reply, tokens_in, tokens_out, seconds, made in cursor:
-                yield Entry(
+                yield LedgerEntry(
                     key=key.hex(),
                     model=of_model,
                     operation=of_operation,
@@ -244,7 +244,7 @@ class Ledger:
                     made=made,
                 )
 
-    def add_all(self, entries: Iterable[Entry]) -> int:
+    def add_all(self, entries: Iterable[LedgerEntry]) -> int:
         """Take in calls kept elsewhere (an export); returns how many were new."""
         before = self._db.total_changes
         with _readable_errors(self.path):
@@ -297,7 +297,7 @@ class Ledger:
         )
 
 
-def _row(entry: Entry) -> tuple[object, ...]:
+def _row(entry: LedgerEntry) -> tuple[object, ...]:
     return (
         bytes.fromhex(entry.key),
         entry.model,

@@ -12,15 +12,11 @@ from starlette.exceptions import HTTPException
 import hoofbeat
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.reports.page import page_style
-from hoofbeat.web import home
-from hoofbeat.web.ask import ask_pages as ask
-from hoofbeat.web.browse import audits, benchmarks, compared, corpora, rankings, runs
-from hoofbeat.web.browse.preparing import NotReady, being_prepared
-from hoofbeat.web.exam import exam_pages as exam
-from hoofbeat.web.refusing import REFUSALS, refuse, refuse_error
-from hoofbeat.web.review import people_pages as people
-from hoofbeat.web.review import task_pages as tasks
-from hoofbeat.web.review import team_pages as team
+from hoofbeat.web import ask_pages, home_page
+from hoofbeat.web.browse import audits, benchmark_pages, corpus_pages, ranking_pages, run_comparison, run_pages
+from hoofbeat.web.browse.preparing import NotReady, preparing_page
+from hoofbeat.web.error_pages import REFUSALS, refuse, refuse_error
+from hoofbeat.web.review import exam_pages, people_pages, task_pages, team_pages
 from hoofbeat.web.security import Guard
 from hoofbeat.web.site import Site
 from hoofbeat.web.throttle import Throttle
@@ -32,18 +28,18 @@ _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=ut
 _FIXES = {401: "open the link you were given", 403: "ask whoever invited you"}
 _WORDS = {"Not Found": "there is no such page", "Method Not Allowed": "this can't be done here"}  # the framework's own
 _PARTS = (
-    home,
-    corpora,
-    benchmarks,
-    rankings,
-    runs,
+    home_page,
+    corpus_pages,
+    benchmark_pages,
+    ranking_pages,
+    run_pages,
     audits,
-    compared,
-    ask,
-    people,
-    tasks,
-    team,
-    exam,
+    run_comparison,
+    ask_pages,
+    people_pages,
+    task_pages,
+    team_pages,
+    exam_pages,
 )
 
 
@@ -96,7 +92,7 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(NotReady)
     def waiting(request: Request, err: NotReady) -> Response:
         """A folder that is being read."""
-        return being_prepared(request, err.folder)
+        return preparing_page(request, err.folder)
 
     @app.exception_handler(RequestValidationError)
     def misread(request: Request, err: RequestValidationError) -> Response:

@@ -14,7 +14,7 @@ from hoofbeat.errors import ArtefactError, HoofbeatError, InputError
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.files import slug
 
-__all__ = ["Folder", "Library", "Unreadable"]
+__all__ = ["Folder", "Library", "UnreadableFolder"]
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class Folder(Struct, frozen=True, kw_only=True):
         return open_artefact(self.path, self.kind)
 
 
-class Unreadable(Struct, frozen=True):
+class UnreadableFolder(Struct, frozen=True):
     """A folder that has a manifest and can't be shown: its name, and why."""
 
     name: str
@@ -125,10 +125,10 @@ class Library:
         self._folders[name] = folder if kind == folder.kind else replace(folder, kind=kind)
         return self._folders[name]
 
-    def unreadable(self) -> list[Unreadable]:
+    def unreadable(self) -> list[UnreadableFolder]:
         """The folders that have a manifest and can't be shown, as they were when they were last looked at."""
         with self._lock:
-            return [Unreadable(path.name, why) for path, (_, why) in sorted(self._unreadable.items())]
+            return [UnreadableFolder(path.name, why) for path, (_, why) in sorted(self._unreadable.items())]
 
     def _free_slug(self, wanted: str) -> str:
         name, number = wanted, 2

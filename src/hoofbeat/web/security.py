@@ -26,25 +26,25 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.review.invitations import secret_hash
 from hoofbeat.review.review_records import Person
-from hoofbeat.web.refusing import log_bug, refuse, refuse_error
-from hoofbeat.web.security_origins import client_address, from_here, own_path
+from hoofbeat.web.error_pages import log_bug, refuse, refuse_error
+from hoofbeat.web.security_origins import client_address, is_same_origin, own_path
 from hoofbeat.web.site import Site, SiteSettings, site_of
 
 __all__ = [
-    "MOST_BYTES",
+    "MAX_BYTES",
     "Guard",
     "address_of",
-    "adjudicating",
     "cookie_name",
     "give_cookie",
-    "managing",
     "may_browse",
-    "signed_in",
+    "require_adjudicator",
+    "require_admin",
+    "require_person",
     "take_cookie",
 ]
 
-MOST_BYTES = 1024 * 1024
-_MOST_DROPPED = 8 * MOST_BYTES
+MAX_BYTES = 1024 * 1024
+_MAX_DROPPED = 8 * MAX_BYTES
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -66,7 +66,7 @@ _FORM = "application/x-www-form-urlencoded"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-def signed_in(request: Request) -> Person:
+def require_person(request: Request) -> Person:
     """The person who asks; a dependency of pages for everybody who was invited."""
     person: Person | None = request.state.person
     if person is None:
@@ -74,17 +74,17 @@ def signed_in(request: Request) -> Person:
     return person
 
 
-def adjudicating(request: Request) -> Person:
+def require_adjudicator(request: Request) -> Person:
     """The adjudicator or admin who asks."""
-    person = signed_in(request)
+    person = require_person(request)
     if person.role not in ("adjudicator", "admin"):
         raise HTTPException(403, "this page is for adjudicators")
     return person
 
 
-def managing(request: Request) -> Person:
+def require_admin(request: Request) -> Person:
     """The admin who asks."""
-    person = signed_in(request)
+    person = require_person(request)
     if person.role != "admin":
         raise HTTPException(403, "this page is for admins")
     return person
@@ -272,7 +272,7 @@ async def _check_change(request: Request) -> tuple[Response | None, Receive]:
     body = await _body(request)
     if body is None:
         return refuse(request, 413, "this is too long", "send less at a time", {"Connection": "close"}), receive
-    if not from_here(request.headers, site_of(request).settings):
+    if not is_same_origin(request.headers, site_of(request).settings):
         return refuse(request, 403, "this came from a page of another site", "use this server's own pages"), receive
     given = request.headers.get("x-csrf-token", "")
     if not given and kind == _FORM:
@@ -287,19 +287,19 @@ async def _check_change(request: Request) -> tuple[Response | None, Receive]:
 async def _body(request: Request) -> bytes | None:
     """The whole body, or None where it is too long: some more is read and dropped, so that the answer is heard."""
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > _MOST_DROPPED:
+    if declared.isdigit() and int(declared) > _MAX_DROPPED:
         return None
     body, length, more = bytearray(), 0, True
-    while more and length <= _MOST_DROPPED:
+    while more and length <= _MAX_DROPPED:
         message = await request.receive()
         if message["type"] != "http.request":
             raise ClientDisconnect
         piece = message.get("body", b"")
         length += len(piece)
-        if length <= MOST_BYTES:
+        if length <= MAX_BYTES:
             body += piece
         more = message.get("more_body", False)
-    return bytes(body) if length <= MOST_BYTES else None
+    return bytes(body) if length <= MAX_BYTES else None
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:

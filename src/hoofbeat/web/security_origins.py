@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from hoofbeat.errors import UsageError
 from hoofbeat.web.site import SiteSettings
 
-__all__ = ["client_address", "from_here", "known_network", "own_path"]
+__all__ = ["client_address", "is_same_origin", "known_network", "own_path"]
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -27,7 +27,7 @@ Place = tuple[str, str, int]
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def from_here(headers: Headers, settings: SiteSettings) -> bool:
+def is_same_origin(headers: Headers, settings: SiteSettings) -> bool:
     """Whether a page of ours sent this: `Sec-Fetch-Site`, else `Origin`, else `Referer`; no two may differ."""
     said = headers.get("sec-fetch-site")
     if said is not None and said not in ("same-origin", "none"):

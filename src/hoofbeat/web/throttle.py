@@ -11,7 +11,7 @@ from collections.abc import Callable
 __all__ = ["Throttle"]
 
 _MINUTE = 60.0
-_MOST_ADDRESSES = 4096
+_MAX_ADDRESSES = 4096
 
 
 class Throttle:
@@ -44,7 +44,7 @@ class Throttle:
         with self._lock:
             now = self._clock()
             _recent(self._all, now).append(now)
-            if len(self._tries) >= _MOST_ADDRESSES:
+            if len(self._tries) >= _MAX_ADDRESSES:
                 self._tries = {name: tries for name, tries in self._tries.items() if _recent(tries, now)}
             _recent(self._tries.setdefault(_network(address), deque()), now).append(now)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import ModelError, UsageError
 from hoofbeat.progress import SILENT, Progress
 
-__all__ = ["NO_INSTRUCTIONS", "Encoder", "EncoderBase", "Instructions", "TokenStates", "Vectors", "unit"]
+__all__ = ["NO_INSTRUCTIONS", "Encoder", "EncoderBase", "Instructions", "TokenStates", "Vectors", "unit_vector"]
 
 Vectors = NDArray[np.float32]
 
@@ -125,7 +125,7 @@ class EncoderBase(ABC):
         return self.encode([prefix + text for text in texts] if prefix else texts, progress)
 
 
-def unit(vector: NDArray[np.float64], name: str) -> Vectors:
+def unit_vector(vector: NDArray[np.float64], name: str) -> Vectors:
     """A vector of length one in its direction; zero stays zero, and what is no number is the model's fault."""
     length = float(np.linalg.norm(vector))
     if not np.isfinite(length):

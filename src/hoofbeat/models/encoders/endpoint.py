@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hoofbeat.errors import BatchPending, ModelError
-from hoofbeat.models.encoders.base import EncoderBase, Vectors, unit
+from hoofbeat.models.encoders.base import EncoderBase, Vectors, unit_vector
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Failure
 from hoofbeat.text import encodable
@@ -69,7 +69,7 @@ class EndpointEncoder(EncoderBase):
                 )
             if result.ndim != 2 or not result.shape[1]:
                 raise ModelError(f"{self.name} gave empty vectors", fix="check that it is an embeddings model")
-            rows += [unit(row.astype(np.float64), self.name) for row in result]
+            rows += [unit_vector(row.astype(np.float64), self.name) for row in result]
         if len({len(row) for row in rows}) > 1:
             raise ModelError(f"{self.name} gave vectors of different lengths", fix="check the endpoint")
         return np.array(rows, np.float32)

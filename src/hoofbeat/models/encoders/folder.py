@@ -24,7 +24,7 @@ from hoofbeat.store.files import file_sha256, read_bytes
 __all__ = ["folder_encoder"]
 
 _Config = TypeVar("_Config")
-_LONGEST = 512
+_MAX_LENGTH = 512
 _POOLINGS: dict[str, Pooling] = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
@@ -76,7 +76,7 @@ def folder_encoder(folder: Path, *, threads: int | None = None) -> Encoder:
     encoder: OnnxEncoder | StaticEncoder
     if _is_static(folder, modules):
         model = _first(folder, [folder / "model.safetensors"], "model.safetensors")
-        longest = (_read(folder / "config.json", _Model) or _Model()).max_length or _LONGEST
+        longest = (_read(folder / "config.json", _Model) or _Model()).max_length or _MAX_LENGTH
         digest = _digest([model, tokenizer])
         encoder = StaticEncoder(
             name=folder.name, model=model, tokenizer=tokenizer, digest=digest, longest=_positive(longest, folder)
@@ -182,7 +182,7 @@ def _longest(root: Path) -> int:
         positions -= (config.pad_token_id if config.pad_token_id is not None else 1) + 1
     stated = [limits.model_max_length, positions]
     # tokenizers without a limit of their own say 1e30
-    return int(min([value for value in stated if value is not None and 0 < value < 1e6] or [_LONGEST]))
+    return int(min([value for value in stated if value is not None and 0 < value < 1e6] or [_MAX_LENGTH]))
 
 
 def _positive(longest: int, folder: Path) -> int:

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from hoofbeat.errors import InputError
 from hoofbeat.models import weights
 from hoofbeat.models.embedded import default_threads
-from hoofbeat.models.encoders.base import EncoderBase, TokenStates, Vectors, unit
+from hoofbeat.models.encoders.base import EncoderBase, TokenStates, Vectors, unit_vector
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.text import encodable
 
-__all__ = ["MiniLM", "OnnxEncoder", "Pooling", "TokenisedEncoder", "Tokens"]
+__all__ = ["MiniLM", "OnnxEncoder", "Pooling", "TokenisedEncoder", "TokenizerFile"]
 
 Pooling = Literal["mean", "cls", "max", "lasttoken"]
 
@@ -33,7 +33,7 @@ _BLOCK = 1024
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 
 
-class Tokens:
+class TokenizerFile:
     """A tokenizer file: token ids cut at the model's window, and where the tokens of a whole text are."""
 
     def __init__(self, path: Path, longest: int, *, marks: bool = True) -> None:
@@ -58,7 +58,7 @@ class Tokens:
 class TokenisedEncoder(EncoderBase):
     """What encoders with a tokenizer of their own share."""
 
-    _tokens: Tokens
+    _tokens: TokenizerFile
 
     @property
     def window(self) -> int:
@@ -89,7 +89,7 @@ class OnnxEncoder(TokenisedEncoder):
 
         self.name = name
         self.threads = threads or default_threads()
-        self._tokens = Tokens(tokenizer, longest)
+        self._tokens = TokenizerFile(tokenizer, longest)
         self._pooling = pooling
         self._lower = lower
         options = onnxruntime.SessionOptions()
@@ -147,7 +147,7 @@ class OnnxEncoder(TokenisedEncoder):
         _, states = self._run(text)
         if not states.size:
             return np.zeros(self.dimension, np.float32)
-        return unit(_pool(states, self._pooling), self.name)
+        return unit_vector(_pool(states, self._pooling), self.name)
 
     def _text_states(self, text: str) -> TokenStates:
         encoding, states = self._run(text)
@@ -164,8 +164,8 @@ class MiniLM(OnnxEncoder):
     dimension = 384
 
     def __init__(self, threads: int | None = None) -> None:
-        files = weights.find(self.name)
-        pinned = {file.name: file.sha256 for file in weights.table().weights[self.name].files}
+        files = weights.find_weight(self.name)
+        pinned = {file.name: file.sha256 for file in weights.load_weights_table().weights[self.name].files}
         super().__init__(
             name=self.name,
             model=files["model.onnx"],

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError
 from hoofbeat.models import weights
-from hoofbeat.models.encoders.base import Vectors, unit
-from hoofbeat.models.encoders.onnx import TokenisedEncoder, Tokens
+from hoofbeat.models.encoders.base import Vectors, unit_vector
+from hoofbeat.models.encoders.onnx import TokenisedEncoder, TokenizerFile
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.text import encodable
 
 __all__ = ["Potion", "StaticEncoder", "read_safetensors"]
 
 _BLOCK = 1024
-_LONGEST_HEADER = 100_000_000
+_MAX_HEADER = 100_000_000
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1"}
 _MATRICES = ("embeddings", "embedding.weight")
 
@@ -47,7 +47,7 @@ class StaticEncoder(TokenisedEncoder):
         self.name = name
         self.dimension = int(matrix.shape[1])
         self.identity = f"{name}@{digest[:12]};max={longest};pooling=static"
-        self._tokens = Tokens(tokenizer, longest, marks=False)
+        self._tokens = TokenizerFile(tokenizer, longest, marks=False)
         self._matrix = matrix.astype(np.float32)
         self._rows = tensors.get("mapping")
         self._weights = tensors.get("weights")
@@ -74,7 +74,7 @@ class StaticEncoder(TokenisedEncoder):
         found = self._matrix[ids if self._rows is None else self._rows[ids]].astype(np.float64)
         if self._weights is not None:
             found *= self._weights[ids][:, None]
-        return unit(found.mean(axis=0), self.name)
+        return unit_vector(found.mean(axis=0), self.name)
 
     def _check(self, path: Path) -> None:
         """Every token id must have its vector, its row and its weight."""
@@ -93,8 +93,8 @@ class Potion(StaticEncoder):
     """potion-base-8M: 256 dimensions, a text is read up to 512 tokens."""
 
     def __init__(self) -> None:
-        files = weights.find("potion")
-        pinned = {file.name: file.sha256 for file in weights.table().weights["potion"].files}
+        files = weights.find_weight("potion")
+        pinned = {file.name: file.sha256 for file in weights.load_weights_table().weights["potion"].files}
         super().__init__(
             name="potion",
             model=files["model.safetensors"],
@@ -108,7 +108,7 @@ def read_safetensors(path: Path) -> dict[str, NDArray[Any]]:
     try:
         data = path.read_bytes()
         length = int.from_bytes(data[:8], "little")
-        if not 2 <= length <= min(_LONGEST_HEADER, len(data) - 8):
+        if not 2 <= length <= min(_MAX_HEADER, len(data) - 8):
             raise ValueError("the header's length is wrong")
         header = msgspec.json.decode(data[8 : 8 + length], type=dict[str, msgspec.Raw])
         header.pop("__metadata__", None)

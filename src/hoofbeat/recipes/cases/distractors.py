@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from hoofbeat.corpus.vocabularies import Vocabulary
 from hoofbeat.models.encoder import Encoder
-from hoofbeat.models.vectors import CachedEncoder, cached
+from hoofbeat.models.vectors import CachedEncoder, cached_encoder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.sameness import same, without_sides
@@ -93,7 +93,7 @@ def nearest_codes(
 
     Vectors of descriptions are kept by content: they are computed once for an encoder.
     """
-    keeping = encoder if isinstance(encoder, CachedEncoder) else cached(encoder)
+    keeping = encoder if isinstance(encoder, CachedEncoder) else cached_encoder(encoder)
     search = DenseSearcher(keeping.encode(codes.descriptions, progress))
     found = search.search(keeping.encode(texts), min(count, len(search))) if texts else []
     return [

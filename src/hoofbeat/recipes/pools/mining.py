@@ -18,7 +18,7 @@ from msgspec import Struct
 from hoofbeat.errors import UsageError
 from hoofbeat.models import load_encoder
 from hoofbeat.models.encoder import Encoder
-from hoofbeat.models.vectors import cached, vectors_folder
+from hoofbeat.models.vectors import cached_encoder, vectors_folder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Item, Outcome
@@ -128,7 +128,7 @@ class Committee:
         self.lines = tuple(read)
         self._documents = documents
         self._passages = passages
-        self._load = encoder or (lambda spec: cached(load_encoder(spec), vectors_folder()))
+        self._load = encoder or (lambda spec: cached_encoder(load_encoder(spec), vectors_folder()))
         self._usual = None if any(read.values()) else usual
         self._progress = progress
 
@@ -197,7 +197,7 @@ def mine_step(
             shelf.documents(context),
             lines,
             passages=not shelf.cases,
-            usual=lambda: cached(context.encoder(), vectors_folder()),
+            usual=lambda: cached_encoder(context.encoder(), vectors_folder()),
             progress=context.progress,
         )
         reach = depth + max(len(item.get("known", ())) for item in items)

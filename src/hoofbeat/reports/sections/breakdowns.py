@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from hoofbeat.findings.ablation import Ablation, AblationCell
-from hoofbeat.findings.breakdown import FacetTable, Group, SetTable
+from hoofbeat.findings.breakdown import FacetGroup, FacetTable, SetTable
 from hoofbeat.findings.correlation import AnswersAndRetrieval, Correlation, correlation
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import NARROW, Bar, FitPoint, fitted_scatter, interval_dots, number_matrix
@@ -232,17 +232,17 @@ def _coefficient(value: float | None, interval: Interval | None) -> str:
     return written((value, interval.low, interval.high) if interval else value, "number")
 
 
-def _group(table: FacetTable, value: str) -> Group | None:
+def _group(table: FacetTable, value: str) -> FacetGroup | None:
     if value == "all":
         return table.overall
     return next((group for group in table.groups if group.value == value), None)
 
 
-def _bar(group: Group | None) -> Bar:
+def _bar(group: FacetGroup | None) -> Bar:
     if group is None:
         return Bar(label="", value=None)
     return Bar(label=group.value, value=group.mean, low=group.interval.low, high=group.interval.high)
 
 
-def _cell(group: Group | None) -> Cell:
+def _cell(group: FacetGroup | None) -> Cell:
     return None if group is None else (group.mean, group.interval.low, group.interval.high)

@@ -11,26 +11,34 @@ import msgspec
 from msgspec.structs import replace
 
 from hoofbeat.review.exams.exam_assignment import assign_exam
-from hoofbeat.review.exams.exam_sitting import Entry, Given, Kept, Sitting, load_sitting
-from hoofbeat.review.review_errors import Refused, closed
+from hoofbeat.review.exams.exam_sitting import ExamAnswer, ExamQuestion, ExamQuestionRecord, ExamSitting, load_sitting
+from hoofbeat.review.review_errors import ReviewRefusalError, study_closed
 from hoofbeat.review.review_records import LabelState, Person, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.text import typed
 
-__all__ = ["LONGEST", "answer_of", "begin", "end_exam", "give", "mark", "open_question"]
+__all__ = [
+    "MAX_ANSWER_CHARACTERS",
+    "answer_of",
+    "begin_exam",
+    "end_exam",
+    "open_question",
+    "save_draft",
+    "submit_answer",
+]
 
-LONGEST = 20_000
+MAX_ANSWER_CHARACTERS = 20_000
 """Characters of a free-text answer."""
 
 ENDED = "the exam ended without an answer"
 _TRIES = 4
-_LONGEST_LOOK = 24 * 3600.0
+_MAX_LOOK_SECONDS = 24 * 3600.0
 
 
-def begin(store: ReviewStore, study: Study, person: Person, now: float) -> Sitting:
+def begin_exam(store: ReviewStore, study: Study, person: Person, now: float) -> ExamSitting:
     """Start the exam: questions are assigned where none are, and the first is opened; the clock runs from then on."""
     if study.closed:
-        raise closed()
+        raise study_closed()
     assign_exam(store, study, person, by=person.id)
     sitting = load_sitting(store, study, person, now)
     if sitting.began is None and sitting.entries:
@@ -38,43 +46,47 @@ def begin(store: ReviewStore, study: Study, person: Person, now: float) -> Sitti
     return sitting
 
 
-def open_question(store: ReviewStore, sitting: Sitting, entry: Entry) -> Sitting:
+def open_question(store: ReviewStore, sitting: ExamSitting, entry: ExamQuestion) -> ExamSitting:
     """Show a question for the first time: when, and in which order its options stand, is kept."""
     _check_time(sitting)
     if not entry.opened:
-        kept = Kept(seed=entry.seed, options=entry.options, opened=sitting.now)
+        kept = ExamQuestionRecord(seed=entry.seed, options=entry.options, opened=sitting.now)
         _save(store, sitting, entry, kept, "draft", _name("open", entry))
     return load_sitting(store, sitting.study, sitting.person, sitting.now)
 
 
-def answer_of(entry: Entry, said: str) -> str:
+def answer_of(entry: ExamQuestion, said: str) -> str:
     """What a page sent as an answer: the option of a letter, or free text; nothing where it is empty."""
     if not entry.options:
         text = typed(said)
-        if len(text) > LONGEST:
-            raise Refused("the answer is too long", fix=f"use at most {LONGEST:,} characters")
+        if len(text) > MAX_ANSWER_CHARACTERS:
+            raise ReviewRefusalError("the answer is too long", fix=f"use at most {MAX_ANSWER_CHARACTERS:,} characters")
         return text
     if not said:
         return ""
     place = ascii_uppercase.find(said) if len(said) == 1 else -1
     if not 0 <= place < len(entry.options):
-        raise Refused("this is none of the options", fix="choose one of them")
+        raise ReviewRefusalError("this is none of the options", fix="choose one of them")
     return entry.options[place]
 
 
-def mark(store: ReviewStore, sitting: Sitting, entry: Entry, said: str, seconds: float | None, stage: int) -> Sitting:
+def save_draft(
+    store: ReviewStore, sitting: ExamSitting, entry: ExamQuestion, said: str, seconds: float | None, stage: int
+) -> ExamSitting:
     """Keep what is marked and not given yet; it counts if the exam ends before it is given."""
     _check_time(sitting)
     answer = answer_of(entry, said)
 
-    def change(entry: Entry) -> tuple[Kept, LabelState]:
+    def change(entry: ExamQuestion) -> tuple[ExamQuestionRecord, LabelState]:
         _check_stage(entry, stage)
         return replace(entry.kept, draft=answer), "draft"
 
     return _changed(store, sitting, entry, change, secrets.token_urlsafe(12), seconds)
 
 
-def give(store: ReviewStore, sitting: Sitting, entry: Entry, said: str, seconds: float | None, stage: int) -> Sitting:
+def submit_answer(
+    store: ReviewStore, sitting: ExamSitting, entry: ExamQuestion, said: str, seconds: float | None, stage: int
+) -> ExamSitting:
     """Give the answer at the share of the case that is open. It can't be changed afterwards.
 
     The same answer at the same stage again is the same act: a page that lost the connection may send it twice.
@@ -84,13 +96,13 @@ def give(store: ReviewStore, sitting: Sitting, entry: Entry, said: str, seconds:
     _check_time(sitting)
     answer = answer_of(entry, said)
     if not answer:
-        raise Refused("there is no answer yet", fix="choose or write one, or leave the question open")
+        raise ReviewRefusalError("there is no answer yet", fix="choose or write one, or leave the question open")
 
-    def change(entry: Entry) -> tuple[Kept, LabelState]:
+    def change(entry: ExamQuestion) -> tuple[ExamQuestionRecord, LabelState]:
         _check_stage(entry, stage)
         before = sum(each.seconds for each in entry.kept.given)
         spent = max(0.0, _spent(sitting, entry, seconds) - before)
-        given = Given(
+        given = ExamAnswer(
             share=entry.share, answer=answer, opened=entry.kept.opened, at=sitting.now, seconds=round(spent, 1)
         )
         kept = replace(entry.kept, given=(*entry.kept.given, given), draft="", answer=answer, opened=sitting.now)
@@ -99,7 +111,7 @@ def give(store: ReviewStore, sitting: Sitting, entry: Entry, said: str, seconds:
     return _changed(store, sitting, entry, change, _name(f"give-{stage}", entry), seconds)
 
 
-def end_exam(store: ReviewStore, sitting: Sitting) -> Sitting:
+def end_exam(store: ReviewStore, sitting: ExamSitting) -> ExamSitting:
     """End the exam: what is marked counts, what is not is left; nothing can be answered from now on."""
     if sitting.study.closed or sitting.began is None:
         return sitting
@@ -111,7 +123,7 @@ def end_exam(store: ReviewStore, sitting: Sitting) -> Sitting:
     return sitting
 
 
-def _ended(store: ReviewStore, sitting: Sitting, entry: Entry) -> bool:
+def _ended(store: ReviewStore, sitting: ExamSitting, entry: ExamQuestion) -> bool:
     """End one question, and say whether that was out of date."""
     final = entry.final(min(sitting.now, sitting.deadline or sitting.now), over=True)
     answer = final[-1].answer if final else ""
@@ -122,45 +134,47 @@ def _ended(store: ReviewStore, sitting: Sitting, entry: Entry) -> bool:
     return _save(store, sitting, entry, kept, state, _name("end", entry), seconds=seen, reason=reason)
 
 
-def _check_time(sitting: Sitting) -> None:
+def _check_time(sitting: ExamSitting) -> None:
     if sitting.study.closed:
-        raise closed()
+        raise study_closed()
     if sitting.time_up:
-        raise Refused(
+        raise ReviewRefusalError(
             "the time is up, and this came too late", fix="what was marked before counts; see your result", status=409
         )
 
 
-def _check_stage(entry: Entry, stage: int) -> None:
+def _check_stage(entry: ExamQuestion, stage: int) -> None:
     if entry.done or stage != entry.stage:
-        raise Refused("this was answered already and can't be changed", fix="go on with the next", status=409)
+        raise ReviewRefusalError(
+            "this was answered already and can't be changed", fix="go on with the next", status=409
+        )
 
 
 def _changed(
     store: ReviewStore,
-    sitting: Sitting,
-    entry: Entry,
-    change: Callable[[Entry], tuple[Kept, LabelState]],
+    sitting: ExamSitting,
+    entry: ExamQuestion,
+    change: Callable[[ExamQuestion], tuple[ExamQuestionRecord, LabelState]],
     request: str,
     seconds: float | None,
-) -> Sitting:
+) -> ExamSitting:
     """Save a change over what stands; where another tab was quicker, over that."""
     if not entry.opened:
-        raise Refused("this question is not open", fix="open it first", status=409)
+        raise ReviewRefusalError("this question is not open", fix="open it first", status=409)
     for _ in range(_TRIES):
         kept, state = change(entry)
         if not _save(store, sitting, entry, kept, state, request, seconds=seconds):
             return load_sitting(store, sitting.study, sitting.person, sitting.now)
         sitting = load_sitting(store, sitting.study, sitting.person, sitting.now)
         entry = sitting.entries[entry.place - 1]
-    raise Refused("this question is being answered somewhere else", fix="load the page again", status=409)
+    raise ReviewRefusalError("this question is being answered somewhere else", fix="load the page again", status=409)
 
 
 def _save(
     store: ReviewStore,
-    sitting: Sitting,
-    entry: Entry,
-    kept: Kept,
+    sitting: ExamSitting,
+    entry: ExamQuestion,
+    kept: ExamQuestionRecord,
     state: LabelState,
     request: str,
     *,
@@ -184,17 +198,17 @@ def _save(
     return saved.conflict
 
 
-def _spent(sitting: Sitting, entry: Entry, seconds: float | None) -> float:
+def _spent(sitting: ExamSitting, entry: ExamQuestion, seconds: float | None) -> float:
     """The time spent on a question: as its page counted it, but never more than has passed since it was opened.
 
     A page that does not count is taken to have been looked at all the while, for a day at the most.
     """
     first = entry.kept.given[0].opened if entry.kept.given else entry.kept.opened
-    passed = min(max(0.0, sitting.now - first), _LONGEST_LOOK)
+    passed = min(max(0.0, sitting.now - first), _MAX_LOOK_SECONDS)
     known = entry.label.seconds if entry.label else 0.0
     return passed if seconds is None else min(passed, max(known, seconds))
 
 
-def _name(what: str, entry: Entry) -> str:
+def _name(what: str, entry: ExamQuestion) -> str:
     digest = hashlib.blake2b(f"{entry.item.study}\0{entry.item.id}".encode(), digest_size=12).hexdigest()
     return f"exam-{what}-{digest}"

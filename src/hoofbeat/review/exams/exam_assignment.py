@@ -12,7 +12,7 @@ from msgspec import Struct
 from hoofbeat.answering.conditions import parse_condition
 from hoofbeat.answering.protocols import FREE, protocol_ending
 from hoofbeat.errors import UsageError
-from hoofbeat.review.review_records import Assignment, Item, Person, Study
+from hoofbeat.review.review_records import Assignment, Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
     "OUTSIDE",
     "UNKNOWN",
     "Clock",
-    "Rules",
+    "ExamRules",
     "assign_exam",
     "exam_assignments",
     "person_seed",
@@ -35,10 +35,10 @@ Clock = Callable[[], float]
 """The server's clock: seconds since 1970."""
 
 _WHOLE = 100
-_LONGEST_MINUTES = 7 * 24 * 60
+_MAX_MINUTES = 7 * 24 * 60
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class ExamRules(Struct, frozen=True, kw_only=True):
     """What holds for everybody in an exam.
 
     A person gets `per_person` questions (0: all), the share `inside` of them from their own specialty where there are
@@ -63,7 +63,7 @@ class Rules(Struct, frozen=True, kw_only=True):
             raise UsageError(f"{self.per_person} questions can't be asked", fix="give 1 or more, or 0 for all")
         if not 0 <= self.inside <= 1:
             raise UsageError(f"{self.inside:g} is no share of questions", fix="give a number from 0 to 1")
-        if not 0 <= self.minutes <= _LONGEST_MINUTES:
+        if not 0 <= self.minutes <= _MAX_MINUTES:
             raise UsageError(f"{self.minutes:g} minutes can't be a limit", fix="give more than 0, or 0 for no limit")
         ascending = all(a < b for a, b in zip(self.stages, self.stages[1:], strict=False))
         if self.stages and (self.stages[0] < 1 or self.stages[-1] != _WHOLE or not ascending):
@@ -90,12 +90,12 @@ class Rules(Struct, frozen=True, kw_only=True):
         return kept
 
 
-def rules_of(study: Study) -> Rules:
+def rules_of(study: Study) -> ExamRules:
     """The rules that a study was made with."""
-    return msgspec.convert(study.settings.get(FORM, {}), Rules)
+    return msgspec.convert(study.settings.get(FORM, {}), ExamRules)
 
 
-def person_seed(rules: Rules, study: str, person: str) -> int:
+def person_seed(rules: ExamRules, study: str, person: str) -> int:
     """The seed of everything drawn for one person; kept with each of their answers."""
     digest = hashlib.blake2b(f"{rules.seed}\0{study}\0{person}".encode(), digest_size=6).digest()
     return int.from_bytes(digest, "big")
@@ -105,7 +105,7 @@ INSIDE, OUTSIDE, UNKNOWN = "inside", "outside", "plan"
 """Why a question is assigned: it is of the person's specialty, it is not, or the person has named none."""
 
 
-def exam_assignments(study: Study, items: Sequence[Item], person: Person) -> list[Assignment]:
+def exam_assignments(study: Study, items: Sequence[ReviewItem], person: Person) -> list[Assignment]:
     """A person's questions in their order; the same study and person give the same.
 
     Where the specialty has too few questions, others fill the list, and the other way round.
@@ -122,7 +122,7 @@ def exam_assignments(study: Study, items: Sequence[Item], person: Person) -> lis
     ]
 
 
-def _chosen(drawn: Sequence[Item], person: Person, rules: Rules, wanted: int) -> list[Item]:
+def _chosen(drawn: Sequence[ReviewItem], person: Person, rules: ExamRules, wanted: int) -> list[ReviewItem]:
     if not person.groups:
         return list(drawn[:wanted])
     inside = [item for item in drawn if _why(item, person) == INSIDE]
@@ -132,7 +132,7 @@ def _chosen(drawn: Sequence[Item], person: Person, rules: Rules, wanted: int) ->
     return inside[:first] + outside[: wanted - first]
 
 
-def _why(item: Item, person: Person) -> str:
+def _why(item: ReviewItem, person: Person) -> str:
     mine = {group.casefold() for group in person.groups}
     of = {str(group).casefold() for group in item.key.get("groups", [item.group])}
     return UNKNOWN if not mine else OUTSIDE if mine.isdisjoint(of) else INSIDE

@@ -14,8 +14,8 @@ from hoofbeat.benchmarks import Benchmark
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Question
-from hoofbeat.review.exams.exam_assignment import FORM, Rules
-from hoofbeat.review.review_records import Item, Shown, Study
+from hoofbeat.review.exams.exam_assignment import FORM, ExamRules
+from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
 from hoofbeat.store.files import slug
 from hoofbeat.store.tables import canonical_json
 
@@ -34,7 +34,7 @@ def exam_study(
     edition: str = "",
     facet: str = "specialty",
     literature: bool = True,
-) -> tuple[Study, list[Item]]:
+) -> tuple[Study, list[ReviewItem]]:
     """An exam on a benchmark, and its items: multiple choice where a question has options, else free text.
 
     A question whose options can't be told apart is left out, and counted in the settings; one without an answer can't
@@ -53,7 +53,7 @@ def exam_study(
         raise UsageError(
             f"{per_person} questions a person are more than the {len(asked)} there are", fix=f"give {len(asked)} or 0"
         )
-    rules = Rules(
+    rules = ExamRules(
         per_person=per_person,
         inside=inside,
         minutes=minutes,
@@ -88,15 +88,15 @@ def _trouble(question: Question) -> bool:
     )
 
 
-def _item(study: Study, place: int, question: Question, rules: Rules) -> Item:
+def _item(study: Study, place: int, question: Question, rules: ExamRules) -> ReviewItem:
     """A question under a code; all of it stands in the key, which no page shows."""
-    shown = [Shown(title="Case", text=question.context, kind="case")] if question.context else []
-    shown.append(Shown(title="Question", text=question.text, kind="question"))
+    shown = [ItemMaterial(title="Case", text=question.context, kind="case")] if question.context else []
+    shown.append(ItemMaterial(title="Question", text=question.text, kind="question"))
     if question.options:
-        shown.append(Shown(title="Options", kind="options", lines=question.options))
+        shown.append(ItemMaterial(title="Options", kind="options", lines=question.options))
     groups = facet_values(question.facets, rules.facet)
     first = next(iter(groups), "")
-    return Item(
+    return ReviewItem(
         id=hashlib.blake2b(f"{study.id}\0{question.id}".encode(), digest_size=6).hexdigest(),
         study=study.id,
         place=place,
@@ -107,7 +107,7 @@ def _item(study: Study, place: int, question: Question, rules: Rules) -> Item:
     )
 
 
-def question_of(item: Item) -> Question:
+def question_of(item: ReviewItem) -> Question:
     """The benchmark's question behind an item."""
     return msgspec.convert(item.key["question"], Question)
 

@@ -14,7 +14,7 @@ from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.records import Answer, Failure, Question, TraceStep
 from hoofbeat.review.exams.exam_assignment import FORM, rules_of
 from hoofbeat.review.exams.exam_items import protocol_of, question_of
-from hoofbeat.review.exams.exam_sitting import Entry, Given, Sitting, load_sitting
+from hoofbeat.review.exams.exam_sitting import ExamAnswer, ExamQuestion, ExamSitting, load_sitting
 from hoofbeat.review.review_records import Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.review.reviewer_agreement import names_of
@@ -58,7 +58,7 @@ def exam_questions(store: ReviewStore, study: Study) -> list[Question]:
     return [question_of(item) for item in store.items(study.id)]
 
 
-def finished(store: ReviewStore, study: Study, *, now: float | None = None) -> list[Sitting]:
+def finished_sittings(store: ReviewStore, study: Study, *, now: float | None = None) -> list[ExamSitting]:
     """The exams that are over, by person in the order of invitations; who is still at it does not count yet."""
     moment = time() if now is None else now
     seated = {row.person for row in store.assignments(study.id)}
@@ -76,17 +76,17 @@ def exam_answers(store: ReviewStore, study: Study, *, blind: bool = False, now: 
     names = exam_people(store, study, blind=blind)
     return [
         answer
-        for sitting in finished(store, study, now=now)
+        for sitting in finished_sittings(store, study, now=now)
         for answer in answers_of(sitting, names[sitting.person.id])
     ]
 
 
-def answers_of(sitting: Sitting, name: str) -> list[Answer]:
+def answers_of(sitting: ExamSitting, name: str) -> list[Answer]:
     """The answers of one person, question by question and share by share."""
     return [_answer(sitting, entry, share, given, name) for entry, share, given in _each(sitting)]
 
 
-def _each(sitting: Sitting) -> Iterable[tuple[Entry, int, Given | None]]:
+def _each(sitting: ExamSitting) -> Iterable[tuple[ExamQuestion, int, ExamAnswer | None]]:
     ended = min(sitting.now, sitting.deadline or sitting.now)
     for entry in sitting.entries:
         given = {each.share: each for each in entry.final(ended, over=True)}
@@ -94,7 +94,7 @@ def _each(sitting: Sitting) -> Iterable[tuple[Entry, int, Given | None]]:
             yield entry, share, given.get(share)
 
 
-def _answer(sitting: Sitting, entry: Entry, share: int, given: Given | None, name: str) -> Answer:
+def _answer(sitting: ExamSitting, entry: ExamQuestion, share: int, given: ExamAnswer | None, name: str) -> Answer:
     question = entry.question
     protocol = protocol_of(question)
     base = Answer(
@@ -139,7 +139,7 @@ def exam_rows(store: ReviewStore, study: Study, *, blind: bool = False, now: flo
             marked=given is not None and given.how == "marked",
             order=entry.seed,
         )
-        for sitting in finished(store, study, now=now)
+        for sitting in finished_sittings(store, study, now=now)
         for entry, share, given in _each(sitting)
     ]
 

@@ -17,18 +17,26 @@ from msgspec import Struct
 from hoofbeat.answering.protocols import ordered_options
 from hoofbeat.answering.shortening import shorten
 from hoofbeat.records import Question
-from hoofbeat.review.exams.exam_assignment import UNKNOWN, Rules, person_seed, rules_of
+from hoofbeat.review.exams.exam_assignment import UNKNOWN, ExamRules, person_seed, rules_of
 from hoofbeat.review.exams.exam_items import question_of
-from hoofbeat.review.review_records import Item, Label, Person, Study
+from hoofbeat.review.review_records import ItemLabel, Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 
-__all__ = ["Entry", "Given", "Kept", "Sitting", "case_shown", "exam_items", "load_sitting"]
+__all__ = [
+    "ExamAnswer",
+    "ExamQuestion",
+    "ExamQuestionRecord",
+    "ExamSitting",
+    "exam_items",
+    "load_sitting",
+    "visible_case",
+]
 
 _WHOLE = 100
-_ITEMS: WeakKeyDictionary[ReviewStore, dict[str, dict[str, Item]]] = WeakKeyDictionary()
+_ITEMS: WeakKeyDictionary[ReviewStore, dict[str, dict[str, ReviewItem]]] = WeakKeyDictionary()
 
 
-class Given(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ExamAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One answer: at which share of the case, when that was opened and answered, and the time spent on it.
 
     `how`: it was `given`, or `marked` and not given when the exam ended.
@@ -42,7 +50,7 @@ class Given(Struct, frozen=True, kw_only=True, omit_defaults=True):
     how: Literal["given", "marked"] = "given"
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class ExamQuestionRecord(Struct, frozen=True, kw_only=True):
     """What the review store keeps of a question: the seed and order of its options, answers so far, and what is marked.
 
     `opened` is when the stage that is open now was opened; `answer` the last answer given.
@@ -51,22 +59,22 @@ class Kept(Struct, frozen=True, kw_only=True):
     seed: int = 0
     options: tuple[str, ...] = ()
     opened: float = 0.0
-    given: tuple[Given, ...] = ()
+    given: tuple[ExamAnswer, ...] = ()
     draft: str = ""
     answer: str = ""
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class ExamQuestion(Struct, frozen=True, kw_only=True):
     """One question of a person's exam, number `place` from 1."""
 
     place: int
-    item: Item
+    item: ReviewItem
     why: str
     question: Question
     options: tuple[str, ...]
     seed: int
-    label: Label | None
-    kept: Kept
+    label: ItemLabel | None
+    kept: ExamQuestionRecord
     shares: tuple[int, ...]
 
     @property
@@ -89,12 +97,12 @@ class Entry(Struct, frozen=True, kw_only=True):
         """The percent of the case that is open, or was shown last."""
         return self.shares[min(self.stage, len(self.shares) - 1)]
 
-    def final(self, now: float, *, over: bool) -> tuple[Given, ...]:
+    def final(self, now: float, *, over: bool) -> tuple[ExamAnswer, ...]:
         """The answers that count: those given and, when the exam is over, what was marked and not given."""
         if not over or self.done or not self.kept.draft or self.stage >= len(self.shares):
             return self.kept.given
         spent = max(0.0, (self.label.seconds if self.label else 0.0) - sum(each.seconds for each in self.kept.given))
-        marked = Given(
+        marked = ExamAnswer(
             share=self.share,
             answer=self.kept.draft,
             opened=self.kept.opened,
@@ -105,13 +113,13 @@ class Entry(Struct, frozen=True, kw_only=True):
         return (*self.kept.given, marked)
 
 
-class Sitting(Struct, frozen=True, kw_only=True):
+class ExamSitting(Struct, frozen=True, kw_only=True):
     """A person's exam as it stands at one moment, `now` by the server's clock."""
 
     study: Study
     person: Person
-    rules: Rules
-    entries: tuple[Entry, ...]
+    rules: ExamRules
+    entries: tuple[ExamQuestion, ...]
     now: float
 
     @property
@@ -121,7 +129,7 @@ class Sitting(Struct, frozen=True, kw_only=True):
         return min(times, default=None)
 
     @property
-    def _opened(self) -> list[Entry]:
+    def _opened(self) -> list[ExamQuestion]:
         return [entry for entry in self.entries if entry.opened]
 
     @property
@@ -151,17 +159,17 @@ class Sitting(Struct, frozen=True, kw_only=True):
         """How many questions are answered at every share."""
         return sum(entry.stage == len(entry.shares) for entry in self.entries)
 
-    def entry(self, place: int) -> Entry | None:
+    def entry(self, place: int) -> ExamQuestion | None:
         """Question number `place`, from 1."""
         return self.entries[place - 1] if 1 <= place <= len(self.entries) else None
 
-    def next_open(self, after: int = 0) -> Entry | None:
+    def next_open(self, after: int = 0) -> ExamQuestion | None:
         """The next question behind this place that is not done, from the beginning again at the end."""
         ahead = [*self.entries[after:], *self.entries[:after]]
         return next((entry for entry in ahead if not entry.done), None)
 
 
-def exam_items(store: ReviewStore, study: str, wanted: Collection[str] = ()) -> dict[str, Item]:
+def exam_items(store: ReviewStore, study: str, wanted: Collection[str] = ()) -> dict[str, ReviewItem]:
     """The items of an exam by id. They never change, so they are read once, and again where one of these is new."""
     known = _ITEMS.setdefault(store, {})
     if study not in known or any(name not in known[study] for name in wanted):
@@ -169,7 +177,7 @@ def exam_items(store: ReviewStore, study: str, wanted: Collection[str] = ()) -> 
     return known[study]
 
 
-def load_sitting(store: ReviewStore, study: Study, person: Person, now: float) -> Sitting:
+def load_sitting(store: ReviewStore, study: Study, person: Person, now: float) -> ExamSitting:
     """A person's exam as the review store has it; without questions where none were assigned yet."""
     rules = rules_of(study)
     mine = store.assignments(study.id, person.id)
@@ -180,9 +188,13 @@ def load_sitting(store: ReviewStore, study: Study, person: Person, now: float) -
     for place, row in enumerate(mine, 1):
         question = question_of(items[row.item])
         label = labels.get(row.item)
-        kept = msgspec.convert(label.values, Kept) if label is not None and label.values else Kept()
+        kept = (
+            msgspec.convert(label.values, ExamQuestionRecord)
+            if label is not None and label.values
+            else ExamQuestionRecord()
+        )
         entries.append(
-            Entry(
+            ExamQuestion(
                 place=place,
                 item=items[row.item],
                 why=row.why or UNKNOWN,
@@ -194,10 +206,10 @@ def load_sitting(store: ReviewStore, study: Study, person: Person, now: float) -
                 shares=rules.shares,
             )
         )
-    return Sitting(study=study, person=person, rules=rules, entries=tuple(entries), now=now)
+    return ExamSitting(study=study, person=person, rules=rules, entries=tuple(entries), now=now)
 
 
-def case_shown(entry: Entry) -> tuple[str, str]:
+def visible_case(entry: ExamQuestion) -> tuple[str, str]:
     """The case as far as it is shown, and the question: what a model is shown of it under the same condition."""
     question = entry.question
     if entry.share == _WHOLE:

@@ -21,9 +21,9 @@ from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.store import Artefact
 from hoofbeat.store.offsets import each_line, lines_at
 from hoofbeat.text import cut
-from hoofbeat.web.browse.queries import alike
+from hoofbeat.web.browse.address_filters import same_name
 
-__all__ = ["DOUBTS", "STATES", "AnswerRow", "AnswersIndex", "Listed", "Wanted", "index_answers"]
+__all__ = ["DOUBTS", "STATES", "AnswerFilter", "AnswerRow", "AnswersIndex", "QuestionRow", "index_answers"]
 
 STATES = ("right", "wrong", "unscored", "answered")
 """What became of an answer; `answered` where nobody has judged it."""
@@ -39,7 +39,7 @@ _COLUMNS: dict[str, type[polars.DataType]] = {
 }  # fmt: skip
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class AnswerFilter(Struct, frozen=True, kw_only=True):
     """Which answers to find; what is empty is not asked for."""
 
     model: str = ""
@@ -52,10 +52,10 @@ class Wanted(Struct, frozen=True, kw_only=True):
     @property
     def everything(self) -> bool:
         """Whether nothing is asked for."""
-        return self == Wanted()
+        return self == AnswerFilter()
 
 
-class Listed(Struct, frozen=True):
+class QuestionRow(Struct, frozen=True):
     """A question in a list: its number (from 1), its name, and the beginning of its text."""
 
     number: int
@@ -137,7 +137,7 @@ class AnswersIndex:
         there = set(self._answers["state"].unique().to_list())
         return [state for place, state in enumerate(STATES) if place in there]
 
-    def tally(self, wanted: Wanted | None = None) -> dict[str, int]:
+    def tally(self, wanted: AnswerFilter | None = None) -> dict[str, int]:
         """How many answers there are of each state."""
         rows = self._answers if wanted is None else self._matching(wanted)
         counts = dict(rows.group_by("state").len().iter_rows())
@@ -147,24 +147,24 @@ class AnswersIndex:
         """The place (from 0) of the question with this id."""
         return self._numbers.get(question)
 
-    def places(self, wanted: Wanted) -> list[int]:
+    def places(self, wanted: AnswerFilter) -> list[int]:
         """The places of the questions that have an answer like that, in the order they were asked."""
         if wanted.everything:
             return list(range(self.count))
-        if wanted == Wanted(facets=wanted.facets):
+        if wanted == AnswerFilter(facets=wanted.facets):
             return self._with_facets(wanted.facets)
         return self._matching(wanted)["question"].unique().sort().to_list()
 
-    def listed(self, places: Sequence[int]) -> list[Listed]:
+    def listed(self, places: Sequence[int]) -> list[QuestionRow]:
         """Questions for a list."""
         rows = self._questions.select("id", "title")[list(places)].rows() if places else []
-        return [Listed(place + 1, *row) for place, row in zip(places, rows, strict=True)]
+        return [QuestionRow(place + 1, *row) for place, row in zip(places, rows, strict=True)]
 
-    def found(self, wanted: Wanted, start: int = 0, count: int | None = None) -> list[AnswerRow]:
+    def found(self, wanted: AnswerFilter, start: int = 0, count: int | None = None) -> list[AnswerRow]:
         """Some of the answers that are wanted, in the order of the table."""
         return list(self._rows(self._matching(wanted).slice(start, count)))
 
-    def matching(self, wanted: Wanted) -> int:
+    def matching(self, wanted: AnswerFilter) -> int:
         """How many answers are wanted."""
         return self._matching(wanted).height
 
@@ -222,13 +222,13 @@ class AnswersIndex:
                 offset=offset,
             )
 
-    def _matching(self, wanted: Wanted) -> polars.DataFrame:
+    def _matching(self, wanted: AnswerFilter) -> polars.DataFrame:
         rows = self._answers.lazy()
         systems = [
             place
             for place, (model, condition) in enumerate(self.systems)
-            if (not wanted.model or alike(model, wanted.model))
-            and (not wanted.condition or alike(condition, wanted.condition))
+            if (not wanted.model or same_name(model, wanted.model))
+            and (not wanted.condition or same_name(condition, wanted.condition))
         ]
         if len(systems) < len(self.systems):
             rows = rows.filter(polars.col("system").is_in(polars.Series(systems, dtype=polars.UInt16).implode()))
@@ -250,8 +250,8 @@ class AnswersIndex:
         for name, value in facets:
             there = polars.lit(False)
             for place, (facet, values) in enumerate(self.facets):
-                for known in values if alike(facet, name) else ():
-                    if alike(known, value):
+                for known in values if same_name(facet, name) else ():
+                    if same_name(known, value):
                         there |= polars.col(f"facet {place}").list.contains(known)
             chosen = chosen.filter(there)
         return chosen.select("place").collect()["place"].to_list()

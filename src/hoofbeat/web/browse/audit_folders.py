@@ -17,12 +17,12 @@ from hoofbeat.reports.sections.audits.severity import most_serious
 from hoofbeat.reports.sections.audits.sources import coverage_blocks, odd_blocks, ordered_sources
 from hoofbeat.reports.sections.audits.themes import read_themes, theme_blocks
 from hoofbeat.reports.sections.audits.trust import trust_blocks
+from hoofbeat.web.browse.address_filters import address
 from hoofbeat.web.browse.audit_index import AuditIndex, index_audit
 from hoofbeat.web.browse.audit_matrix import rate_matrix
 from hoofbeat.web.browse.linked_tables import linked_html
 from hoofbeat.web.browse.links import linked_folders, reference_of
-from hoofbeat.web.browse.preparing import Preparing, opened_folder, prepared
-from hoofbeat.web.browse.queries import address
+from hoofbeat.web.browse.preparing import BackgroundResult, opened_folder, prepare_in_background
 from hoofbeat.web.library import Folder
 from hoofbeat.web.site import Site
 
@@ -30,7 +30,7 @@ __all__ = [
     "KIND",
     "AuditFigures",
     "AuditFolder",
-    "ThemesFound",
+    "ThemeSummary",
     "asked_too",
     "audit_of",
     "open_audit",
@@ -62,10 +62,10 @@ class AuditFolder(Struct, frozen=True):
     """An audit: its pairs can be found before its figures are worked out."""
 
     index: AuditIndex
-    figures: Preparing[AuditFigures]
+    figures: BackgroundResult[AuditFigures]
 
 
-class ThemesFound(Struct, frozen=True, kw_only=True):
+class ThemeSummary(Struct, frozen=True, kw_only=True):
     """What sources disagree about; `named` are themes with how many pairs each has and the places of its wordings."""
 
     named: tuple[tuple[str, int, tuple[int, ...]], ...] = ()
@@ -82,14 +82,14 @@ def audit_of(request: Request, slug: str) -> tuple[Folder, AuditFolder]:
 
 def open_audit(site: Site, folder: Folder, *, patience: float | None = None) -> AuditFolder | None:
     """The audit's index, and its figures as far as they are; None while the index is being made."""
-    return prepared(site, folder, "pairs", _open, patience=patience)
+    return prepare_in_background(site, folder, "pairs", _open, patience=patience)
 
 
-def themes_of(site: Site, folder: Folder, index: AuditIndex) -> ThemesFound:
+def themes_of(site: Site, folder: Folder, index: AuditIndex) -> ThemeSummary:
     """The themes that were made of an audit, where their folder is shown here, too."""
     made = next(iter(linked_folders(site, folder, "themes")), None)
     if made is None:
-        return ThemesFound()
+        return ThemeSummary()
     return site.library.opened(made, f"themes of {folder.slug}", lambda each: _themes(each, index))
 
 
@@ -97,18 +97,18 @@ def themes_html(site: Site, folder: Folder) -> Markup | None:
     """The charts and tables on what sources disagree about; None while they are being made."""
     made = next(iter(linked_folders(site, folder, "themes")), None)
     purpose = f"themes {reference_of(site, made)}" if made else "topics"
-    return prepared(site, folder, purpose, lambda each: _drawn(each, made))
+    return prepare_in_background(site, folder, purpose, lambda each: _drawn(each, made))
 
 
 def _open(folder: Folder) -> AuditFolder:
     facts = read_facts(Audit(folder.artefact()))
-    return AuditFolder(index_audit(facts), Preparing(lambda: _figures(folder, facts)))
+    return AuditFolder(index_audit(facts), BackgroundResult(lambda: _figures(folder, facts)))
 
 
-def _themes(made: Folder, index: AuditIndex) -> ThemesFound:
+def _themes(made: Folder, index: AuditIndex) -> ThemeSummary:
     places = {phrase: place for place, (phrase, _) in enumerate(index.topics)}
     found = read_themes(made.artefact())
-    return ThemesFound(
+    return ThemeSummary(
         named=tuple(
             (theme.name, theme.count, tuple(places[phrase] for phrase, _ in theme.phrases if phrase in places))
             for theme, _ in found.rows
@@ -166,7 +166,7 @@ def _asked(folder: Folder) -> frozenset[str]:
 def open_shift(site: Site, after: Folder, before: Folder) -> Markup | None:
     """What changed from one audit to another of the same questions; None while that is being worked out."""
     purpose = f"since {before.slug} {reference_of(site, before)}"
-    return prepared(site, after, purpose, lambda each: _shift(before, each))
+    return prepare_in_background(site, after, purpose, lambda each: _shift(before, each))
 
 
 def _shift(before: Folder, after: Folder) -> Markup:

@@ -23,9 +23,9 @@ from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Comparison, Failure, Question
 from hoofbeat.reports.sections.audits.facts import Facts
 from hoofbeat.store.offsets import each_line, lines_at
-from hoofbeat.web.browse.queries import alike
+from hoofbeat.web.browse.address_filters import same_name
 
-__all__ = ["NO_LABEL", "SILENT", "AuditIndex", "PairRow", "WantedPairs", "index_audit"]
+__all__ = ["NO_LABEL", "SILENT", "AuditIndex", "AuditPairRow", "PairFilter", "index_audit"]
 
 NO_LABEL = "no label"
 SILENT, SPOKEN, FAILED, UNASKED = range(4)
@@ -33,10 +33,10 @@ SILENT, SPOKEN, FAILED, UNASKED = range(4)
 
 _FACETS = 3
 Rows = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+RowMask = NDArray[np.bool_]
 
 
-class WantedPairs(Struct, frozen=True, kw_only=True):
+class PairFilter(Struct, frozen=True, kw_only=True):
     """Which pairs to find; what is empty (or nought) is not asked for. Sources are numbers from 1, in no order.
 
     `topics` are places (from 0) of wordings, any of which will do; None asks for none.
@@ -53,10 +53,10 @@ class WantedPairs(Struct, frozen=True, kw_only=True):
     @property
     def everything(self) -> bool:
         """Whether nothing is asked for."""
-        return self == WantedPairs()
+        return self == PairFilter()
 
 
-class PairRow(Struct, frozen=True, kw_only=True):
+class AuditPairRow(Struct, frozen=True, kw_only=True):
     """A pair in a list: its row in the table, its numbers (from 1), and what the index knows of it."""
 
     row: int
@@ -126,7 +126,7 @@ class AuditIndex:
         """How many pairs of a question diverge."""
         return self._apart[question]
 
-    def mask(self, wanted: WantedPairs) -> Mask:
+    def mask(self, wanted: PairFilter) -> RowMask:
         """Which pairs are wanted."""
         rows = self._columns
         kept = np.ones(self.count, bool)
@@ -146,16 +146,16 @@ class AuditIndex:
             kept &= self._asked(wanted.facets)[rows.question]
         return kept
 
-    def _asked(self, facets: Sequence[tuple[str, str]]) -> Mask:
+    def _asked(self, facets: Sequence[tuple[str, str]]) -> RowMask:
         kept = np.ones(len(self.questions), bool)
         for name, value in facets:
-            facet, values = next(((each, known) for each, _, known in self.facets if alike(each, name)), ("", []))
-            wanted = {each for each in values if alike(each, value)}
+            facet, values = next(((each, known) for each, _, known in self.facets if same_name(each, name)), ("", []))
+            wanted = {each for each in values if same_name(each, value)}
             there = [not wanted.isdisjoint(facet_values(question.facets, facet)) for question in self.questions]
             kept &= np.array(there, bool)
         return kept
 
-    def found(self, wanted: WantedPairs) -> tuple[Rows, Rows]:
+    def found(self, wanted: PairFilter) -> tuple[Rows, Rows]:
         """Of the pairs that are wanted, how many each question has, and how many of these diverge."""
         if wanted.everything:
             return self.labels.sum(axis=1), np.array(self._apart, np.int64)
@@ -164,7 +164,7 @@ class AuditIndex:
         apart = question[self._diverging[self._columns.label[kept] + 1]]
         return np.bincount(question, minlength=size), np.bincount(apart, minlength=size)
 
-    def serious(self, wanted: WantedPairs, start: int, count: int) -> tuple[list[PairRow], int]:
+    def serious(self, wanted: PairFilter, start: int, count: int) -> tuple[list[AuditPairRow], int]:
         """Some of the pairs that are wanted, the most serious first, and how many there are in all."""
         score = self._columns.score if wanted.everything else np.where(self.mask(wanted), self._columns.score, 0)
         sizes = np.bincount(score, minlength=256)
@@ -181,7 +181,7 @@ class AuditIndex:
                 break
         return [self.pair_row(row) for row in chosen], total
 
-    def neighbours(self, wanted: WantedPairs, row: int) -> tuple[int | None, int | None]:
+    def neighbours(self, wanted: PairFilter, row: int) -> tuple[int | None, int | None]:
         """The rows before and after one in the list of those that are wanted, the most serious first."""
         score = self._columns.score if wanted.everything else np.where(self.mask(wanted), self._columns.score, 0)
         mine = int(self._columns.score[row])
@@ -197,11 +197,11 @@ class AuditIndex:
             after = int(np.flatnonzero(score == 1 + int(lower[-1]))[0])
         return before, after
 
-    def pair_row(self, row: int) -> PairRow:
+    def pair_row(self, row: int) -> AuditPairRow:
         """A pair as a list shows it."""
         rows = self._columns
         topic = int(rows.topic[row])
-        return PairRow(
+        return AuditPairRow(
             row=row,
             question=int(rows.question[row]) + 1,
             a=int(rows.a[row]) + 1,

@@ -12,15 +12,15 @@ from hoofbeat.facets import facet_values
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.words import written
 from hoofbeat.text import cut
-from hoofbeat.web.browse.audit_folders import ThemesFound, audit_of, themes_of
-from hoofbeat.web.browse.audit_index import NO_LABEL, AuditIndex, PairRow, WantedPairs
-from hoofbeat.web.browse.queries import FACET, Choices, Picker, address, choices_of, facet_key, page_number
-from hoofbeat.web.pages import Paged, page_of, render
+from hoofbeat.web.browse.address_filters import FACET, Choices, Picker, address, choices_of, facet_key, page_number
+from hoofbeat.web.browse.audit_folders import ThemeSummary, audit_of, themes_of
+from hoofbeat.web.browse.audit_index import NO_LABEL, AuditIndex, AuditPairRow, PairFilter
+from hoofbeat.web.page_rendering import ListPage, page_of, render
 from hoofbeat.web.site import site_of
 
 __all__ = [
     "NAMES",
-    "AskedRow",
+    "AuditQuestionRow",
     "audit_choices",
     "ordered_places",
     "pair_links",
@@ -40,7 +40,7 @@ _TITLE = 160
 _ORDERS = (("share", "share diverging"), ("diverging", "diverging pairs"), ("number", "number"))
 
 
-class AskedRow(Struct, frozen=True, kw_only=True):
+class AuditQuestionRow(Struct, frozen=True, kw_only=True):
     """A question in a list: how many pairs match, were judged, and diverge; `marks` are its labels counted."""
 
     number: int
@@ -75,7 +75,7 @@ def audit_questions(request: Request, slug: str) -> HTMLResponse:
         folder=folder,
         index=index,
         pickers=[*_pickers(index, choices, themes), ("order", "First", _ORDERS, order)],
-        paged=Paged(
+        paged=ListPage(
             [_asked(index, place, int(matching[place])) for place in paged.rows],
             paged.number, paged.pages, paged.total,
         ),
@@ -110,7 +110,7 @@ def audit_pairs(request: Request, slug: str) -> HTMLResponse:
         folder=folder,
         index=index,
         pickers=_pickers(index, choices, themes),
-        paged=Paged(rows, number, pages, total),
+        paged=ListPage(rows, number, pages, total),
         tone=lambda label: tone_class(index, label),
         level=lambda name: f"level{len(index.levels) - 1 - index.levels.index(name)}" if name in index.levels else "",
         texts=[cut(question.text, _TITLE) for question in index.questions],
@@ -121,7 +121,7 @@ def audit_pairs(request: Request, slug: str) -> HTMLResponse:
     )
 
 
-def pair_links(slug: str, row: PairRow) -> str:
+def pair_links(slug: str, row: AuditPairRow) -> str:
     """Where a pair is."""
     return f"/audits/{slug}/questions/{row.question}/pairs/{row.a}/{row.b}"
 
@@ -131,13 +131,13 @@ def audit_choices(request: Request, index: AuditIndex) -> Choices:
     return choices_of(request, [*NAMES, *(facet_key(name) for name, _, _ in index.facets)])
 
 
-def wanted_pairs(choices: Choices, themes: ThemesFound) -> WantedPairs:
+def wanted_pairs(choices: Choices, themes: ThemeSummary) -> PairFilter:
     """The same as a filter; a number that is none matches nothing."""
     a, b, topic, theme = (_number(choices.get(name, "")) for name in ("a", "b", "topic", "theme"))
     topics: tuple[int, ...] | None = themes.topics(theme) if theme else None
     if topic:
         topics = (topic - 1,) if topics is None or topic - 1 in topics else ()
-    return WantedPairs(
+    return PairFilter(
         a=a,
         b=b,
         label=choices.get("label", ""),
@@ -153,7 +153,7 @@ def _number(words: str) -> int:
     return int(words) if words.isascii() and words.isdigit() and len(words) < 8 else 10_000_000
 
 
-def _pickers(index: AuditIndex, choices: Choices, found: ThemesFound) -> list[Picker]:
+def _pickers(index: AuditIndex, choices: Choices, found: ThemeSummary) -> list[Picker]:
     sources = tuple((str(number), source.id) for number, source in enumerate(index.sources, start=1))
     labels = tuple((label, label) for label in (*reversed(index.domain.order), NO_LABEL))
     topics = [(str(number), f"{cut(words, 60)} ({count:,})") for number, (words, count) in enumerate(index.topics, 1)]
@@ -175,7 +175,7 @@ def _pickers(index: AuditIndex, choices: Choices, found: ThemesFound) -> list[Pi
     ]
 
 
-def ordered_places(index: AuditIndex, wanted: WantedPairs, order: str) -> list[int]:
+def ordered_places(index: AuditIndex, wanted: PairFilter, order: str) -> list[int]:
     """The places of the questions that have a pair like that, as they are to be listed."""
     matching, apart = index.found(wanted)
     places = [place for place, count in enumerate(matching.tolist()) if count or wanted.everything]
@@ -187,12 +187,12 @@ def ordered_places(index: AuditIndex, wanted: WantedPairs, order: str) -> list[i
     return sorted(places, key=lambda place: (-shares[place], -int(apart[place]), place))
 
 
-def _asked(index: AuditIndex, place: int, matching: int) -> AskedRow:
+def _asked(index: AuditIndex, place: int, matching: int) -> AuditQuestionRow:
     question = index.questions[place]
     judged, apart = index.judged(place), index.diverging(place)
     group = ", ".join(facet_values(question.facets, index.facets[0][0])) if index.facets else ""
     counts = dict(zip((NO_LABEL, *index.domain.order), index.labels[place].tolist(), strict=True))
-    return AskedRow(
+    return AuditQuestionRow(
         number=place + 1,
         id=question.id,
         title=cut(question.text, _TITLE),

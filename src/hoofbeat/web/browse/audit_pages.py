@@ -13,14 +13,14 @@ from hoofbeat.reports.item_views import failure_text, question_view
 from hoofbeat.reports.model import AnswerView, Block, PairView, SideView
 from hoofbeat.reports.sections.audits.evidence import side_view, silent_text
 from hoofbeat.reports.sections.audits.facts import state_of
+from hoofbeat.web.browse.address_filters import address
 from hoofbeat.web.browse.audit_folders import audit_of, themes_of
 from hoofbeat.web.browse.audit_index import NO_LABEL, SILENT, AuditIndex
 from hoofbeat.web.browse.audit_lists import audit_choices, ordered_places, pair_links, wanted_pairs
 from hoofbeat.web.browse.audit_matrix import label_key, label_matrix
 from hoofbeat.web.browse.links import document_links, question_link
-from hoofbeat.web.browse.queries import address
 from hoofbeat.web.library import Folder
-from hoofbeat.web.pages import not_found, render
+from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.site import site_of
 
 __all__ = ["BASES", "router"]

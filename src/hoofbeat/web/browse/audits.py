@@ -7,11 +7,11 @@ from fastapi.responses import HTMLResponse
 
 from hoofbeat.text import cut
 from hoofbeat.web.browse import audit_lists, audit_pages, audits_api
+from hoofbeat.web.browse.address_filters import address
 from hoofbeat.web.browse.audit_folders import KIND, asked_too, audit_of, open_shift, themes_html, themes_of
 from hoofbeat.web.browse.audit_lists import tone_class
-from hoofbeat.web.browse.preparing import being_prepared, figures_page
-from hoofbeat.web.browse.queries import address
-from hoofbeat.web.pages import not_found, render
+from hoofbeat.web.browse.preparing import figures_page, preparing_page
+from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.site import site_of
 
 __all__ = ["router"]
@@ -43,7 +43,7 @@ def audit_themes(request: Request, slug: str) -> HTMLResponse:
     folder, opened = audit_of(request, slug)
     drawn = themes_html(site, folder)
     if drawn is None:
-        return being_prepared(request, folder)
+        return preparing_page(request, folder)
     base = f"/audits/{slug}/pairs"
     named = themes_of(site, folder, opened.index).named
     return render(
@@ -70,7 +70,7 @@ def audit_since(request: Request, slug: str, before: str) -> HTMLResponse:
         return not_found(request, "There are no two audits of the same questions of these names here.")
     shift = open_shift(site, folder, earlier)
     if shift is None:
-        return being_prepared(request, folder)
+        return preparing_page(request, folder)
     return render(
         request,
         "browse/audit_since.html",

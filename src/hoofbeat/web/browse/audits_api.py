@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Path, Query, Request
 from pydantic import BaseModel
 
-from hoofbeat.web.browse.api_parts import ERRORS, PageNumber, PageSize, Slug, busy, missing
+from hoofbeat.web.browse.address_filters import PageNumber, PageSize, Slug
 from hoofbeat.web.browse.audit_folders import KIND, open_audit
-from hoofbeat.web.browse.audit_index import AuditIndex, PairRow, WantedPairs
+from hoofbeat.web.browse.audit_index import AuditIndex, AuditPairRow, PairFilter
+from hoofbeat.web.error_pages import FOLDER_ERRORS, missing_folder_error, not_ready_error
 from hoofbeat.web.site import site_of
 
 __all__ = ["router"]
@@ -43,7 +44,7 @@ class PairsOut(BaseModel):
     pairs: list[PairOut]
 
 
-class WholePair(PairOut):
+class PairDetailOut(PairOut):
     """A pair in full."""
 
     reasoning: str
@@ -52,7 +53,7 @@ class WholePair(PairOut):
     failure: str | None
 
 
-@router.get("/api/audits/{slug}/pairs", responses=ERRORS, tags=["audits"])
+@router.get("/api/audits/{slug}/pairs", responses=FOLDER_ERRORS, tags=["audits"])
 def pairs(
     request: Request,
     slug: Slug,
@@ -68,7 +69,7 @@ def pairs(
     index = _index(request, slug)
     names = {each.id: number for number, each in enumerate(index.sources, start=1)}
     asked = {each.id: number for number, each in enumerate(index.questions, start=1)}
-    wanted = WantedPairs(
+    wanted = PairFilter(
         question=asked.get(question, _NOWHERE) if question else 0,
         a=names.get(a, _NOWHERE) if a else 0,
         b=names.get(b, _NOWHERE) if b else 0,
@@ -84,9 +85,12 @@ def pairs(
 
 
 @router.get(
-    "/api/audits/{slug}/questions/{number}/pairs/{a}/{b}", responses=ERRORS, response_model=WholePair, tags=["audits"]
+    "/api/audits/{slug}/questions/{number}/pairs/{a}/{b}",
+    responses=FOLDER_ERRORS,
+    response_model=PairDetailOut,
+    tags=["audits"],
 )
-def pair(request: Request, slug: Slug, number: Number, a: Number, b: Number) -> WholePair:
+def pair(request: Request, slug: Slug, number: Number, a: Number, b: Number) -> PairDetailOut:
     """One pair in full: two sources by their numbers on a question by its number."""
     index = _index(request, slug)
     most = len(index.sources)
@@ -95,7 +99,7 @@ def pair(request: Request, slug: Slug, number: Number, a: Number, b: Number) -> 
     if row is None:
         raise HTTPException(404, "these two sources were not compared on a question of this number")
     whole = index.comparison(row)
-    return WholePair(
+    return PairDetailOut(
         **_out(index, index.pair_row(row)).model_dump(),
         reasoning=whole.reasoning,
         judge=whole.judge,
@@ -108,14 +112,14 @@ def _index(request: Request, slug: str) -> AuditIndex:
     site = site_of(request)
     folder = site.library.folder(slug, KIND)
     if folder is None:
-        raise missing("audit")
+        raise missing_folder_error("audit")
     opened = open_audit(site, folder)
     if opened is None:
-        raise busy()
+        raise not_ready_error()
     return opened.index
 
 
-def _out(index: AuditIndex, row: PairRow) -> PairOut:
+def _out(index: AuditIndex, row: AuditPairRow) -> PairOut:
     return PairOut(
         question=index.questions[row.question - 1].id,
         number=row.question,

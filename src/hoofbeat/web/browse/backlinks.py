@@ -10,12 +10,12 @@ from hoofbeat.web.browse.links import Link, linked_folders
 from hoofbeat.web.library import Folder
 from hoofbeat.web.site import Site
 
-__all__ = ["Met", "met_in"]
+__all__ = ["Backlink", "backlinks_to"]
 
-_MOST = 20
+_MAX_COUNT = 20
 
 
-class Met(Struct, frozen=True):
+class Backlink(Struct, frozen=True):
     """A folder in which a document is met, and the places; `more` are not named."""
 
     folder: Folder
@@ -32,7 +32,7 @@ class _Source(Struct):
     id: str
 
 
-def met_in(site: Site, corpus: Folder, document: str) -> list[Met]:
+def backlinks_to(site: Site, corpus: Folder, document: str) -> list[Backlink]:
     """The questions and audits made from a corpus in which a document plays a part."""
     found = []
     for folder in linked_folders(site, corpus, "benchmark", "audit"):
@@ -43,7 +43,7 @@ def met_in(site: Site, corpus: Folder, document: str) -> list[Met]:
             continue
         links = known.get(document, ())
         if links:
-            found.append(Met(folder, tuple(links[:_MOST]), max(0, len(links) - _MOST)))
+            found.append(Backlink(folder, tuple(links[:_MAX_COUNT]), max(0, len(links) - _MAX_COUNT)))
     return found
 
 

@@ -11,17 +11,17 @@ from hoofbeat.findings.flips import CHANGES, change
 from hoofbeat.reports.comparison.answers import AnswersComparison, Pair, Place, compare_answers
 from hoofbeat.reports.comparison.answers_page import warnings_of
 from hoofbeat.web.browse.links import reference_of
-from hoofbeat.web.browse.preparing import prepared
+from hoofbeat.web.browse.preparing import prepare_in_background
 from hoofbeat.web.library import Folder
 from hoofbeat.web.site import Site
 
-__all__ = ["Beside", "BesidePair", "open_beside"]
+__all__ = ["FolderComparison", "SystemPairSummary", "open_beside"]
 
 SAME = -1
 """The code of a question that did not change, or was not put to both systems."""
 
 
-class BesidePair(Struct, frozen=True, kw_only=True):
+class SystemPairSummary(Struct, frozen=True, kw_only=True):
     """Two systems: in words, how they differ, how often each was right, and how many questions changed in which way."""
 
     number: int
@@ -32,10 +32,10 @@ class BesidePair(Struct, frozen=True, kw_only=True):
     flips: dict[str, int]
 
 
-class Beside(Struct, frozen=True, kw_only=True):
+class FolderComparison(Struct, frozen=True, kw_only=True):
     """The comparison of two folders; `changes` has a row a pair and a column a question, codes of `CHANGES`."""
 
-    pairs: tuple[BesidePair, ...]
+    pairs: tuple[SystemPairSummary, ...]
     warnings: tuple[str, ...]
     questions: tuple[str, ...]
     changes: NDArray[np.int8]
@@ -47,13 +47,15 @@ class Beside(Struct, frozen=True, kw_only=True):
         return [(self.questions[place], CHANGES[row[place]]) for place in places.tolist()]
 
 
-def open_beside(site: Site, first: Folder, second: Folder, *, patience: float | None = None) -> Beside | None:
+def open_beside(site: Site, first: Folder, second: Folder, *, patience: float | None = None) -> FolderComparison | None:
     """The comparison, kept until one of the folders changes; None while it is being made."""
     stamp = reference_of(site, second)
-    return prepared(site, first, f"beside {second.slug} {stamp}", lambda each: _beside(each, second), patience=patience)
+    return prepare_in_background(
+        site, first, f"beside {second.slug} {stamp}", lambda each: _beside(each, second), patience=patience
+    )
 
 
-def _beside(first: Folder, second: Folder) -> Beside:
+def _beside(first: Folder, second: Folder) -> FolderComparison:
     compared = compare_answers([first.path, second.path])
     names = tuple(compared.questions)
     changes = np.full((len(compared.pairs), len(names)), SAME, np.int8)
@@ -63,7 +65,7 @@ def _beside(first: Folder, second: Folder) -> Beside:
         for column, name in enumerate(names):
             if name in before and name in after and (how := change(before[name], after[name])):
                 changes[row, column] = codes[how]
-    return Beside(
+    return FolderComparison(
         pairs=tuple(_pair(compared, number, changes[number]) for number in range(len(compared.pairs))),
         warnings=tuple(warnings_of(compared)),
         questions=names,
@@ -71,11 +73,11 @@ def _beside(first: Folder, second: Folder) -> Beside:
     )
 
 
-def _pair(compared: AnswersComparison, number: int, changes: NDArray[np.int8]) -> BesidePair:
+def _pair(compared: AnswersComparison, number: int, changes: NDArray[np.int8]) -> SystemPairSummary:
     pair = compared.pairs[number]
     counts = np.bincount(changes[changes != SAME], minlength=len(CHANGES)).tolist()
     scores: dict[Place, Accuracy] = compared.accuracies
-    return BesidePair(
+    return SystemPairSummary(
         number=number,
         title=compared.title(pair),
         pair=pair,

@@ -9,14 +9,24 @@ from msgspec import Struct
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Span
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking, cut
-from hoofbeat.web.browse.highlighting import Block, Contents, Mark, Part, contents, joined, layout, part_of, parts
+from hoofbeat.web.browse.highlighting import (
+    ContentsEntry,
+    DocumentBlock,
+    DocumentPart,
+    Mark,
+    contents,
+    layout,
+    merge_marks,
+    part_of,
+    split_into_parts,
+)
 
 __all__ = ["DocumentView", "FigureView", "TableView", "document_view", "evidence_marks", "passage_marks"]
 
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
-_MOST_ROWS = 300
-_MOST_CELLS = 40
-_MOST_LOOSE = 200
+_MAX_ROWS = 300
+_MAX_CELLS = 40
+_MAX_LOOSE = 200
 
 
 class FigureView(Struct, frozen=True):
@@ -43,10 +53,10 @@ class DocumentView(Struct, frozen=True, kw_only=True):
     """A document, or a part of a long one, laid out. `loose` figures have no place in the text."""
 
     document: Document
-    blocks: tuple[Block, ...]
-    contents: tuple[Contents, ...]
+    blocks: tuple[DocumentBlock, ...]
+    contents: tuple[ContentsEntry, ...]
     hidden: int
-    part: Part
+    part: DocumentPart
     marks: int
     missing: tuple[str, ...]
     figures: dict[int, FigureView]
@@ -79,8 +89,8 @@ def document_view(
     document: Document, marks: Sequence[Mark], part: int | None = None, missing: Sequence[str] = ()
 ) -> DocumentView:
     """Lay out a document: the part asked for, or else that of the first mark."""
-    found = joined(marks, len(document.text))
-    every = parts(document.text)
+    found = merge_marks(marks, len(document.text))
+    every = split_into_parts(document.text)
     if part is not None:
         shown = every[min(max(part, 1), len(every)) - 1]
     else:
@@ -90,7 +100,7 @@ def document_view(
     loose = [n for n, figure in enumerate(document.figures) if not figure.start < figure.end]
     loose_tables = [n for n, table in enumerate(document.tables) if not table.start < table.end]
     last = shown.number == shown.of
-    loose, loose_tables = (loose[:_MOST_LOOSE], loose_tables[:_MOST_LOOSE]) if last else ([], [])
+    loose, loose_tables = (loose[:_MAX_LOOSE], loose_tables[:_MAX_LOOSE]) if last else ([], [])
     listed = contents(document, every)
     return DocumentView(
         document=document,
@@ -115,5 +125,5 @@ def _figure(document: Document, number: int) -> FigureView:
 
 def _table(document: Document, number: int) -> TableView:
     table = document.tables[number]
-    rows = tuple(row[:_MOST_CELLS] for row in table.rows[:_MOST_ROWS])
+    rows = tuple(row[:_MAX_CELLS] for row in table.rows[:_MAX_ROWS])
     return TableView(number, table.label, table.caption, rows, len(table.rows) - len(rows))

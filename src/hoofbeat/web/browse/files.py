@@ -7,7 +7,7 @@ from fastapi.responses import FileResponse
 
 from hoofbeat.corpus.images import IMAGE_SUFFIXES
 from hoofbeat.store import Artefact
-from hoofbeat.web.pages import not_found
+from hoofbeat.web.page_rendering import not_found
 
 __all__ = ["image_file"]
 

@@ -17,7 +17,18 @@ from msgspec.structs import replace
 from hoofbeat.records import Document, Section
 from hoofbeat.text import one_line
 
-__all__ = ["Block", "Contents", "Mark", "Part", "Piece", "contents", "joined", "layout", "parts", "pieces"]
+__all__ = [
+    "ContentsEntry",
+    "DocumentBlock",
+    "DocumentPart",
+    "Mark",
+    "MarkedText",
+    "contents",
+    "layout",
+    "merge_marks",
+    "split_at_marks",
+    "split_into_parts",
+]
 
 Mark = tuple[int, int]
 """Where a mark begins and ends."""
@@ -27,10 +38,10 @@ PART = 200_000
 
 _BREAK = re.compile(r"\n[^\S\n]*\n\s*")
 _LOOK_BACK = 4_000
-_MOST_LISTED = 400
+_MAX_LISTED = 400
 
 
-class Piece(Struct, frozen=True):
+class MarkedText(Struct, frozen=True):
     """Some text. `mark` is the number of its mark, from 1 (0: none); `first` says that the mark begins here."""
 
     text: str
@@ -38,14 +49,14 @@ class Piece(Struct, frozen=True):
     first: bool = False
 
 
-class Block(Struct, frozen=True):
+class DocumentBlock(Struct, frozen=True):
     """One thing after the other: a heading of a level, a paragraph, or the figure or table of a number (from 0).
 
     `pieces` are its words; of a figure or table those that stand for it in the text. `place` is the section's number.
     """
 
     kind: Literal["heading", "text", "figure", "table"]
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[MarkedText, ...] = ()
     level: int = 0
     place: int = 0
     role: str = ""
@@ -56,7 +67,7 @@ class Block(Struct, frozen=True):
         return any(piece.mark for piece in self.pieces)
 
 
-class Contents(Struct, frozen=True):
+class ContentsEntry(Struct, frozen=True):
     """A line of the table of contents: the section's number, and the part of the text it begins in, from 1."""
 
     heading: str
@@ -66,7 +77,7 @@ class Contents(Struct, frozen=True):
     role: str = ""
 
 
-class Part(Struct, frozen=True):
+class DocumentPart(Struct, frozen=True):
     """Some of a text: its number from 1, of how many, and its characters."""
 
     number: int
@@ -75,7 +86,7 @@ class Part(Struct, frozen=True):
     end: int
 
 
-def joined(marks: Sequence[Mark], length: int) -> list[Mark]:
+def merge_marks(marks: Sequence[Mark], length: int) -> list[Mark]:
     """Marks within a text of this length, in order; those that touch or overlap are one."""
     found: list[Mark] = []
     for start, end in sorted((max(0, start), min(length, end)) for start, end in marks):
@@ -88,25 +99,25 @@ def joined(marks: Sequence[Mark], length: int) -> list[Mark]:
     return found
 
 
-def pieces(text: str, marks: Sequence[Mark], start: int = 0, end: int | None = None) -> tuple[Piece, ...]:
-    """The characters from `start` to `end`, cut where a mark begins or ends; `marks` are `joined` ones."""
+def split_at_marks(text: str, marks: Sequence[Mark], start: int = 0, end: int | None = None) -> tuple[MarkedText, ...]:
+    """The characters from `start` to `end`, cut where a mark begins or ends; `marks` are `merge_marks` ones."""
     end = len(text) if end is None else end
-    made: list[Piece] = []
+    made: list[MarkedText] = []
     at = start
     for number, (first, last) in enumerate(marks, start=1):
         low, high = max(first, at), min(last, end)
         if low >= high:
             continue
         if low > at:
-            made.append(Piece(text[at:low]))
-        made.append(Piece(text[low:high], number, low == first))
+            made.append(MarkedText(text[at:low]))
+        made.append(MarkedText(text[low:high], number, low == first))
         at = high
     if at < end:
-        made.append(Piece(text[at:end]))
+        made.append(MarkedText(text[at:end]))
     return tuple(made)
 
 
-def parts(text: str, size: int = PART) -> list[Part]:
+def split_into_parts(text: str, size: int = PART) -> list[DocumentPart]:
     """A text in parts of about `size` characters, cut at a line's end where one is near."""
     cuts = [0]
     while len(text) - cuts[-1] > size + _LOOK_BACK:
@@ -114,30 +125,30 @@ def parts(text: str, size: int = PART) -> list[Part]:
         line = text.rfind("\n", wanted - _LOOK_BACK, wanted)
         cuts.append(line + 1 if line > 0 else wanted)
     ends = [*cuts[1:], len(text)]
-    return [Part(number, len(cuts), *each) for number, each in enumerate(zip(cuts, ends, strict=True), start=1)]
+    return [DocumentPart(number, len(cuts), *each) for number, each in enumerate(zip(cuts, ends, strict=True), start=1)]
 
 
-def part_of(listed: Sequence[Part], place: int) -> Part:
+def part_of(listed: Sequence[DocumentPart], place: int) -> DocumentPart:
     """The part in which a character stands."""
     return next((part for part in listed if place < part.end), listed[-1])
 
 
-def contents(document: Document, listed: Sequence[Part]) -> list[Contents]:
+def contents(document: Document, listed: Sequence[DocumentPart]) -> list[ContentsEntry]:
     """The sections of a document; of very many the first."""
     return [
-        Contents(
+        ContentsEntry(
             one_line(section.heading) or "(no heading)",
             min(max(section.level, 1), 4),
             number,
             part_of(listed, section.start).number,
             section.role,
         )
-        for number, section in enumerate(document.sections[:_MOST_LISTED])
+        for number, section in enumerate(document.sections[:_MAX_LISTED])
     ]
 
 
-def layout(document: Document, marks: Sequence[Mark], part: Part | None = None) -> list[Block]:
-    """What stands in a document, or in a part of it, one after the other. `marks` are `joined` ones."""
+def layout(document: Document, marks: Sequence[Mark], part: DocumentPart | None = None) -> list[DocumentBlock]:
+    """What stands in a document, or in a part of it, one after the other. `marks` are `merge_marks` ones."""
     low, high = (part.start, part.end) if part else (0, len(document.text))
     seen: set[int] = set()
     return [
@@ -146,16 +157,18 @@ def layout(document: Document, marks: Sequence[Mark], part: Part | None = None) 
     ]
 
 
-def _begun(found: Sequence[Piece], seen: set[int]) -> tuple[Piece, ...]:
+def _begun(found: Sequence[MarkedText], seen: set[int]) -> tuple[MarkedText, ...]:
     """Pieces that know whether their mark begins with them among what is shown; `seen` are marks that have begun."""
     made = []
     for piece in found:
-        made.append(Piece(piece.text, piece.mark, bool(piece.mark) and piece.mark not in seen))
+        made.append(MarkedText(piece.text, piece.mark, bool(piece.mark) and piece.mark not in seen))
         seen.add(piece.mark)
     return tuple(made)
 
 
-def _all(document: Document, marks: Sequence[Mark], low: int, high: int, insets: Sequence[_Inset]) -> Iterator[Block]:
+def _all(
+    document: Document, marks: Sequence[Mark], low: int, high: int, insets: Sequence[_Inset]
+) -> Iterator[DocumentBlock]:
     at = low
     for number, section in enumerate(document.sections):
         start, body, end = _placed(section, len(document.text))
@@ -163,8 +176,10 @@ def _all(document: Document, marks: Sequence[Mark], low: int, high: int, insets:
             continue
         yield from _text(document.text, marks, at, min(start, high), insets)
         if low <= start < high:
-            words = pieces(document.text, marks, start, body) if body > start else (Piece(section.heading),)
-            yield Block("heading", _trimmed(words), min(max(section.level, 1), 4), number, section.role)
+            words = (
+                split_at_marks(document.text, marks, start, body) if body > start else (MarkedText(section.heading),)
+            )
+            yield DocumentBlock("heading", _trimmed(words), min(max(section.level, 1), 4), number, section.role)
         at = max(at, min(body, high))
         yield from _text(document.text, marks, at, min(end, high), insets)
         at = max(at, min(end, high))
@@ -177,13 +192,13 @@ def _placed(section: Section, length: int) -> tuple[int, int, int]:
     return start, body, min(max(section.end, body), length)
 
 
-def _trimmed(words: Sequence[Piece]) -> tuple[Piece, ...]:
+def _trimmed(words: Sequence[MarkedText]) -> tuple[MarkedText, ...]:
     """The pieces of a heading on one line."""
-    found = (Piece(" ".join(piece.text.split()), piece.mark, piece.first) for piece in words)
+    found = (MarkedText(" ".join(piece.text.split()), piece.mark, piece.first) for piece in words)
     return tuple(piece for piece in found if piece.text)
 
 
-def _text(text: str, marks: Sequence[Mark], low: int, high: int, insets: Sequence[_Inset]) -> Iterator[Block]:
+def _text(text: str, marks: Sequence[Mark], low: int, high: int, insets: Sequence[_Inset]) -> Iterator[DocumentBlock]:
     """Paragraphs, and between them the figures and tables that stand there."""
     at = low
     for start, end, kind, number in insets[bisect.bisect_left(insets, (low,)) :]:
@@ -192,7 +207,7 @@ def _text(text: str, marks: Sequence[Mark], low: int, high: int, insets: Sequenc
         if start < at or end > high:
             continue
         yield from _paragraphs(text, marks, at, start)
-        yield Block(kind, pieces(text, marks, start, end), place=number)
+        yield DocumentBlock(kind, split_at_marks(text, marks, start, end), place=number)
         at = end
     yield from _paragraphs(text, marks, at, high)
 
@@ -215,11 +230,11 @@ def _insets(document: Document) -> list[_Inset]:
     return sorted(found)
 
 
-def _paragraphs(text: str, marks: Sequence[Mark], low: int, high: int) -> Iterator[Block]:
+def _paragraphs(text: str, marks: Sequence[Mark], low: int, high: int) -> Iterator[DocumentBlock]:
     at = low
     while at < high:
         gap = _BREAK.search(text, at, high)
         end = gap.start() if gap else high
         if text[at:end].strip():
-            yield Block("text", pieces(text, marks, at, end))
+            yield DocumentBlock("text", split_at_marks(text, marks, at, end))
         at = gap.end() if gap else high

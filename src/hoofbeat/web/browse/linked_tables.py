@@ -11,7 +11,7 @@ from hoofbeat.reports.model import Block, Columns, Details, Heading
 from hoofbeat.reports.page import blocks_html
 from hoofbeat.reports.tables import Table
 
-__all__ = ["linked_html", "raised"]
+__all__ = ["linked_html", "raise_headings"]
 
 Href = Callable[[str], str]
 
@@ -21,10 +21,10 @@ def linked_html(blocks: Sequence[Block], href: Href | None = None) -> Markup:
 
     Without `href`, or where it is empty, a row leads nowhere: an anchor of a report's page is none of this site's.
     """
-    return blocks_html([_linked(block, href) for block in raised(blocks)])
+    return blocks_html([_linked(block, href) for block in raise_headings(blocks)])
 
 
-def raised(blocks: Sequence[Block]) -> list[Block]:
+def raise_headings(blocks: Sequence[Block]) -> list[Block]:
     """Blocks whose headings are right below a page's own."""
     return [replace(block, level=2) if isinstance(block, Heading) else block for block in blocks]
 

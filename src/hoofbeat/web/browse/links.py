@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.records import Question
-from hoofbeat.web.browse.opening import Opened, open_table
+from hoofbeat.web.browse.opening import FolderListing, open_table
 from hoofbeat.web.library import Folder
 from hoofbeat.web.site import Site
 
@@ -22,7 +22,7 @@ __all__ = [
     "reference_of",
 ]
 
-_MOST = 40
+_MAX_COUNT = 40
 _PATIENCE = 0.5
 """How many seconds a page waits for a folder that it only leads to."""
 
@@ -46,7 +46,7 @@ def question_link(site: Site, question: Question) -> Link | None:
 
 def document_links(site: Site, documents: Iterable[str]) -> list[Link]:
     """The documents that are in a corpus shown here, each once."""
-    wanted = list(dict.fromkeys(documents))[:_MOST]
+    wanted = list(dict.fromkeys(documents))[:_MAX_COUNT]
     found = document_places(site, wanted)
     return [Link(name, found[name].href) for name in wanted if name in found]
 
@@ -65,7 +65,7 @@ def document_places(site: Site, documents: Iterable[str]) -> dict[str, Link]:
     return found
 
 
-def _listed(site: Site, folder: Folder, table: str) -> Opened | None:
+def _listed(site: Site, folder: Folder, table: str) -> FolderListing | None:
     """A folder's table; None while it is being read, and where it can't be: that is for its own page to say."""
     try:
         return open_table(site, folder, table, patience=_PATIENCE)

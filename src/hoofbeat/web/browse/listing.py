@@ -25,9 +25,9 @@ __all__ = [
     "DocumentLine",
     "Facet",
     "FailedLine",
-    "Line",
-    "Listed",
     "Listing",
+    "ListingLine",
+    "ListingRow",
     "QuestionLine",
     "RejectedLine",
     "read_listing",
@@ -38,13 +38,13 @@ Places = NDArray[np.uint32]
 
 _TITLE = 240
 _FEW = 25
-_MOST_FACETS = 100
-_MOST_VALUES = 1_000
-_LONGEST_VALUE = 300
+_MAX_FACETS = 100
+_MAX_VALUES = 1_000
+_MAX_VALUE = 300
 _NOTE = 2_000
 
 
-class Line(Protocol):
+class ListingLine(Protocol):
     """What is read of a line: its id, what a list calls it, its facets, and figures that are added up.
 
     `telling` says that only those facets can be chosen by that tell some rows from others.
@@ -170,7 +170,7 @@ class FailedLine(_Candidate, kw_only=True):
         return {"step": self.step, "failure": self.failure.kind}
 
 
-class Listed(Struct, frozen=True):
+class ListingRow(Struct, frozen=True):
     """One row of a list: its number from 1, id and title."""
 
     number: int
@@ -209,9 +209,9 @@ class Listing:
             self._numbers = {name: number for number, name in enumerate(self.ids, start=1)}
         return self._numbers.get(id)
 
-    def listed(self, number: int) -> Listed:
+    def listed(self, number: int) -> ListingRow:
         """A row as a list shows it."""
-        return Listed(number, self.ids[number - 1], self.titles[number - 1])
+        return ListingRow(number, self.ids[number - 1], self.titles[number - 1])
 
     def record(self, number: int, kind: type[T]) -> T:
         """A row, read from its table."""
@@ -253,7 +253,7 @@ class Listing:
 
 
 def read_listing(
-    path: Path, kind: type[Line], *, told: Callable[[int], None] = lambda _: None, note: int = _NOTE
+    path: Path, kind: type[ListingLine], *, told: Callable[[int], None] = lambda _: None, note: int = _NOTE
 ) -> Listing:
     """Read a table once; `told` hears every now and then how many bytes have been read."""
     made = Listing(path)
@@ -285,14 +285,14 @@ class _Collected:
                 continue
             rows = self._rows.get(name)
             if rows is None:
-                if len(self._rows) >= _MOST_FACETS:
+                if len(self._rows) >= _MAX_FACETS:
                     continue
                 rows = self._rows[name] = {}
             for each in facet_values(facets, name):
                 known = rows.get(each)
                 if known is None:
-                    if len(rows) >= _MOST_VALUES or len(each) > _LONGEST_VALUE:
-                        why = "too many values" if len(each) <= _LONGEST_VALUE else "values that are whole texts"
+                    if len(rows) >= _MAX_VALUES or len(each) > _MAX_VALUE:
+                        why = "too many values" if len(each) <= _MAX_VALUE else "values that are whole texts"
                         self._left_out[name] = why
                         del self._rows[name]
                         break

@@ -15,23 +15,23 @@ from hoofbeat.web.browse import listing
 from hoofbeat.web.browse.listing import (
     DocumentLine,
     FailedLine,
-    Line,
     Listing,
+    ListingLine,
     QuestionLine,
     RejectedLine,
 )
-from hoofbeat.web.browse.preparing import PATIENCE, Preparing
+from hoofbeat.web.browse.preparing import PATIENCE, BackgroundResult
 from hoofbeat.web.library import Folder
-from hoofbeat.web.pages import render
+from hoofbeat.web.page_rendering import render
 from hoofbeat.web.site import Site
 
-__all__ = ["LONG", "TABLES", "Opened", "artefact_of", "corpus_holding", "open_table", "still_reading"]
+__all__ = ["LONG", "TABLES", "FolderListing", "artefact_of", "corpus_holding", "open_table", "reading_page"]
 
 LONG = 600.0
 """For how many seconds a script or an image waits for a table that is being read."""
 
 _AGAIN = "1"
-TABLES: dict[str, tuple[str, type[Line]]] = {
+TABLES: dict[str, tuple[str, type[ListingLine]]] = {
     "documents": (DOCUMENTS, DocumentLine),
     "rejected": ("rejected.jsonl", RejectedLine),
     "failed": ("failed.jsonl", FailedLine),
@@ -39,7 +39,7 @@ TABLES: dict[str, tuple[str, type[Line]]] = {
 """The tables that are listed, by the word that names them."""
 
 
-class Opened(Struct, frozen=True):
+class FolderListing(Struct, frozen=True):
     """A folder with one of its tables."""
 
     folder: Folder
@@ -50,14 +50,14 @@ class Opened(Struct, frozen=True):
 class _Reading:
     """A table being read: how many bytes of how many."""
 
-    def __init__(self, folder: Folder, name: str, kind: type[Line]) -> None:
+    def __init__(self, folder: Folder, name: str, kind: type[ListingLine]) -> None:
         self.done = 0
         self.total = max(1, _size(folder.path / name))
-        self.preparing = Preparing(lambda: self._read(folder, name, kind))
+        self.preparing = BackgroundResult(lambda: self._read(folder, name, kind))
 
-    def _read(self, folder: Folder, name: str, kind: type[Line]) -> Opened:
+    def _read(self, folder: Folder, name: str, kind: type[ListingLine]) -> FolderListing:
         artefact = folder.artefact()
-        return Opened(folder, artefact, listing.read_listing(artefact.file(name), kind, told=self._told))
+        return FolderListing(folder, artefact, listing.read_listing(artefact.file(name), kind, told=self._told))
 
     def _told(self, done: int) -> None:
         self.done = done
@@ -72,7 +72,7 @@ def _size(path: Path) -> int:
 
 def open_table(
     site: Site, folder: Folder, table: str, *, edition: str = "", patience: float = PATIENCE
-) -> Opened | None:
+) -> FolderListing | None:
     """A folder with its table; None while that is being read for longer than `patience`.
 
     Tables are those of `TABLES`, or `questions` in an edition.
@@ -81,11 +81,11 @@ def open_table(
     return _reading(site, folder, name, kind).preparing.within(patience)
 
 
-def _reading(site: Site, folder: Folder, name: str, kind: type[Line]) -> _Reading:
+def _reading(site: Site, folder: Folder, name: str, kind: type[ListingLine]) -> _Reading:
     return site.library.opened(folder, f"table {name}", lambda each: _Reading(each, name, kind))
 
 
-def still_reading(request: Request, site: Site, folder: Folder, table: str, edition: str = "") -> HTMLResponse:
+def reading_page(request: Request, site: Site, folder: Folder, table: str, edition: str = "") -> HTMLResponse:
     """The page for a table that is being read; it asks again by itself."""
     name, kind = (edition_file(edition), QuestionLine) if table == "questions" else TABLES[table]
     reading = _reading(site, folder, name, kind)

@@ -16,10 +16,18 @@ from fastapi import HTTPException, Request
 from fastapi.responses import HTMLResponse
 
 from hoofbeat.web.library import Folder
-from hoofbeat.web.pages import render
+from hoofbeat.web.page_rendering import render
 from hoofbeat.web.site import Site, site_of
 
-__all__ = ["PATIENCE", "NotReady", "Preparing", "being_prepared", "figures_page", "opened_folder", "prepared"]
+__all__ = [
+    "PATIENCE",
+    "BackgroundResult",
+    "NotReady",
+    "figures_page",
+    "opened_folder",
+    "prepare_in_background",
+    "preparing_page",
+]
 
 T = TypeVar("T")
 
@@ -38,7 +46,7 @@ class NotReady(Exception):
         self.folder = folder
 
 
-class Preparing(Generic[T]):
+class BackgroundResult(Generic[T]):
     """Something being made. Whoever asks gets it, its error, or None where it is not ready in time."""
 
     def __init__(self, work: Callable[[], T]) -> None:
@@ -63,11 +71,11 @@ class Preparing(Generic[T]):
         return time.monotonic() - self.began
 
 
-def prepared(
+def prepare_in_background(
     site: Site, folder: Folder, purpose: str, make: Callable[[Folder], T], *, patience: float | None = None
 ) -> T | None:
     """What `make` makes of a folder, once for as long as the folder stays the same; None while it is being made."""
-    kept: Preparing[T] = site.library.opened(folder, purpose, lambda each: Preparing(lambda: make(each)))
+    kept: BackgroundResult[T] = site.library.opened(folder, purpose, lambda each: BackgroundResult(lambda: make(each)))
     return kept.within(patience)
 
 
@@ -85,7 +93,7 @@ def opened_folder(
     return folder, opened
 
 
-def being_prepared(request: Request, folder: Folder) -> HTMLResponse:
+def preparing_page(request: Request, folder: Folder) -> HTMLResponse:
     """The page for a folder that is being read; it asks again by itself."""
     page = render(request, "browse/run_waiting.html", title="Being prepared", status=202, folder=folder)
     page.headers["Refresh"] = _AGAIN

@@ -10,10 +10,10 @@ from msgspec import Struct
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.collection import Piece, read_pieces
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.web.browse.folders import Told, reported
+from hoofbeat.web.browse.folder_page import FolderDetails, report_details
 from hoofbeat.web.browse.links import Link, document_places, inputs_of, reference_of
 from hoofbeat.web.browse.opening import artefact_of
-from hoofbeat.web.browse.preparing import opened_folder, prepared
+from hoofbeat.web.browse.preparing import opened_folder, prepare_in_background
 from hoofbeat.web.browse.ranking_index import RankingIndex, index_ranking
 from hoofbeat.web.library import Folder
 from hoofbeat.web.site import Site
@@ -39,12 +39,12 @@ def open_ranking(site: Site, folder: Folder, *, patience: float | None = None) -
     """The ranking's queries; None while they are being read."""
     bench = _benchmark(site, folder)
     purpose = f"queries {reference_of(site, bench)}" if bench else "queries"
-    return prepared(site, folder, purpose, lambda each: _open(site, each, bench), patience=patience)
+    return prepare_in_background(site, folder, purpose, lambda each: _open(site, each, bench), patience=patience)
 
 
-def ranking_figures(site: Site, folder: Folder, *, patience: float | None = None) -> Told | None:
+def ranking_figures(site: Site, folder: Folder, *, patience: float | None = None) -> FolderDetails | None:
     """The ranking's figures as a report has them; None while they are being worked out."""
-    return prepared(site, folder, "figures", reported, patience=patience)
+    return prepare_in_background(site, folder, "figures", report_details, patience=patience)
 
 
 def ranking_places(site: Site, folder: Folder, documents: Iterable[str]) -> dict[str, Link]:

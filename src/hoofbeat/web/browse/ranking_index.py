@@ -19,10 +19,10 @@ from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact
 from hoofbeat.store.offsets import each_line, lines_at, spans_at
 from hoofbeat.store.tables import read_tsv
+from hoofbeat.web.browse.address_filters import same_name
 from hoofbeat.web.browse.listing import Listing, QuestionLine, read_listing
-from hoofbeat.web.browse.queries import alike
 
-__all__ = ["ORDERS", "OUTCOMES", "Fared", "RankingIndex", "WantedQueries", "index_ranking"]
+__all__ = ["ORDERS", "OUTCOMES", "QueryFilter", "QueryOutcome", "RankingIndex", "index_ranking"]
 
 OUTCOMES = ("first", "later", "deep", "missed", "unjudged", "failed")
 """How a query fared: a relevant document comes first, among the first ten, below them, or not at all; no document is
@@ -37,7 +37,7 @@ _TOP = 10
 Values = NDArray[np.float64]
 
 
-class WantedQueries(Struct, frozen=True, kw_only=True):
+class QueryFilter(Struct, frozen=True, kw_only=True):
     """Which queries to find, and in which order; what is empty is not asked for."""
 
     outcome: str = ""
@@ -46,7 +46,7 @@ class WantedQueries(Struct, frozen=True, kw_only=True):
     facets: tuple[tuple[str, str], ...] = ()
 
 
-class Fared(Struct, frozen=True, kw_only=True):
+class QueryOutcome(Struct, frozen=True, kw_only=True):
     """How a query fared: its number (from 1), outcome, hits, relevant documents, those found, and the first's rank."""
 
     number: int
@@ -125,7 +125,7 @@ class RankingIndex:
         """Every query's value of a measure; not a number where it has none."""
         return self._values[measure]
 
-    def numbers(self, wanted: WantedQueries, below: Values | None = None) -> list[int]:
+    def numbers(self, wanted: QueryFilter, below: Values | None = None) -> list[int]:
         """The numbers of the queries that are wanted, in order; `below` puts them in the order of other values."""
         numbers = np.asarray(self.listing.matching(self._facets(wanted)), dtype=np.int64)
         if wanted.outcome:
@@ -138,11 +138,11 @@ class RankingIndex:
         keys = values[numbers - 1] * (-1 if wanted.order == "best" else 1)
         return [int(number) for number in numbers[np.argsort(keys, kind="stable")]]  # those without a value come last
 
-    def fared(self, number: int) -> Fared:
+    def fared(self, number: int) -> QueryOutcome:
         """How a query fared."""
         counted, name = self._counts[number - 1], self.listing.ids[number - 1]
         values = (float(self._values[measure][number - 1]) for measure in self.measures)
-        return Fared(
+        return QueryOutcome(
             number=number,
             id=name,
             title=self.listing.titles[number - 1],
@@ -177,13 +177,13 @@ class RankingIndex:
         place = self._traces.get(self.listing.ids[number - 1])
         return lines_at(self._artefact.file("traces.jsonl"), [place.offset], SearchQuery)[0] if place else None
 
-    def _facets(self, wanted: WantedQueries) -> dict[str, str]:
+    def _facets(self, wanted: QueryFilter) -> dict[str, str]:
         """Facets by the names and values they have in the table: a page shows both without hidden characters."""
         chosen = {}
         known = {facet.name: facet.values for facet in self.listing.facets({})} if wanted.facets else {}
         for name, value in wanted.facets:
-            mine = next((each for each in known if alike(each, name)), name)
-            chosen[mine] = next((each for each, _ in known.get(mine, ()) if alike(each, value)), value)
+            mine = next((each for each in known if same_name(each, name)), name)
+            chosen[mine] = next((each for each, _ in known.get(mine, ()) if same_name(each, value)), value)
         return chosen
 
     def _outcome(self, number: int) -> str:

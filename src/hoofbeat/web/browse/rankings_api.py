@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, HTTPException, Path, Query, Request
 from pydantic import BaseModel
 
-from hoofbeat.web.browse.api_parts import ERRORS, PageNumber, PageSize, Slug, busy, missing
+from hoofbeat.web.browse.address_filters import PageNumber, PageSize, Slug
 from hoofbeat.web.browse.ranking_folders import KIND, open_ranking
-from hoofbeat.web.browse.ranking_index import Fared, RankingIndex, WantedQueries
+from hoofbeat.web.browse.ranking_index import QueryFilter, QueryOutcome, RankingIndex
+from hoofbeat.web.error_pages import FOLDER_ERRORS, missing_folder_error, not_ready_error
 from hoofbeat.web.site import site_of
 
 __all__ = ["router"]
@@ -80,7 +81,7 @@ class HitsOut(BaseModel):
     missed: list[MissedOut]
 
 
-@router.get("/api/rankings/{slug}/queries", responses=ERRORS, tags=["rankings"])
+@router.get("/api/rankings/{slug}/queries", responses=FOLDER_ERRORS, tags=["rankings"])
 def queries(
     request: Request,
     slug: Slug,
@@ -92,14 +93,14 @@ def queries(
 ) -> QueriesOut:
     """The queries of a ranking by how they fared, in the order of a measure or as they were asked."""
     index = _index(request, slug)
-    numbers = index.numbers(WantedQueries(outcome=outcome, order=order, measure=measure))
+    numbers = index.numbers(QueryFilter(outcome=outcome, order=order, measure=measure))
     pages = max(1, -(-len(numbers) // size))
     page = min(page, pages)
     shown = [_query(index, index.fared(number)) for number in numbers[(page - 1) * size : page * size]]
     return QueriesOut(page=page, pages=pages, total=len(numbers), queries=shown)
 
 
-@router.get("/api/rankings/{slug}/queries/{number}/hits", responses=ERRORS, tags=["rankings"])
+@router.get("/api/rankings/{slug}/queries/{number}/hits", responses=FOLDER_ERRORS, tags=["rankings"])
 def hits(request: Request, slug: Slug, number: Number, page: PageNumber = 1, size: PageSize = 100) -> HitsOut:
     """The hits of a query, in order, and the relevant documents that are not among them."""
     index = _index(request, slug)
@@ -135,14 +136,14 @@ def _index(request: Request, slug: str) -> RankingIndex:
     site = site_of(request)
     folder = site.library.folder(slug, KIND)
     if folder is None:
-        raise missing("ranking")
+        raise missing_folder_error("ranking")
     index = open_ranking(site, folder)
     if index is None:
-        raise busy()
+        raise not_ready_error()
     return index
 
 
-def _query(index: RankingIndex, fared: Fared) -> QueryOut:
+def _query(index: RankingIndex, fared: QueryOutcome) -> QueryOut:
     return QueryOut(
         number=fared.number,
         query=fared.id,

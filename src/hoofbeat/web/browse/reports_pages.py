@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 
 from hoofbeat.web.library import Folder
-from hoofbeat.web.pages import not_found
+from hoofbeat.web.page_rendering import not_found
 from hoofbeat.web.site import site_of
 
 __all__ = ["report_policy", "router"]

@@ -14,17 +14,17 @@ from hoofbeat.reports.sections.scores.leaderboard import leaderboard_section
 from hoofbeat.reports.words import count_of
 from hoofbeat.web.browse.answers_index import AnswersIndex, index_answers
 from hoofbeat.web.browse.linked_tables import linked_html
-from hoofbeat.web.browse.preparing import Preparing, opened_folder, prepared
+from hoofbeat.web.browse.preparing import BackgroundResult, opened_folder, prepare_in_background
 from hoofbeat.web.library import Folder
 from hoofbeat.web.site import Site
 
-__all__ = ["KINDS", "Figures", "RunFolder", "open_run", "run_of"]
+__all__ = ["KINDS", "RunFigures", "RunFolder", "open_run", "run_of"]
 
 KINDS = ("run", "judgments")
 _PREFIX = "scores"
 
 
-class Figures(Struct, frozen=True, kw_only=True):
+class RunFigures(Struct, frozen=True, kw_only=True):
     """What the pages on a run say: who judged, what has to be known first, its scores, and the same by facet.
 
     Charts and tables are kept as they stand on the page: drawing them takes longer than all else.
@@ -41,7 +41,7 @@ class RunFolder(Struct, frozen=True):
     """A folder of answers: they can be found before their figures are worked out."""
 
     index: AnswersIndex
-    figures: Preparing[Figures]
+    figures: BackgroundResult[RunFigures]
 
 
 def run_of(request: Request, slug: str) -> tuple[Folder, RunFolder]:
@@ -51,17 +51,17 @@ def run_of(request: Request, slug: str) -> tuple[Folder, RunFolder]:
 
 def open_run(site: Site, folder: Folder, *, patience: float | None = None) -> RunFolder | None:
     """The folder's index, and its figures as far as they are; None while the index is being made."""
-    return prepared(site, folder, "answers", _open, patience=patience)
+    return prepare_in_background(site, folder, "answers", _open, patience=patience)
 
 
 def _open(folder: Folder) -> RunFolder:
     artefact = folder.artefact()
     group = gather([(_PREFIX, artefact)], [])[0]
     index = index_answers(artefact, group)
-    return RunFolder(index, Preparing(lambda: _figures(group)))
+    return RunFolder(index, BackgroundResult(lambda: _figures(group)))
 
 
-def _figures(group: Scored) -> Figures:
+def _figures(group: Scored) -> RunFigures:
     blocks: list[Block] = []
     facets: tuple[Block, ...] = ()
     if group.outcomes:
@@ -76,7 +76,7 @@ def _figures(group: Scored) -> Figures:
         )
     else:
         blocks.append(Notice("This folder holds no answers."))
-    return Figures(
+    return RunFigures(
         judged=group.judge,
         notices=tuple(_notices(group)),
         headings=tuple(block for block in blocks if isinstance(block, Heading)),

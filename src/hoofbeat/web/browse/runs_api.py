@@ -8,9 +8,10 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
 from hoofbeat.records import Answer
-from hoofbeat.web.browse.answers_index import AnswerRow, Wanted
-from hoofbeat.web.browse.api_parts import ERRORS, PageNumber, PageSize, Slug, busy, missing
+from hoofbeat.web.browse.address_filters import PageNumber, PageSize, Slug
+from hoofbeat.web.browse.answers_index import AnswerFilter, AnswerRow
 from hoofbeat.web.browse.run_folders import KINDS, open_run
+from hoofbeat.web.error_pages import FOLDER_ERRORS, missing_folder_error, not_ready_error
 from hoofbeat.web.site import site_of
 
 __all__ = ["router"]
@@ -46,7 +47,7 @@ class AnswersOut(BaseModel):
     answers: list[AnswerOut]
 
 
-@router.get("/api/runs/{slug}/answers", responses=ERRORS, tags=["runs"])
+@router.get("/api/runs/{slug}/answers", responses=FOLDER_ERRORS, tags=["runs"])
 def answers(
     request: Request,
     slug: Slug,
@@ -62,12 +63,12 @@ def answers(
     site = site_of(request)
     folder = site.library.folder(slug, *KINDS)
     if folder is None:
-        raise missing("run")
+        raise missing_folder_error("run")
     opened = open_run(site, folder)
     if opened is None:
-        raise busy()
+        raise not_ready_error()
     index = opened.index
-    wanted = Wanted(question=question, model=model, condition=condition, state=label, doubt=doubt)
+    wanted = AnswerFilter(question=question, model=model, condition=condition, state=label, doubt=doubt)
     total = index.matching(wanted)
     pages = max(1, -(-total // size))
     page = min(page, pages)

@@ -12,12 +12,12 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from msgspec.structs import replace
 
 from hoofbeat.errors import HoofbeatError, InputError
-from hoofbeat.review.adjudication_queue import Waiting, queue_of
-from hoofbeat.review.forms import Field, Form, asked_fields, check_values, form_for
+from hoofbeat.review.adjudication_queue import AdjudicationItem, queue_of
+from hoofbeat.review.forms import Form, FormField, asked_fields, check_values, form_for
 from hoofbeat.review.item_display import parts_for
-from hoofbeat.review.review_records import Item, Person, Study
-from hoofbeat.web.pages import not_found, page_of, render
-from hoofbeat.web.review.form_post import Posted, given_values, version_of
+from hoofbeat.review.review_records import Person, ReviewItem, Study
+from hoofbeat.web.page_rendering import not_found, page_of, render
+from hoofbeat.web.review.form_post import Posted, form_values, version_of
 from hoofbeat.web.review.pictures import artefact_of, picture
 from hoofbeat.web.review.team_api import Adjudicator, outlines_of, position_of, study_of
 from hoofbeat.web.site import site_of, store_of
@@ -27,7 +27,7 @@ __all__ = ["decided_fields", "router"]
 router = APIRouter(include_in_schema=False)
 
 _NOTE = "note"
-_LONGEST_NOTE = 4000
+_MAX_NOTE = 4000
 
 
 @router.get("/team/{study}/queue", response_class=HTMLResponse)
@@ -58,7 +58,7 @@ def show(request: Request, person: Adjudicator, study: str, item: str) -> Respon
     return _page(request, person, found, waiting)
 
 
-def _find(request: Request, person: Person, study: Study, item: str) -> Waiting | None:
+def _find(request: Request, person: Person, study: Study, item: str) -> AdjudicationItem | None:
     """An item of the queue as this person may see it, with everything it shows."""
     rows = queue_of(store_of(request), study, person=person.id, items=outlines_of(request, study.id))
     found = next((each for each in rows if each.item.id == item), None)
@@ -70,7 +70,7 @@ def _page(
     request: Request,
     person: Person,
     study: Study,
-    waiting: Waiting,
+    waiting: AdjudicationItem,
     *,
     values: Mapping[str, Any] | None = None,
     note: str | None = None,
@@ -117,23 +117,23 @@ def image(request: Request, person: Adjudicator, study: str, item: str, number: 
     return Response(content[0], media_type=content[1], headers={"Cache-Control": "private, max-age=3600"})
 
 
-def _own(request: Request, person: Person, study: Study, item: Item) -> list[Any]:
+def _own(request: Request, person: Person, study: Study, item: ReviewItem) -> list[Any]:
     label = store_of(request).label(study.id, item.id, person.id)
     return [label] if label else []
 
 
-def _said_fields(waiting: Waiting, form: Form) -> list[str]:
+def _said_fields(waiting: AdjudicationItem, form: Form) -> list[str]:
     """The fields that somebody answered, in the form's order; a note stands beside what it is the note of."""
     said = {name for each in waiting.said for name in each.values}
     return [field.name for field in form.fields if field.name in said and not field.note_of]
 
 
-def decided_fields(waiting: Waiting) -> tuple[Field, ...]:
+def decided_fields(waiting: AdjudicationItem) -> tuple[FormField, ...]:
     """What the adjudicator is asked: what reviewers differ on, what that depends on, and what depends on it."""
     return tuple(field for field in asked_fields(waiting.form, _narrowed(waiting)) if field.name != _NOTE)
 
 
-def _narrowed(waiting: Waiting) -> Item:
+def _narrowed(waiting: AdjudicationItem) -> ReviewItem:
     """The item with only those criteria asked that are to be settled."""
     return replace(waiting.item, criteria=_criteria(waiting.form, waiting.fields))
 
@@ -149,7 +149,7 @@ def _criteria(form: Form, fields: Sequence[str]) -> tuple[str, ...]:
     return tuple(field.name for field in form.fields if field.name in chosen)
 
 
-def _agreed(waiting: Waiting) -> dict[str, str]:
+def _agreed(waiting: AdjudicationItem) -> dict[str, str]:
     """What all reviewers said alike: there is no need to say it again."""
     words = {
         field.name: {choice.label: choice.value for choice in field.choices}
@@ -174,8 +174,8 @@ def decide(request: Request, person: Adjudicator, study: str, item: str, form: P
     if waiting.hidden:
         problem = InputError("you are still to label this item yourself", fix="do that first, from your own list")
         return _page(request, person, found, waiting, problem=problem)
-    given = given_values(decided_fields(waiting), form)
-    note = str(form.get(_NOTE, "")).strip()[:_LONGEST_NOTE]
+    given = form_values(decided_fields(waiting), form)
+    note = str(form.get(_NOTE, "")).strip()[:_MAX_NOTE]
     try:
         values = check_values(waiting.form, _narrowed(waiting), given)
         store_of(request).decide(

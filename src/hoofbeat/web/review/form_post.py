@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from starlette.datastructures import FormData
 
-from hoofbeat.review.forms import Field
+from hoofbeat.review.forms import FormField
 
-__all__ = ["Posted", "given_values", "version_of"]
+__all__ = ["Posted", "form_values", "version_of"]
 
 _PREFIX = "v:"
 
@@ -23,7 +23,7 @@ Posted = Annotated[FormData, Depends(_posted)]
 """The fields of a plain form."""
 
 
-def given_values(fields: Iterable[Field], form: FormData) -> dict[str, Any]:
+def form_values(fields: Iterable[FormField], form: FormData) -> dict[str, Any]:
     """The values of a plain form by field; ticked boxes come as several of one name."""
     return {
         field.name: [str(each) for each in form.getlist(_PREFIX + field.name)]

@@ -10,11 +10,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.review.invitations import secret_hash
-from hoofbeat.review.review_records import Person, Role
-from hoofbeat.web.pages import not_found, render
-from hoofbeat.web.refusing import refuse
+from hoofbeat.review.review_records import Person, PersonRole
+from hoofbeat.web.error_pages import refuse
+from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.review.trail_view import TrailQuery, trail_lines
-from hoofbeat.web.security import address_of, give_cookie, managing, take_cookie
+from hoofbeat.web.security import address_of, give_cookie, require_admin, take_cookie
 from hoofbeat.web.site import site_of, store_of
 from hoofbeat.web.throttle import Throttle
 
@@ -22,7 +22,7 @@ __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
-Admin = Annotated[Person, Depends(managing)]
+Admin = Annotated[Person, Depends(require_admin)]
 _NOT_VALID = "this link is not valid, or not any more"
 _ASK = "ask whoever sent it for a new one"
 
@@ -124,7 +124,7 @@ def invite(
     study: Annotated[list[str] | None, Form()] = None,
 ) -> HTMLResponse:
     """Invite somebody; their link is on this one page and nowhere else."""
-    named: Role = role  # type: ignore[assignment]  # the review store refuses what is no role
+    named: PersonRole = role  # type: ignore[assignment]  # the review store refuses what is no role
     own = tuple(each.strip() for each in groups.split(",") if each.strip())
     try:
         person, token = store_of(request).invite(name, named, by=admin.id, groups=own, studies=tuple(study or ()))
@@ -155,13 +155,13 @@ def revoke(request: Request, id: str, admin: Admin) -> Response:
     return RedirectResponse("/team/people", 303)
 
 
-@router.get("/team/people/trail", dependencies=[Depends(managing)])
+@router.get("/team/people/trail", dependencies=[Depends(require_admin)])
 def whole_trail(request: Request, asked: Annotated[TrailQuery, Depends()]) -> HTMLResponse:
     """The trail of everything."""
     return _trail_page(request, asked, "", "")
 
 
-@router.get("/team/{study}/trail", dependencies=[Depends(managing)])
+@router.get("/team/{study}/trail", dependencies=[Depends(require_admin)])
 def study_trail(request: Request, study: str, asked: Annotated[TrailQuery, Depends()]) -> HTMLResponse:
     """The trail of one study."""
     found = store_of(request).study(study)

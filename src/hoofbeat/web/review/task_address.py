@@ -11,15 +11,15 @@ from msgspec import Struct
 
 from hoofbeat.errors import InputError
 from hoofbeat.review.exams.exam_assignment import FORM as EXAM
-from hoofbeat.review.forms import Field, Form, asked_fields, form_for
+from hoofbeat.review.forms import Form, FormField, asked_fields, form_for
 from hoofbeat.review.item_display import next_undone
-from hoofbeat.review.review_records import Assignment, Item, Label, Person, Study
+from hoofbeat.review.review_records import Assignment, ItemLabel, Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.web.security import signed_in
+from hoofbeat.web.security import require_person
 
-__all__ = ["REASONS", "Me", "Place", "address_of", "next_address", "place_of", "skip_reason"]
+__all__ = ["REASONS", "Me", "WorklistItem", "address_of", "next_address", "place_of", "skip_reason"]
 
-Me = Annotated[Person, Depends(signed_in)]
+Me = Annotated[Person, Depends(require_person)]
 """The person who asks."""
 
 REASONS = (
@@ -31,16 +31,16 @@ REASONS = (
 )
 """Why people skip; the last asks for words."""
 
-_LONGEST_REASON = 500
+_MAX_REASON = 500
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class WorklistItem(Struct, frozen=True, kw_only=True):
     """An item of a person's own list, with everything a page or the API needs of it; `number` counts from 1."""
 
     study: Study
-    item: Item
+    item: ReviewItem
     form: Form
-    fields: tuple[Field, ...]
+    fields: tuple[FormField, ...]
     mine: tuple[Assignment, ...]
     number: int
 
@@ -50,7 +50,7 @@ class Place(Struct, frozen=True, kw_only=True):
         return self.mine[place].item if 0 <= place < len(self.mine) else None
 
 
-def place_of(store: ReviewStore, person: Person, study: str, item: str) -> Place | None:
+def place_of(store: ReviewStore, person: Person, study: str, item: str) -> WorklistItem | None:
     """An item on a person's own list; nothing where it is not on it, whatever else it may be.
 
     Questions of an exam are never found here: they have pages of their own, with a clock and stages.
@@ -62,7 +62,7 @@ def place_of(store: ReviewStore, person: Person, study: str, item: str) -> Place
     if found is None or shown is None or found.form == EXAM:
         return None
     form = form_for(found, shown)
-    return Place(study=found, item=shown, form=form, fields=asked_fields(form, shown), mine=mine, number=number)
+    return WorklistItem(study=found, item=shown, form=form, fields=asked_fields(form, shown), mine=mine, number=number)
 
 
 def skip_reason(reason: str, more: str = "") -> str:
@@ -71,7 +71,7 @@ def skip_reason(reason: str, more: str = "") -> str:
     told = words if chosen in ("", REASONS[-1]) else f"{chosen}: {words}" if words else chosen
     if not told:
         raise InputError("an item is skipped with a reason only", fix="choose one, or write it in a few words")
-    return told[:_LONGEST_REASON]
+    return told[:_MAX_REASON]
 
 
 def address_of(study: str, item: str | None = None) -> str:
@@ -80,6 +80,6 @@ def address_of(study: str, item: str | None = None) -> str:
     return base if item is None else f"{base}/items/{quote(item, safe='')}"
 
 
-def next_address(place: Place, labels: Iterable[Label]) -> str:
+def next_address(place: WorklistItem, labels: Iterable[ItemLabel]) -> str:
     """Where to go after an item: to the next that waits, or to the study's page."""
     return address_of(place.study.id, next_undone(place.mine, labels, place.item.id))

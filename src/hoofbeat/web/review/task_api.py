@@ -15,10 +15,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from hoofbeat.review.forms import check_values
 from hoofbeat.review.item_display import progress_of_person
 from hoofbeat.review.review_errors import not_here
-from hoofbeat.review.review_records import Label, LabelState, Person
+from hoofbeat.review.review_records import ItemLabel, LabelState, Person
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.web.refusing import Refusal
-from hoofbeat.web.review.task_address import Me, Place, next_address, place_of, skip_reason
+from hoofbeat.web.error_pages import ErrorOut
+from hoofbeat.web.review.task_address import Me, WorklistItem, next_address, place_of, skip_reason
 from hoofbeat.web.site import store_of
 
 __all__ = ["router"]
@@ -37,7 +37,7 @@ def _whole(value: object) -> object:
 Version = Annotated[int, BeforeValidator(_whole), Field(ge=0, lt=2**31)]
 
 
-class Save(BaseModel):
+class LabelSave(BaseModel):
     """A label to be kept. `base` is the version the page showed (0: none), `request` an id of this very save."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -50,7 +50,7 @@ class Save(BaseModel):
     reason: str = Field(default="", max_length=500)
 
 
-class Undo(BaseModel):
+class LabelUndo(BaseModel):
     """An undo. `base` is the version the page showed (null: whatever stands), `request` an id of this very undo."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -59,7 +59,7 @@ class Undo(BaseModel):
     base: Version | None = None
 
 
-class Said(BaseModel):
+class LabelOut(BaseModel):
     """The label as it stands; version 0 says that there is none yet."""
 
     values: dict[str, Any]
@@ -70,7 +70,7 @@ class Said(BaseModel):
     changed: float
 
 
-class Counts(BaseModel):
+class ProgressCounts(BaseModel):
     """How far the person has come with the study."""
 
     done: int
@@ -80,39 +80,42 @@ class Counts(BaseModel):
     words: str
 
 
-class Answer(BaseModel):
+class LabelUpdateOut(BaseModel):
     """The label, whether a save was refused for being out of date, the counts, and where to go next."""
 
-    label: Said
+    label: LabelOut
     conflict: bool
-    progress: Counts
+    progress: ProgressCounts
     next: str
 
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Refusal, "description": "A value that the form does not take, or something is missing."},
-    401: {"model": Refusal, "description": "Nobody is signed in."},
-    403: {"model": Refusal, "description": "The token against forged posts is missing, or this is not yours."},
-    404: {"model": Refusal, "description": "There is no such item on your list."},
-    422: {"model": Refusal, "description": "The request is not of this form."},
-    429: {"model": Refusal, "description": "Too many requests."},
-    503: {"model": Refusal, "description": "The database can't be used."},
+    400: {"model": ErrorOut, "description": "A value that the form does not take, or something is missing."},
+    401: {"model": ErrorOut, "description": "Nobody is signed in."},
+    403: {"model": ErrorOut, "description": "The token against forged posts is missing, or this is not yours."},
+    404: {"model": ErrorOut, "description": "There is no such item on your list."},
+    422: {"model": ErrorOut, "description": "The request is not of this form."},
+    429: {"model": ErrorOut, "description": "Too many requests."},
+    503: {"model": ErrorOut, "description": "The database can't be used."},
 }
 _SAVE_ERRORS: dict[int | str, dict[str, Any]] = {
     **_ERRORS,
-    409: {"model": Answer | Refusal, "description": "Out of date (the label as it stands), or the study is closed."},
+    409: {
+        "model": LabelUpdateOut | ErrorOut,
+        "description": "Out of date (the label as it stands), or the study is closed.",
+    },
 }
 
 
-@router.get("/{study}/items/{item}", responses=_ERRORS, response_model=Answer)
+@router.get("/{study}/items/{item}", responses=_ERRORS, response_model=LabelUpdateOut)
 def read(request: Request, person: Me, study: Name, item: Name) -> Response:
     """The person's own label of an item."""
     store, place = _find(request, person, study, item)
     return _answer(store, person, place, store.label(study, item, person.id))
 
 
-@router.post("/{study}/items/{item}", responses=_SAVE_ERRORS, response_model=Answer)
-def save(request: Request, person: Me, study: Name, item: Name, body: Save) -> Response:
+@router.post("/{study}/items/{item}", responses=_SAVE_ERRORS, response_model=LabelUpdateOut)
+def save(request: Request, person: Me, study: Name, item: Name, body: LabelSave) -> Response:
     """Keep the person's label of an item."""
     store, place = _find(request, person, study, item)
     values = check_values(place.form, place.item, body.values, complete=body.state == "done")
@@ -130,15 +133,15 @@ def save(request: Request, person: Me, study: Name, item: Name, body: Save) -> R
     return _answer(store, person, place, saved.label, conflict=saved.conflict)
 
 
-@router.post("/{study}/items/{item}/undo", responses=_SAVE_ERRORS, response_model=Answer)
-def undo(request: Request, person: Me, study: Name, item: Name, body: Undo) -> Response:
+@router.post("/{study}/items/{item}/undo", responses=_SAVE_ERRORS, response_model=LabelUpdateOut)
+def undo(request: Request, person: Me, study: Name, item: Name, body: LabelUndo) -> Response:
     """Take the person's last change of an item back."""
     store, place = _find(request, person, study, item)
     undone = store.undo(study, item, person.id, request=body.request, base=body.base)
     return _answer(store, person, place, undone.label, conflict=undone.conflict)
 
 
-def _find(request: Request, person: Person, study: str, item: str) -> tuple[ReviewStore, Place]:
+def _find(request: Request, person: Person, study: str, item: str) -> tuple[ReviewStore, WorklistItem]:
     store = store_of(request)
     place = place_of(store, person, study, item)
     if place is None:
@@ -147,11 +150,11 @@ def _find(request: Request, person: Person, study: str, item: str) -> tuple[Revi
 
 
 def _answer(
-    store: ReviewStore, person: Person, place: Place, label: Label | None, *, conflict: bool = False
+    store: ReviewStore, person: Person, place: WorklistItem, label: ItemLabel | None, *, conflict: bool = False
 ) -> JSONResponse:
     labels = store.labels(place.study.id, person=person.id)
     progress = progress_of_person(place.mine, labels)
-    said = Said(
+    said = LabelOut(
         values=label.values if label else {},
         state=label.state if label else "draft",
         version=label.version if label else 0,
@@ -159,10 +162,10 @@ def _answer(
         reason=label.reason if label else "",
         changed=label.changed if label else 0.0,
     )
-    answer = Answer(
+    answer = LabelUpdateOut(
         label=said,
         conflict=conflict,
-        progress=Counts(
+        progress=ProgressCounts(
             done=progress.done, skipped=progress.skipped, left=progress.left, total=progress.total, words=progress.words
         ),
         next=next_address(place, labels),

@@ -15,14 +15,21 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from hoofbeat.errors import HoofbeatError, InputError
 from hoofbeat.review.exams.exam_assignment import FORM as EXAM
 from hoofbeat.review.forms import check_values
-from hoofbeat.review.item_display import Progress, differences, next_undone, parts_for, progress_of_person, when_words
-from hoofbeat.review.review_records import Label, LabelState, Person, Study
+from hoofbeat.review.item_display import (
+    WorklistProgress,
+    differences,
+    next_undone,
+    parts_for,
+    progress_of_person,
+    when_words,
+)
+from hoofbeat.review.review_records import ItemLabel, LabelState, Person, Study
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.web.pages import not_found, render
+from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.review import task_api as tasks_api
-from hoofbeat.web.review.form_post import Posted, given_values, version_of
+from hoofbeat.web.review.form_post import Posted, form_values, version_of
 from hoofbeat.web.review.pictures import artefact_of, picture
-from hoofbeat.web.review.task_address import REASONS, Me, Place, address_of, next_address, place_of, skip_reason
+from hoofbeat.web.review.task_address import REASONS, Me, WorklistItem, address_of, next_address, place_of, skip_reason
 from hoofbeat.web.site import site_of, store_of
 
 __all__ = ["router"]
@@ -38,7 +45,7 @@ router.include_router(tasks_api.router)
 def studies(request: Request, person: Me) -> HTMLResponse:
     """The person's studies with what waits in each."""
     store = store_of(request)
-    rows: list[tuple[Study, Progress]] = [
+    rows: list[tuple[Study, WorklistProgress]] = [
         (study, progress_of_person(mine, store.labels(study.id, person=person.id)))
         for study in store.studies()
         if (mine := store.assignments(study.id, person.id))
@@ -98,12 +105,12 @@ def _item_page(
     request: Request,
     store: ReviewStore,
     person: Person,
-    place: Place,
+    place: WorklistItem,
     *,
-    label: Label | None,
+    label: ItemLabel | None,
     values: dict[str, Any],
     problem: HoofbeatError | None = None,
-    conflict: Label | None = None,
+    conflict: ItemLabel | None = None,
 ) -> HTMLResponse:
     labels = store.labels(place.study.id, person=person.id)
     version = conflict.version if conflict else label.version if label else 0
@@ -142,7 +149,7 @@ def take(request: Request, person: Me, study: str, item: str, form: Posted) -> R
     doing = str(form.get("do", "save"))
     name = str(form.get("request", "")) or secrets.token_urlsafe(16)
     before = store.label(study, item, person.id)
-    given = given_values(place.fields, form)
+    given = form_values(place.fields, form)
     if doing == "undo":
         undone = store.undo(study, item, person.id, request=name, base=version_of(form))
         if undone.conflict:

@@ -11,21 +11,21 @@ from pydantic import BaseModel
 
 from hoofbeat.review.label_export import export_labels
 from hoofbeat.review.review_errors import not_here
-from hoofbeat.review.review_records import Item, Person, Study
+from hoofbeat.review.review_records import Person, ReviewItem, Study
 from hoofbeat.review.review_store import Outlines, ReviewStore
 from hoofbeat.review.reviewer_agreement import Agreements, StudyAgreement
 from hoofbeat.review.study_progress import study_progress
-from hoofbeat.web.refusing import Refusal
-from hoofbeat.web.security import adjudicating, managing
+from hoofbeat.web.error_pages import ErrorOut
+from hoofbeat.web.security import require_adjudicator, require_admin
 from hoofbeat.web.site import site_of, store_of
 
 __all__ = ["Adjudicator", "Admin", "agreement_now", "outlines_of", "position_of", "router", "study_of"]
 
 router = APIRouter(prefix="/api/team", tags=["team"], include_in_schema=True)
 
-Adjudicator = Annotated[Person, Depends(adjudicating)]
+Adjudicator = Annotated[Person, Depends(require_adjudicator)]
 """The adjudicator or admin who asks."""
-Admin = Annotated[Person, Depends(managing)]
+Admin = Annotated[Person, Depends(require_admin)]
 """The admin who asks."""
 Name = Annotated[str, Path(min_length=1, max_length=200)]
 
@@ -43,7 +43,7 @@ def position_of(store: ReviewStore, study: str | None = None) -> int:
     return next((event.id for event in store.trail(study=study, newest=True, limit=1)), 0)
 
 
-def outlines_of(request: Request, study: str) -> list[Item]:
+def outlines_of(request: Request, study: str) -> list[ReviewItem]:
     """A study's items without what they show, kept between requests."""
     kept: Outlines = site_of(request).shared.setdefault("review outlines", Outlines())
     return kept.of(store_of(request), study)
@@ -55,7 +55,7 @@ def agreement_now(request: Request, study: Study) -> StudyAgreement:
     return kept.of(store_of(request), study, outlines_of(request, study.id))
 
 
-class Interval(BaseModel):
+class IntervalOut(BaseModel):
     """An interval, with how it came about."""
 
     low: float
@@ -64,7 +64,7 @@ class Interval(BaseModel):
     method: str
 
 
-class PersonRow(BaseModel):
+class PersonProgressOut(BaseModel):
     """One person's progress; adjudicators see a pseudonym and no id."""
 
     name: str
@@ -77,7 +77,7 @@ class PersonRow(BaseModel):
     active: bool
 
 
-class StratumRow(BaseModel):
+class StratumProgressOut(BaseModel):
     """One stratum's progress."""
 
     stratum: str
@@ -86,7 +86,7 @@ class StratumRow(BaseModel):
     complete: int
 
 
-class Progress(BaseModel):
+class ProgressOut(BaseModel):
     """How far a study has come; `position` changes with everything that happens in it."""
 
     study: str
@@ -98,21 +98,21 @@ class Progress(BaseModel):
     share: float | None
     closed: bool
     position: int
-    people: list[PersonRow]
-    strata: list[StratumRow]
+    people: list[PersonProgressOut]
+    strata: list[StratumProgressOut]
 
 
-class Kappa(BaseModel):
+class KappaOut(BaseModel):
     """κ of two reviewers; the value is null where it has none."""
 
     weights: str
     n: int
     missing: int
     value: float | None
-    interval: Interval | None
+    interval: IntervalOut | None
 
 
-class Alpha(BaseModel):
+class AlphaOut(BaseModel):
     """Krippendorff's α of all reviewers; the value is null where it has none."""
 
     scale: str
@@ -120,10 +120,10 @@ class Alpha(BaseModel):
     values: int
     left_out: int
     value: float | None
-    interval: Interval | None
+    interval: IntervalOut | None
 
 
-class PairRow(BaseModel):
+class ReviewerPairOut(BaseModel):
     """Two reviewers, by pseudonym."""
 
     a: str
@@ -131,11 +131,11 @@ class PairRow(BaseModel):
     n: int
     agree: int
     share: float
-    share_interval: Interval
-    kappa: Kappa
+    share_interval: IntervalOut
+    kappa: KappaOut
 
 
-class FieldRow(BaseModel):
+class FieldAgreementOut(BaseModel):
     """Agreement on one field of a form, with a sentence on what it means."""
 
     form: str
@@ -148,22 +148,22 @@ class FieldRow(BaseModel):
     compared: int
     agree: int
     share: float | None
-    alpha: Alpha
-    pairs: list[PairRow]
+    alpha: AlphaOut
+    pairs: list[ReviewerPairOut]
     words: str
 
 
-class Agreement(BaseModel):
+class AgreementOut(BaseModel):
     """Agreement in a study as of a place in its trail."""
 
     study: str
     position: int
     seed: int
     samples: int
-    fields: list[FieldRow]
+    fields: list[FieldAgreementOut]
 
 
-class Labels(BaseModel):
+class LabelsOut(BaseModel):
     """The labels of a study in the format that their reader takes, and what was settled apart from them."""
 
     study: str
@@ -176,11 +176,11 @@ class Labels(BaseModel):
 
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Refusal, "description": "This can't be given for such a study."},
-    401: {"model": Refusal, "description": "Nobody is signed in."},
-    403: {"model": Refusal, "description": "This is for adjudicators, or for admins."},
-    404: {"model": Refusal, "description": "There is no such study."},
-    503: {"model": Refusal, "description": "The database can't be used."},
+    400: {"model": ErrorOut, "description": "This can't be given for such a study."},
+    401: {"model": ErrorOut, "description": "Nobody is signed in."},
+    403: {"model": ErrorOut, "description": "This is for adjudicators, or for admins."},
+    404: {"model": ErrorOut, "description": "There is no such study."},
+    503: {"model": ErrorOut, "description": "The database can't be used."},
 }
 
 
@@ -188,7 +188,7 @@ def _answer(value: object) -> JSONResponse:
     return JSONResponse(msgspec.to_builtins(value))
 
 
-@router.get("/{study}/progress", responses=_ERRORS, response_model=Progress)
+@router.get("/{study}/progress", responses=_ERRORS, response_model=ProgressOut)
 def progress(request: Request, person: Adjudicator, study: Name) -> Response:
     """How far a study has come."""
     store, found = store_of(request), study_of(request, person, study)
@@ -206,13 +206,13 @@ def progress(request: Request, person: Adjudicator, study: Name) -> Response:
     return _answer(told)
 
 
-@router.get("/{study}/agreement", responses=_ERRORS, response_model=Agreement)
+@router.get("/{study}/agreement", responses=_ERRORS, response_model=AgreementOut)
 def agreement(request: Request, person: Adjudicator, study: Name) -> Response:
     """How far reviewers agree, by field."""
     return _answer(agreement_now(request, study_of(request, person, study)))
 
 
-@router.get("/{study}/labels", responses=_ERRORS, response_model=Labels)
+@router.get("/{study}/labels", responses=_ERRORS, response_model=LabelsOut)
 def labels(request: Request, person: Admin, study: Name) -> Response:
     """What reviewers said, and what was settled."""
     export = export_labels(store_of(request), study_of(request, person, study))

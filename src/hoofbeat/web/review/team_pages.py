@@ -15,14 +15,14 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.review.adjudication_queue import EXPERT, Waiting, open_queue, queue_of
-from hoofbeat.review.assignments import EXAM, Groups, coverage, first_round, give_out, plan_of
+from hoofbeat.review.adjudication_queue import EXPERT, AdjudicationItem, open_queue, queue_of
+from hoofbeat.review.assignments import EXAM, Groups, assign_items, coverage, first_round, plan_of
 from hoofbeat.review.forms import load_form
 from hoofbeat.review.label_export import as_csv, export_labels
 from hoofbeat.review.review_records import Person, Study
-from hoofbeat.review.review_rounds import INSPECTIONS, go_on, next_items, rounds_of
+from hoofbeat.review.review_rounds import INSPECTIONS, advance_rounds, next_items, rounds_of
 from hoofbeat.review.study_progress import StudyProgress, progress_of, study_progress
-from hoofbeat.web.pages import render
+from hoofbeat.web.page_rendering import render
 from hoofbeat.web.review import adjudication_pages as adjudication
 from hoofbeat.web.review import team_api
 from hoofbeat.web.review.team_api import Adjudicator, Admin, agreement_now, outlines_of, position_of, study_of
@@ -55,7 +55,7 @@ def studies(request: Request, person: Adjudicator) -> HTMLResponse:
     return render(request, "team/studies.html", title="Studies", rows=rows[::-1])
 
 
-def _waiting(queue: Sequence[Waiting]) -> int:
+def _waiting(queue: Sequence[AdjudicationItem]) -> int:
     return sum(each.open for each in queue)
 
 
@@ -132,7 +132,7 @@ def assign(
     except HoofbeatError as err:
         return _overview(request, admin, found, problem=err)
     chosen = [one for one in store.people() if one.id in (person or ())]
-    rows = give_out(store, found, chosen, plan, by=admin.id)
+    rows = assign_items(store, found, chosen, plan, by=admin.id)
     return _back(study, "assigned" if rows else "nothing")
 
 
@@ -155,7 +155,7 @@ def next_round(
     store, found = store_of(request), study_of(request, admin, study)
     chosen = [one for one in store.people() if one.id in (person or ())]
     try:
-        added = go_on(store, found, chosen, by=admin.id)
+        added = advance_rounds(store, found, chosen, by=admin.id)
     except HoofbeatError as err:
         return _overview(request, admin, found, problem=err)
     return _back(study, "round" if added else "waiting")

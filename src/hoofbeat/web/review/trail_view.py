@@ -14,7 +14,7 @@ from hoofbeat.review.review_records import Event
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.text import cut
 
-__all__ = ["Change", "Line", "Lines", "TrailQuery", "changes_of", "trail_lines"]
+__all__ = ["TrailChange", "TrailLine", "TrailPage", "TrailQuery", "changes_of", "trail_lines"]
 
 KINDS = (
     "study created",
@@ -53,7 +53,7 @@ class TrailQuery:
         return urlencode({**{name: value for name, value in named.items() if value}, "before": than})
 
 
-class Change(Struct, frozen=True):
+class TrailChange(Struct, frozen=True):
     """One value that changed, shortened for a table."""
 
     name: str
@@ -61,24 +61,24 @@ class Change(Struct, frozen=True):
     after: str
 
 
-class Line(Struct, frozen=True):
+class TrailLine(Struct, frozen=True):
     """One line of the trail with names for ids."""
 
     event: Event
     when: str
     who: str
-    changes: list[Change]
+    changes: list[TrailChange]
 
 
-class Lines(Struct, frozen=True):
+class TrailPage(Struct, frozen=True):
     """A page of the trail; `older` is the query of the next one, empty on the last."""
 
-    lines: list[Line]
+    lines: list[TrailLine]
     older: str
     kinds: tuple[str, ...]
 
 
-def trail_lines(store: ReviewStore, asked: TrailQuery, study: str = "") -> Lines:
+def trail_lines(store: ReviewStore, asked: TrailQuery, study: str = "") -> TrailPage:
     """A page of the trail, newest first."""
     names = {person.id: person.name for person in store.people()}
     events = store.trail(
@@ -91,7 +91,7 @@ def trail_lines(store: ReviewStore, asked: TrailQuery, study: str = "") -> Lines
         limit=_PAGE + 1,
     )
     lines = [
-        Line(
+        TrailLine(
             event,
             datetime.fromtimestamp(event.at, UTC).strftime("%Y-%m-%d %H:%M:%S"),
             names.get(event.person, event.person or "command line"),
@@ -100,14 +100,14 @@ def trail_lines(store: ReviewStore, asked: TrailQuery, study: str = "") -> Lines
         for event in events[:_PAGE]
     ]
     older = asked.older(events[_PAGE - 1].id) if len(events) > _PAGE else ""
-    return Lines(lines, older, KINDS)
+    return TrailPage(lines, older, KINDS)
 
 
-def changes_of(event: Event, names: dict[str, str]) -> list[Change]:
+def changes_of(event: Event, names: dict[str, str]) -> list[TrailChange]:
     """What an event changed, value by value."""
     before, after = dict(_flat(event.before or {})), dict(_flat(event.after or {}))
     told = (
-        Change(name, _said(before.get(name), names), _said(after.get(name), names))
+        TrailChange(name, _said(before.get(name), names), _said(after.get(name), names))
         for name in dict.fromkeys((*before, *after))
         if before.get(name) != after.get(name)
     )

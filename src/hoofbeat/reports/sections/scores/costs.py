@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from hoofbeat.findings.accuracy import Accuracy
-from hoofbeat.findings.shares import System
+from hoofbeat.findings.shares import SystemKey
 from hoofbeat.reports.charts import FitPoint, fitted_scatter
 from hoofbeat.reports.charts.svg import SERIES
 from hoofbeat.reports.model import Block, Heading
@@ -49,7 +49,7 @@ def cost_section(group: Scored, table: Sequence[Accuracy]) -> ScoreBlocks:
 
 
 def _chart(
-    group: Scored, name: str, ending: str, costs: Mapping[str, Cost], found: Mapping[System, Accuracy]
+    group: Scored, name: str, ending: str, costs: Mapping[str, Cost], found: Mapping[SystemKey, Accuracy]
 ) -> list[Block]:
     """Cost against accuracy; nothing where there is only one system."""
     money = _money_points(group, costs, found)
@@ -73,7 +73,7 @@ def _chart(
     return [figure(name, caption, draw)]
 
 
-def _money_points(group: Scored, costs: Mapping[str, Cost], found: Mapping[System, Accuracy]) -> list[FitPoint]:
+def _money_points(group: Scored, costs: Mapping[str, Cost], found: Mapping[SystemKey, Accuracy]) -> list[FitPoint]:
     """Money for 1,000 answers, where every model answered under one condition, so that its money is that system's."""
     one = len({model for model, _ in group.tallies}) == len(group.tallies) == len(found)
     if not one or not all(model in costs and costs[model].money for model, _ in found):
@@ -81,7 +81,7 @@ def _money_points(group: Scored, costs: Mapping[str, Cost], found: Mapping[Syste
     return [_point(group, system, 1000 * costs[system[0]].money / row.planned, row) for system, row in found.items()]
 
 
-def _token_points(group: Scored, found: Mapping[System, Accuracy]) -> list[FitPoint]:
+def _token_points(group: Scored, found: Mapping[SystemKey, Accuracy]) -> list[FitPoint]:
     points = []
     for system in group.order:
         tally, row = group.tallies[system], found.get(system)
@@ -90,7 +90,7 @@ def _token_points(group: Scored, found: Mapping[System, Accuracy]) -> list[FitPo
     return points
 
 
-def _point(group: Scored, system: System, x: float, row: Accuracy) -> FitPoint:
+def _point(group: Scored, system: SystemKey, x: float, row: Accuracy) -> FitPoint:
     """A point named by its condition where colours tell the models, else by what tells it from the others."""
     name = group.name(system)
     coloured = name not in system and group.models <= SERIES
@@ -141,7 +141,7 @@ def _models(group: Scored, costs: Mapping[str, Cost]) -> Table:
     )
 
 
-def _systems(group: Scored, systems: Sequence[System], found: Mapping[System, Accuracy]) -> Table:
+def _systems(group: Scored, systems: Sequence[SystemKey], found: Mapping[SystemKey, Accuracy]) -> Table:
     columns = (
         Column("model"),
         Column("condition"),

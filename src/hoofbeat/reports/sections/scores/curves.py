@@ -8,11 +8,11 @@ from functools import partial
 from msgspec import Struct, structs
 
 from hoofbeat.findings.accuracy import accuracies
-from hoofbeat.findings.information import Retained, retained, retained_scores
+from hoofbeat.findings.information import InformationCurve, information_curves, retained_scores
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.findings.repeats import WorstAtK, worst_at_k
 from hoofbeat.findings.scores import score_means
-from hoofbeat.findings.shares import System
+from hoofbeat.findings.shares import SystemKey
 from hoofbeat.judging import Scorer
 from hoofbeat.registry import registry
 from hoofbeat.reports.charts import Curve, curves
@@ -46,7 +46,7 @@ class _Point(Struct, frozen=True, kw_only=True):
 class _Line(Struct, frozen=True):
     """A curve with all its points, the whole case among them where it was asked."""
 
-    row: Retained
+    row: InformationCurve
     points: tuple[_Point, ...]
 
 
@@ -54,8 +54,8 @@ def cumulative_section(group: Scored) -> ScoreBlocks:
     """What a model makes of the first parts of a case, by accuracy and by the scores of its free text."""
     blocks: list[Block] = []
     ours: list[OwnFigure] = []
-    ends: dict[str, dict[System, _Point]] = {"accuracy": _accuracy_ends(group)}
-    found = {"accuracy": retained(group.outcomes, clusters=group.clusters)}
+    ends: dict[str, dict[SystemKey, _Point]] = {"accuracy": _accuracy_ends(group)}
+    found = {"accuracy": information_curves(group.outcomes, clusters=group.clusters)}
     for aspect in (each.name for each in registry.all(Scorer) if each.by_part):
         if any(each.aspect == aspect for each in group.judgments):
             found[aspect] = retained_scores(group.judgments, aspect, clusters=group.clusters)
@@ -82,7 +82,7 @@ def cumulative_section(group: Scored) -> ScoreBlocks:
     return ScoreBlocks(blocks=tuple(blocks), ours=tuple(ours))
 
 
-def _accuracy_ends(group: Scored) -> dict[System, _Point]:
+def _accuracy_ends(group: Scored) -> dict[SystemKey, _Point]:
     """Every system as the end of a curve, for those whose whole case is the closed book."""
     return {
         (row.model, row.condition): _Point(
@@ -98,7 +98,7 @@ def _accuracy_ends(group: Scored) -> dict[System, _Point]:
     }
 
 
-def _score_ends(group: Scored, aspect: str) -> dict[System, _Point]:
+def _score_ends(group: Scored, aspect: str) -> dict[SystemKey, _Point]:
     return {
         (row.model, row.condition): _Point(
             fraction=1.0,
@@ -113,7 +113,7 @@ def _score_ends(group: Scored, aspect: str) -> dict[System, _Point]:
     }
 
 
-def _line(row: Retained, ends: Mapping[System, _Point]) -> _Line:
+def _line(row: InformationCurve, ends: Mapping[SystemKey, _Point]) -> _Line:
     points = [
         _Point(
             fraction=point.fraction,
@@ -139,7 +139,7 @@ def worst_section(group: Scored) -> ScoreBlocks:
     several = {system for system in group.order if group.tallies[system].samples > 1}
     chosen = (row for row in group.outcomes if (row.model, row.condition) in several)
     found = worst_at_k(chosen, range(1, min(most, _KS) + 1), clusters=group.clusters)
-    rows: dict[System, list[WorstAtK]] = {}
+    rows: dict[SystemKey, list[WorstAtK]] = {}
     for row in found:
         if row.value is not None:
             rows.setdefault((row.model, row.condition), []).append(row)
@@ -153,7 +153,7 @@ def worst_section(group: Scored) -> ScoreBlocks:
     )
 
 
-def _curve_name(group: Scored, row: Retained) -> str:
+def _curve_name(group: Scored, row: InformationCurve) -> str:
     several = len({model for model, _ in group.order}) > 1
     parts = [row.model if several else "", row.protocol, row.unit if row.unit != "tokens" else ""]
     return ", ".join(part for part in parts if part) or row.model
@@ -226,7 +226,7 @@ def _cumulative_table(group: Scored, measure: str, lines: Sequence[_Line]) -> Ta
     )
 
 
-def _worst_chart(group: Scored, rows: dict[System, list[WorstAtK]]) -> Block:
+def _worst_chart(group: Scored, rows: dict[SystemKey, list[WorstAtK]]) -> Block:
     best = sorted(rows, key=lambda system: -(rows[system][-1].value or 0.0))[:SERIES]
     best.sort(key=group.order.index)
     series = [

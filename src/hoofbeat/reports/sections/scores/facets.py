@@ -9,7 +9,7 @@ from hoofbeat.facets import facet_names, facet_values
 from hoofbeat.findings.accuracy import Accuracy, accuracies
 from hoofbeat.findings.breakdown import NONE
 from hoofbeat.findings.scoring import Outcome
-from hoofbeat.findings.shares import System
+from hoofbeat.findings.shares import SystemKey
 from hoofbeat.reports.charts import Shade, heatmap
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.sections.common import figure
@@ -31,7 +31,7 @@ _FACETS = 4
 _SYSTEMS = 24
 _VALUES = 40
 
-Groups = dict[str, dict[System, Accuracy]]
+Groups = dict[str, dict[SystemKey, Accuracy]]
 
 
 def facets_section(group: Scored) -> ScoreBlocks:
@@ -123,7 +123,7 @@ def _table(group: Scored, facet: str, found: Groups) -> Table:
     )
 
 
-def _rows(order: Sequence[System], found: Groups) -> list[tuple[Cell, ...]]:
+def _rows(order: Sequence[SystemKey], found: Groups) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
     for value, systems in found.items():
         for system in order:

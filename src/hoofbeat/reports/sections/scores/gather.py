@@ -18,7 +18,7 @@ from hoofbeat.answering.contamination import read_source, read_title
 from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.people import people_majority
 from hoofbeat.findings.scoring import HUMAN, Outcome, scored_outcomes
-from hoofbeat.findings.shares import System
+from hoofbeat.findings.shares import SystemKey
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.records import Answer, Facets, Judgment, Question
 from hoofbeat.reports.sections.scores.settings import Asked, asked_of, clashing, differing
@@ -78,12 +78,12 @@ class Scored(Struct, kw_only=True):
     prefix: str
     artefacts: list[Artefact]
     questions: dict[str, Question]
-    tallies: dict[System, Tally] = field(default_factory=dict)
+    tallies: dict[SystemKey, Tally] = field(default_factory=dict)
     judgments: list[Judgment] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
-    order: list[System] = field(default_factory=list)
-    unjudged: list[System] = field(default_factory=list)
-    by_people: dict[System, PeopleCount] = field(default_factory=dict)
+    order: list[SystemKey] = field(default_factory=list)
+    unjudged: list[SystemKey] = field(default_factory=list)
+    by_people: dict[SystemKey, PeopleCount] = field(default_factory=dict)
     people: list[str] = field(default_factory=list)
     runs: list[Artefact] = field(default_factory=list)
     asked: list[tuple[str, Asked]] = field(default_factory=list)
@@ -139,7 +139,7 @@ class Scored(Struct, kw_only=True):
         names = list(dict.fromkeys(self.tallies[system].protocol for system in self.order))
         return [self.only([each for each in self.order if self.tallies[each].protocol == name]) for name in names]
 
-    def only(self, systems: Sequence[System]) -> Scored:
+    def only(self, systems: Sequence[SystemKey]) -> Scored:
         """Only these systems; folders, questions and judgments stay."""
         kept = set(systems)
         rows = [row for row in self.outcomes if (row.model, row.condition) in kept]
@@ -156,7 +156,7 @@ class Scored(Struct, kw_only=True):
             if artefact.has("judgments.jsonl"):
                 yield from read_jsonl(artefact.file("judgments.jsonl"), Judgment)
 
-    def name(self, system: System) -> str:
+    def name(self, system: SystemKey) -> str:
         """A system as it is written in charts: what all systems share goes without saying."""
         if self.models < 2:
             return system[1]
@@ -222,11 +222,11 @@ def gather(
     return groups
 
 
-def _tallied(artefact: Artefact) -> tuple[set[tuple[str, str, str, int]], dict[System, Tally]]:
+def _tallied(artefact: Artefact) -> tuple[set[tuple[str, str, str, int]], dict[SystemKey, Tally]]:
     """The keys of a folder's answers, and what they say of themselves, system by system."""
     keys: set[tuple[str, str, str, int]] = set()
-    counts: dict[System, Counter[str]] = {}
-    protocols: dict[System, str] = {}
+    counts: dict[SystemKey, Counter[str]] = {}
+    protocols: dict[SystemKey, str] = {}
     for answer in read_jsonl(artefact.file("answers.jsonl"), Answer):
         keys.add((answer.question, answer.model, answer.condition, answer.sample))
         system = answer.model, answer.condition
@@ -256,13 +256,13 @@ def _together(group: Scored, artefact: Artefact, questions: Mapping[str, Questio
     )
 
 
-def _clash(group: Scored, tallies: Mapping[System, Tally], asked: Asked) -> list[str]:
+def _clash(group: Scored, tallies: Mapping[SystemKey, Tally], asked: Asked) -> list[str]:
     """Why a folder can't join: a system of the group was asked or judged in another way there."""
     models = list(dict.fromkeys(model for model, _ in tallies.keys() & group.tallies.keys()))
     return [f"{name} ({', '.join(found)})" for name, other in group.asked if (found := clashing(asked, other, models))]
 
 
-def _added(one: Mapping[System, Tally], other: Mapping[System, Tally]) -> dict[System, Tally]:
+def _added(one: Mapping[SystemKey, Tally], other: Mapping[SystemKey, Tally]) -> dict[SystemKey, Tally]:
     """The tallies of two folders; a system of both has the answers of both."""
     found = dict(one)
     for system, tally in other.items():

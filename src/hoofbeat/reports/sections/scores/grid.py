@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from hoofbeat.findings.accuracy import FEW, Accuracy, SystemDifference, comparable, differences
+from hoofbeat.findings.accuracy import FEW, Accuracy, SystemDifference, comparable_pairs, differences
 from hoofbeat.findings.intervals import TANGO
-from hoofbeat.findings.shares import System
+from hoofbeat.findings.shares import SystemKey
 from hoofbeat.reports.charts import Bar, Shade, heatmap, interval_bars
 from hoofbeat.reports.model import Block, Heading, Text
 from hoofbeat.reports.sections.common import figure
@@ -37,7 +37,7 @@ _CLUSTERS = (
     "paired randomisation test in which all questions of a cluster change their sign together."
 )
 
-Deltas = dict[System, SystemDifference]
+Deltas = dict[SystemKey, SystemDifference]
 
 
 def grid_section(group: Scored, table: Sequence[Accuracy]) -> ScoreBlocks:
@@ -65,7 +65,7 @@ def grid_section(group: Scored, table: Sequence[Accuracy]) -> ScoreBlocks:
 
 def pairs_section(group: Scored) -> ScoreBlocks:
     """Models against each other under the same condition."""
-    pairs = comparable(group.outcomes, "condition")
+    pairs = comparable_pairs(group.outcomes, "condition")
     if not pairs:
         return ScoreBlocks()
     rank = {row: place for place, row in enumerate(group.order)}
@@ -79,7 +79,7 @@ def pairs_section(group: Scored) -> ScoreBlocks:
     return ScoreBlocks(blocks=(heading, Text(f"{words}."), folded(table)))
 
 
-def _closed_first(group: Scored) -> list[System]:
+def _closed_first(group: Scored) -> list[SystemKey]:
     return sorted(group.order, key=lambda system: not is_closed(system[1], group.tallies[system].protocol))
 
 
@@ -90,7 +90,7 @@ def _deltas(group: Scored) -> tuple[str, list[SystemDifference]]:
         for model, condition in group.order
         if is_closed(condition, group.tallies[model, condition].protocol)
     }
-    known = {frozenset(pair) for pair in comparable(group.outcomes, "model")}
+    known = {frozenset(pair) for pair in comparable_pairs(group.outcomes, "model")}
     pairs = [
         (system, base)
         for system in group.order
@@ -107,7 +107,7 @@ def _deltas(group: Scored) -> tuple[str, list[SystemDifference]]:
 
 
 def _heat(
-    name: str, models: Sequence[str], conditions: Sequence[str], found: dict[System, Accuracy], deltas: Deltas
+    name: str, models: Sequence[str], conditions: Sequence[str], found: dict[SystemKey, Accuracy], deltas: Deltas
 ) -> Block:
     cells = []
     for model in models:
@@ -137,7 +137,7 @@ def _grid(
     names: tuple[str, str],
     models: Sequence[str],
     conditions: Sequence[str],
-    found: dict[System, Accuracy],
+    found: dict[SystemKey, Accuracy],
 ) -> Table:
     columns = [Column("model")]
     for condition in conditions:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hoofbeat.findings.accuracy import Accuracy, accuracies
 from hoofbeat.findings.leaderboard import leaderboard
-from hoofbeat.findings.shares import System
+from hoofbeat.findings.shares import SystemKey
 from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.section import OwnFigure
@@ -44,7 +44,7 @@ class _Row(Struct, frozen=True):
     tied: int = 0
 
     @property
-    def system(self) -> System:
+    def system(self) -> SystemKey:
         return self.accuracy.model, self.accuracy.condition
 
 
@@ -86,7 +86,7 @@ def leaderboard_section(group: Scored) -> tuple[ScoreBlocks, list[Accuracy]]:
 
 def _placed(group: Scored) -> list[_Row]:
     """Systems, best first; where no question was put to all of them, by accuracy and without a place."""
-    asked: dict[System, set[str]] = {}
+    asked: dict[SystemKey, set[str]] = {}
     for row in group.outcomes:
         asked.setdefault((row.model, row.condition), set()).add(row.question)
     if set.intersection(*asked.values()):

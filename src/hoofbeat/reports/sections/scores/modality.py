@@ -7,9 +7,9 @@ from itertools import permutations
 
 from msgspec.structs import replace
 
-from hoofbeat.findings.accuracy import comparable, differences
+from hoofbeat.findings.accuracy import comparable_pairs, differences
 from hoofbeat.findings.scoring import Outcome
-from hoofbeat.findings.shares import System
+from hoofbeat.findings.shares import SystemKey
 from hoofbeat.reports.model import Block, Heading, Text
 from hoofbeat.reports.sections.scores.gather import Scored, base_condition, is_closed
 from hoofbeat.reports.sections.scores.grid import difference_table
@@ -22,7 +22,7 @@ _IMAGES = "images"
 
 def images_section(group: Scored) -> ScoreBlocks:
     """Answers with the images against the closed book on the text, where both were run."""
-    pairs: list[tuple[System, System]] = []
+    pairs: list[tuple[SystemKey, SystemKey]] = []
     for model, condition in group.order:
         protocol = group.tallies[model, condition].protocol
         if base_condition(condition, protocol) == _IMAGES:
@@ -56,7 +56,7 @@ def editions_blocks(groups: Sequence[Scored]) -> dict[str, list[Block]]:
             for model, condition in _images_first(pictured)
             if (plain := _text_for(text, (model, condition), pictured.tallies[model, condition].protocol))
         ]
-        known = {frozenset(pair) for pair in comparable(rows, "model")}
+        known = {frozenset(pair) for pair in comparable_pairs(rows, "model")}
         kept = [pair for pair in pairs if frozenset(pair) in known]
         both = replace(pictured, asked=[*text.asked, *pictured.asked])
         words = (
@@ -74,11 +74,11 @@ def _pictured(condition: str) -> str:
     return f"{condition} (image edition)" if shown else f"{condition} (image edition, text only)"
 
 
-def _images_first(group: Scored) -> list[System]:
+def _images_first(group: Scored) -> list[SystemKey]:
     return sorted(group.order, key=lambda system: base_condition(system[1], group.tallies[system].protocol) != _IMAGES)
 
 
-def _text_for(text: Scored, system: System, protocol: str) -> str:
+def _text_for(text: Scored, system: SystemKey, protocol: str) -> str:
     """The condition of the text edition that this one is set against: the closed book for images, else the same."""
     base = base_condition(system[1], protocol)
     mine = [condition for model, condition in text.order if model == system[0]]
@@ -91,7 +91,7 @@ def _text_for(text: Scored, system: System, protocol: str) -> str:
 
 
 def _blocks(
-    group: Scored, outcomes: Sequence[Outcome], pairs: Sequence[tuple[System, System]], words: str, care: str
+    group: Scored, outcomes: Sequence[Outcome], pairs: Sequence[tuple[SystemKey, SystemKey]], words: str, care: str
 ) -> list[Block]:
     if not pairs:
         return []

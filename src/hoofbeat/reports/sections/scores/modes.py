@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hoofbeat.findings.modes import ModeShare, mode_shares
 from hoofbeat.findings.scoring import HUMAN
-from hoofbeat.findings.shares import System
+from hoofbeat.findings.shares import SystemKey
 from hoofbeat.judging.catalogue import all_criteria, explains
 from hoofbeat.records import Judgment
 from hoofbeat.reports.charts import Shade, heatmap
@@ -92,7 +92,7 @@ def modes_section(group: Scored) -> ScoreBlocks:
     return ScoreBlocks(blocks=tuple(blocks), ours=tuple(ours))
 
 
-def _heat(group: Scored, aspect: _Labelled, systems: Sequence[System], found: Sequence[ModeShare]) -> Block:
+def _heat(group: Scored, aspect: _Labelled, systems: Sequence[SystemKey], found: Sequence[ModeShare]) -> Block:
     labels = aspect.labels
     by_key = {(row.model, row.condition, row.label): row for row in found}
     rows = []
@@ -120,7 +120,7 @@ def _heat(group: Scored, aspect: _Labelled, systems: Sequence[System], found: Se
     return figure(f"{group.prefix}-{aspect.name}", caption, draw)
 
 
-def _table(group: Scored, aspect: _Labelled, systems: Sequence[System], found: Sequence[ModeShare]) -> Table:
+def _table(group: Scored, aspect: _Labelled, systems: Sequence[SystemKey], found: Sequence[ModeShare]) -> Table:
     columns = (
         Column("model"),
         Column("condition"),

@@ -7,7 +7,7 @@ from functools import partial
 
 from hoofbeat.facets import facet_values
 from hoofbeat.findings.groups import GroupAccuracy, GroupDifference, group_differences
-from hoofbeat.findings.shares import System
+from hoofbeat.findings.shares import SystemKey
 from hoofbeat.reports.charts import Bar, grouped_bars
 from hoofbeat.reports.model import Block, Heading
 from hoofbeat.reports.section import OwnFigure
@@ -62,7 +62,7 @@ def _questions(group: Scored, words: frozenset[str]) -> set[str]:
 def _chart(group: Scored, rows: Sequence[GroupDifference]) -> Block:
     shown = rows[:_BARS]
     series = {"rare": [_bar(row.a) for row in shown], "not rare": [_bar(row.b) for row in shown]}
-    systems: list[System] = [(row.model, row.condition) for row in shown]
+    systems: list[SystemKey] = [(row.model, row.condition) for row in shown]
     names = [group.name(system) for system in systems]
     caption = "Share right on questions about rare diseases and about others, with 95% Wilson intervals."
     caption += f" The first {_BARS} of {len(rows)} systems." if len(rows) > len(shown) else ""

@@ -6,7 +6,7 @@ from collections import Counter
 
 from hoofbeat.findings.intervals import bootstrap_mean, wilson
 from hoofbeat.findings.scoring import HUMAN
-from hoofbeat.findings.shares import System
+from hoofbeat.findings.shares import SystemKey
 from hoofbeat.judging.aspects.relevance import RELEVANCE
 from hoofbeat.records import Judgment
 from hoofbeat.reports.model import Heading
@@ -21,7 +21,7 @@ _LABELS = RELEVANCE.labels
 
 def relevance_section(group: Scored) -> ScoreBlocks:
     """One row a system; nothing where no passage was graded."""
-    graded: dict[System, list[Judgment]] = {}
+    graded: dict[SystemKey, list[Judgment]] = {}
     for each in group.judgments:
         if each.aspect == RELEVANCE.name and not each.judge.startswith(HUMAN):
             graded.setdefault((each.model, each.condition), []).append(each)
@@ -50,7 +50,7 @@ def relevance_section(group: Scored) -> ScoreBlocks:
     return ScoreBlocks(blocks=(Heading(RELEVANCE.heading, f"{group.prefix}-relevance", 3), table))
 
 
-def _row(system: System, judged: list[Judgment]) -> tuple[Cell, ...]:
+def _row(system: SystemKey, judged: list[Judgment]) -> tuple[Cell, ...]:
     labels = Counter(each.label for each in judged if not each.failure)
     scored = [(each.score, each.question) for each in judged if each.score is not None and not each.failure]
     grades: Cell = None

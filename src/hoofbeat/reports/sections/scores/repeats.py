@@ -8,7 +8,7 @@ from functools import partial
 from hoofbeat.findings.repeats import bootstrap_sd, runs_mean
 from hoofbeat.findings.scores import ScoreMean, score_means
 from hoofbeat.findings.scoring import HUMAN
-from hoofbeat.findings.shares import System, by_system, per_question
+from hoofbeat.findings.shares import SystemKey, by_system, per_question
 from hoofbeat.judging.catalogue import criterion
 from hoofbeat.reports.charts import Bar, interval_dots
 from hoofbeat.reports.model import Block, Details, Heading
@@ -129,11 +129,11 @@ def measured_section(group: Scored, *, draws: int, size: int) -> ScoreBlocks:
     return ScoreBlocks(blocks=tuple(blocks), ours=ours)
 
 
-def _row(table: Sequence[ScoreMean], system: System) -> ScoreMean | None:
+def _row(table: Sequence[ScoreMean], system: SystemKey) -> ScoreMean | None:
     return next((row for row in table if (row.model, row.condition) == system), None)
 
 
-def _dots(group: Scored, found: dict[str, list[ScoreMean]], order: Sequence[System]) -> Block:
+def _dots(group: Scored, found: dict[str, list[ScoreMean]], order: Sequence[SystemKey]) -> Block:
     shown = order[:_ROWS]
     panels = {}
     for aspect, table in list(found.items())[:_PANELS]:
@@ -150,7 +150,9 @@ def _dots(group: Scored, found: dict[str, list[ScoreMean]], order: Sequence[Syst
     return figure(f"{group.prefix}-measured", caption, draw)
 
 
-def _table(group: Scored, found: dict[str, list[ScoreMean]], order: Sequence[System], draws: int, size: int) -> Table:
+def _table(
+    group: Scored, found: dict[str, list[ScoreMean]], order: Sequence[SystemKey], draws: int, size: int
+) -> Table:
     fewest = min(row.n for table in found.values() for row in table)
     columns = (
         Column("score"),

@@ -9,16 +9,16 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel
 
 from hoofbeat.ask.ask_flow import check_ask, choose_by, run_ask
-from hoofbeat.ask.ask_records import BY_DOCUMENT, MOST_CHARACTERS, NOTICE, Ask
+from hoofbeat.ask.ask_jobs import AskJob, AskQueue, JobState, ServerBusyError, cancellable_model
+from hoofbeat.ask.ask_records import BY_DOCUMENT, MAX_CHARACTERS, NOTICE, AskRequest
+from hoofbeat.ask.ask_views import agreement_view, passage_pieces
 from hoofbeat.ask.search_corpora import source_facets
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, UsageError
-from hoofbeat.web.ask.ask_jobs import Asks, Busy, Job, JobState, stoppable
-from hoofbeat.web.ask.ask_views import agreement_view, passage_pieces
-from hoofbeat.web.browse.searching import checked_line, searchable_corpora
+from hoofbeat.web.browse.corpus_search import checked_line, searchable_corpora
+from hoofbeat.web.error_pages import ErrorOut
 from hoofbeat.web.library import Folder
-from hoofbeat.web.pages import not_found, render
-from hoofbeat.web.refusing import Refusal
+from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.site import Site, site_of
 
 __all__ = ["asks_of", "router"]
@@ -50,16 +50,16 @@ class AskState(BaseModel):
     over: bool
 
 
-def asks_of(site: Site) -> Asks:
+def asks_of(site: Site) -> AskQueue:
     """The asks of a server."""
-    asks: Asks = site.shared.setdefault("asks", Asks())
+    asks: AskQueue = site.shared.setdefault("asks", AskQueue())
     return asks
 
 
 @router.get("/ask", response_class=HTMLResponse, include_in_schema=False)
 def form(request: Request) -> HTMLResponse:
     """The empty form."""
-    return _form(request, Ask(text="", line=site_of(request).settings.line), [])
+    return _form(request, AskRequest(text="", line=site_of(request).settings.line), [])
 
 
 @router.post("/ask", include_in_schema=False)
@@ -76,8 +76,8 @@ def begin(
     site = site_of(request)
     wanted = [name for name in corpus or [] if site.library.folder(name, "corpus")]
     count = int(k) if k.isascii() and k.isdigit() and len(k) < 3 else 5
-    ask = Ask(
-        text=text.replace("\r\n", "\n")[: MOST_CHARACTERS + 1],
+    ask = AskRequest(
+        text=text.replace("\r\n", "\n")[: MAX_CHARACTERS + 1],
         line=line.strip() or site.settings.line,
         model=model,
         by=by,
@@ -86,7 +86,7 @@ def begin(
     try:
         job = _begun(site, ask, wanted)
     except HoofbeatError as err:
-        return _form(request, ask, wanted, problem=err, status=429 if isinstance(err, Busy) else 400)
+        return _form(request, ask, wanted, problem=err, status=429 if isinstance(err, ServerBusyError) else 400)
     return RedirectResponse(f"/ask/{job.id}", status_code=303)
 
 
@@ -100,7 +100,7 @@ def shown(request: Request, name: str) -> HTMLResponse:
     page = render(
         request,
         "ask/result.html",
-        title="Ask",
+        title="AskRequest",
         job=job,
         words=_WORDS[job.state],
         found=found,
@@ -120,7 +120,7 @@ def stop(request: Request, name: str) -> Response:
     return not_found(request, _GONE) if job is None else RedirectResponse(f"/ask/{job.id}", status_code=303)
 
 
-@router.get("/api/ask/{name}", responses={404: {"model": Refusal, "description": "No such ask is kept."}})
+@router.get("/api/ask/{name}", responses={404: {"model": ErrorOut, "description": "No such ask is kept."}})
 def state(request: Request, name: str) -> AskState:
     """How far an ask is."""
     job = asks_of(site_of(request)).get(name)
@@ -137,7 +137,7 @@ def state(request: Request, name: str) -> AskState:
     )
 
 
-def _begun(site: Site, ask: Ask, wanted: list[str]) -> Job:
+def _begun(site: Site, ask: AskRequest, wanted: list[str]) -> AskJob:
     """Check an ask and begin it. The model is opened by the thread that uses it, with a ledger of its own."""
     folders = [folder for folder in site.library.folders("corpus") if folder.slug in wanted]
     if not folders:
@@ -147,27 +147,27 @@ def _begun(site: Site, ask: Ask, wanted: list[str]) -> Job:
         raise UsageError("this server has no such model", fix="choose one of those offered, or none")
     shelves = searchable_corpora(site, folders)
     by = choose_by(ask.by, shelves) if ask.model else ""
-    ask = Ask(text=ask.text, line=str(checked_line(site, ask.line)), model=ask.model, by=by, k=ask.k)
+    ask = AskRequest(text=ask.text, line=str(checked_line(site, ask.line)), model=ask.model, by=by, k=ask.k)
     check_ask(ask)
 
-    def work(job: Job) -> None:
-        model = stoppable(load(ask.model), job.check) if ask.model and load is not None else None
+    def work(job: AskJob) -> None:
+        model = cancellable_model(load(ask.model), job.check) if ask.model and load is not None else None
         try:
             run_ask(ask, shelves, model=model, told=job.tell, progress=job)
         finally:
             if model is not None:
                 model.ledger.close()
 
-    return asks_of(site).start(Job(ask, [folder.slug for folder in folders]), work)
+    return asks_of(site).start(AskJob(ask, [folder.slug for folder in folders]), work)
 
 
 def _form(
-    request: Request, ask: Ask, wanted: list[str], *, problem: HoofbeatError | None = None, status: int = 200
+    request: Request, ask: AskRequest, wanted: list[str], *, problem: HoofbeatError | None = None, status: int = 200
 ) -> HTMLResponse:
     page = render(
         request,
         "ask/form.html",
-        title="Ask",
+        title="AskRequest",
         status=status,
         problem=problem,
         notice=NOTICE,
@@ -177,7 +177,7 @@ def _form(
     return page
 
 
-def _choices(site: Site, ask: Ask, wanted: list[str]) -> dict[str, Any]:
+def _choices(site: Site, ask: AskRequest, wanted: list[str]) -> dict[str, Any]:
     """What the form offers, and what is chosen in it."""
     corpora = site.library.folders("corpus")
     facets = sorted({name for folder in corpora for name in site.library.opened(folder, "source-facets", _facets)})

@@ -25,12 +25,12 @@ from hoofbeat.web.app import create_app
 from hoofbeat.web.security_origins import known_network
 from hoofbeat.web.site import Site
 
-__all__ = ["Ready", "first_admin", "serve", "tell_ready"]
+__all__ = ["RunningServer", "first_admin", "print_ready", "serve"]
 
 _GRACE_SECONDS = 5
 
 
-class Ready(Struct, frozen=True, kw_only=True):
+class RunningServer(Struct, frozen=True, kw_only=True):
     """A server that has begun to listen: where, and the links that open it, each shown this once.
 
     `browse` lets a browser look at the artefacts of a public server; `come_in` signs the first admin in. `public` says
@@ -71,7 +71,7 @@ def serve(
     port: int = 8350,
     url: str = "",
     proxies: Sequence[str] = (),
-    ready: Callable[[Ready], None] | None = None,
+    ready: Callable[[RunningServer], None] | None = None,
 ) -> None:
     """Serve a site until Ctrl-C. `url` is where people reach it if not by `host` and `port` (behind a proxy);
     `proxies` are the addresses of those that are believed when they say for whom they ask.
@@ -94,12 +94,12 @@ def serve(
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
         try:
-            _Server(config, lambda: (ready or tell_ready)(told)).run(sockets=[listener])
+            _Server(config, lambda: (ready or print_ready)(told)).run(sockets=[listener])
         except KeyboardInterrupt:  # that is how it is stopped
             return
 
 
-def tell_ready(told: Ready) -> None:
+def print_ready(told: RunningServer) -> None:
     """Say where the server is, for people."""
     lines = [f"Hoofbeat is at {told.address}"]
     lines += [f"  for a proxy, it listens at {told.listens}"] if told.listens else []
@@ -157,7 +157,7 @@ def _cant_listen(host: str, port: int, err: OSError) -> UsageError:
     return UsageError(f"the server can't listen there: {err.strerror}", fix="look at --host and --port")
 
 
-def _settle(site: Site, host: str, port: int, url: str) -> Ready:
+def _settle(site: Site, host: str, port: int, url: str) -> RunningServer:
     """Write down in the site's settings where it is reached, and make the secret of a public one."""
     everywhere = host in ("", "0.0.0.0", "::")  # noqa: S104 - a question, not a choice
     name = socket.gethostname() if everywhere else host
@@ -177,7 +177,7 @@ def _settle(site: Site, host: str, port: int, url: str) -> Ready:
         any_address=everywhere,
         access=secret_hash(secret) if secret else site.settings.access,
     )
-    return Ready(
+    return RunningServer(
         address=address,
         listens="" if address == own else own,
         browse=f"{address}/enter/{secret}" if secret else "",

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Annotated
 from urllib.parse import quote, urlencode
 
-from fastapi import Request
+from fastapi import Path, Query, Request
 
 from hoofbeat.text import one_line
 
-__all__ = ["FACET", "PAGE", "Choices", "Picker", "address", "alike", "choices_of", "facet_key", "page_number"]
+__all__ = [
+    "FACET",
+    "PAGE",
+    "Choices",
+    "PageNumber",
+    "PageSize",
+    "Picker",
+    "Slug",
+    "address",
+    "choices_of",
+    "facet_key",
+    "page_number",
+    "same_name",
+]
 
 FACET = "facet."
 """How the name of a facet begins in an address."""
@@ -23,6 +37,10 @@ Choices = dict[str, str]
 Picker = tuple[str, str, tuple[tuple[str, str], ...], str]
 """A choice to offer: its name in the address, its label, its values (value, words), and the value chosen."""
 
+Slug = Annotated[str, Path(description="The folder's name as its page's address has it.", max_length=80)]
+PageNumber = Annotated[int, Query(ge=1, le=1_000_000, description="Which page, from 1; beyond the last is the last.")]
+PageSize = Annotated[int, Query(ge=1, le=200, description="How many rows a page has.")]
+
 
 def choices_of(request: Request, names: Iterable[str]) -> Choices:
     """The choices in a request's address, of those that the page knows."""
@@ -34,7 +52,7 @@ def facet_key(name: str) -> str:
     return f"{FACET}{one_line(name)}"
 
 
-def alike(name: str, wanted: str) -> bool:
+def same_name(name: str, wanted: str) -> bool:
     """Whether a name is the one that an address asks for: pages show names without their hidden characters."""
     return name == wanted or one_line(name) == one_line(wanted)
 

@@ -16,16 +16,34 @@ from hoofbeat.reports.item_views import VERDICTS, answer_view, question_view, sy
 from hoofbeat.reports.lookup import System
 from hoofbeat.reports.model import Block
 from hoofbeat.web.browse import reports_pages, runs_api
-from hoofbeat.web.browse.answers_index import DOUBTS, STATES, AnswerRow, AnswersIndex, Listed, Wanted
-from hoofbeat.web.browse.asked import case_of
+from hoofbeat.web.browse.address_filters import (
+    FACET,
+    Choices,
+    Picker,
+    address,
+    choices_of,
+    facet_key,
+    page_number,
+    same_name,
+)
+from hoofbeat.web.browse.answers_index import DOUBTS, STATES, AnswerFilter, AnswerRow, AnswersIndex, QuestionRow
 from hoofbeat.web.browse.links import document_links, linked_folders, question_link
 from hoofbeat.web.browse.preparing import figures_page
-from hoofbeat.web.browse.queries import FACET, Choices, Picker, address, alike, choices_of, facet_key, page_number
+from hoofbeat.web.browse.question_links import case_of
 from hoofbeat.web.browse.run_folders import KINDS, run_of
-from hoofbeat.web.pages import Paged, not_found, page_of, render
+from hoofbeat.web.page_rendering import ListPage, not_found, page_of, render
 from hoofbeat.web.site import site_of
 
-__all__ = ["MARKS", "Marked", "answer_blocks", "marked", "neighbours", "router", "run_pickers", "wanted_of"]
+__all__ = [
+    "MARKS",
+    "QuestionOutcomes",
+    "answer_blocks",
+    "answer_filter",
+    "neighbours",
+    "question_outcomes",
+    "router",
+    "run_pickers",
+]
 
 router = APIRouter()
 router.include_router(runs_api.router)
@@ -39,13 +57,13 @@ _SINGLE = 8
 _UNFOLDED = 4
 
 
-class Marked(Struct, frozen=True):
+class QuestionOutcomes(Struct, frozen=True):
     """A question in a list with what became of its answers: one mark a system, or how many there are of each state.
 
     `case` is how its case begins: many questions have the same words.
     """
 
-    question: Listed
+    question: QuestionRow
     marks: tuple[tuple[str, str], ...]
     case: str = ""
 
@@ -84,7 +102,7 @@ def run_questions(request: Request, slug: str) -> HTMLResponse:
     folder, opened = run_of(request, slug)
     index = opened.index
     choices = _choices(request, index)
-    wanted = wanted_of(choices)
+    wanted = answer_filter(choices)
     paged = page_of(index.places(wanted), page_number(request))
     base = f"/runs/{slug}/questions"
     return render(
@@ -94,7 +112,7 @@ def run_questions(request: Request, slug: str) -> HTMLResponse:
         folder=folder,
         index=index,
         pickers=run_pickers(index, choices),
-        paged=Paged(marked(index, paged.rows, index.systems), paged.number, paged.pages, paged.total),
+        paged=ListPage(question_outcomes(index, paged.rows, index.systems), paged.number, paged.pages, paged.total),
         columns=index.systems if len(index.systems) <= _COLUMNS else (),
         names=[system_name(*system, len(index.models)) for system in index.systems],
         link=lambda number: address(base, choices, page=number),
@@ -113,7 +131,7 @@ def run_question(request: Request, slug: str, number: int) -> HTMLResponse:
         return not_found(request, "There is no question of this number in this folder.")
     place = number - 1
     choices = _choices(request, index)
-    wanted = wanted_of(choices)
+    wanted = answer_filter(choices)
     rows = index.of_questions([place])[place]
     question = index.question(place)
     answers = index.answers(rows)
@@ -140,11 +158,11 @@ def run_question(request: Request, slug: str, number: int) -> HTMLResponse:
     )
 
 
-def wanted_of(choices: Choices) -> Wanted:
+def answer_filter(choices: Choices) -> AnswerFilter:
     """What the choices of a page ask for."""
     plain = {name: choices.get(name, "") for name in ("model", "condition", "state", "doubt")}
     facets = tuple((name.removeprefix(FACET), value) for name, value in choices.items() if name.startswith(FACET))
-    return Wanted(**plain, facets=facets)
+    return AnswerFilter(**plain, facets=facets)
 
 
 def _choices(request: Request, index: AnswersIndex) -> Choices:
@@ -168,21 +186,21 @@ def run_pickers(index: AnswersIndex, choices: Choices) -> list[Picker]:
     ]
 
 
-def marked(index: AnswersIndex, places: Sequence[int], systems: Sequence[System]) -> list[Marked]:
+def question_outcomes(index: AnswersIndex, places: Sequence[int], systems: Sequence[System]) -> list[QuestionOutcomes]:
     """Questions for a list: a mark (words, state) a system where there are few, else one a state."""
     found = index.of_questions(places)
     made = []
     for question, whole in zip(index.listed(places), index.questions(places), strict=True):
         rows, case = found[question.number - 1], case_of(whole)
         if len(systems) > _SINGLE:
-            made.append(Marked(question, _tallied(rows), case))
+            made.append(QuestionOutcomes(question, _tallied(rows), case))
             continue
         marks = _by_system(rows, systems)
         if len(systems) > _COLUMNS:
             names = [system_name(*system, len(index.models)) for system in systems]
             named = zip(names, marks, strict=True)
             marks = tuple((f"{name}: {words}", state) for name, (words, state) in named if state)
-        made.append(Marked(question, marks, case))
+        made.append(QuestionOutcomes(question, marks, case))
     return made
 
 
@@ -214,7 +232,7 @@ def answer_blocks(
     rows: Sequence[AnswerRow],
     answers: Sequence[Answer],
     judgments: Sequence[Judgment],
-    wanted: Wanted | None = None,
+    wanted: AnswerFilter | None = None,
 ) -> tuple[Block, ...]:
     """Every answer with all that is known of it; of many, those that were asked for come first, some of them open."""
     judged: dict[tuple[str, str, str, int], list[Judgment]] = {}
@@ -236,11 +254,11 @@ def answer_blocks(
     return (*first, *rest)
 
 
-def _is(row: AnswerRow, wanted: Wanted) -> bool:
+def _is(row: AnswerRow, wanted: AnswerFilter) -> bool:
     doubtful = {"": True, "warnings": row.warned, "failures": row.state == "unscored"}.get(wanted.doubt, True)
     return (
-        (not wanted.model or alike(row.system[0], wanted.model))
-        and (not wanted.condition or alike(row.system[1], wanted.condition))
+        (not wanted.model or same_name(row.system[0], wanted.model))
+        and (not wanted.condition or same_name(row.system[1], wanted.condition))
         and wanted.state in ("", row.state)
         and doubtful
     )

@@ -15,16 +15,16 @@ from hoofbeat.reports.item_views import question_view
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.sections.common import spread
 from hoofbeat.reports.words import written
-from hoofbeat.web.browse.answers_index import AnswersIndex, Listed, Wanted
-from hoofbeat.web.browse.asked import case_of
-from hoofbeat.web.browse.compared_index import Beside, BesidePair, open_beside
+from hoofbeat.web.browse.address_filters import FACET, Choices, Picker, address, choices_of, facet_key, page_number
+from hoofbeat.web.browse.answers_index import AnswerFilter, AnswersIndex, QuestionRow
+from hoofbeat.web.browse.compared_index import FolderComparison, SystemPairSummary, open_beside
 from hoofbeat.web.browse.links import question_link
-from hoofbeat.web.browse.preparing import being_prepared
-from hoofbeat.web.browse.queries import FACET, Choices, Picker, address, choices_of, facet_key, page_number
+from hoofbeat.web.browse.preparing import preparing_page
+from hoofbeat.web.browse.question_links import case_of
 from hoofbeat.web.browse.run_folders import KINDS, RunFolder, open_run
-from hoofbeat.web.browse.runs import answer_blocks, neighbours
+from hoofbeat.web.browse.run_pages import answer_blocks, neighbours
 from hoofbeat.web.library import Folder
-from hoofbeat.web.pages import not_found, page_of, render
+from hoofbeat.web.page_rendering import not_found, page_of, render
 from hoofbeat.web.site import site_of
 
 __all__ = ["router"]
@@ -35,10 +35,10 @@ _PATH = "/side-by-side"
 _ROWS = 24
 
 
-class Flip(Struct, frozen=True):
+class QuestionFlip(Struct, frozen=True):
     """A question that changed: how, and what colour says so, too."""
 
-    question: Listed
+    question: QuestionRow
     change: str
     tone: str
 
@@ -48,8 +48,8 @@ class _Both(Struct, frozen=True):
 
     folders: tuple[Folder, Folder]
     runs: tuple[RunFolder, RunFolder]
-    beside: Beside
-    chosen: BesidePair
+    beside: FolderComparison
+    chosen: SystemPairSummary
     choices: Choices
 
 
@@ -104,7 +104,7 @@ def beside_question(request: Request, number: int) -> HTMLResponse:
         mine = [row for row in rows if row.system == place.system]
         judged = [] if where is None else index.judgments(where)
         answers = index.answers(mine)
-        sides.append((place, answers, answer_blocks(question, mine, answers, judged, Wanted(model=place.model))))
+        sides.append((place, answers, answer_blocks(question, mine, answers, judged, AnswerFilter(model=place.model))))
     flips = _flips(both)
     places = [flip.question.number - 1 for flip in flips]
     before, after = neighbours(places, number - 1)
@@ -145,7 +145,7 @@ def _opened(request: Request) -> _Both | HTMLResponse:
     except HoofbeatError as err:
         return _choose(request, choices, err)
     if opened[0] is None or opened[1] is None or beside is None:
-        return being_prepared(request, first)
+        return preparing_page(request, first)
     number = choices.get("pair", "")
     known = {str(each.number): each for each in beside.pairs}
     largest = max(beside.pairs, key=lambda each: abs(each.difference.paired.difference))
@@ -173,13 +173,13 @@ def _narrowed(choices: Choices) -> bool:
     return any(name == "change" or name.startswith(FACET) for name in choices)
 
 
-def _flips(both: _Both) -> list[Flip]:
+def _flips(both: _Both) -> list[QuestionFlip]:
     """The questions that changed between the chosen systems, as they are asked for."""
     index: AnswersIndex = both.runs[0].index
     how = both.choices.get("change", "")
     name = CHANGES[int(how)] if how.isdigit() and int(how) < len(CHANGES) else ""
     facets = tuple((key.removeprefix(FACET), value) for key, value in both.choices.items() if key.startswith(FACET))
-    kept = set(index.places(Wanted(facets=facets))) if facets else None
+    kept = set(index.places(AnswerFilter(facets=facets))) if facets else None
     found = {}
     for question, change in both.beside.changed(both.chosen.number, name):
         place = index.place(question)
@@ -187,7 +187,7 @@ def _flips(both: _Both) -> list[Flip]:
             found[place] = change
     places = sorted(found)
     return [
-        Flip(listed, found[place], tone_of_change(found[place]))
+        QuestionFlip(listed, found[place], tone_of_change(found[place]))
         for place, listed in zip(places, index.listed(places), strict=True)
     ]
 
@@ -205,7 +205,7 @@ def _pickers(both: _Both) -> list[Picker]:
     ]
 
 
-def _row(each: BesidePair) -> tuple[BesidePair, Sequence[str]]:
+def _row(each: SystemPairSummary) -> tuple[SystemPairSummary, Sequence[str]]:
     """A pair of systems with its figures in words."""
     row: SystemDifference = each.difference
     span = row.paired.interval
@@ -222,7 +222,7 @@ def _row(each: BesidePair) -> tuple[BesidePair, Sequence[str]]:
     )
 
 
-def _cards(each: BesidePair) -> list[Card]:
+def _cards(each: SystemPairSummary) -> list[Card]:
     row = each.difference
     span = row.paired.interval
     worse, better = each.flips.get("right → wrong", 0), each.flips.get("wrong → right", 0)

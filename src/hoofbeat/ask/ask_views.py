@@ -6,7 +6,7 @@ from collections import Counter
 
 from msgspec import Struct
 
-from hoofbeat.ask.ask_records import Agreement, Marked, SourceSays
+from hoofbeat.ask.ask_records import MatchedPassage, SourceAgreement, SourceReply
 from hoofbeat.records import Comparison
 
 __all__ = ["AgreementView", "Cell", "agreement_view", "passage_pieces"]
@@ -24,12 +24,12 @@ class AgreementView(Struct, frozen=True, kw_only=True):
     """An agreement as it is drawn: the sources, the matrix row by row, the pairs worth reading, and one sentence."""
 
     sentence: str
-    sources: tuple[SourceSays, ...]
+    sources: tuple[SourceReply, ...]
     rows: tuple[tuple[Cell, ...], ...]
     pairs: tuple[tuple[int, Comparison], ...]
 
 
-def passage_pieces(marked: Marked) -> list[tuple[str, bool]]:
+def passage_pieces(marked: MatchedPassage) -> list[tuple[str, bool]]:
     """A passage's text in pieces, each with whether it is marked."""
     text, pieces, at = marked.passage.text, [], 0
     for start, end in marked.marks:
@@ -38,7 +38,7 @@ def passage_pieces(marked: Marked) -> list[tuple[str, bool]]:
     return [piece for piece in (*pieces, (text[at:], False)) if piece[0]]
 
 
-def agreement_view(agreement: Agreement) -> AgreementView:
+def agreement_view(agreement: SourceAgreement) -> AgreementView:
     """The matrix, and every pair that was compared and says more than silence; what diverges comes first."""
     place = {name: number for number, name in enumerate(agreement.labels)}
     told = sorted(
@@ -61,7 +61,7 @@ def agreement_view(agreement: Agreement) -> AgreementView:
     )
 
 
-def _sentence(agreement: Agreement) -> str:
+def _sentence(agreement: SourceAgreement) -> str:
     """How many sources answer, and what the pairs of those that do are."""
     if agreement.why_not:
         return f"Sources were not compared: {agreement.why_not}."

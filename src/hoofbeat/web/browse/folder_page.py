@@ -16,27 +16,27 @@ from hoofbeat.reports.section import report_kinds
 from hoofbeat.reports.sections.origin import origin_blocks
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact, InputRef
-from hoofbeat.web.browse.kinds import kind_words, page_of_folder
+from hoofbeat.web.browse.folder_kinds import kind_words, page_of_folder
 from hoofbeat.web.browse.linked_tables import linked_html
 from hoofbeat.web.browse.links import Link, linked_folders, reference_of
 from hoofbeat.web.browse.opening import artefact_of
-from hoofbeat.web.browse.preparing import being_prepared, prepared
+from hoofbeat.web.browse.preparing import prepare_in_background, preparing_page
 from hoofbeat.web.library import Folder
-from hoofbeat.web.pages import not_found, render
+from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.site import Site, site_of
 
-__all__ = ["Told", "reported", "router"]
+__all__ = ["FolderDetails", "report_details", "router"]
 
 router = APIRouter()
 
 _REPORT = "report.html"
-_MOST = 60
-_LONGEST = 300
+_MAX_COUNT = 60
+_MAX_LENGTH = 300
 _FEW = 8
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
-class Told(Struct, frozen=True):
+class FolderDetails(Struct, frozen=True):
     """What is said of a folder beyond its manifest: figures, warnings, charts and tables, and how it was made."""
 
     cards: tuple[Card, ...]
@@ -52,9 +52,9 @@ def folder_page(request: Request, slug: str) -> HTMLResponse:
     folder = site.library.folder(slug)
     if folder is None:
         return not_found(request, "There is no folder of this name here.")
-    told = prepared(site, folder, "told", _told)
+    told = prepare_in_background(site, folder, "told", _told)
     if told is None:
-        return being_prepared(request, folder)
+        return preparing_page(request, folder)
     artefact = artefact_of(site, folder)
     manifest = artefact.manifest
     kind = kind_words(folder.kind)
@@ -79,25 +79,25 @@ def folder_page(request: Request, slug: str) -> HTMLResponse:
     )
 
 
-def _told(folder: Folder) -> Told:
+def _told(folder: Folder) -> FolderDetails:
     """What a report says of the folder, and how it was made; folders with pages of their own say the first there."""
     if kind_words(folder.kind).pages:
-        return Told((), (), Markup(""), linked_html(origin_blocks([folder.artefact()])[4:]))
-    return reported(folder)
+        return FolderDetails((), (), Markup(""), linked_html(origin_blocks([folder.artefact()])[4:]))
+    return report_details(folder)
 
 
-def reported(folder: Folder) -> Told:
+def report_details(folder: Folder) -> FolderDetails:
     """What a report says of the folder, where reports have a chapter on its kind, and how it was made."""
     artefact = folder.artefact()
     origin = linked_html(origin_blocks([artefact])[4:])
     if folder.kind not in report_kinds():
-        return Told((), (), Markup(""), origin)
+        return FolderDetails((), (), Markup(""), origin)
     try:
         report = assemble([artefact], title=artefact.manifest.title)
     except HoofbeatError as err:
-        return Told((), (f"Its figures can't be shown: {err.what}.",), Markup(""), origin)
+        return FolderDetails((), (f"Its figures can't be shown: {err.what}.",), Markup(""), origin)
     last = len(report.blocks) - len(origin_blocks([artefact]))
-    return Told(report.cards, report.notes, linked_html(report.blocks[:last]), origin)
+    return FolderDetails(report.cards, report.notes, linked_html(report.blocks[:last]), origin)
 
 
 def _counts(artefact: Artefact, unit: str) -> list[str]:
@@ -109,10 +109,10 @@ def _counts(artefact: Artefact, unit: str) -> list[str]:
 
 def _figures(metrics: Mapping[str, object], before: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
     """A manifest's figures, one a line, named by the way to them."""
-    for name, value in list(metrics.items())[:_MOST]:
+    for name, value in list(metrics.items())[:_MAX_COUNT]:
         way = (*before, str(name))
         if isinstance(value, Mapping):
-            yield from list(_figures(value, way))[:_MOST]
+            yield from list(_figures(value, way))[:_MAX_COUNT]
         else:
             yield " · ".join(way), _in_words(value)
 
@@ -126,13 +126,13 @@ def _in_words(value: object) -> str:
         case float():
             words = f"{value:,.4g}"
         case Mapping():
-            words = ", ".join(f"{name} {_in_words(each)}" for name, each in list(value.items())[:_MOST])
+            words = ", ".join(f"{name} {_in_words(each)}" for name, each in list(value.items())[:_MAX_COUNT])
         case list() | tuple():
             more = f" and {len(value) - _FEW:,} more" if len(value) > _FEW else ""
             words = "; ".join(_in_words(each) for each in value[:_FEW]) + more
         case _:
             words = str(value)
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
+    return words if len(words) <= _MAX_LENGTH else f"{words[:_MAX_LENGTH]}…"
 
 
 def _artefacts(inputs: Sequence[InputRef]) -> list[InputRef]:
@@ -151,7 +151,7 @@ def _files(artefact: Artefact) -> list[tuple[str, str]]:
     """The files of a folder with their sizes."""
     listed, here = [], artefact.path.resolve()
     inside = [name for name in sorted(artefact.manifest.files) if (artefact.path / name).resolve().is_relative_to(here)]
-    for name in inside[:_MOST]:
+    for name in inside[:_MAX_COUNT]:
         try:
             listed.append((name, _size(artefact.file(name).stat().st_size)))
         except OSError:

@@ -8,20 +8,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fastapi import Request, Response
+from fastapi import HTTPException, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.web.pages import render
+from hoofbeat.web.page_rendering import render
 
-__all__ = ["REFUSALS", "Refusal", "log_bug", "refuse", "refuse_error"]
+__all__ = [
+    "FOLDER_ERRORS",
+    "REFUSALS",
+    "ErrorOut",
+    "log_bug",
+    "missing_folder_error",
+    "not_ready_error",
+    "refuse",
+    "refuse_error",
+]
 
 _LOG = logging.getLogger("hoofbeat.web")
 _TITLES = {401: "Please sign in", 403: "Not for you", 404: "Not here", 429: "Too many tries"}
 
 
-class Refusal(BaseModel):
+class ErrorOut(BaseModel):
     """Why a request was not served, and what to do."""
 
     error: str
@@ -29,7 +38,7 @@ class Refusal(BaseModel):
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Refusal, "description": words}
+    status: {"model": ErrorOut, "description": words}
     for status, words in {
         400: "Something in the request is not taken.",
         401: "Nobody is signed in, or the server's own link was not opened.",
@@ -43,6 +52,14 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     }.items()
 }
 """What every request may be answered with, for the description of the JSON routes."""
+
+
+FOLDER_ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorOut, "description": "The folder can't be read."},
+    404: {"model": ErrorOut, "description": "There is no such folder here."},
+    503: {"model": ErrorOut, "description": "The folder is being prepared; ask again after some seconds."},
+}
+"""What a request for a folder may be answered with, for the description of the JSON routes."""
 
 
 def refuse(
@@ -70,3 +87,13 @@ def log_bug(err: BaseException) -> None:
     frames = traceback.extract_tb(err.__traceback__)[-3:]
     places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in reversed(frames))
     _LOG.error("this should not happen: %s at %s", type(err).__name__, places)
+
+
+def missing_folder_error(kind: str) -> HTTPException:
+    """There is no folder of that kind and name."""
+    return HTTPException(404, f"there is no {kind} of this name here")
+
+
+def not_ready_error() -> HTTPException:
+    """The folder is not ready yet."""
+    return HTTPException(503, "the folder is being prepared", headers={"Retry-After": "3"})

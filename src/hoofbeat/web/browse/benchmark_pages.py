@@ -21,14 +21,15 @@ from hoofbeat.reports.sections.benchmark import funnel_blocks
 from hoofbeat.reports.sections.recipes import build_blocks, build_cards
 from hoofbeat.reports.words import short_hash
 from hoofbeat.store import Artefact
-from hoofbeat.web.browse.asked import answered_in, case_of, questions_with, reviews_of, sources_of
-from hoofbeat.web.browse.corpora import PROBLEMS, FacetQuery, Page, facet_choices, split_facets
+from hoofbeat.web.browse.address_filters import FACET, address, page_number
+from hoofbeat.web.browse.corpus_pages import FacetQuery, Page, facet_choices, split_facets
+from hoofbeat.web.browse.corpus_search import QuestionSearch, kept_searches
 from hoofbeat.web.browse.files import image_file
-from hoofbeat.web.browse.opening import LONG, Opened, artefact_of, corpus_holding, open_table, still_reading
-from hoofbeat.web.browse.queries import FACET, address, page_number
-from hoofbeat.web.browse.searching import QuestionSearch, kept_searches
+from hoofbeat.web.browse.opening import LONG, FolderListing, artefact_of, corpus_holding, open_table, reading_page
+from hoofbeat.web.browse.question_links import answer_locations, case_of, questions_with, sources_of, studies_of
+from hoofbeat.web.error_pages import FOLDER_ERRORS
 from hoofbeat.web.library import Folder
-from hoofbeat.web.pages import not_found, page_of, render
+from hoofbeat.web.page_rendering import not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 
 __all__ = ["ApiQuestion", "ApiQuestions", "router"]
@@ -36,8 +37,8 @@ __all__ = ["ApiQuestion", "ApiQuestions", "router"]
 router = APIRouter()
 
 _NONE = "there is no such benchmark here"
-_LONGEST_CASE = 50_000
-_LONGEST_VALUE = 4_000
+_MAX_CASE = 50_000
+_MAX_VALUE = 4_000
 _TURNED_AWAY: dict[str, type[Rejected] | type[Failed]] = {"rejected": Rejected, "failed": Failed}
 
 
@@ -58,7 +59,7 @@ def benchmark_page(request: Request, slug: str, edition: str = "", search: str =
         return not_found(request, _NONE)
     opened = open_table(site, folder, "questions", edition=edition)
     if opened is None:
-        return still_reading(request, site, folder, "questions", edition)
+        return reading_page(request, site, folder, "questions", edition)
     found = kept_searches(site).get(search) if search else None
     if search and not (isinstance(found, QuestionSearch) and (found.folder, found.edition) == (slug, edition)):
         return not_found(request, "this search is not kept any more; search again")
@@ -67,7 +68,7 @@ def benchmark_page(request: Request, slug: str, edition: str = "", search: str =
 
 
 def _benchmark_page(
-    request: Request, site: Site, opened: Opened, edition: str, found: QuestionSearch | None, search: str,
+    request: Request, site: Site, opened: FolderListing, edition: str, found: QuestionSearch | None, search: str,
     problem: HoofbeatError | None = None,
 ) -> HTMLResponse:  # fmt: skip
     folder, listing, artefact = opened.folder, opened.listing, opened.artefact
@@ -101,7 +102,7 @@ def _benchmark_page(
         cards=build_cards(artefact),
         blocks=blocks,
         headings=[block for block in blocks if isinstance(block, Heading) and block.listed],
-        reviews=reviews_of(site, folder),
+        reviews=studies_of(site, folder),
         lineage=_lineage(artefact),
     )
 
@@ -149,7 +150,7 @@ def search_questions(
         return not_found(request, _NONE)
     opened = open_table(site, folder, "questions", edition=edition)
     if opened is None:
-        return still_reading(request, site, folder, "questions", edition)
+        return reading_page(request, site, folder, "questions", edition)
     try:
         numbers = questions_with(opened, text)
     except HoofbeatError as err:
@@ -170,7 +171,7 @@ def question_page(
         return not_found(request, _NONE)
     opened = open_table(site, folder, "questions", edition=edition)
     if opened is None:
-        return still_reading(request, site, folder, "questions", edition)
+        return reading_page(request, site, folder, "questions", edition)
     listing = opened.listing
     if not 1 <= number <= len(listing):
         return not_found(request, "this benchmark has no question of that number")
@@ -194,7 +195,7 @@ def question_page(
         later=later,
         sources=sources,
         source=min(max(source, 1), max(1, len(sources))),
-        answered=answered_in(site, question),
+        answered=answer_locations(site, question),
         back=address(f"/benchmarks/{slug}", kept),
         question_link=lambda wanted: address(f"/benchmarks/{slug}/questions/{wanted}", kept),
         source_link=lambda wanted, part="": address(
@@ -209,12 +210,12 @@ def question_page(
 def _asked(question: Question) -> QuestionView:
     """The question for its page: its source beside it has the evidence, a list below it the facets."""
     case = question.context
-    if len(case) > _LONGEST_CASE:
-        case = f"{case[:_LONGEST_CASE]} … (the first {_LONGEST_CASE:,} of {len(case):,} characters)"
+    if len(case) > _MAX_CASE:
+        case = f"{case[:_MAX_CASE]} … (the first {_MAX_CASE:,} of {len(case):,} characters)"
     return replace(question_view(question, facets=False), context=case, evidence=())
 
 
-def _neighbours(request: Request, site: Site, opened: Opened, number: int, search: str) -> tuple[int, int]:
+def _neighbours(request: Request, site: Site, opened: FolderListing, number: int, search: str) -> tuple[int, int]:
     """The questions before and after one in the list that the reader comes from; 0 where there is none."""
     found = kept_searches(site).get(search) if search else None
     among = found.numbers if isinstance(found, QuestionSearch) and found.folder == opened.folder.slug else None
@@ -245,7 +246,7 @@ def turned_away(request: Request, slug: str, table: str) -> Response:
         return not_found(request, "there is no such list")
     opened = open_table(site, folder, table)
     if opened is None:
-        return still_reading(request, site, folder, table)
+        return reading_page(request, site, folder, table)
     listing = opened.listing
     chosen = facet_choices(request, listing.facet_names)
     paged = page_of(listing.matching(chosen), page_number(request))
@@ -275,7 +276,7 @@ def candidate_page(
         return not_found(request, "there is no such list")
     opened = open_table(site, folder, table)
     if opened is None:
-        return still_reading(request, site, folder, table)
+        return reading_page(request, site, folder, table)
     if not 1 <= number <= len(opened.listing):
         return not_found(request, "there is no candidate of that number")
     row = opened.listing.record(number, _TURNED_AWAY[table])
@@ -302,7 +303,7 @@ def candidate_page(
 
 def _in_words(value: Any) -> str:
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} … ({len(text):,} characters in all)"
+    return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]} … ({len(text):,} characters in all)"
 
 
 class ApiQuestion(pydantic.BaseModel):
@@ -327,7 +328,7 @@ class ApiQuestions(pydantic.BaseModel):
     questions: list[ApiQuestion]
 
 
-@router.get("/api/benchmarks/{slug}/questions", tags=["browse"], responses=PROBLEMS)
+@router.get("/api/benchmarks/{slug}/questions", tags=["browse"], responses=FOLDER_ERRORS)
 def questions(
     request: Request,
     slug: str,

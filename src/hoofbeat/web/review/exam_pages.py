@@ -9,17 +9,17 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.review.exams.exam_actions import LONGEST, begin, end_exam, give, open_question
-from hoofbeat.review.exams.exam_assignment import FORM, Rules
-from hoofbeat.review.exams.exam_sitting import Entry, Sitting, case_shown, exam_items, load_sitting
-from hoofbeat.review.review_errors import Refused
+from hoofbeat.review.exams.exam_actions import MAX_ANSWER_CHARACTERS, begin_exam, end_exam, open_question, submit_answer
+from hoofbeat.review.exams.exam_assignment import FORM, ExamRules
+from hoofbeat.review.exams.exam_sitting import ExamQuestion, ExamSitting, exam_items, load_sitting, visible_case
+from hoofbeat.review.review_errors import ReviewRefusalError
 from hoofbeat.review.review_records import Person
-from hoofbeat.web.exam.exam_api import api
-from hoofbeat.web.exam.exam_scores import model_lines, result_of
-from hoofbeat.web.exam.seats import now_of, seat, spent
-from hoofbeat.web.pages import not_found, render
+from hoofbeat.web.page_rendering import not_found, render
+from hoofbeat.web.review.exam_api import api
+from hoofbeat.web.review.exam_scores import model_lines, result_of
 from hoofbeat.web.review.pictures import artefact_of, picture
-from hoofbeat.web.security import may_browse, signed_in
+from hoofbeat.web.review.seats import parse_seconds, require_sitting, server_time
+from hoofbeat.web.security import may_browse, require_person
 from hoofbeat.web.site import site_of, store_of
 
 __all__ = ["router"]
@@ -27,7 +27,7 @@ __all__ = ["router"]
 router = APIRouter()
 router.include_router(api)
 
-Me = Annotated[Person, Depends(signed_in)]
+Me = Annotated[Person, Depends(require_person)]
 _NO_QUESTION = "There is no such question in your exam."
 
 
@@ -35,7 +35,7 @@ _NO_QUESTION = "There is no such question in your exam."
 def exams(request: Request, person: Me) -> HTMLResponse:
     """The exams that are open to the person."""
     store = store_of(request)
-    now = now_of(request)
+    now = server_time(request)
     mine = [study for study in store.studies() if study.form == FORM and person.sees(study.id)]
     sittings = [load_sitting(store, study, person, now) for study in mine]
     return render(request, "exam/list.html", title="Exams", sittings=sittings)
@@ -44,7 +44,7 @@ def exams(request: Request, person: Me) -> HTMLResponse:
 @router.get("/exam/{study}", response_class=HTMLResponse, include_in_schema=False)
 def entrance(request: Request, person: Me, study: str) -> HTMLResponse:
     """The way in: what to expect, a button to begin; afterwards the list of questions, and the way out."""
-    store, sitting = seat(request, person, study)
+    store, sitting = require_sitting(request, person, study)
     if sitting.over:
         sitting = end_exam(store, sitting)
     return render(
@@ -61,9 +61,9 @@ def entrance(request: Request, person: Me, study: str) -> HTMLResponse:
 @router.post("/exam/{study}/begin", include_in_schema=False)
 def start(request: Request, person: Me, study: str) -> Response:
     """Begin, or go on where the person was."""
-    store, sitting = seat(request, person, study)
+    store, sitting = require_sitting(request, person, study)
     if not sitting.over:
-        sitting = begin(store, sitting.study, person, sitting.now)
+        sitting = begin_exam(store, sitting.study, person, sitting.now)
     entry = None if sitting.over else sitting.next_open()
     return _to(study) if entry is None else _opened(request, person, study, entry.place)
 
@@ -77,7 +77,7 @@ def opened(request: Request, person: Me, study: str, place: int) -> Response:
 @router.get("/exam/{study}/questions/{place}", response_class=HTMLResponse, include_in_schema=False)
 def question(request: Request, person: Me, study: str, place: int) -> Response:
     """A question that was opened: with a form, or as it was answered. Looking at another one is opening it."""
-    store, sitting = seat(request, person, study)
+    store, sitting = require_sitting(request, person, study)
     entry = sitting.entry(place)
     if entry is None or sitting.began is None:
         return not_found(request, _NO_QUESTION)
@@ -99,14 +99,16 @@ def answer(
     stage: Annotated[str, Form()] = "0",
 ) -> Response:
     """Give an answer and go on. What comes too late, or a second time, is refused, and the page says so."""
-    store, sitting = seat(request, person, study)
+    store, sitting = require_sitting(request, person, study)
     entry = sitting.entry(place)
     if entry is None:
         return not_found(request, _NO_QUESTION)
     number = int(stage) if stage.isdecimal() and len(stage) < 4 else -1
     try:
-        sitting = give(store, sitting, entry, choice if entry.options else text, spent(seconds), number)
-    except Refused as err:
+        sitting = submit_answer(
+            store, sitting, entry, choice if entry.options else text, parse_seconds(seconds), number
+        )
+    except ReviewRefusalError as err:
         if sitting.over:
             end_exam(store, sitting)
             return _to(study)
@@ -119,7 +121,7 @@ def answer(
 @router.post("/exam/{study}/end", include_in_schema=False)
 def ended(request: Request, person: Me, study: str) -> Response:
     """End the exam before everything is answered."""
-    store, sitting = seat(request, person, study)
+    store, sitting = require_sitting(request, person, study)
     end_exam(store, sitting)
     return RedirectResponse(f"/exam/{study}/result", status_code=303)
 
@@ -127,7 +129,7 @@ def ended(request: Request, person: Me, study: str) -> Response:
 @router.get("/exam/{study}/result", response_class=HTMLResponse, include_in_schema=False)
 def result(request: Request, person: Me, study: str) -> Response:
     """The result, once the exam is over: nobody is told anything before."""
-    store, sitting = seat(request, person, study)
+    store, sitting = require_sitting(request, person, study)
     if not sitting.over:
         return _to(study)
     sitting = end_exam(store, sitting)
@@ -147,7 +149,7 @@ def result(request: Request, person: Me, study: str) -> Response:
 @router.get("/exam/{study}/questions/{place}/images/{number}", include_in_schema=False)
 def image(request: Request, person: Me, study: str, place: int, number: int) -> Response:
     """An image of a question that the person has opened, at the stage that shows it."""
-    _, sitting = seat(request, person, study)
+    _, sitting = require_sitting(request, person, study)
     entry = sitting.entry(place)
     artefact = artefact_of(site_of(request), sitting.study)
     shown = entry is not None and (sitting.over or (entry.opened and _with_images(sitting, entry)))
@@ -162,7 +164,7 @@ def image(request: Request, person: Me, study: str, place: int, number: int) -> 
 
 
 def _opened(request: Request, person: Person, study: str, place: int) -> Response:
-    store, sitting = seat(request, person, study)
+    store, sitting = require_sitting(request, person, study)
     entry = sitting.entry(place)
     if entry is None or sitting.began is None:
         return not_found(request, _NO_QUESTION)
@@ -174,9 +176,9 @@ def _opened(request: Request, person: Person, study: str, place: int) -> Respons
 
 
 def _question(
-    request: Request, sitting: Sitting, entry: Entry, *, problem: HoofbeatError | None = None, said: str = ""
+    request: Request, sitting: ExamSitting, entry: ExamQuestion, *, problem: HoofbeatError | None = None, said: str = ""
 ) -> HTMLResponse:
-    case, asked = case_shown(entry)
+    case, asked = visible_case(entry)
     there = artefact_of(site_of(request), sitting.study) is not None
     return render(
         request,
@@ -192,16 +194,16 @@ def _question(
         letters=ascii_uppercase,
         problem=problem,
         said=said or entry.kept.draft,
-        longest=LONGEST,
+        longest=MAX_ANSWER_CHARACTERS,
     )
 
 
-def _with_images(sitting: Sitting, entry: Entry) -> bool:
+def _with_images(sitting: ExamSitting, entry: ExamQuestion) -> bool:
     """Whether images are shown: with a part of the case they could give away the rest."""
     return bool(entry.question.images) and (not sitting.rules.stages or entry.share == sitting.rules.shares[-1])
 
 
-def _count(rules: Rules, items: int) -> int:
+def _count(rules: ExamRules, items: int) -> int:
     return rules.per_person or items
 
 
@@ -209,7 +211,7 @@ def _to(study: str) -> RedirectResponse:
     return RedirectResponse(f"/exam/{study}", status_code=303)
 
 
-def _told(rules: Rules) -> list[str]:
+def _told(rules: ExamRules) -> list[str]:
     """What a person should know before the first question."""
     told = [
         "Every question has one answer. Once you have given it, it can't be changed.",

@@ -15,27 +15,27 @@ from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
 from hoofbeat.web.browse.documents import DocumentView, document_view, evidence_marks
-from hoofbeat.web.browse.kinds import page_of_folder
-from hoofbeat.web.browse.opening import Opened, artefact_of, corpus_holding, open_table
+from hoofbeat.web.browse.folder_kinds import page_of_folder
+from hoofbeat.web.browse.opening import FolderListing, artefact_of, corpus_holding, open_table
 from hoofbeat.web.library import Folder
 from hoofbeat.web.site import Site
 
 __all__ = [
-    "Answered",
-    "Reviewing",
-    "Source",
-    "answered_in",
+    "AnswerLocation",
+    "QuestionSource",
+    "StudySummary",
+    "answer_locations",
     "case_of",
     "questions_with",
-    "reviews_of",
     "sources_of",
+    "studies_of",
 ]
 
 _CASE = 160
 _DONE: tuple[LabelState, ...] = ("done",)
-_LONGEST = 500
-_MOST_WORDS = 20
-_MOST_SOURCES = 30
+_MAX_LENGTH = 500
+_MAX_WORDS = 20
+_MAX_SOURCES = 30
 
 
 def case_of(question: Question) -> str:
@@ -51,13 +51,13 @@ class _Words(Struct):
     options: tuple[str, ...] = ()
 
 
-def questions_with(opened: Opened, text: str) -> tuple[int, ...]:
+def questions_with(opened: FolderListing, text: str) -> tuple[int, ...]:
     """The numbers of the questions in which all these words stand, in any case, wherever in a question they are."""
     words = [word.casefold() for word in text.split()]
     if not words:
         raise UsageError("there is nothing to search for", fix="write some words")
-    if len(words) > _MOST_WORDS or len(text) > _LONGEST:
-        raise UsageError("this is too much to search for", fix=f"give at most {_MOST_WORDS} words")
+    if len(words) > _MAX_WORDS or len(text) > _MAX_LENGTH:
+        raise UsageError("this is too much to search for", fix=f"give at most {_MAX_WORDS} words")
     decode = msgspec.json.Decoder(_Words).decode
     found = []
     plain = [word.encode() for word in words if word.isascii() and word.isalnum()]
@@ -73,7 +73,7 @@ def questions_with(opened: Opened, text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _lines(opened: Opened) -> Iterator[bytes]:
+def _lines(opened: FolderListing) -> Iterator[bytes]:
     with opened.listing.path.open("rb") as stream:
         if not len(opened.listing):
             return
@@ -81,7 +81,7 @@ def _lines(opened: Opened) -> Iterator[bytes]:
             yield from (line for line in iter(table.readline, b"") if not line.isspace())
 
 
-class Answered(Struct, frozen=True):
+class AnswerLocation(Struct, frozen=True):
     """A run, folder of judgments or audit in which a question was answered, and its number there."""
 
     folder: Folder
@@ -98,7 +98,7 @@ class _Asked(Struct):
     text: str
 
 
-def answered_in(site: Site, question: Question) -> list[Answered]:
+def answer_locations(site: Site, question: Question) -> list[AnswerLocation]:
     """Where a question was answered; one of the same name with another text is another question."""
     found = []
     for folder in site.library.folders("run", "judgments", "audit"):
@@ -108,7 +108,7 @@ def answered_in(site: Site, question: Question) -> list[Answered]:
             continue
         place = known.get(question.id)
         if place is not None and place[1] == hash(question.text):
-            found.append(Answered(folder, place[0]))
+            found.append(AnswerLocation(folder, place[0]))
     return found
 
 
@@ -117,7 +117,7 @@ def _numbers(folder: Folder) -> dict[str, tuple[int, int]]:
     return {each.id: (number, hash(each.text)) for number, each in enumerate(lines, start=1)}
 
 
-class Source(Struct, frozen=True, kw_only=True):
+class QuestionSource(Struct, frozen=True, kw_only=True):
     """A document that a question comes from, or why it can't be shown."""
 
     id: str
@@ -130,9 +130,9 @@ class Source(Struct, frozen=True, kw_only=True):
 
 def sources_of(
     site: Site, artefact: Artefact, documents: Sequence[str], spans: Sequence[Span], wanted: int, part: int | None
-) -> list[Source]:
+) -> list[QuestionSource]:
     """The documents of a question in the order of their evidence; that at place `wanted` (from 0) is laid out."""
-    names = list(dict.fromkeys([*(span.document for span in spans), *documents]))[:_MOST_SOURCES]
+    names = list(dict.fromkeys([*(span.document for span in spans), *documents]))[:_MAX_SOURCES]
     if not names:
         return []
     folder = corpus_holding(site, artefact)
@@ -143,31 +143,33 @@ def sources_of(
             if made_from
             else "its corpus is not known"
         )
-        return [Source(id=name, why=why) for name in names]
+        return [QuestionSource(id=name, why=why) for name in names]
     opened = open_table(site, folder, "documents")
     if opened is None:
-        return [Source(id=name, why="its corpus is being read; look again in a moment") for name in names]
+        return [QuestionSource(id=name, why="its corpus is being read; look again in a moment") for name in names]
     return [
         _source(opened, name, spans, part if place == wanted else None, shown=place == wanted)
         for place, name in enumerate(names)
     ]
 
 
-def _source(opened: Opened, name: str, spans: Sequence[Span], part: int | None, *, shown: bool) -> Source:
+def _source(
+    opened: FolderListing, name: str, spans: Sequence[Span], part: int | None, *, shown: bool
+) -> QuestionSource:
     number = opened.listing.number(name)
     slug = opened.folder.slug
     if number is None:
-        return Source(id=name, corpus=slug, why="the corpus does not hold it")
+        return QuestionSource(id=name, corpus=slug, why="the corpus does not hold it")
     title = opened.listing.titles[number - 1]
     if not shown:
-        return Source(id=name, corpus=slug, number=number, title=title)
+        return QuestionSource(id=name, corpus=slug, number=number, title=title)
     document = opened.listing.record(number, Document)
     marks, missing = evidence_marks(document, spans)
     view = document_view(document, marks, part, missing)
-    return Source(id=name, corpus=slug, number=number, title=title, view=view)
+    return QuestionSource(id=name, corpus=slug, number=number, title=title, view=view)
 
 
-class Reviewing(Struct, frozen=True):
+class StudySummary(Struct, frozen=True):
     """A study of people's over a benchmark: its title, how many items it has, and how many labels are finished."""
 
     id: str
@@ -177,13 +179,13 @@ class Reviewing(Struct, frozen=True):
     closed: bool
 
 
-def reviews_of(site: Site, folder: Folder) -> list[Reviewing]:
+def studies_of(site: Site, folder: Folder) -> list[StudySummary]:
     """The studies on this server's review store that are about a folder."""
     if site.store is None:
         return []
     mine = artefact_of(site, folder).reference().sha256
     return [
-        Reviewing(
+        StudySummary(
             study.id,
             study.title,
             len(site.store.items(study.id)),

@@ -15,10 +15,10 @@ from hoofbeat.errors import HoofbeatError
 from hoofbeat.records import Hit
 from hoofbeat.reports.item_views import question_view
 from hoofbeat.web.browse import rankings_api
-from hoofbeat.web.browse.asked import case_of
+from hoofbeat.web.browse.address_filters import FACET, Choices, Picker, address, choices_of, facet_key, page_number
 from hoofbeat.web.browse.links import Link, question_link, reference_of
 from hoofbeat.web.browse.preparing import PATIENCE, figures_page
-from hoofbeat.web.browse.queries import FACET, Choices, Picker, address, choices_of, facet_key, page_number
+from hoofbeat.web.browse.question_links import case_of
 from hoofbeat.web.browse.ranking_folders import (
     KIND,
     alike_rankings,
@@ -27,9 +27,9 @@ from hoofbeat.web.browse.ranking_folders import (
     ranking_of,
     ranking_places,
 )
-from hoofbeat.web.browse.ranking_index import Fared, RankingIndex, Values, WantedQueries
+from hoofbeat.web.browse.ranking_index import QueryFilter, QueryOutcome, RankingIndex, Values
 from hoofbeat.web.library import Folder
-from hoofbeat.web.pages import Paged, not_found, page_of, render
+from hoofbeat.web.page_rendering import ListPage, not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 
 __all__ = ["MARKS", "HitView", "router"]
@@ -52,7 +52,7 @@ _APART = {"behind": "most behind the other", "ahead": "most ahead of the other"}
 _SHOWN = 100
 _WORST = 10
 _FACETS = 4
-_MOST_RELEVANT = 200
+_MAX_RELEVANT = 200
 
 
 class HitView(Struct, frozen=True, kw_only=True):
@@ -96,7 +96,7 @@ def ranking_page(request: Request, slug: str) -> HTMLResponse:
         if folder is None:
             raise
         problem = err
-    worst = index.numbers(WantedQueries(order="worst")) if index and index.measures else []
+    worst = index.numbers(QueryFilter(order="worst")) if index and index.measures else []
     return figures_page(
         request,
         "browse/ranking.html",
@@ -131,7 +131,7 @@ def ranking_queries(request: Request, slug: str) -> HTMLResponse:
         folder=folder,
         index=index,
         pickers=_pickers(index, choices, alike_rankings(site, folder)),
-        paged=Paged(_rows(index, paged.rows, measure, beside), paged.number, paged.pages, paged.total),
+        paged=ListPage(_rows(index, paged.rows, measure, beside), paged.number, paged.pages, paged.total),
         cases=[case_of(index.question(number)) for number in paged.rows],
         measure=measure,
         beside=beside,
@@ -176,8 +176,7 @@ def ranking_query(request: Request, slug: str, number: int) -> HTMLResponse:
         graded=max(index.grades(number).values(), default=0) > 1,
         judged=bool(index.grades(number)),
         relevant=[
-            (name, grade, at.get(name, (0, 0)), places.get(name))
-            for name, grade in [*relevant.items()][:_MOST_RELEVANT]
+            (name, grade, at.get(name, (0, 0)), places.get(name)) for name, grade in [*relevant.items()][:_MAX_RELEVANT]
         ],
         hits=_views(pages[0].rows, (slug, number), places, known[0], known[1] if beside else None),
         theirs=_views(pages[1].rows, _there(beside, number), places, known[0], known[2]),
@@ -236,7 +235,7 @@ def _numbers(index: RankingIndex, choices: Choices, beside: _Beside | None) -> l
         below = index.values(measure) - beside.values(measure)
         order = "worst" if order == "behind" else "best"
     facets = tuple((name.removeprefix(FACET), value) for name, value in choices.items() if name.startswith(FACET))
-    wanted = WantedQueries(outcome=choices.get("outcome", ""), order=order, measure=measure, facets=facets)
+    wanted = QueryFilter(outcome=choices.get("outcome", ""), order=order, measure=measure, facets=facets)
     return index.numbers(wanted, below)
 
 
@@ -259,7 +258,7 @@ def _beside(site: Site, folder: Folder, index: RankingIndex, choices: Choices) -
 
 def _rows(
     index: RankingIndex, numbers: Sequence[int], measure: str, beside: _Beside | None
-) -> list[tuple[Fared, tuple[str, ...]]]:
+) -> list[tuple[QueryOutcome, tuple[str, ...]]]:
     """Queries for a list, with their values of a measure: this ranking's, and the other's with the difference."""
     theirs = beside.values(measure) if beside and measure else None
     rows = []

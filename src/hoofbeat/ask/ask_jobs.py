@@ -13,30 +13,30 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hoofbeat.ask.ask_records import Ask, Found
+from hoofbeat.ask.ask_records import AskRequest, AskResult
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.models import ChatRequest, Likelihood, Model, Reply
 from hoofbeat.models.backend import Backend
 from hoofbeat.models.wire import Trouble
 from hoofbeat.progress import Task
 
-__all__ = ["Asks", "Busy", "Job", "JobState", "Stopped", "stoppable"]
+__all__ = ["AskCancelledError", "AskJob", "AskQueue", "JobState", "ServerBusyError", "cancellable_model"]
 
 JobState = Literal["waiting", "working", "done", "failed", "stopped"]
 
 
-class Busy(HoofbeatError):
+class ServerBusyError(HoofbeatError):
     """More is asked than the server takes at a time."""
 
 
-class Stopped(HoofbeatError):
+class AskCancelledError(HoofbeatError):
     """Whoever asked does not want it any more."""
 
 
-class Job:
+class AskJob:
     """One ask on its way. `version` goes up whenever there is more to show."""
 
-    def __init__(self, ask: Ask, corpora: Sequence[str]) -> None:
+    def __init__(self, ask: AskRequest, corpora: Sequence[str]) -> None:
         self.id = secrets.token_urlsafe(24)
         self.ask = ask
         self.corpora = tuple(corpora)
@@ -45,7 +45,7 @@ class Job:
         self.done = 0
         self.total: int | None = None
         self.version = 0
-        self.found: Found | None = None
+        self.found: AskResult | None = None
         self.what = ""
         self.fix = ""
         self.made = time.monotonic()
@@ -56,7 +56,7 @@ class Job:
         """Whether nothing more will come."""
         return self.state in ("done", "failed", "stopped")
 
-    def tell(self, found: Found) -> None:
+    def tell(self, found: AskResult) -> None:
         """Show what is there so far; ends the work where it was stopped."""
         self.check()
         self.found = found
@@ -65,7 +65,7 @@ class Job:
     def check(self) -> None:
         """Raise where the ask was stopped."""
         if self.stopping.is_set():
-            raise Stopped("this was stopped")
+            raise AskCancelledError("this was stopped")
 
     def end(self, state: JobState, what: str = "", fix: str = "") -> None:
         """Say how it ended; what was stopped stays stopped."""
@@ -88,22 +88,22 @@ class Job:
         """Remarks are not shown."""
 
 
-class Asks:
+class AskQueue:
     """All asks of a server: `most` at work, `waiting` more in line; the latest `kept` can be looked at for an hour."""
 
     def __init__(self, *, most: int = 2, waiting: int = 8, kept: int = 100, seconds: float = 3600.0) -> None:
         self.most, self.waiting, self.kept, self.seconds = most, waiting, kept, seconds
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._jobs: OrderedDict[str, AskJob] = OrderedDict()
         self._lock = threading.Lock()
         self._turns = threading.BoundedSemaphore(most)
 
-    def start(self, job: Job, work: Callable[[Job], None]) -> Job:
+    def start(self, job: AskJob, work: Callable[[AskJob], None]) -> AskJob:
         """Begin a job in a thread of its own, or refuse it where too many are under way."""
         with self._lock:
             self._forget()
             busy = sum(not each.over for each in self._jobs.values())
             if busy >= self.most + self.waiting:
-                raise Busy(
+                raise ServerBusyError(
                     f"{busy} cases are being looked at on this server already",
                     fix="wait a minute and ask again; what you wrote is still in the form",
                 )
@@ -111,13 +111,13 @@ class Asks:
         threading.Thread(target=self._run, args=(job, work), daemon=True, name="ask").start()
         return job
 
-    def get(self, name: str) -> Job | None:
+    def get(self, name: str) -> AskJob | None:
         """The job of this id, where it is still kept."""
         with self._lock:
             self._forget()
             return self._jobs.get(name)
 
-    def stop(self, name: str) -> Job | None:
+    def stop(self, name: str) -> AskJob | None:
         """Stop a job: no call is begun any more; one that is under way ends, and its answer stays in the ledger."""
         job = self.get(name)
         if job is not None and not job.over:
@@ -125,7 +125,7 @@ class Asks:
             job.end("stopped", "This was stopped.")
         return job
 
-    def _run(self, job: Job, work: Callable[[Job], None]) -> None:
+    def _run(self, job: AskJob, work: Callable[[AskJob], None]) -> None:
         with self._turns:
             if job.over:
                 return
@@ -133,7 +133,7 @@ class Asks:
             try:
                 work(job)
                 job.end("done")
-            except Stopped:
+            except AskCancelledError:
                 job.end("stopped", "This was stopped.")
             except HoofbeatError as err:
                 job.end("failed", err.what, err.fix or "")
@@ -147,7 +147,7 @@ class Asks:
                 del self._jobs[name]
 
 
-def stoppable(model: Model, check: Callable[[], None]) -> Model:
+def cancellable_model(model: Model, check: Callable[[], None]) -> Model:
     """The model, with `check` before each of its calls: what it raises ends the work once calls in flight are back."""
     model.backend = _Checking(model.backend, check)
     return model

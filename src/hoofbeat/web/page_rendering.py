@@ -16,12 +16,12 @@ from hoofbeat.reports.page import blocks_html
 from hoofbeat.text import clean
 from hoofbeat.web.site import site_of
 
-__all__ = ["Paged", "environment", "not_found", "page_of", "render"]
+__all__ = ["ListPage", "environment", "not_found", "page_of", "render"]
 
 T = TypeVar("T")
 
 
-class Paged(Struct, Generic[T], frozen=True):
+class ListPage(Struct, Generic[T], frozen=True):
     """Some of a long list: `rows` of page `number` (from 1) of `pages`, of `total` in all."""
 
     rows: list[T]
@@ -30,11 +30,11 @@ class Paged(Struct, Generic[T], frozen=True):
     total: int
 
 
-def page_of(rows: Sequence[T], number: int, size: int = 50) -> Paged[T]:
+def page_of(rows: Sequence[T], number: int, size: int = 50) -> ListPage[T]:
     """Page `number` of a sequence; one that is out of range is the nearest there is."""
     pages = max(1, -(-len(rows) // size))
     number = min(max(1, number), pages)
-    return Paged(list(rows[(number - 1) * size : number * size]), number, pages, len(rows))
+    return ListPage(list(rows[(number - 1) * size : number * size]), number, pages, len(rows))
 
 
 def render(request: Request, template: str, *, title: str, status: int = 200, **context: Any) -> HTMLResponse:

@@ -13,17 +13,17 @@ from hoofbeat.judging.judgments_folder import Judged
 from hoofbeat.records import Answer, Question
 from hoofbeat.review.exams.exam_assignment import INSIDE, OUTSIDE
 from hoofbeat.review.exams.exam_results import answers_of
-from hoofbeat.review.exams.exam_sitting import Sitting
-from hoofbeat.web.browse.preparing import prepared
+from hoofbeat.review.exams.exam_sitting import ExamSitting
+from hoofbeat.web.browse.preparing import prepare_in_background
 from hoofbeat.web.library import Folder
 from hoofbeat.web.site import Site
 
-__all__ = ["Line", "Result", "model_lines", "result_of"]
+__all__ = ["ExamResult", "ScoreRow", "model_lines", "result_of"]
 
 YOU = "you"
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class ScoreRow(Struct, frozen=True, kw_only=True):
     """A row of a table of scores: who, how asked, how many of how many, with the 95% interval."""
 
     name: str
@@ -41,17 +41,17 @@ class Line(Struct, frozen=True, kw_only=True):
         return self.right / self.of if self.of else 0.0
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class ExamResult(Struct, frozen=True, kw_only=True):
     """What a person is told at the end. `free` counts answers in free text, which wait for a judge."""
 
-    overall: tuple[Line, ...]
-    parts: tuple[Line, ...]
+    overall: tuple[ScoreRow, ...]
+    parts: tuple[ScoreRow, ...]
     free: int
     unanswered: int
     seconds: float
 
 
-def result_of(sitting: Sitting) -> Result:
+def result_of(sitting: ExamSitting) -> ExamResult:
     """The scores of a person: a line a share of the case, and the last share by inside and outside."""
     answers = answers_of(sitting, YOU)
     questions = [entry.question for entry in sitting.entries]
@@ -65,7 +65,7 @@ def result_of(sitting: Sitting) -> Result:
         parts += [_line(row, f"{name} your specialty") for row in accuracies(own)] if own else []
     overall = [_line(row, YOU) for row in sorted(accuracies(outcomes), key=_share)] if outcomes else []
     given = [each for entry in sitting.entries for each in entry.final(sitting.now, over=True)]
-    return Result(
+    return ExamResult(
         overall=tuple(overall),
         parts=tuple(parts),
         free=sum(not answer.protocol and answer.failure is None for answer in answers),
@@ -74,7 +74,7 @@ def result_of(sitting: Sitting) -> Result:
     )
 
 
-def _condition(sitting: Sitting, answer: Answer) -> str:
+def _condition(sitting: ExamSitting, answer: Answer) -> str:
     return sitting.rules.condition(sitting.rules.shares[-1], answer.protocol)
 
 
@@ -83,8 +83,8 @@ def _share(row: Accuracy) -> tuple[int, str]:
     return int(digits or 0), row.condition
 
 
-def _line(row: Accuracy, name: str, folder: str = "") -> Line:
-    return Line(
+def _line(row: Accuracy, name: str, folder: str = "") -> ScoreRow:
+    return ScoreRow(
         name=name,
         how=row.condition,
         right=row.correct,
@@ -96,16 +96,16 @@ def _line(row: Accuracy, name: str, folder: str = "") -> Line:
     )
 
 
-def model_lines(site: Site, sitting: Sitting) -> tuple[list[Line], bool]:
+def model_lines(site: Site, sitting: ExamSitting) -> tuple[list[ScoreRow], bool]:
     """Models on the very questions this person was asked, from runs that this server shows; best first.
 
     And whether some run is still being read.
     """
     asked = {entry.question.id: entry.question for entry in sitting.entries if entry.question.options}
-    lines: list[Line] = []
+    lines: list[ScoreRow] = []
     waiting = False
     for folder in site.library.folders("run", "judgments"):
-        known = prepared(site, folder, "exam-outcomes", _outcomes)
+        known = prepare_in_background(site, folder, "exam-outcomes", _outcomes)
         if known is None:
             waiting = True
             continue
@@ -113,7 +113,7 @@ def model_lines(site: Site, sitting: Sitting) -> tuple[list[Line], bool]:
         own = [each for each in known.outcomes if each.question in shared]
         if own:
             lines += [_line(row, row.model, folder.slug) for row in accuracies(own)]
-    best: dict[tuple[str, str], Line] = {}
+    best: dict[tuple[str, str], ScoreRow] = {}
     for line in lines:  # the same run and its judgments say the same
         best.setdefault((line.name, line.how), line)
     return sorted(best.values(), key=lambda line: (-line.share, line.name, line.how)), waiting

@@ -13,16 +13,16 @@ from msgspec import Struct
 
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Counts, InputRef, Manifest
-from hoofbeat.web.browse import folders as folder_pages
-from hoofbeat.web.browse.kinds import KINDS, about_folder, kind_words, page_of_folder
+from hoofbeat.web.browse import folder_page
+from hoofbeat.web.browse.folder_kinds import KINDS, about_folder, kind_words, page_of_folder
 from hoofbeat.web.library import Folder, Library
-from hoofbeat.web.pages import render
+from hoofbeat.web.page_rendering import render
 from hoofbeat.web.site import site_of
 
-__all__ = ["ApiFolder", "ApiInput", "ApiLibrary", "Card", "Shelved", "cards", "page_of_folder", "router"]
+__all__ = ["ApiFolder", "ApiInput", "ApiLibrary", "FolderCard", "FolderGroup", "cards", "page_of_folder", "router"]
 
 router = APIRouter()
-router.include_router(folder_pages.router)
+router.include_router(folder_page.router)
 
 _SHELVES = {
     "corpus": "Corpora",
@@ -48,7 +48,7 @@ class _Summary(Struct, frozen=True):
     rows: int
 
 
-class Card(Struct, frozen=True, kw_only=True):
+class FolderCard(Struct, frozen=True, kw_only=True):
     """One folder on the start page. `kind` is told where its shelf does not tell it, `how` leads to how it was made."""
 
     slug: str
@@ -63,13 +63,13 @@ class Card(Struct, frozen=True, kw_only=True):
     more: int = 0
 
 
-class Shelved(Struct, frozen=True):
+class FolderGroup(Struct, frozen=True):
     """The folders of one kind."""
 
     kind: str
     title: str
     about: str
-    cards: tuple[Card, ...]
+    cards: tuple[FolderCard, ...]
 
 
 @router.get("/", response_class=HTMLResponse, include_in_schema=False)
@@ -87,24 +87,24 @@ def start(request: Request) -> HTMLResponse:
     )
 
 
-def cards(library: Library) -> list[Shelved]:
+def cards(library: Library) -> list[FolderGroup]:
     """Every folder, by kind in the order of the flow; kinds without pages of their own come last."""
     folders = library.folders()
     summaries = {folder.slug: library.opened(folder, "summary", _summary) for folder in folders}
     by_content = {(folder.kind, summaries[folder.slug].sha256): folder for folder in folders}
     names = Counter(folder.path.name for folder in folders)
-    made: dict[str, list[Card]] = {}
+    made: dict[str, list[FolderCard]] = {}
     for folder in folders:
         made.setdefault(folder.kind, []).append(
             _card(folder, summaries[folder.slug], by_content, alike=names[folder.path.name] > 1)
         )
     known = [
-        Shelved(kind, name, KINDS[kind].about, tuple(made[kind])) for kind, name in _SHELVES.items() if kind in made
+        FolderGroup(kind, name, KINDS[kind].about, tuple(made[kind])) for kind, name in _SHELVES.items() if kind in made
     ]
     order = [*(kind for kind in KINDS if kind in made), *(kind for kind in made if kind not in KINDS)]
     others = tuple(card for kind in order if kind not in _SHELVES for card in made[kind])
     if others:
-        known.append(Shelved("other", "Further results", "Checks, comparisons and exports.", others))
+        known.append(FolderGroup("other", "Further results", "Checks, comparisons and exports.", others))
     return known
 
 
@@ -133,7 +133,7 @@ def _artefacts_among(manifest: Manifest) -> tuple[InputRef, ...]:
 
 def _card(
     folder: Folder, summary: _Summary, by_content: Mapping[tuple[str, str], Folder], *, alike: bool = False
-) -> Card:
+) -> FolderCard:
     """The card of a folder; where another is called the same, it tells what folder it is in."""
     sources = []
     for ref in summary.inputs[:_SHOWN_INPUTS]:
@@ -141,7 +141,7 @@ def _card(
         sources.append((ref.name, page_of_folder(here) if here else ""))
     kind = "" if folder.kind in _SHELVES else kind_words(folder.kind).name
     title = summary.title if summary.title not in ("", folder.kind) else folder.slug
-    return Card(
+    return FolderCard(
         slug=folder.slug,
         kind=kind,
         title=title,

@@ -7,28 +7,28 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from hoofbeat.review.exams.exam_actions import LONGEST, mark
-from hoofbeat.review.exams.exam_sitting import Sitting
+from hoofbeat.review.exams.exam_actions import MAX_ANSWER_CHARACTERS, save_draft
+from hoofbeat.review.exams.exam_sitting import ExamSitting
 from hoofbeat.review.review_errors import not_here
 from hoofbeat.review.review_records import Person
-from hoofbeat.web.exam.seats import seat
-from hoofbeat.web.refusing import Refusal
-from hoofbeat.web.security import signed_in
+from hoofbeat.web.error_pages import ErrorOut
+from hoofbeat.web.review.seats import require_sitting
+from hoofbeat.web.security import require_person
 
 __all__ = ["api"]
 
 api = APIRouter()
 
-Me = Annotated[Person, Depends(signed_in)]
+Me = Annotated[Person, Depends(require_person)]
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Refusal, "description": "What was sent is no answer."},
-    401: {"model": Refusal, "description": "Nobody is signed in."},
+    400: {"model": ErrorOut, "description": "What was sent is no answer."},
+    401: {"model": ErrorOut, "description": "Nobody is signed in."},
     403: {
-        "model": Refusal,
+        "model": ErrorOut,
         "description": "The request did not come from a page of this server, or the question is not yours.",
     },
-    404: {"model": Refusal, "description": "There is no such exam, or no such question in yours."},
-    409: {"model": Refusal, "description": "Too late: the time is up, or it was answered already."},
+    404: {"model": ErrorOut, "description": "There is no such exam, or no such question in yours."},
+    409: {"model": ErrorOut, "description": "Too late: the time is up, or it was answered already."},
 }
 
 
@@ -41,12 +41,12 @@ class ExamState(BaseModel):
     over: bool
 
 
-class Marked(BaseModel):
+class DraftAnswer(BaseModel):
     """What is marked and not given yet: a letter, or free text, at a stage (from 0) of the case's disclosure."""
 
     model_config = ConfigDict(extra="forbid")
 
-    answer: str = Field(default="", max_length=LONGEST)
+    answer: str = Field(default="", max_length=MAX_ANSWER_CHARACTERS)
     stage: int = Field(default=0, ge=0, le=100)
     seconds: float | None = Field(default=None, ge=0, le=30 * 24 * 3600, allow_inf_nan=False)
 
@@ -54,21 +54,21 @@ class Marked(BaseModel):
 @api.get("/api/exam/{study}", responses=_ERRORS)
 def state(request: Request, person: Me, study: str) -> ExamState:
     """How the signed-in person's exam stands."""
-    _, sitting = seat(request, person, study)
+    _, sitting = require_sitting(request, person, study)
     return _state(sitting)
 
 
 @api.post("/api/exam/{study}/questions/{place}/draft", responses=_ERRORS)
-def draft(request: Request, person: Me, study: str, place: int, body: Marked) -> ExamState:
+def draft(request: Request, person: Me, study: str, place: int, body: DraftAnswer) -> ExamState:
     """Keep what is marked."""
-    store, sitting = seat(request, person, study)
+    store, sitting = require_sitting(request, person, study)
     entry = sitting.entry(place)
     if entry is None:
         raise not_here("there is no such question in your exam")
-    return _state(mark(store, sitting, entry, body.answer, body.seconds, body.stage))
+    return _state(save_draft(store, sitting, entry, body.answer, body.seconds, body.stage))
 
 
-def _state(sitting: Sitting) -> ExamState:
+def _state(sitting: ExamSitting) -> ExamState:
     return ExamState(
         questions=len(sitting.entries),
         answered=sitting.answered,

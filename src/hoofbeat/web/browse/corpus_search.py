@@ -18,7 +18,7 @@ from typing import Generic, Literal, TypeVar
 from msgspec import Struct
 
 from hoofbeat.ask.search_corpora import SearchableCorpus
-from hoofbeat.ask.similar_reports import marks
+from hoofbeat.ask.similar_reports import term_marks
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.models import Model
@@ -30,7 +30,16 @@ from hoofbeat.web.browse.highlighting import Mark
 from hoofbeat.web.library import Folder
 from hoofbeat.web.site import Site
 
-__all__ = ["ENCODERS", "Found", "Kept", "QuestionSearch", "Search", "begin_search", "checked_line", "kept_searches"]
+__all__ = [
+    "ENCODERS",
+    "CorpusSearch",
+    "QuestionSearch",
+    "RecentCache",
+    "SearchHit",
+    "begin_search",
+    "checked_line",
+    "kept_searches",
+]
 
 T = TypeVar("T")
 
@@ -38,14 +47,14 @@ ENCODERS = ("minilm", "potion")
 """The encoders a visitor's line may name."""
 
 _QUERY = "search"
-_LONGEST_LINE = 2_000
-_LONGEST_TEXT = 50_000
-_MOST_HITS = 100
+_MAX_LINE = 2_000
+_MAX_TEXT = 50_000
+_MAX_HITS = 100
 _AT_WORK = 4
 _PATIENCE = 1.5
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class SearchHit(Struct, frozen=True, kw_only=True):
     """One hit: the document, its best passage with the words it shares with the query, and how each stage placed it."""
 
     document: str
@@ -56,7 +65,7 @@ class Found(Struct, frozen=True, kw_only=True):
     via: tuple[tuple[str, int, float], ...]
 
 
-class Kept(Generic[T]):
+class RecentCache(Generic[T]):
     """The latest `most` things, for `seconds` at most, each under an id that can't be guessed."""
 
     def __init__(self, *, most: int = 200, seconds: float = 3600.0) -> None:
@@ -97,7 +106,7 @@ class QuestionSearch(Struct, frozen=True, kw_only=True):
     numbers: tuple[int, ...]
 
 
-class Search:
+class CorpusSearch:
     """One search of a corpus on its way. It is a `Progress`, too: a task of the work is what the page says is done."""
 
     def __init__(self, folder: str, line: str, text: str, count: int, chosen: Mapping[str, str]) -> None:
@@ -105,7 +114,7 @@ class Search:
         self.chosen = dict(chosen)
         self.state: Literal["working", "done", "failed"] = "working"
         self.step, self.done, self.total = "waiting for its turn", 0, None
-        self.found: tuple[Found, ...] = ()
+        self.found: tuple[SearchHit, ...] = ()
         self.written: tuple[tuple[str, str], ...] = ()
         self.notes: tuple[str, ...] = ()
         self.what = self.fix = ""
@@ -128,19 +137,19 @@ class Search:
         """Remarks are not shown."""
 
 
-Searches = Kept["Search | QuestionSearch"]
+Searches = RecentCache["CorpusSearch | QuestionSearch"]
 
 
 def kept_searches(site: Site) -> Searches:
     """The searches that a server keeps."""
-    made: Searches = site.shared.setdefault("browse.searches", Kept())
+    made: Searches = site.shared.setdefault("browse.searches", RecentCache())
     return made
 
 
 def checked_line(site: Site, line: str) -> Node:
     """A visitor's line, parsed; one that is wrong, or asks for what this server does not offer, is a `UsageError`."""
-    if len(line) > _LONGEST_LINE:
-        raise UsageError("the retriever line is too long", fix=f"write one of at most {_LONGEST_LINE:,} characters")
+    if len(line) > _MAX_LINE:
+        raise UsageError("the retriever line is too long", fix=f"write one of at most {_MAX_LINE:,} characters")
     tree = parse(line)
     offered = site.settings.models if site.load_model else ()
     for stage in every_stage(tree):
@@ -167,7 +176,7 @@ def _models_in_words(offered: Sequence[str]) -> str:
 
 
 def begin_search(
-    site: Site, shelf: SearchableCorpus, search: Search, documents: Callable[[], Sequence[str]] | None = None
+    site: Site, shelf: SearchableCorpus, search: CorpusSearch, documents: Callable[[], Sequence[str]] | None = None
 ) -> str:
     """Begin a search and wait a moment for it; its id. `documents` gives those among which is searched.
 
@@ -176,12 +185,12 @@ def begin_search(
     tree = checked_line(site, search.line)
     if not search.text.strip():
         raise UsageError("there is nothing to search for", fix="write what to search for")
-    if len(search.text) > _LONGEST_TEXT:
-        raise UsageError("the text is too long to search for", fix=f"shorten it to {_LONGEST_TEXT:,} characters")
-    if not 1 <= search.count <= _MOST_HITS:
-        raise UsageError(f"{search.count} results can't be shown", fix=f"ask for 1 to {_MOST_HITS}")
+    if len(search.text) > _MAX_TEXT:
+        raise UsageError("the text is too long to search for", fix=f"shorten it to {_MAX_TEXT:,} characters")
+    if not 1 <= search.count <= _MAX_HITS:
+        raise UsageError(f"{search.count} results can't be shown", fix=f"ask for 1 to {_MAX_HITS}")
     known = kept_searches(site)
-    busy = sum(isinstance(each, Search) and each.state == "working" for each in known.all())
+    busy = sum(isinstance(each, CorpusSearch) and each.state == "working" for each in known.all())
     if busy >= _AT_WORK:
         raise UsageError(f"{busy} searches are under way on this server already", fix="wait a moment and search again")
     search.line = str(tree)
@@ -192,7 +201,9 @@ def begin_search(
     return name
 
 
-def _run(site: Site, shelf: SearchableCorpus, search: Search, documents: Callable[[], Sequence[str]] | None) -> None:
+def _run(
+    site: Site, shelf: SearchableCorpus, search: CorpusSearch, documents: Callable[[], Sequence[str]] | None
+) -> None:
     began = time.monotonic()
     models = _Models(site)
     try:
@@ -230,7 +241,7 @@ class _Models:
 
 
 def _search(
-    shelf: SearchableCorpus, search: Search, models: _Models, documents: Callable[[], Sequence[str]] | None
+    shelf: SearchableCorpus, search: CorpusSearch, models: _Models, documents: Callable[[], Sequence[str]] | None
 ) -> None:
     among = None if documents is None else documents()
     with shelf.searching(search.line, model=models, progress=search) as retriever:
@@ -246,13 +257,13 @@ def _search(
     search.found = tuple(_found(hit, passage, wanted) for hit, passage in found)
 
 
-def _found(hit: Hit, passage: Passage | None, wanted: frozenset[str]) -> Found:
-    return Found(
+def _found(hit: Hit, passage: Passage | None, wanted: frozenset[str]) -> SearchHit:
+    return SearchHit(
         document=hit.document,
         rank=hit.rank,
         score=hit.score,
         passage=passage,
-        shared=marks(passage.text, wanted) if passage else (),
+        shared=term_marks(passage.text, wanted) if passage else (),
         via=tuple((stage, rank, score) for stage, (rank, score) in hit.via.items()),
     )
 

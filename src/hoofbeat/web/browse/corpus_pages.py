@@ -17,26 +17,25 @@ from hoofbeat.reports.model import Block
 from hoofbeat.reports.sections.funnel import funnel_blocks, funnel_of
 from hoofbeat.retrieval.line import Stage
 from hoofbeat.store import Artefact
-from hoofbeat.web.browse.backlinks import met_in
+from hoofbeat.web.browse.address_filters import FACET, address, choices_of, page_number
+from hoofbeat.web.browse.backlinks import backlinks_to
+from hoofbeat.web.browse.corpus_search import CorpusSearch, begin_search, kept_searches, searchable_corpora
 from hoofbeat.web.browse.documents import document_view, evidence_marks, passage_marks
 from hoofbeat.web.browse.files import image_file
-from hoofbeat.web.browse.highlighting import Mark, pieces
-from hoofbeat.web.browse.opening import LONG, Opened, artefact_of, open_table, still_reading
-from hoofbeat.web.browse.queries import FACET, address, choices_of, page_number
+from hoofbeat.web.browse.highlighting import Mark, split_at_marks
+from hoofbeat.web.browse.opening import LONG, FolderListing, artefact_of, open_table, reading_page
 from hoofbeat.web.browse.ranking_folders import KIND as RANKINGS
 from hoofbeat.web.browse.ranking_folders import open_ranking
-from hoofbeat.web.browse.searching import Search, begin_search, kept_searches, searchable_corpora
+from hoofbeat.web.error_pages import FOLDER_ERRORS
 from hoofbeat.web.library import Folder
-from hoofbeat.web.pages import not_found, page_of, render
+from hoofbeat.web.page_rendering import not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 
 __all__ = [
-    "PROBLEMS",
     "ApiDocument",
     "ApiDocuments",
     "FacetQuery",
     "Page",
-    "Problem",
     "facet_choices",
     "router",
     "split_facets",
@@ -69,13 +68,13 @@ def corpus_page(request: Request, slug: str) -> HTMLResponse:
         return not_found(request, _NO_CORPUS)
     opened = open_table(site, folder, "documents")
     if opened is None:
-        return still_reading(request, site, folder, "documents")
+        return reading_page(request, site, folder, "documents")
     return _corpus_page(request, site, opened, facet_choices(request, opened.listing.facet_names))
 
 
 def _corpus_page(
-    request: Request, site: Site, opened: Opened, chosen: Mapping[str, str], *, given: Search | None = None,
-    problem: HoofbeatError | None = None,
+    request: Request, site: Site, opened: FolderListing, chosen: Mapping[str, str], *,
+    given: CorpusSearch | None = None, problem: HoofbeatError | None = None,
 ) -> HTMLResponse:  # fmt: skip
     """The page of a corpus; `given` is a search that could not be begun, and `problem` says why."""
     folder, listing = opened.folder, opened.listing
@@ -100,7 +99,7 @@ def _corpus_page(
     )
 
 
-def _form(site: Site, given: Search | None, problem: HoofbeatError | None) -> dict[str, Any]:
+def _form(site: Site, given: CorpusSearch | None, problem: HoofbeatError | None) -> dict[str, Any]:
     """What the form to search with needs."""
     offered = site.settings.models if site.load_model else ()
     stages = [stage for stage in registry.all(Stage) if offered or not stage.models()]
@@ -130,10 +129,10 @@ def search(
         return not_found(request, _NO_CORPUS)
     opened = open_table(site, folder, "documents")
     if opened is None:
-        return still_reading(request, site, folder, "documents")
+        return reading_page(request, site, folder, "documents")
     listing = opened.listing
     chosen = facet_choices(request, listing.facet_names)
-    wanted = Search(slug, line.strip(), text, count, chosen)
+    wanted = CorpusSearch(slug, line.strip(), text, count, chosen)
     among = (lambda: [listing.ids[number - 1] for number in listing.matching(chosen)]) if chosen else None
     try:
         name = begin_search(site, searchable_corpora(site, [folder])[0], wanted, among)
@@ -147,11 +146,11 @@ def results(request: Request, slug: str, name: str) -> Response:
     """What a search found, or how far it is."""
     site, folder = _corpus(request, slug)
     found = kept_searches(site).get(name)
-    if folder is None or not isinstance(found, Search) or found.folder != slug:
+    if folder is None or not isinstance(found, CorpusSearch) or found.folder != slug:
         return not_found(request, "this search is not kept any more; search again")
     opened = open_table(site, folder, "documents")
     if opened is None:
-        return still_reading(request, site, folder, "documents")
+        return reading_page(request, site, folder, "documents")
     rows = [(hit, opened.listing.number(hit.document)) for hit in found.found]
     page = render(
         request,
@@ -164,7 +163,7 @@ def results(request: Request, slug: str, name: str) -> Response:
         name=name,
         chosen=found.chosen,
         rows=[(hit, opened.listing.listed(number)) for hit, number in rows if number is not None],
-        pieces=pieces,
+        pieces=split_at_marks,
         action=address(f"/corpora/{slug}/search", {FACET + key: value for key, value in found.chosen.items()}),
         **_form(site, found, None),
     )
@@ -184,7 +183,7 @@ def document_page(
         return not_found(request, _NO_CORPUS)
     opened = open_table(site, folder, "documents")
     if opened is None:
-        return still_reading(request, site, folder, "documents")
+        return reading_page(request, site, folder, "documents")
     listing = opened.listing
     if not 1 <= number <= len(listing):
         return not_found(request, "this corpus has no document of that number")
@@ -205,7 +204,7 @@ def document_page(
         total=len(listing),
         view=document_view(document, marks, part, missing),
         back=back,
-        met=met_in(site, folder, document.id),
+        met=backlinks_to(site, folder, document.id),
         link=lambda wanted: address(f"/corpora/{slug}/documents/{number}", kept, part=wanted),
     )
 
@@ -237,7 +236,7 @@ def _marks(site: Site, slug: str, document: Document, searched: tuple[str, int],
     """
     name, hit = searched
     found = kept_searches(site).get(name) if name else None
-    if isinstance(found, Search) and found.folder == slug:
+    if isinstance(found, CorpusSearch) and found.folder == slug:
         passages = [each.passage for each in found.found if each.document == document.id and hit in (0, each.rank)]
         marks = [(passage.start, passage.end) for passage in passages if passage]
         return marks, (), (f"/corpora/{slug}/searches/{name}#hit-{hit}", "the search")
@@ -269,13 +268,6 @@ def figure_file(request: Request, slug: str, number: int, figure: int, n: int) -
     return image_file(request, opened.artefact, figures[figure].files[n])
 
 
-class Problem(pydantic.BaseModel):
-    """Why something was not done."""
-
-    error: str
-    fix: str = ""
-
-
 class ApiDocument(pydantic.BaseModel):
     """A document of a corpus, without its text. `number` is its place, from 1; `page` where people read it."""
 
@@ -294,10 +286,6 @@ class ApiDocuments(pydantic.BaseModel):
     documents: list[ApiDocument]
 
 
-PROBLEMS: dict[int | str, dict[str, Any]] = {404: {"model": Problem}, 400: {"model": Problem}, 503: {"model": Problem}}
-"""What the API says where it can't give what was asked for."""
-
-
 def split_facets(given: Sequence[str]) -> dict[str, str]:
     """Choices written `name=value`."""
     return {name: value for each in given for name, sign, value in [each.partition("=")] if sign}
@@ -309,7 +297,7 @@ FacetQuery = Annotated[
 ]
 
 
-@router.get("/api/corpora/{slug}/documents", tags=["browse"], responses=PROBLEMS)
+@router.get("/api/corpora/{slug}/documents", tags=["browse"], responses=FOLDER_ERRORS)
 def documents(request: Request, slug: str, page: Page = 1, facet: FacetQuery = []) -> ApiDocuments:  # noqa: B006
     """The documents of a corpus, by facet."""
     site, folder = _corpus(request, slug)
