@@ -65,7 +65,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {"big": weights.Weight("a test", "CC0", (BIG,)), "pair": weights.Weight("two", "CC0", (BIG, SMALL))},
         {"all": ("big", "pair")},
     )
-    monkeypatch.setattr(weights, "table", lambda: fake)
+    monkeypatch.setattr(weights, "load_weights_table", lambda: fake)
     monkeypatch.setenv("HOOFBEAT_WEIGHTS", str(tmp_path / "weights"))
     return tmp_path / "weights"
 
