@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hoofbeat.retrieval.ann import approximate
-from hoofbeat.retrieval.dense import DenseSearcher
+from hoofbeat.retrieval.index.approximate_search import approximate
+from hoofbeat.retrieval.index.dense_search import DenseSearcher
 
 GOAL = 1.2
 DIMENSION = 384

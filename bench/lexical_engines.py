@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from hoofbeat.retrieval.analysis import ENGLISH, Numberer
-from hoofbeat.retrieval.bm25 import Bm25, Postings
+from hoofbeat.retrieval.index.analysis import ENGLISH, Numberer
+from hoofbeat.retrieval.index.lexical_search import Bm25, Postings
 
 REPORTS = Path(__file__).resolve().parents[2] / "shared" / "data" / "case_reports.jsonl.gz"
 WORDS = 150

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hoofbeat.models.encoder import EncoderBase
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Passage
-from hoofbeat.retrieval.analysis import ENGLISH
+from hoofbeat.retrieval.index.analysis import ENGLISH
 
 
 class HashedWords(EncoderBase):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat.errors import UsageError
+from hoofbeat.retrieval.index.topk import Ranking, top_k
 from hoofbeat.retrieval.passage_ranking import Pool, PooledRanking, best_of, check_pool, pool_documents
-from hoofbeat.retrieval.topk import Ranking, top_k
 
 SCORES = st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=4), min_size=1, max_size=6)
 

@@ -8,12 +8,12 @@ import pytest
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Model
 from hoofbeat.records import Document, Hit
-from hoofbeat.retrieval.hero.expansion import load_expansions
-from hoofbeat.retrieval.indexes import IndexSet
+from hoofbeat.retrieval.hero.query_terms import load_expansions
+from hoofbeat.retrieval.index.index_set import IndexSet
+from hoofbeat.retrieval.index.topk import Ranking
 from hoofbeat.retrieval.line import cost_bound, parse
 from hoofbeat.retrieval.retriever import Retriever
 from hoofbeat.retrieval.stage_roles import RankedUnits, SearchQuery
-from hoofbeat.retrieval.topk import Ranking
 from tests.retrieval.support import HashedWords, passages
 
 LINES = ["bm25", "bm25[k1=1.2,b=0.75]", "dense", "bm25 + dense", "bm25 + 2*dense", "(bm25 + dense) + 0.5*bm25"]

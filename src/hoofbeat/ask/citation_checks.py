@@ -9,7 +9,7 @@ from hoofbeat.ask.ask_records import AnswerPart, Doubt
 from hoofbeat.audit.answers.citation_checks import NO_SECTION, check_citations
 from hoofbeat.records import Passage
 from hoofbeat.retrieval import ENGLISH
-from hoofbeat.retrieval.sentences import sentence_spans
+from hoofbeat.retrieval.chunking import sentence_spans
 
 __all__ = ["NOT_SHOWN", "NO_WORD", "check_answer", "check_parts"]
 

@@ -15,7 +15,7 @@ from hoofbeat.models.vectors import cached_encoder, vectors_folder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.retrieval import IndexSet, Retriever
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
-from hoofbeat.retrieval.indexes import index_folder
+from hoofbeat.retrieval.index.index_set import index_folder
 from hoofbeat.store.files import file_sha256
 
 __all__ = ["SearchableCorpus", "source_facets"]

@@ -13,7 +13,7 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.ranking import Models, asked_models, line_cost
 from hoofbeat.records import Failure, Passage
 from hoofbeat.retrieval import IndexSet, Retriever
-from hoofbeat.retrieval.hero.trace import HeroTrace, explain_trace
+from hoofbeat.retrieval.hero.hero_evidence import HeroTrace, explain_trace
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 

@@ -24,7 +24,7 @@ from hoofbeat.progress import Progress
 from hoofbeat.records import Document, Hit, Question
 from hoofbeat.retrieval import IndexSet, Retriever, SearchResult
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
-from hoofbeat.retrieval.indexes import index_folder
+from hoofbeat.retrieval.index.index_set import index_folder
 from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact, Manifest, check_target, create, open_artefact
 from hoofbeat.store.files import atomic_write

@@ -40,9 +40,8 @@ from hoofbeat.reports.comparison.folder import KIND as COMPARISON
 from hoofbeat.reports.comparison.rankings import compare_rankings
 from hoofbeat.reports.comparison.rankings_page import write_rankings
 from hoofbeat.retrieval import IndexSet, Retriever, SearchResult, parse
-from hoofbeat.retrieval.line import Stage, StageOption, cost_bound, every_stage
+from hoofbeat.retrieval.line import Stage, StageOption, Variant, cost_bound, every_stage, variants
 from hoofbeat.retrieval.stage_roles import SearchQuery
-from hoofbeat.retrieval.variants import Variant, variants
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.files import atomic_write, output_errors
 from hoofbeat.store.tables import read_jsonl, read_tsv, write_tsv

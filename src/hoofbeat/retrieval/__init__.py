@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hoofbeat.retrieval.analysis import ENGLISH, Analyzer
 from hoofbeat.retrieval.chunking import chunk, indexed_text, sections, whole
-from hoofbeat.retrieval.indexes import IndexSet
+from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer
+from hoofbeat.retrieval.index.index_set import IndexSet
 from hoofbeat.retrieval.line import parse
 from hoofbeat.retrieval.retriever import Retriever, SearchResult
 

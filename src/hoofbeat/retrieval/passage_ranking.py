@@ -14,12 +14,12 @@ import numpy as np
 
 from hoofbeat.errors import UsageError
 from hoofbeat.retrieval.chunking import Chunking, Spans
+from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, top_k
 from hoofbeat.retrieval.line import StageOption
 from hoofbeat.retrieval.stage_roles import IndexUse, RankedUnits, Ranker, SearchQuery, SearchScope, StageTools
-from hoofbeat.retrieval.topk import Floats, Indices, Ranking, top_k
 
 if TYPE_CHECKING:
-    from hoofbeat.retrieval.collection import PassageCollection
+    from hoofbeat.retrieval.index.index_set import PassageCollection
 
 __all__ = [
     "CUTTING",

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from hoofbeat.records import Document, Failure, Passage, Question, TraceStep
 from hoofbeat.retrieval import Retriever, parse, sections
-from hoofbeat.retrieval.hero.trace import ChildRank, HeroTrace
+from hoofbeat.retrieval.hero.hero_evidence import ChildRank, HeroTrace
 from hoofbeat.retrieval.line import Node, Pipeline
 from hoofbeat.retrieval.stage_roles import EvidenceRanker
 

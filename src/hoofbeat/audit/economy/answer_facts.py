@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.retrieval.analysis import ENGLISH
+from hoofbeat.retrieval.index.analysis import ENGLISH
 
 __all__ = ["Facts", "Quantity", "clash", "facts_of", "shared_words"]
 

@@ -28,7 +28,7 @@ from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import Answered, RecipeStep, ask_each
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Failure
-from hoofbeat.retrieval.sentences import sentence_spans
+from hoofbeat.retrieval.chunking import sentence_spans
 
 __all__ = [
     "Change",

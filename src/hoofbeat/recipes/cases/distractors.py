@@ -22,7 +22,7 @@ from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.sameness import same, without_sides
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, whole
-from hoofbeat.retrieval.dense import DenseSearcher
+from hoofbeat.retrieval.index.dense_search import DenseSearcher
 
 __all__ = [
     "NO_DIAGNOSES",

@@ -21,7 +21,7 @@ from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, check
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Section, Span
-from hoofbeat.retrieval.sentences import sentence_spans
+from hoofbeat.retrieval.chunking import sentence_spans
 
 __all__ = [
     "PARTS",

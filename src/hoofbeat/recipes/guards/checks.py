@@ -16,7 +16,7 @@ from msgspec import Struct
 from hoofbeat.corpus.filters.language import detect_language
 from hoofbeat.recipes.items import Rejection
 from hoofbeat.recipes.wordlists import word_data
-from hoofbeat.retrieval.sentences import sentence_spans
+from hoofbeat.retrieval.chunking import sentence_spans
 from hoofbeat.text import caseless
 
 __all__ = ["sound"]

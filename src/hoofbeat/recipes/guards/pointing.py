@@ -13,7 +13,7 @@ from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.items import Rejection
 from hoofbeat.records import Document, Span
-from hoofbeat.retrieval.sentences import sentence_spans
+from hoofbeat.retrieval.chunking import sentence_spans
 
 __all__ = ["numbered", "pointed"]
 

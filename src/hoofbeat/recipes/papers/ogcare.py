@@ -36,7 +36,7 @@ from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, read_rating, rev
 from hoofbeat.recipes.selecting import filter_steps, rarity_step
 from hoofbeat.recipes.steps import RecipeStep, ask, sample
 from hoofbeat.records import Document, Question, Span
-from hoofbeat.retrieval.sentences import sentence_spans
+from hoofbeat.retrieval.chunking import sentence_spans
 
 __all__ = ["RECIPE", "OgcareSettings"]
 

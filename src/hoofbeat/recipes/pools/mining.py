@@ -27,7 +27,7 @@ from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.records import Document
 from hoofbeat.retrieval import IndexSet, Retriever, parse
 from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
-from hoofbeat.retrieval.indexes import index_folder
+from hoofbeat.retrieval.index.index_set import index_folder
 from hoofbeat.retrieval.line import stages
 
 __all__ = ["VIEWS", "Candidate", "Committee", "committee_lines", "mine_step", "pooled", "vote"]

@@ -19,7 +19,7 @@ from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.steps import RecipeStep, ask, check
 from hoofbeat.recipes.wordlists import word_data
-from hoofbeat.retrieval.sentences import sentence_spans
+from hoofbeat.retrieval.chunking import sentence_spans
 
 __all__ = ["asking_span", "open_steps", "points_to_options"]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hoofbeat.retrieval.hero.engine import Hero
-from hoofbeat.retrieval.hero.evidence import HeroEvidence, explain
-from hoofbeat.retrieval.hero.settings import HeroSettings
-from hoofbeat.retrieval.hero.signals import HeroRanking
-from hoofbeat.retrieval.hero.trace import HeroTrace
+from hoofbeat.retrieval.hero.hero_engine import Hero
+from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence, HeroTrace, explain
+from hoofbeat.retrieval.hero.hero_settings import HeroSettings
+from hoofbeat.retrieval.hero.hero_signals import HeroRanking
 
 __all__ = ["Hero", "HeroEvidence", "HeroRanking", "HeroSettings", "HeroTrace", "explain"]

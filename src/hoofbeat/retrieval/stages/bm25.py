@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hoofbeat.retrieval.chunking import Chunking, pieces
+from hoofbeat.retrieval.index.topk import Indices
 from hoofbeat.retrieval.line import StageOption
 from hoofbeat.retrieval.passage_ranking import CUTTING, PassageRanker, PieceSearch
 from hoofbeat.retrieval.stage_roles import IndexUse, SearchQuery, StageTools
-from hoofbeat.retrieval.topk import Indices
 
 if TYPE_CHECKING:
-    from hoofbeat.retrieval.collection import PassageCollection
+    from hoofbeat.retrieval.index.index_set import PassageCollection
 
 __all__ = ["STAGE"]
 

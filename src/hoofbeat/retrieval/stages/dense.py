@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hoofbeat.retrieval.ann import ApproximateSearcher, check_search
 from hoofbeat.retrieval.chunking import Chunking, pieces
-from hoofbeat.retrieval.instructions import instructions
+from hoofbeat.retrieval.index.approximate_search import ApproximateSearcher, check_search
+from hoofbeat.retrieval.index.query_vectors import instructions, mean_vectors
+from hoofbeat.retrieval.index.topk import Indices
 from hoofbeat.retrieval.line import StageOption
 from hoofbeat.retrieval.passage_ranking import CUTTING, PassageRanker, PieceSearch
-from hoofbeat.retrieval.querying import mean_vectors
 from hoofbeat.retrieval.stage_roles import IndexUse, SearchQuery, StageTools
-from hoofbeat.retrieval.topk import Indices
 
 if TYPE_CHECKING:
-    from hoofbeat.retrieval.collection import PassageCollection
+    from hoofbeat.retrieval.index.index_set import PassageCollection
 
 __all__ = ["STAGE"]
 

@@ -1,0 +1,455 @@
+"""The indexes over one set of documents: every way of cutting them that a line asks for, built once for all lines.
+
+Indexes are kept in a folder where one is given, under a name made from the documents' content: a corpus that has
+changed finds no old index, and the same corpus finds its own from anywhere.
+
+Every part (the passages of one way of cutting, their lexical index, the vectors of one encoder) is built when it is
+first needed, and is a separate artefact folder, written beside and renamed when it is whole: a part that is there is
+complete and is memory-mapped, and one whose making was interrupted is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from msgspec import MsgspecError
+from numpy.typing import NDArray
+
+from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Document, Passage
+from hoofbeat.retrieval.chunking import AUTO, DEFAULT_CHUNKING, Chunking, Spans, cut, indexed_text
+from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer
+from hoofbeat.retrieval.index.dense_search import DenseSearcher
+from hoofbeat.retrieval.index.lexical_search import Bm25, Postings
+from hoofbeat.retrieval.index.query_vectors import Instructions, instructions
+from hoofbeat.retrieval.index.topk import Indices
+from hoofbeat.retrieval.line import Node, stages
+from hoofbeat.retrieval.stage_roles import Ranker
+from hoofbeat.store import Manifest, create, open_artefact
+from hoofbeat.store.files import output_errors
+from hoofbeat.store.offsets import IndexedTable, write_indexed
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from hoofbeat.models.encoder import Encoder
+
+__all__ = ["FORMAT", "INDEX_KIND", "IndexSet", "PassageCollection", "index_folder", "kept"]
+
+
+INDEX_KIND = "index"
+Part = TypeVar("Part")
+
+
+def kept(
+    target: Path, settings: dict[str, object], build: Callable[[Path], None], load: Callable[[Path], Part]
+) -> Part:
+    """A part of an index: as it lies there, or, where it is not there or can't be read, built now.
+
+    It is written beside and renamed, by one process at a time: another that wants the same part waits and finds it.
+    What was damaged after it was written (a file cut short by a full disk, say) does not load, is removed and built
+    again.
+    """
+    with _alone(target):
+        try:
+            open_artefact(target, INDEX_KIND)
+            return load(target)
+        except (ArtefactError, MsgspecError, ValueError, OSError, EOFError):
+            shutil.rmtree(target, ignore_errors=True)
+        try:
+            with create(target, replace_kind=INDEX_KIND) as draft:
+                build(draft.path)
+                draft.finish(Manifest(kind=INDEX_KIND, title=target.name, settings=settings))
+        except OutputError as err:
+            fix = "make room, or keep indexes elsewhere: set HOOFBEAT_CACHE to another folder"
+            raise OutputError(f"an index can't be kept: {err.what}", where=err.where, fix=fix) from err
+        return load(target)
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Hold the lock of a part; systems without file locks go without."""
+    with output_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        lock = (target.parent / f".{target.name}.lock").open("a")
+    with lock:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+class PassageCollection:
+    """Passages, document by document, and the indexes over them."""
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        *,
+        encoder: Callable[[str], Encoder],
+        analyzer: Analyzer = ENGLISH,
+        progress: Progress = SILENT,
+        folder: Path | None = None,
+    ) -> None:
+        self.passages = passages
+        self.analyzer = analyzer
+        self.progress = progress
+        self.folder = folder
+        self._load_encoder = encoder
+        self.documents, self.document_of = _lay_out(passages)
+        self.bounds: Indices = np.searchsorted(self.document_of, np.arange(len(self.documents) + 1)).astype(np.int64)
+        self._numbers = {document: number for number, document in enumerate(self.documents)}
+        self._postings: Postings | None = None
+        self._bm25: dict[tuple[float, float, bool], Bm25] = {}
+        self._dense: dict[tuple[str, ...], tuple[Encoder, DenseSearcher]] = {}
+
+    def texts(self) -> Iterator[str]:
+        """What retrievers read of every passage, in order."""
+        return map(indexed_text, self.passages)
+
+    def describe(self, *, lexical: bool, dense: Collection[tuple[str, ...]] = ()) -> dict[str, object]:
+        """The analysis, and which vectors are searched how, as a manifest records them; `dense` names the searches."""
+        used = {
+            ",".join(filter(None, key)): {"encoder": encoder.identity, **index.describe()}
+            for key, (encoder, index) in self._dense.items()
+            if key in dense
+        }
+        analysis = {"analysis": self.analyzer.describe()} if lexical else {}
+        return {"passages": len(self.passages), **analysis, **({"vectors": used} if used else {})}
+
+    def bm25(self, k1: float, b: float, *, partitioned: bool = False) -> Bm25:
+        """BM25 with these parameters; `partitioned` takes its statistics from each passage's own document."""
+        if self._postings is None:
+            self._postings = self._kept_postings()
+        if (k1, b, partitioned) not in self._bm25:
+            self._bm25[k1, b, partitioned] = Bm25(
+                self._postings, k1, b, partition_of=self.document_of if partitioned else None
+            )
+        return self._bm25[k1, b, partitioned]
+
+    def dense(
+        self, spec: str, *, search: str = "exact", store: str = "float32", instruct: str = "none"
+    ) -> tuple[Encoder, DenseSearcher]:
+        """An encoder and the search over all passages encoded by it."""
+        key = (spec, search, store, instruct)
+        if key not in self._dense:
+            encoder = self._load_encoder(spec)
+            vectors = self._kept_vectors(encoder, instructions(instruct))
+            self._dense[key] = encoder, DenseSearcher.over(vectors, store=store, search=search, progress=self.progress)
+        return self._dense[key]
+
+    def place_of(self, passage_id: str) -> int | None:
+        """Where a passage stands, by its id."""
+        head, _, number = passage_id.rpartition("#")
+        for document in (head, head.rpartition("#")[0]):
+            if document in self._numbers and number.isdecimal():
+                place = int(self.bounds[self._numbers[document]]) + int(number)
+                if place < len(self.passages) and self.passages[place].id == passage_id:
+                    return place
+        return self._places.get(passage_id)
+
+    def places_of(self, documents: Collection[str]) -> Indices:
+        """Where the passages of these documents stand, ascending; an unknown document is an error."""
+        unknown = [document for document in documents if document not in self._numbers]
+        if unknown:
+            raise UsageError(
+                f"no passage belongs to {', '.join(map(repr, unknown[:3]))}",
+                fix="check the document ids against the corpus",
+            )
+        numbers = np.unique(np.array([self._numbers[document] for document in documents], np.int64))
+        parts = [np.arange(self.bounds[number], self.bounds[number + 1]) for number in numbers]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+    @property
+    def _places(self) -> dict[str, int]:
+        """Places by id; needed only for passages whose ids were not made by cutting documents."""
+        if not hasattr(self, "_place"):
+            self._place = {passage.id: place for place, passage in enumerate(self.passages)}
+        return self._place
+
+    def _kept_postings(self) -> Postings:
+        def build() -> Postings:
+            return Postings.build(self.texts(), self.analyzer, self.progress, count=len(self.passages))
+
+        if self.folder is None:
+            return build()
+        settings: dict[str, object] = {"analysis": self.analyzer.describe()}
+        name = f"lexical-{_digest(repr(sorted(self.analyzer.describe().items())))}"
+        return kept(
+            self.folder / name,
+            settings,
+            lambda draft: build().save(draft),
+            lambda folder: Postings.load(folder, self.analyzer),
+        )
+
+    def _kept_vectors(self, encoder: Encoder, words: Instructions) -> NDArray[np.float32]:
+        def build() -> NDArray[np.float32]:
+            if not len(self.passages):
+                return np.empty((0, encoder.dimension), np.float32)
+            return encoder.encode_documents(list(self.texts()), words, self.progress)
+
+        def load(folder: Path) -> NDArray[np.float32]:
+            loaded: NDArray[np.float32] = np.load(folder / "vectors.npy", mmap_mode="r")
+            if len(loaded) != len(self.passages):
+                raise ValueError("there is not one vector for each passage")
+            return loaded
+
+        if self.folder is None:
+            return build()
+        before = words.document or encoder.prompts.document
+        settings: dict[str, object] = {"encoder": encoder.identity, "instruction": before}
+        name = f"vectors-{_digest(repr((encoder.identity, before)))}"
+        return kept(self.folder / name, settings, lambda draft: np.save(draft / "vectors.npy", build()), load)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _lay_out(passages: Sequence[Passage]) -> tuple[list[str], Indices]:
+    """The documents in order, and the number of each passage's; ids must differ and documents hang together."""
+    numbers: dict[str, int] = {}
+    document_of = np.empty(len(passages), np.int64)
+    here: set[str] = set()
+    last = ""
+    for place, passage in enumerate(passages):
+        number = numbers.setdefault(passage.document, len(numbers))
+        document_of[place] = number
+        if number != len(numbers) - 1:
+            raise InputError(
+                f"the passages of {passage.document!r} do not follow each other",
+                fix="give all passages of a document one after the other; check that none was imported twice",
+            )
+        if passage.document != last:
+            here.clear()
+            last = passage.document
+        if passage.id in here:
+            raise InputError(
+                f"two passages have the id {passage.id!r}",
+                fix="every passage needs its own id; check that no document was imported twice",
+            )
+        here.add(passage.id)
+    return list(numbers), document_of
+
+
+FORMAT = 2
+"""Raised when kept indexes of an older form must not be read."""
+
+_TOKENIZER = "minilm"
+_SHIFT = 40
+_PASSAGES = "passages.jsonl"
+
+
+def index_folder() -> Path:
+    """Where indexes are kept: `indexes` in `HOOFBEAT_CACHE`, else in the user's cache folder."""
+    if chosen := os.environ.get("HOOFBEAT_CACHE"):
+        return Path(chosen).expanduser() / "indexes"
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "hoofbeat" / "indexes"
+
+
+class IndexSet:
+    """Documents, and the indexes over their passages."""
+
+    def __init__(
+        self,
+        documents: Iterable[Document],
+        *,
+        encoder: Callable[[str], Encoder],
+        analyzer: Analyzer = ENGLISH,
+        progress: Progress = SILENT,
+        folder: Path | None = None,
+        content: str = "",
+        auto: Chunking = DEFAULT_CHUNKING,
+    ) -> None:
+        """`documents` is read as often as needed; `content` names what they hold: with it, `folder` keeps indexes.
+
+        `auto` is how they are cut where a line does not say.
+        """
+        self.auto = auto
+        self.source = documents
+        self.analyzer = analyzer
+        self.progress = progress
+        self.trouble = ""
+        self._root = self._place(folder, content)
+        self._load = encoder
+        self._encoders: dict[str, Encoder] = {}
+        self._collections: dict[tuple[str, str], PassageCollection] = {}
+        self._ordered: list[PassageCollection] = []
+        self._by_name: dict[str, Document] | None = None
+        self.memory: dict[tuple[str, str], object] = {}
+
+    @classmethod
+    def of_passages(
+        cls,
+        passages: Sequence[Passage],
+        *,
+        encoder: Callable[[str], Encoder],
+        analyzer: Analyzer = ENGLISH,
+        progress: Progress = SILENT,
+    ) -> IndexSet:
+        """Indexes over passages that are cut already: no line can have them cut in another way."""
+        made = cls((), encoder=encoder, analyzer=analyzer, progress=progress)
+        made._add(
+            (str(DEFAULT_CHUNKING), ""),
+            PassageCollection(passages, encoder=made.encoder, analyzer=analyzer, progress=progress),
+        )
+        made.source = ()
+        return made
+
+    def _place(self, folder: Path | None, content: str) -> Path | None:
+        """Where indexes are kept; nowhere where that can't be written, and `trouble` says so."""
+        if folder is None or not content:
+            return None
+        root = folder / f"v{FORMAT}-{content[:24]}"
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            (root / f".{os.getpid()}.probe").touch()
+            (root / f".{os.getpid()}.probe").unlink()
+        except OSError as err:
+            self.trouble = (
+                f"indexes can't be kept in {folder} ({err.strerror}); set HOOFBEAT_CACHE to a folder of yours"
+            )
+            return None
+        return root
+
+    def encoder(self, spec: str) -> Encoder:
+        """The encoder of that name, loaded once."""
+        if spec not in self._encoders:
+            self._encoders[spec] = self._load(spec)
+        return self._encoders[spec]
+
+    def tokens(self, spec: str = "") -> Spans:
+        """Where an encoder's tokens begin and end in a text; for lexical search those of the embedded encoder."""
+        return self.encoder(spec or _TOKENIZER).token_spans
+
+    def collection(self, chunking: Chunking = AUTO, encoder: str = "") -> PassageCollection:
+        """The passages of one way of cutting; `encoder` is whose tokens are counted, where tokens are."""
+        chunking = self.auto if chunking.unit == "auto" else chunking
+        key = _key(chunking, encoder)
+        if key not in self._collections:
+            if self._ordered and self.source == ():
+                raise UsageError(
+                    f"these passages are cut already and can't be cut as {chunking}", fix="leave chunk= out of the line"
+                )
+            self._add(key, self._cut(chunking, key))
+        return self._collections[key]
+
+    def code(self, collection: PassageCollection, places: Indices) -> Indices:
+        """Numbers for passages that tell also which collection they belong to."""
+        return places + (self._ordered.index(collection) << _SHIFT)
+
+    def decode(self, code: int) -> Passage:
+        """The passage of such a number."""
+        return self._ordered[code >> _SHIFT].passages[code & ((1 << _SHIFT) - 1)]
+
+    def passage(self, passage_id: str) -> Passage:
+        """The passage with this id, as `Hit.passage` names it."""
+        for collection in self._ordered:
+            place = collection.place_of(passage_id)
+            if place is not None:
+                return collection.passages[place]
+        raise InputError(f"no passage {passage_id!r} is indexed", fix="check that the rankings are of these documents")
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are no documents; nothing is cut to know it."""
+        return not (self._ordered[0].documents if self._ordered else any(True for _ in self.source))
+
+    @property
+    def documents(self) -> list[str]:
+        """The ids of the documents, in order."""
+        return (self._ordered[0] if self._ordered else self.collection()).documents
+
+    def document(self, name: str) -> Document:
+        """One document; the source is read until it is found, unless it can be asked for one."""
+        get = getattr(self.source, "get", None)
+        if get is None:
+            if self._by_name is None:
+                self._by_name = {document.id: document for document in self.source}
+            get = self._by_name.get
+        found = get(name)
+        if not isinstance(found, Document):
+            raise InputError(f"no document {name!r} is indexed", fix="check the document ids against the corpus")
+        return found
+
+    def describe(self, line: Node) -> dict[str, object]:
+        """What a line searches, cut and indexed how, as a manifest records it."""
+        wanted: dict[tuple[str, str], tuple[bool, set[tuple[str, ...]]]] = {}
+        for stage in stages(line):
+            for use in stage.index_uses() if isinstance(stage, Ranker) else ():
+                key = _key(self.auto if use.chunking.unit == "auto" else use.chunking, use.encoder)
+                lexical, vectors = wanted.get(key, (False, set()))
+                wanted[key] = (lexical or use.lexical, vectors | ({use.vectors} if use.vectors else set()))
+        return {
+            "collections": {
+                " by ".join(filter(None, key)): self._collections[key].describe(lexical=lexical, dense=vectors)
+                for key, (lexical, vectors) in wanted.items()
+                if key in self._collections
+            }
+        }
+
+    @staticmethod
+    def recalls(settings: Mapping[str, object]) -> dict[str, float]:
+        """From what `describe` recorded: the measured recall of every approximate search."""
+        found: dict[str, float] = {}
+        collections = settings.get("collections")
+        for described in collections.values() if isinstance(collections, dict) else ():
+            for name, vectors in described.get("vectors", {}).items():
+                if "recall@10" in vectors:
+                    found[f"{name} ({vectors['recall measured on']})"] = float(vectors["recall@10"])
+        return found
+
+    def _add(self, key: tuple[str, str], collection: PassageCollection) -> None:
+        self._collections[key] = collection
+        self._ordered.append(collection)
+        if collection.documents != self._ordered[0].documents:
+            raise InputError("the documents changed while they were read", fix="run the command again")
+
+    def _cut(self, chunking: Chunking, key: tuple[str, str]) -> PassageCollection:
+        spans = self.tokens(key[1]) if chunking.needs_tokens else None
+        tokenizer = self.encoder(key[1]).identity if chunking.needs_tokens else ""
+        mark = "" if key[1] in {"", _TOKENIZER} else "@" + hashlib.sha256(tokenizer.encode()).hexdigest()[:6]
+
+        def passages() -> Iterator[Passage]:
+            seen: set[str] = set()
+            for document in self.source:
+                if document.id in seen:
+                    raise InputError(
+                        f"two documents have the id {document.id!r}", fix="every document needs its own id"
+                    )
+                seen.add(document.id)
+                yield from cut(document, chunking, spans, mark)
+
+        if self._root is None:
+            return self._over(list(passages()), None)
+        settings: dict[str, object] = {"chunking": str(chunking), "tokens": tokenizer}
+        digest = hashlib.sha256(repr((str(chunking), tokenizer)).encode()).hexdigest()[:12]
+        folder = self._root / f"{re.sub(r'[^a-z0-9]+', '-', str(chunking))}-{digest}"
+        return kept(
+            folder / "passages",
+            settings,
+            lambda draft: write_indexed(draft / _PASSAGES, passages()),
+            lambda found: self._over(IndexedTable(found / _PASSAGES, Passage), folder),
+        )
+
+    def _over(self, passages: Sequence[Passage], folder: Path | None) -> PassageCollection:
+        return PassageCollection(
+            passages, encoder=self.encoder, analyzer=self.analyzer, progress=self.progress, folder=folder
+        )
+
+
+def _key(chunking: Chunking, encoder: str) -> tuple[str, str]:
+    """A way of cutting, and whose tokens are counted where tokens are."""
+    return (str(chunking), (encoder or _TOKENIZER) if chunking.needs_tokens else "")

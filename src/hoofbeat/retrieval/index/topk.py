@@ -1,0 +1,131 @@
+"""Rankings: the best k of many scores, and fusion by reciprocal rank.
+
+Highest scores come first, equal scores in the order of the collection. Fusion joins rankings by rank alone, so their
+scores need not be comparable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hoofbeat.errors import UsageError
+
+__all__ = [
+    "RRF_K",
+    "Floats",
+    "Indices",
+    "Ranking",
+    "Rankings",
+    "check_k",
+    "positive_top_k",
+    "reciprocal_rank_fusion",
+    "rrf_shares",
+    "top_k",
+]
+
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+_LANE = 64
+
+
+class Ranking(NamedTuple):
+    """Positions in a collection, best first, with their scores."""
+
+    indices: Indices
+    scores: Floats
+
+    @classmethod
+    def empty(cls) -> Ranking:
+        """A ranking of nothing."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.float64))
+
+
+class Rankings(NamedTuple):
+    """Rankings of one query in parts of a collection, one after the other: the nth is `edges[n]:edges[n + 1]`."""
+
+    indices: Indices
+    scores: Floats
+    edges: Indices
+
+    def ranking(self, number: int) -> Ranking:
+        """The ranking in the nth part."""
+        part = slice(self.edges[number], self.edges[number + 1])
+        return Ranking(self.indices[part], self.scores[part])
+
+
+def top_k(indices: Indices, scores: Floats, k: int) -> Ranking:
+    """The `k` best of `indices` (ascending) by `scores`; ties at the border go to the earlier ones."""
+    if len(scores) > k:
+        border = np.partition(scores, len(scores) - k)[len(scores) - k]
+        above = np.flatnonzero(scores > border)
+        level = np.flatnonzero(scores == border)[: k - len(above)]
+        chosen = np.sort(np.concatenate([above, level]))
+        indices, scores = indices[chosen], scores[chosen]
+    order = np.argsort(-scores, kind="stable")
+    return Ranking(indices[order], scores[order])
+
+
+def positive_top_k(scores: NDArray[np.float32], k: int) -> Ranking:
+    """The `k` best among the positive scores of a whole collection.
+
+    The scores are dealt out to lanes. Lanes whose best reaches a bound hold at least one score each that does, so the
+    k-th best of the lanes' best is a lower bound for the k-th best score: few have to be looked at beyond it.
+    """
+    hits = np.flatnonzero(scores >= _bound(scores, k))
+    return top_k(hits, scores[hits].astype(np.float64), k)
+
+
+def _bound(scores: NDArray[np.float32], k: int) -> np.float32:
+    """A positive number that the `k` best scores reach, as far as they are positive."""
+    least = np.finfo(np.float32).smallest_subnormal
+    depth = min(_LANE, len(scores) // (4 * k))
+    if depth < 2:
+        return least
+    lanes = len(scores) // depth
+    best = scores[: lanes * depth].reshape(depth, lanes).max(axis=0)
+    return max(least, np.partition(best, lanes - k)[lanes - k])
+
+
+def check_k(k: int) -> None:
+    """Refuse a number of results that can't be meant."""
+    if k < 1:
+        raise UsageError(f"can't return {k} results", fix="ask for at least one: k ≥ 1")
+
+
+RRF_K = 60
+"""The usual constant (Cormack, Clarke and Büttcher 2009)."""
+
+
+def rrf_shares(length: int, weight: float = 1.0, constant: int = RRF_K) -> Floats:
+    """What each rank from 1 to `length` contributes: weight / (constant + rank)."""
+    return weight / (constant + np.arange(1, length + 1))
+
+
+def reciprocal_rank_fusion(
+    rankings: Sequence[Ranking], k: int, *, weights: Sequence[float] | None = None, constant: int = RRF_K
+) -> Ranking:
+    """The `k` best by the sum of weight / (constant + rank) over the rankings; ties in the collection's order.
+
+    Shares are added from the smallest up, so that the same shares give the same sum whichever rankings they come from.
+    """
+    if weights is not None and len(weights) != len(rankings):
+        raise UsageError(f"{len(rankings)} rankings and {len(weights)} weights", fix="give one weight for each ranking")
+    if not rankings:
+        return Ranking.empty()
+    shares = [
+        rrf_shares(len(ranking.indices), weight, constant)
+        for ranking, weight in zip(rankings, weights or [1.0] * len(rankings), strict=True)
+    ]
+    everything = np.concatenate([ranking.indices for ranking in rankings])
+    indices, place = np.unique(everything, return_inverse=True)
+    scores: Floats = np.zeros(len(indices))
+    added = np.concatenate(shares)
+    smallest_first = np.argsort(added, kind="stable")
+    np.add.at(scores, place[smallest_first], added[smallest_first])
+    return top_k(indices, scores, k)
