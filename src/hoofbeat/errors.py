@@ -21,6 +21,9 @@ A single call that fails is not an exception: it becomes a `records.Failure` and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 __all__ = [
     "ArtefactError",
     "BatchPending",
@@ -34,6 +37,7 @@ __all__ = [
     "UsageError",
     "VerificationError",
     "WeightsError",
+    "did_you_mean",
 ]
 
 
@@ -108,3 +112,10 @@ class BatchPending(HoofbeatError):
     """Requests wait in a batch folder; the same command goes on when the answers are there."""
 
     exit_code = 4
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A guess at what was meant, as the beginning of a fix; nothing where no known name is like the word."""
+    names = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    return f"did you mean {names[close[0]]}? " if close else ""

@@ -15,7 +15,6 @@ load only files that you trust. Manifests list the plugins that were loaded, wit
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib
 import importlib.util
@@ -28,7 +27,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
-from hoofbeat.errors import HoofbeatError, UsageError
+from hoofbeat.errors import HoofbeatError, UsageError, did_you_mean
 
 __all__ = ["PLUGINS_VARIABLE", "Extension", "Plugin", "Registry", "registry"]
 
@@ -190,11 +189,10 @@ class Registry:
 
     @staticmethod
     def _unknown(kind: type[Extension], name: str, known: list[str]) -> UsageError:
-        near = difflib.get_close_matches(name, known, 1)
-        guess = f"did you mean {near[0]}? " if near else ""
         return UsageError(
             f"there is no {kind.extension_kind} {name!r}",
-            fix=f"{guess}use one of: {', '.join(known)}; or load a file that defines it with --plugin",
+            fix=f"{did_you_mean(name, known)}use one of: {', '.join(known)}; or load a file that defines it with "
+            "--plugin",
         )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
+from collections.abc import Sequence
 from functools import lru_cache
 
 from msgspec import Struct
@@ -33,6 +34,7 @@ __all__ = [
     "for_word_matching",
     "one_line",
     "printable",
+    "some_of",
     "squeeze",
     "typed",
     "without_accents",
@@ -74,6 +76,12 @@ def cut(text: str, length: int) -> str:
         return line
     space = line.rfind(" ", max(0, length - 16), length)
     return line[: space if space > 0 else length - 1].rstrip() + "…"
+
+
+def some_of(names: Sequence[str], most: int, joint: str = ", ") -> str:
+    """The first names of a list, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return joint.join(names[:most]) + more
 
 
 def for_terminal(text: str) -> str:

@@ -22,7 +22,7 @@ from hoofbeat.models.reasoning import split_reasoning
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Failure, Question, Usage
 from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.files import file_sha256
+from hoofbeat.store.artefact import file_reference
 from hoofbeat.store.tables import write_jsonl
 
 __all__ = ["GIVEN", "Import", "import_predictions"]
@@ -61,7 +61,7 @@ def import_predictions(
     with create(target, replace_kind=KIND) as draft:
         write_jsonl(draft.path / "questions.jsonl", (item.question for item in importing.items.values()))
         write_jsonl(draft.path / "answers.jsonl", importing.answers(progress))
-        own = InputRef(name=path.name, sha256=file_sha256(path), kind="predictions")
+        own = file_reference(path, "predictions")
         draft.finish(importing.manifest([own, *inputs], command))
     return open_artefact(target, KIND)
 

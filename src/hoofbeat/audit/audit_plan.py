@@ -18,7 +18,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.records import Document, Question
-from hoofbeat.store.tables import canonical_json
+from hoofbeat.store.tables import content_sha256
 from hoofbeat.window import BYTES_PER_TOKEN, size
 
 __all__ = ["AuditPlan", "Shard", "read_shard"]
@@ -139,7 +139,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
             "economy": self.economy.describe() if self.economy else None,
             "probe": [self.probe, self.seed if self.probe or self.economy else 0],
         }
-        return hashlib.sha256(canonical_json(content)).hexdigest()[:16]
+        return content_sha256(content)[:16]
 
     def estimate(self, model: Model, judge: Model) -> Estimate:
         """What the audit would cost at most: every answer is checked for absence, no pair is absent or the same."""

@@ -32,7 +32,7 @@ from hoofbeat.recipes import teaching_patient_questions
 from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import Retriever, parse
 from hoofbeat.store import InputRef, check_target
-from hoofbeat.store.files import file_sha256
+from hoofbeat.store.artefact import file_reference
 from hoofbeat.teaching import example
 
 __all__ = ["command", "plan_audit", "plan_given"]
@@ -217,7 +217,7 @@ def _planned(wanted: _Wanted, models: Callable[[str], Model], progress: Progress
     elif wanted.corpus is not None or wanted.questions is not None:
         raise UsageError("answers are given, so nothing is asked", fix="leave out SOURCES and QUESTIONS")
     else:
-        inputs = [InputRef(name=path.name, sha256=file_sha256(path), kind="answers")]
+        inputs = [file_reference(path, "answers")]
         plan = plan_given(path, wanted.fields, wanted.pack, wanted.sources)
     plan = replace(
         plan,

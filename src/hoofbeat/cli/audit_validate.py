@@ -22,7 +22,7 @@ from hoofbeat.judging.packets import KIND as PACKETS
 from hoofbeat.judging.packets import Packets, label_counts, write_packets
 from hoofbeat.judging.packets_labels import human_labels
 from hoofbeat.store import Counts, InputRef, Manifest, check_target, create, open_artefact
-from hoofbeat.store.files import file_sha256
+from hoofbeat.store.artefact import file_reference
 
 __all__ = ["command"]
 
@@ -196,5 +196,5 @@ def _inputs(audit: Audit, wanted: _Wanted, packets: Packets | None) -> list[Inpu
     """The audit, the packets where they were named, and every file of labels."""
     files = [*wanted.files, *([wanted.adjudicated] if wanted.adjudicated else [])]
     inputs = [audit.artefact.reference(), *([packets.artefact.reference()] if packets else [])]
-    inputs += [InputRef(name=path.name, sha256=file_sha256(path), kind="labels") for path in files]
+    inputs += [file_reference(path, "labels") for path in files]
     return inputs

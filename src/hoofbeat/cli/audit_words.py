@@ -14,6 +14,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.findings.intervals import wilson
 from hoofbeat.reports.words import count_of
+from hoofbeat.text import some_of
 
 __all__ = ["economy_words", "say_outcome", "say_uncompared"]
 
@@ -43,8 +44,7 @@ def say_uncompared(screen: Screen, plan: AuditPlan) -> None:
 
 def _named(names: Collection[str]) -> str:
     """Some of the names, and how many more there are; those that come in no order are sorted."""
-    some = sorted(names) if isinstance(names, set) else list(names)
-    return ", ".join(some[:_SOME]) + (f" and {len(some) - _SOME:,} more" if len(some) > _SOME else "")
+    return some_of(sorted(names) if isinstance(names, set) else list(names), _SOME)
 
 
 def say_outcome(screen: Screen, audit: Audit) -> None:

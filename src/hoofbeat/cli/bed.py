@@ -22,6 +22,7 @@ from hoofbeat.facets import facet_values, has_facets
 from hoofbeat.records import Document, Question
 from hoofbeat.store import InputRef, open_artefact
 from hoofbeat.store.files import file_sha256
+from hoofbeat.text import some_of
 
 __all__ = ["Bed", "bed_of", "content_of", "holds_passages", "open_bed"]
 
@@ -189,12 +190,8 @@ def _facets_there(wanted: Mapping[str, set[str]], values: Mapping[str, set[str]]
         return "these documents have no facets; leave --where out"
     unknown = [name for name in wanted if name not in values]
     if unknown:
-        return f"there is no facet {', '.join(unknown)}; there are {_some(values)}"
-    return "; ".join(f"{name} is one of {_some(values[name])}" for name in wanted) + "; or no document has all of them"
-
-
-def _some(names: Iterable[str]) -> str:
-    listed = sorted(names)
-    return ", ".join(listed[:_MOST_NAMED]) + (
-        f" and {len(listed) - _MOST_NAMED} more" if len(listed) > _MOST_NAMED else ""
+        return f"there is no facet {', '.join(unknown)}; there are {some_of(sorted(values), _MOST_NAMED)}"
+    return (
+        "; ".join(f"{name} is one of {some_of(sorted(values[name]), _MOST_NAMED)}" for name in wanted)
+        + "; or no document has all of them"
     )

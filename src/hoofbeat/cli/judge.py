@@ -43,7 +43,7 @@ from hoofbeat.models import Estimate, Model, load_encoder
 from hoofbeat.models.session import Session
 from hoofbeat.records import Judgment
 from hoofbeat.store import Artefact, InputRef, check_target
-from hoofbeat.store.files import file_sha256
+from hoofbeat.store.artefact import file_reference
 
 __all__ = ["command", "probe_figures"]
 
@@ -209,7 +209,7 @@ def _humans(screen: Screen, folder: AnswerFolder, wanted: _Wanted) -> _People:
     made = human_judgments(folder, found, wanted.aspect)
     people = sorted({each.judge for each in made})
     screen.say(f"{len(made)} labels of {wanted.aspect} by {', '.join(people)}")
-    inputs = [InputRef(name=path.name, sha256=file_sha256(path), kind=kind) for path, kind in read.items()]
+    inputs = [file_reference(path, kind) for path, kind in read.items()]
     return _People(judgments=tuple(made), files=tuple(files), inputs=tuple(inputs))
 
 

@@ -12,7 +12,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.findings.trec import TREC_RUN, in_trec_order, read_trec_run
 from hoofbeat.records import Hit
 from hoofbeat.store import InputRef
-from hoofbeat.store.files import file_sha256
+from hoofbeat.store.artefact import file_reference
 
 __all__ = ["OtherRun", "read_other_runs"]
 
@@ -71,7 +71,7 @@ def _read(path: Path, bed: Bed, top: int) -> OtherRun:
     return OtherRun(
         name=f"run:{path.name.removesuffix('.gz').rpartition('.')[0] or path.name}",
         hits={question: _hits(question, found, top) for question, found in kept.items()},
-        source=InputRef(name=path.name, sha256=file_sha256(path), kind=TREC_RUN),
+        source=file_reference(path, TREC_RUN),
         notes=tuple(notes),
     )
 

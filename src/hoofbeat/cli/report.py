@@ -13,6 +13,7 @@ from hoofbeat.reports.build import build_report
 from hoofbeat.reports.section import ReportOptions, sections
 from hoofbeat.reports.sections.published import papers
 from hoofbeat.reports.writing import FORMATS
+from hoofbeat.text import some_of
 
 __all__ = ["command"]
 
@@ -94,5 +95,5 @@ def _names(artefacts: Sequence[Path]) -> str:
     """What a report is about, where nobody says it: the first folders' names."""
     names = list(dict.fromkeys(path.resolve().name for path in artefacts))
     if len(names) > _MOST_NAMED:
-        return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"
+        return some_of(names, _MOST_NAMED)
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

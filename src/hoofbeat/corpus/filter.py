@@ -20,6 +20,7 @@ from hoofbeat.corpus.filter_line import Clause, read_line
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Facets
 from hoofbeat.registry import registry
+from hoofbeat.text import some_of
 
 __all__ = [
     "KEPT",
@@ -236,8 +237,7 @@ def quoted_value(value: str) -> str:
 
 def listed_values(values: Sequence[str]) -> str:
     """Values for a rejection's details, not more than a few."""
-    more = f" and {len(values) - 3} more" if len(values) > 3 else ""
-    return (", ".join(value if len(value) <= 80 else value[:79] + "…" for value in values[:3])) + more
+    return some_of([value if len(value) <= 80 else value[:79] + "…" for value in values], 3)
 
 
 def compared_values(

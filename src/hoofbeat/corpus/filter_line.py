@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from typing import NoReturn
 
 from msgspec import Struct
 
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import UsageError, did_you_mean
 
 __all__ = ["Argument", "Clause", "read_line"]
 
@@ -211,10 +210,7 @@ class _Reader:
 
 
 def _unknown(line: str, column: int, what: str, word: str, known: tuple[str, ...]) -> NoReturn:
-    plain = {name.lower(): name for name in known}
-    close = get_close_matches(word.lower(), plain, n=1, cutoff=0.5)
-    guess = f"did you mean {plain[close[0]]}? " if close else ""
-    _fail(line, column, what, f"{guess}known: {', '.join(known)}")
+    _fail(line, column, what, f"{did_you_mean(word, known)}known: {', '.join(known)}")
 
 
 def _fail(line: str, column: int, what: str, fix: str) -> NoReturn:

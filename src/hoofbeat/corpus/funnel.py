@@ -23,7 +23,8 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.files import atomic_write, file_sha256
+from hoofbeat.store.artefact import file_reference
+from hoofbeat.store.files import atomic_write
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 __all__ = [
@@ -255,7 +256,7 @@ def _reasons(steps: Sequence[FunnelStep]) -> dict[str, int]:
 
 def _files(steps: Sequence[FilterStep]) -> list[InputRef]:
     paths = dict.fromkeys(path for step in steps for path in step.files)
-    return [InputRef(name=path.name, sha256=file_sha256(path), kind="file") for path in paths]
+    return [file_reference(path) for path in paths]
 
 
 def _own_name(name: str, taken: dict[str, FilterTable]) -> str:

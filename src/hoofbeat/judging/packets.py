@@ -19,13 +19,13 @@ from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.judging.packets_records import Drawn, Row
 from hoofbeat.judging.packets_text import Mask, instructions, pair_code
-from hoofbeat.judging.stratified_sample import Draw, seeded_number
+from hoofbeat.judging.stratified_sample import Draw
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import read_bytes, write_bytes
-from hoofbeat.store.tables import read_jsonl, write_csv, write_jsonl
+from hoofbeat.store.tables import read_jsonl, seeded_number, write_csv, write_jsonl
 from hoofbeat.text import printable
 
 __all__ = [

@@ -7,33 +7,23 @@ rounded at random: a stratum to which a third of an item is due gives one in a t
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Generic, TypeVar
 
 from hoofbeat.judging.criteria import Key
-from hoofbeat.store.tables import canonical_json
+from hoofbeat.store.tables import seeded_number
 
-__all__ = ["Draw", "allot", "allot_within", "blind_code", "seeded_number"]
+__all__ = ["Draw", "allot", "allot_within", "blind_code"]
 
 Item = TypeVar("Item")
 Name = tuple[str, ...]
 
 
-def _hash(value: object) -> int:
-    return int.from_bytes(hashlib.blake2b(canonical_json(value), digest_size=16).digest(), "big")
-
-
 def blind_code(key: Key, aspect: str) -> str:
     """A name for an answer that tells nothing about it: twelve digits of a hash."""
-    return f"{_hash(['blind', aspect, *key]) >> 80:012x}"
-
-
-def seeded_number(*parts: object) -> int:
-    """A number of 64 bits that parts and their seed decide: who sees what in which order, and with which side first."""
-    return int.from_bytes(hashlib.blake2b(canonical_json(parts), digest_size=8).digest(), "big")
+    return f"{seeded_number('blind', aspect, *key, size=16) >> 80:012x}"
 
 
 class Draw(Generic[Item]):
@@ -48,7 +38,7 @@ class Draw(Generic[Item]):
     def offer(self, key: Key, item: Item) -> None:
         """Take the item in if its hash is low enough."""
         self.seen += 1
-        entry = (-_hash(["draw", self.seed, *key]), self.seen, item)
+        entry = (-seeded_number("draw", self.seed, *key, size=16), self.seen, item)
         if len(self._heap) < self.size:
             heapq.heappush(self._heap, entry)
         elif self.size and entry > self._heap[0]:
@@ -69,8 +59,8 @@ def allot(sizes: Mapping[Name, int], count: int, seed: int, of: Name = ()) -> di
     """
     total = sum(sizes.values())
     wanted = min(count, total)
-    order = sorted(sizes, key=lambda name: (_hash(["order", seed, of, name]), name))
-    start = Fraction(_hash(["start", seed, of]) >> 64, 1 << 64)
+    order = sorted(sizes, key=lambda name: (seeded_number("order", seed, of, name, size=16), name))
+    start = Fraction(seeded_number("start", seed, of, size=16) >> 64, 1 << 64)
     given: dict[Name, int] = {}
     end, passed = Fraction(0), 0
     for name in order:

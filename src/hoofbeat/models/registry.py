@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from hoofbeat.errors import InputError, ModelError, UsageError
+from hoofbeat.errors import InputError, ModelError, UsageError, did_you_mean
 from hoofbeat.models.backend import Backend
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.budget import Budget, Price
@@ -134,6 +133,6 @@ def _unknown(spec: str, known: Sequence[str]) -> ModelError:
     kind = spec.partition(":")[0]
     if kind in _FORMS:
         return ModelError(f"the model {spec!r} lacks its name", fix=f"write it as {_FORMS[kind]}")
-    close = get_close_matches(kind, [*_KINDS, *known], n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return ModelError(f"there is no model {spec!r}{hint}", fix=f"name one of: {SPEC_HELP}")
+    return ModelError(
+        f"there is no model {spec!r}", fix=f"{did_you_mean(kind, [*_KINDS, *known])}name one of: {SPEC_HELP}"
+    )

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import OutputError
 from hoofbeat.models.encoders.base import Encoder, EncoderBase, Instructions, Vectors
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.files import cache_folder, write_bytes
 
 try:
     import fcntl
@@ -41,10 +41,7 @@ _Keys = NDArray[np.void]
 
 def vectors_folder() -> Path:
     """Where vectors are kept: `vectors` in `HOOFBEAT_CACHE`, else in the user's cache folder."""
-    if chosen := os.environ.get("HOOFBEAT_CACHE"):
-        return Path(chosen).expanduser() / "vectors"
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "hoofbeat" / "vectors"
+    return cache_folder("vectors")
 
 
 class VectorCache:

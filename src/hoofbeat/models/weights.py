@@ -32,7 +32,7 @@ import msgspec
 
 from hoofbeat.errors import OutputError, UsageError, WeightsError
 from hoofbeat.progress import SILENT, Progress, Task
-from hoofbeat.store.files import file_sha256, write_bytes
+from hoofbeat.store.files import file_sha256, user_cache, write_bytes
 
 __all__ = ["Hub", "Weight", "WeightDownload", "WeightFile", "WeightStatus", "WeightsTable", "WheelMember"]
 __all__ += [
@@ -134,8 +134,7 @@ def weights_folder() -> Path:
     """Where weights lie: `HOOFBEAT_WEIGHTS`, else the user's cache folder."""
     if chosen := os.environ.get("HOOFBEAT_WEIGHTS"):
         return Path(chosen).expanduser()
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "hoofbeat" / "weights"
+    return user_cache() / "weights"
 
 
 def weight_names(name: str) -> tuple[str, ...]:

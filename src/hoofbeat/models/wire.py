@@ -6,7 +6,6 @@ Providers differ in how they say the same thing; every such difference is known 
 from __future__ import annotations
 
 import email.utils
-import hashlib
 import re
 import time
 from typing import Literal
@@ -18,7 +17,7 @@ from hoofbeat.models.reasoning import split_reasoning
 from hoofbeat.models.requests import ChatRequest, Message, Reply, TokenLogprob
 from hoofbeat.models.structured import without_limits
 from hoofbeat.records import FailureKind, Usage
-from hoofbeat.store.tables import canonical_json
+from hoofbeat.store.tables import content_sha256
 
 __all__ = ["PLAIN", "Dialect", "Trouble", "chat_body", "classify", "read_chat", "retry_after_seconds"]
 
@@ -53,7 +52,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
         if not self.extra and not self.omit:
             return model
         changes = {"extra": self.extra, "omit": sorted(self.omit)}
-        return f"{model};extra={hashlib.sha256(canonical_json(changes)).hexdigest()[:12]}"
+        return f"{model};extra={content_sha256(changes)[:12]}"
 
 
 PLAIN = Dialect()

@@ -25,8 +25,8 @@ from hoofbeat.recipes.items import Stage
 from hoofbeat.recipes.recipe import Made, Ran, Recipe, run_steps
 from hoofbeat.recipes.steps import Estimated, RecipeStep
 from hoofbeat.records import Question
-from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.files import file_sha256
+from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
+from hoofbeat.store.artefact import file_reference
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 __all__ = ["FUNNEL_HEADER", "build_benchmark", "estimate_calls", "funnel_rows"]
@@ -50,7 +50,7 @@ def build_benchmark(
         _write_tables(draft.path, ran, made, context)
         _copy_images(made, context, draft.path)
         used = dict.fromkeys([*files, *context.files_used.values()])
-        references = [InputRef(name=path.name, sha256=file_sha256(path), kind="file") for path in used]
+        references = [file_reference(path) for path in used]
         draft.finish(
             Manifest(
                 kind=KIND,

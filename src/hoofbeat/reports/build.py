@@ -14,8 +14,8 @@ from hoofbeat.reports.sections.origin import origin_blocks
 from hoofbeat.reports.sections.published import check_papers
 from hoofbeat.reports.words import count_of, model_name
 from hoofbeat.reports.writing import FORMATS, write_report
-from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.files import file_sha256
+from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
+from hoofbeat.store.artefact import file_reference
 
 __all__ = ["assemble", "build_report"]
 
@@ -59,7 +59,7 @@ def build_report(
                 command=list(command),
                 inputs=[
                     *(artefact.reference() for artefact in artefacts),
-                    *(InputRef(name=path.name, sha256=file_sha256(path), kind="labels") for path in chosen.errors),
+                    *(file_reference(path, "labels") for path in chosen.errors),
                 ],
                 settings={
                     "title": title,

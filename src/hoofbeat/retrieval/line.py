@@ -26,12 +26,11 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import ClassVar, Literal, NamedTuple, NoReturn, Self
 
 from msgspec import Struct
 
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import UsageError, did_you_mean
 from hoofbeat.registry import registry
 
 __all__ = [
@@ -503,9 +502,7 @@ class _Parser:
                 self.fail(column, err.what, err.fix or "")
 
     def unknown(self, column: int, what: str, name: str, names: list[str], plural: str) -> NoReturn:
-        close = get_close_matches(name, names, n=1, cutoff=0.4)
-        guess = f"did you mean {close[0]}? " if close else ""
-        self.fail(column, what, f"{guess}known {plural}: {', '.join(names) or 'none'}")
+        self.fail(column, what, f"{did_you_mean(name, names)}known {plural}: {', '.join(names) or 'none'}")
 
     def skip(self) -> int:
         while self.at < len(self.text) and self.text[self.at] == " ":

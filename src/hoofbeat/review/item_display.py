@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from hoofbeat.judging.stratified_sample import seeded_number
 from hoofbeat.review.forms import Form, FormField, field_applies, form_for
 from hoofbeat.review.review_records import Assignment, ItemLabel, ItemMaterial, ReviewItem, Study
+from hoofbeat.store.tables import seeded_number
 
 __all__ = [
     "MaterialPart",

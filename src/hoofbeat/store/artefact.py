@@ -8,7 +8,6 @@ a schema this version reads; `Artefact.verify` compares every file with the mani
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 import shutil
 import subprocess
@@ -24,9 +23,9 @@ from hoofbeat.errors import ArtefactError, OutputError
 from hoofbeat.registry import registry
 from hoofbeat.store.files import file_sha256, output_errors, sync_folder, write_bytes
 from hoofbeat.store.manifest import SCHEMA_VERSION, InputRef, Manifest
-from hoofbeat.store.tables import canonical_json
+from hoofbeat.store.tables import content_sha256
 
-__all__ = ["Artefact", "Draft", "check_target", "create", "open_artefact"]
+__all__ = ["Artefact", "Draft", "check_target", "create", "file_reference", "open_artefact"]
 
 MANIFEST = "manifest.json"
 
@@ -54,8 +53,8 @@ class Artefact:
 
     def reference(self) -> InputRef:
         """How a manifest names this artefact as an input: by the hash of its files' hashes, not of how it was made."""
-        content = hashlib.sha256(canonical_json({"kind": self.manifest.kind, "files": self.manifest.files}))
-        return InputRef(name=self.path.name, sha256=content.hexdigest(), kind=self.manifest.kind)
+        content = content_sha256({"kind": self.manifest.kind, "files": self.manifest.files})
+        return InputRef(name=self.path.name, sha256=content, kind=self.manifest.kind)
 
     def verify(self) -> list[str]:
         """What differs from the manifest: missing, changed and added files, as lines; empty when all is well."""
@@ -68,6 +67,11 @@ class Artefact:
             elif file_sha256(path) != expected:
                 problems.append(f"{name} has changed since it was written")
         return problems
+
+
+def file_reference(path: Path, kind: str = "file") -> InputRef:
+    """How a manifest names a file as an input."""
+    return InputRef(name=path.name, sha256=file_sha256(path), kind=kind)
 
 
 class Draft:

@@ -14,7 +14,17 @@ from typing import IO
 from hoofbeat.errors import InputError, OutputError
 from hoofbeat.text import ascii_letters
 
-__all__ = ["atomic_write", "file_sha256", "output_errors", "read_bytes", "slug", "sync_folder", "write_bytes"]
+__all__ = [
+    "atomic_write",
+    "cache_folder",
+    "file_sha256",
+    "output_errors",
+    "read_bytes",
+    "slug",
+    "sync_folder",
+    "user_cache",
+    "write_bytes",
+]
 
 _FIXES = {
     errno.ENOSPC: "free some space or choose another folder with -o; what was finished is kept",
@@ -96,3 +106,15 @@ def sync_folder(path: Path) -> None:
 def slug(text: str) -> str:
     """A name for files and anchors: lower-case letters and digits with hyphens, never empty."""
     return re.sub(r"[^a-z0-9]+", "-", ascii_letters(text).lower()).strip("-")[:60].strip("-") or "x"
+
+
+def user_cache() -> Path:
+    """Hoofbeat's folder among the user's caches."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "hoofbeat"
+
+
+def cache_folder(name: str) -> Path:
+    """Where what can be made again is kept: this folder in `HOOFBEAT_CACHE`, else in the user's cache."""
+    chosen = os.environ.get("HOOFBEAT_CACHE")
+    return (Path(chosen).expanduser() if chosen else user_cache()) / name

@@ -7,6 +7,7 @@ bytes. TSV and CSV cells that a spreadsheet would take for a formula are written
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
 __all__ = [
     "bare_cell",
     "canonical_json",
+    "content_sha256",
     "plain_cell",
     "read_jsonl",
     "read_parquet",
     "read_tsv",
+    "seeded_number",
     "write_csv",
     "write_jsonl",
     "write_parquet",
@@ -46,6 +49,16 @@ _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 def canonical_json(value: object) -> bytes:
     """The one JSON form of a value: keys sorted, no spaces. Its hash identifies the content."""
     return _encode_sorted(value)
+
+
+def content_sha256(value: object) -> str:
+    """The SHA-256 of a value's one JSON form, in hexadecimal."""
+    return hashlib.sha256(_encode_sorted(value)).hexdigest()
+
+
+def seeded_number(*parts: object, size: int = 8) -> int:
+    """A number of `size` bytes that these parts alone decide, for draws and orders that are the same every time."""
+    return int.from_bytes(hashlib.blake2b(_encode_sorted(parts), digest_size=size).digest(), "big")
 
 
 def write_jsonl(path: Path, records: Iterable[object]) -> int:

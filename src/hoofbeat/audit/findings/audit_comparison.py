@@ -23,6 +23,7 @@ from hoofbeat.audit.findings.table_join import Joined, join
 from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import SAMPLES
 from hoofbeat.records import Answer, Question
+from hoofbeat.text import some_of
 
 __all__ = ["AuditSide", "AuditsComparison", "compare_audits", "reworded_questions"]
 
@@ -107,9 +108,8 @@ def _shared(before: dict[str, Question], after: dict[str, Question]) -> list[Que
     if not both:
         raise InputError("the two audits share no question", fix="give two audits of the same questions")
     if other := reworded_questions(before.values(), both):
-        more = f" and {len(other) - _NAMED:,} more" if len(other) > _NAMED else ""
         raise InputError(
-            f"these are different questions under the same names: {', '.join(other[:_NAMED])}{more}",
+            f"these are different questions under the same names: {some_of(other, _NAMED)}",
             fix="compare audits that asked the same questions, word for word",
         )
     return both

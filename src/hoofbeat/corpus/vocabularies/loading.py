@@ -7,7 +7,6 @@ or a changed rule makes a new file, and what is stale is removed. A cache that c
 from __future__ import annotations
 
 import hashlib
-import os
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +20,7 @@ from hoofbeat.corpus.vocabularies.sources import SOURCES, find_source, read_hpoa
 from hoofbeat.corpus.vocabularies.terms import Term
 from hoofbeat.corpus.vocabularies.vocabulary import Compiled, Vocabulary, compile_terms
 from hoofbeat.errors import OutputError, UsageError
-from hoofbeat.store.files import file_sha256, write_bytes
+from hoofbeat.store.files import file_sha256, user_cache, write_bytes
 
 __all__ = ["cache_folder", "load_vocabulary", "vocabulary_names"]
 
@@ -39,8 +38,7 @@ def vocabulary_names() -> list[str]:
 
 def cache_folder() -> Path:
     """Where compiled vocabularies are kept."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "hoofbeat" / "vocabularies"
+    return user_cache() / "vocabularies"
 
 
 def load_vocabulary(name: str, *, path: Path | None = None) -> Vocabulary:

@@ -25,6 +25,7 @@ from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.reports.comparison.measurement import judged_otherwise, measurement_of, panel_of, settings_that_differ
 from hoofbeat.reports.lookup import Lookup, System
 from hoofbeat.store import Artefact, open_artefact
+from hoofbeat.text import some_of
 
 __all__ = ["KINDS", "AnswersComparison", "Pair", "Place", "Side", "compare_answers", "open_side"]
 
@@ -327,7 +328,7 @@ def _baseline(places: Sequence[Place], name: str) -> Place:
 
 def _listed(places: Iterable[Place]) -> str:
     names = list(dict.fromkeys(f"{place.model} · {place.condition}" for place in places))
-    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return some_of(names, 12)
 
 
 def _against(

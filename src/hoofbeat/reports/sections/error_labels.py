@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import InputError
 from hoofbeat.judging.aspects.error_type import ERROR_TYPE
+from hoofbeat.judging.blinded_sheet import refuse_lines
 from hoofbeat.judging.criteria import Key, answer_key
 from hoofbeat.judging.stratified_sample import blind_code
 from hoofbeat.records import Answer
@@ -35,8 +36,6 @@ SETTLED = "adjudicated"
 
 KINDS: dict[str, tuple[str, ...]] = {ERROR: (*ERROR_TYPE.labels, "other"), PHYSICIAN: ("yes", "no")}
 """The answers to each of the two questions that are counted."""
-
-_MOST_TOLD = 10
 
 
 class ErrorLabel(Struct, frozen=True, kw_only=True):
@@ -82,13 +81,8 @@ def read_error_labels(paths: Sequence[Path], answers: Mapping[str, Key]) -> list
                 seen[item, who] = f"line {line} of {path.name}"
                 why, note = cells.get("why", ""), cells.get("note", "")
                 found.append(ErrorLabel(answer=answers[item], annotator=who, said=said, why=why, note=note))
-        if problems:
-            more = f"\nand {len(problems) - _MOST_TOLD} more" if len(problems) > _MOST_TOLD else ""
-            raise InputError(
-                f"{len(problems)} lines can't be used:\n" + "\n".join(problems[:_MOST_TOLD]) + more,
-                where=str(path),
-                fix="report the folder that the study was made of, with the file that review export wrote",
-            )
+        fix = "report the folder that the study was made of, with the file that review export wrote"
+        refuse_lines(problems, path, fix)
     if not found:
         raise InputError(
             "there is no label in these files", where=str(paths[0]), fix="export the study: hoofbeat review export"

@@ -35,7 +35,7 @@ from hoofbeat.retrieval.index.topk import Indices
 from hoofbeat.retrieval.line import Node, stages
 from hoofbeat.retrieval.stage_roles import Ranker
 from hoofbeat.store import Manifest, create, open_artefact
-from hoofbeat.store.files import output_errors
+from hoofbeat.store.files import cache_folder, output_errors
 from hoofbeat.store.offsets import IndexedTable, write_indexed
 
 try:
@@ -253,10 +253,7 @@ _PASSAGES = "passages.jsonl"
 
 def index_folder() -> Path:
     """Where indexes are kept: `indexes` in `HOOFBEAT_CACHE`, else in the user's cache folder."""
-    if chosen := os.environ.get("HOOFBEAT_CACHE"):
-        return Path(chosen).expanduser() / "indexes"
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "hoofbeat" / "indexes"
+    return cache_folder("indexes")
 
 
 class IndexSet:

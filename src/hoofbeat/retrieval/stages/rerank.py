@@ -14,13 +14,12 @@ import asyncio
 import math
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import UsageError, did_you_mean
 from hoofbeat.models import ChatRequest, Model, Reply
 from hoofbeat.models.crossencoder import CrossEncoder
 from hoofbeat.prompts import load_prompt
@@ -388,8 +387,7 @@ class RerankStage(Reranker):
         name = self.word("with")
         path = Path(name).expanduser()
         if not path.exists() and not any(mark in name for mark in "/\\~."):
-            close = get_close_matches(name.lower(), tuple(_METHODS), n=1, cutoff=0.5)
-            guess = f"did you mean {close[0]}? " if close else ""
+            guess = did_you_mean(name, _METHODS)
             raise self._wrong(
                 f"there is no reranker {name!r}", f"{guess}give yesno, listwise or a cross-encoder's folder"
             )

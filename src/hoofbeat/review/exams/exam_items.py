@@ -17,7 +17,7 @@ from hoofbeat.records import Question
 from hoofbeat.review.exams.exam_assignment import FORM, ExamRules
 from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
 from hoofbeat.store.files import slug
-from hoofbeat.store.tables import canonical_json
+from hoofbeat.store.tables import content_sha256
 
 __all__ = ["exam_study", "protocol_of", "question_of"]
 
@@ -64,7 +64,7 @@ def exam_study(
         seed=seed,
     )
     reference = bench.artefact.reference()
-    identity = hashlib.sha256(canonical_json([reference.sha256, edition, rules.recorded(), title])).hexdigest()
+    identity = content_sha256([reference.sha256, edition, rules.recorded(), title])
     study = Study(
         id=f"{slug(bench.artefact.path.name)[:40]}-{FORM}-{identity[:6]}",
         title=title or f"Exam ({bench.artefact.manifest.title or bench.artefact.path.name})",

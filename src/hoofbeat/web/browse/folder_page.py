@@ -16,6 +16,7 @@ from hoofbeat.reports.section import report_kinds
 from hoofbeat.reports.sections.origin import origin_blocks
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact, InputRef
+from hoofbeat.text import some_of
 from hoofbeat.web.browse.folder_kinds import kind_words, page_of_folder
 from hoofbeat.web.browse.linked_tables import linked_html
 from hoofbeat.web.browse.links import Link, linked_folders, reference_of
@@ -128,8 +129,7 @@ def _in_words(value: object) -> str:
         case Mapping():
             words = ", ".join(f"{name} {_in_words(each)}" for name, each in list(value.items())[:_MAX_COUNT])
         case list() | tuple():
-            more = f" and {len(value) - _FEW:,} more" if len(value) > _FEW else ""
-            words = "; ".join(_in_words(each) for each in value[:_FEW]) + more
+            words = some_of([_in_words(each) for each in value], _FEW, "; ")
         case _:
             words = str(value)
     return words if len(words) <= _MAX_LENGTH else f"{words[:_MAX_LENGTH]}…"

@@ -12,6 +12,7 @@ from hoofbeat.reports.sections.scores.gather import Scored, gather
 from hoofbeat.reports.sections.scores.grid import grid_section, pairs_section
 from hoofbeat.reports.sections.scores.leaderboard import leaderboard_section
 from hoofbeat.reports.words import count_of
+from hoofbeat.text import some_of
 from hoofbeat.web.browse.answers_index import AnswersIndex, index_answers
 from hoofbeat.web.browse.linked_tables import linked_html
 from hoofbeat.web.browse.preparing import BackgroundResult, opened_folder, prepare_in_background
@@ -97,7 +98,6 @@ def _notices(group: Scored) -> list[str]:
             f"Labelled by people alone: {labelled:,} of {count_of(of, 'planned answer')}; the rest is unscored."
         )
     if group.outcomes and group.unjudged:
-        names = ", ".join(f"{model} · {condition}" for model, condition in group.unjudged[:8])
-        rest = f" and {len(group.unjudged) - 8:,} more" if len(group.unjudged) > 8 else ""
-        told.append(f"In free text that nobody judged for equivalence, and in no accuracy: {names}{rest}.")
+        names = some_of([f"{model} · {condition}" for model, condition in group.unjudged], 8)
+        told.append(f"In free text that nobody judged for equivalence, and in no accuracy: {names}.")
     return told

@@ -11,6 +11,7 @@ from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.model import Block, Details
 from hoofbeat.reports.section import OwnFigure
 from hoofbeat.reports.tables import Cell, Column, Table
+from hoofbeat.text import some_of
 
 __all__ = [
     "SENSITIVITY_NOTE",
@@ -77,8 +78,7 @@ def wilson_note(rows: Iterable[Accuracy]) -> str:
     found = list(dict.fromkeys(f"{row.model} · {row.condition}" for row in rows if _no_spread(row)))
     if not found:
         return ""
-    named = ", ".join(found[:_NAMED]) + (f" and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
-    return f" Where resampling shows no spread, Wilson's interval stands instead: {named}."
+    return f" Where resampling shows no spread, Wilson's interval stands instead: {some_of(found, _NAMED)}."
 
 
 def _no_spread(row: Accuracy) -> bool:
