@@ -12,7 +12,7 @@ import pytest
 from hoofbeat.answering import Planned, answer_all
 from hoofbeat.answering.answer import likelihood_calls
 from hoofbeat.benchmarks import Benchmark, write_benchmark
-from hoofbeat.benchmarks.exports import export_benchmark
+from hoofbeat.benchmarks.export import export_benchmark
 from hoofbeat.models import embedded, weights
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import Counts

@@ -12,13 +12,14 @@ import pytest
 
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.benchmark import KIND
-from hoofbeat.benchmarks.exports import FORMATS, export_benchmark
+from hoofbeat.benchmarks.export import ExportFormat, export_benchmark
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.qrels import read_qrels, write_qrels
 from hoofbeat.corpus.readers.beir import read_beir
 from hoofbeat.corpus.readers.r2med import read_r2med
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Document, Question, Span
+from hoofbeat.registry import registry
 from hoofbeat.store import Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 from tests.recipes.support import a_corpus
@@ -288,7 +289,7 @@ def test_datasheet_is_filled_from_the_manifest(bench: Benchmark, corpus: Corpus,
 
 
 def test_same_benchmark_same_bytes(bench: Benchmark, corpus: Corpus, tmp_path: Path) -> None:
-    for form in FORMATS:
+    for form in registry.names(ExportFormat):
         first = export_benchmark(bench, tmp_path / "a" / form, form, corpus=corpus).manifest.files
         assert export_benchmark(bench, tmp_path / "b" / form, form, corpus=corpus).manifest.files == first
 

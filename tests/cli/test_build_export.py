@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.benchmarks import Benchmark, write_benchmark
-from hoofbeat.benchmarks.exports import FORMATS
+from hoofbeat.benchmarks.export import ExportFormat
 from hoofbeat.recipes.recipe import Recipe, find_recipe
 from hoofbeat.recipes.reviewing import ReviewTask
 from hoofbeat.records import Question
@@ -234,7 +234,7 @@ def test_a_recipe_file_that_is_none(folder: Path, tmp_path: Path, text: str, tol
 # -- exporting
 
 
-@pytest.mark.parametrize("form", sorted(set(FORMATS) - {"cupcase"}))
+@pytest.mark.parametrize("form", sorted(set(registry.names(ExportFormat)) - {"cupcase"}))
 def test_every_format_is_written(folder: Path, tmp_path: Path, form: str) -> None:
     out = tmp_path / "out"
     value = json_of(hoofbeat("export", "bench", "--as", form, "-o", str(out), "--json", folder=folder))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import hoofbeat, json_of
+from tests.cli.support import hoofbeat, invented_benchmark, json_of
 
 READER = """
 from hoofbeat.corpus.reader import DocumentEntry, Reader
@@ -103,3 +103,59 @@ def test_a_filter_is_one_file(folder: Path) -> None:
     shown = hoofbeat("corpus", "filter", "--plugin", "vowels.py", "--help", folder=folder).stdout
     assert "titles with at least N vowels" in shown
     assert "journals of the case-report list" in shown
+
+
+EXPORTS = """
+from hoofbeat.benchmarks.export import ExportFormat
+from hoofbeat.corpus.export import CorpusFormat
+
+
+class Cards(ExportFormat):
+    name = "cards"
+    summary = "question and answer cards"
+
+    def write(self, bundle, folder):
+        lines = [f"{question.full_text} | {question.answer}" for question in bundle.questions]
+        (folder / "cards.txt").write_text("\\n".join(lines))
+        return len(lines)
+
+
+class Titles(CorpusFormat):
+    name = "titles"
+    summary = "the titles alone"
+
+    def write(self, folder, documents, questions):
+        lines = [document.title for document in documents]
+        (folder / "titles.txt").write_text("\\n".join(lines))
+        return len(lines)
+
+
+FORMATS = [Cards(), Titles()]
+"""
+
+
+def test_an_export_format_is_one_file(folder: Path) -> None:
+    (folder / "formats.py").write_text(EXPORTS)
+    invented_benchmark(folder / "bench", 3)
+    words = ("--plugin", "formats.py", "export", "bench", "--as", "cards", "-o", "cards", "--json")
+    done = json_of(hoofbeat(*words, folder=folder))
+    assert done["counts"]["kept"] == len((folder / "cards" / "cards.txt").read_text().splitlines())
+    assert list(plugin_inputs(folder / "cards" / "manifest.json")) == ["formats.py"]
+    shown = hoofbeat("export", "--plugin", "formats.py", "--help", folder=folder).stdout
+    assert "question and answer cards" in shown
+    assert "|cards|" in shown
+    error = hoofbeat(*words[2:], folder=folder, code=2).stderr
+    assert "there is no export format 'cards'" in error
+
+
+def test_a_corpus_format_is_one_file(folder: Path) -> None:
+    (folder / "formats.py").write_text(EXPORTS)
+    hoofbeat("corpus", "import", "source/note.md", "-o", "notes", folder=folder)
+    words = ("corpus", "export", "notes", "--plugin", "formats.py", "--format", "titles", "-o", "titles")
+    hoofbeat(*words, folder=folder)
+    assert (folder / "titles" / "titles.txt").read_text() == "A note"
+    assert list(plugin_inputs(folder / "titles" / "manifest.json")) == ["formats.py"]
+    assert "the titles alone" in hoofbeat(*words[:2], "--plugin", "formats.py", "--help", folder=folder).stdout
+    assert (
+        "records of NAME: VALUE lines" in hoofbeat("corpus", "import", "--plugin", "rec.py", "-h", folder=folder).stdout
+    )

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from hoofbeat.benchmarks.aging import aging_counts, refilter
 from hoofbeat.benchmarks.benchmark import write_benchmark
-from hoofbeat.cli.corpus_filter import aging_command, filter_command
+from hoofbeat.cli.corpus import aging_command, filter_command
 from hoofbeat.corpus import Corpus, import_corpus
-from hoofbeat.corpus.aging import aging_counts, refilter
 from hoofbeat.corpus.citations import load_citations
 from hoofbeat.corpus.filter import parse_filters
 from hoofbeat.corpus.filters.rare import RarityLimits

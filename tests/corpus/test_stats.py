@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat import teaching
-from hoofbeat.cli.corpus_stats import show_command, stats_command
+from hoofbeat.cli.corpus_show import show_command, stats_command
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.stats import Quantiles, compute_stats, load_tokenizer, write_stats
 from hoofbeat.errors import ArtefactError, InputError, UsageError

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from hoofbeat.benchmarks.exports import FORMATS
+from hoofbeat.benchmarks.export import ExportFormat
 from hoofbeat.cli import cli
 from hoofbeat.models import load_config
 from hoofbeat.recipes.recipe import Recipe, find_recipe, parameters, read_settings
@@ -118,7 +118,7 @@ def test_documented_parameters_of_recipes_can_be_used() -> None:
 
 def test_the_recipes_page_lists_every_export() -> None:
     text = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8").split("\n## Exports\n")[1].split("\n## ")[0]
-    assert re.findall(r"^\| `(\w[\w-]*)` \|", text, re.MULTILINE) == list(FORMATS)
+    assert re.findall(r"^\| `(\w[\w-]*)` \|", text, re.MULTILINE) == list(registry.names(ExportFormat))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -12,40 +12,47 @@ import msgspec
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.citations import document_ids
-from hoofbeat.corpus.fetch import ARTICLES, Connection, FetchResult, Selection
-from hoofbeat.corpus.fetch.citing import CITATIONS, CitationSource, fetch_citations
-from hoofbeat.corpus.fetch.europe_pmc import fetch_europe_pmc
-from hoofbeat.corpus.fetch.pmc import fetch_pmc
+from hoofbeat.corpus.fetch import (
+    ARTICLES,
+    CITATIONS,
+    SOURCES,
+    CitationSource,
+    Connection,
+    FetchResult,
+    Selection,
+    citation_ids,
+    fetch_articles,
+    fetch_citations,
+    read_names,
+)
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.store import Cost
-from hoofbeat.store.files import read_bytes
 
 __all__ = ["fetch_command"]
 
-SOURCES = ("pmc", "pmc-packages", "europe-pmc", "citations")
+_CITATIONS = "citations"
 
 
 @click.command("fetch")
-@click.argument("source", type=click.Choice(SOURCES))
+@click.argument("source", type=click.Choice((*SOURCES, _CITATIONS)))
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("fetched"), show_default=True)
 @click.option(
     "--id", "single_ids", multiple=True, metavar="ID", help="An article: PMC id (for citations also PMID, DOI)."
 )
-@click.option("--ids", "id_file", type=click.Path(path_type=Path), help="File with an id a line.")
+@click.option("--ids", "id_file", type=click.Path(path_type=Path), help="File with one id per line.")
 @click.option("--query", default="", help="Query in the service's own language (Entrez, Europe PMC).")
 @click.option("--venue", "venues", multiple=True, help="Journal title or abbreviation.")
-@click.option("--venues", "venue_file", type=click.Path(path_type=Path), help="File with a venue a line.")
+@click.option("--venues", "venue_file", type=click.Path(path_type=Path), help="File with one venue per line.")
 @click.option("--years", metavar="FIRST-LAST", help="Years of publication: 2023-2026, or one year.")
 @click.option("--licence", "licences", multiple=True, help="Only this licence: 'CC BY', 'CC0', ...")
-@click.option("--limit", type=int, help="Fetch at most so many articles.")
+@click.option("--limit", type=int, help="Maximum number of articles.")
 @click.option("--file-list", type=click.Path(path_type=Path), help="Your copy of oa_file_list.csv or PMC-ids.csv(.gz).")
 @click.option("--images/--no-images", default=True, show_default=True, help="Images beside the XML (pmc).")
 @click.option("--corpus", type=click.Path(path_type=Path), help="Look up citations of a corpus's documents.")
 @click.option("--from", "citation_source", type=click.Choice(("europe-pmc", "icite", "elink")), default="europe-pmc")
 @click.option("--email", help="Your address, which the services ask for (or HOOFBEAT_EMAIL).")
-@click.option("--rate", type=float, help="Requests a second; default 3, with NCBI_API_KEY 10.")
-@click.option("--connections", type=int, default=3, show_default=True, help="At most so many at once.")
+@click.option("--rate", type=float, help="Requests per second; default 3, with NCBI_API_KEY 10.")
+@click.option("--connections", type=int, default=3, show_default=True, help="Maximum number of requests at once.")
 @click.option("--allow-host", "hosts", multiple=True, help="Host a redirect may lead to besides the service's own.")
 @click.option("--base", "bases", multiple=True, metavar="SERVICE=URL", help="Another address for a service (a mirror).")
 @click.option("--refresh", is_flag=True, help="Ask for the list again; for citations, ask about all again.")
@@ -83,9 +90,9 @@ def fetch_command(
     connection = Connection.chosen(
         email=email, rate=rate, connections=connections, allowed_hosts=hosts, services=dict(map(_base, bases))
     )
-    ids = (*single_ids, *(_listed(id_file) if id_file else ()))
-    if source == "citations":
-        named = (*ids, *_corpus_ids(corpus))[:limit]
+    ids = (*single_ids, *(read_names(id_file) if id_file else ()))
+    if source == _CITATIONS:
+        named = (*ids, *(citation_ids(Corpus.open(corpus)) if corpus else ()))[:limit]
         result = fetch_citations(
             named,
             output,
@@ -98,37 +105,22 @@ def fetch_command(
         selection = Selection(
             ids=ids,
             query=query,
-            venues=(*venues, *(_listed(venue_file) if venue_file else ())),
+            venues=(*venues, *(read_names(venue_file) if venue_file else ())),
             years=_years(years),
             licences=licences,
             limit=limit,
         )
-        result = _articles(source, selection, output, connection, images, file_list, refresh, screen)
+        result = fetch_articles(
+            source,
+            selection,
+            output,
+            connection,
+            images=images,
+            file_list=file_list,
+            refresh=refresh,
+            progress=screen,
+        )
     _finish(screen, source, result, time.monotonic() - began)
-
-
-def _articles(
-    source: str,
-    selection: Selection,
-    output: Path,
-    connection: Connection,
-    images: bool,
-    file_list: Path | None,
-    refresh: bool,
-    screen: Screen,
-) -> FetchResult:
-    if source == "europe-pmc":
-        return fetch_europe_pmc(selection, output, connection, refresh=refresh, progress=screen)
-    return fetch_pmc(
-        selection,
-        output,
-        connection,
-        via="packages" if source == "pmc-packages" else "cloud",
-        images=images,
-        file_list=file_list,
-        refresh=refresh,
-        progress=screen,
-    )
 
 
 def _finish(screen: Screen, source: str, result: FetchResult, seconds: float) -> None:
@@ -157,33 +149,10 @@ def _finish(screen: Screen, source: str, result: FetchResult, seconds: float) ->
     click.echo(f"fetch: {result.path} ({said})")
     if counts.failed:
         screen.say("next: run the same command again for what failed")
-    elif source == "citations":
+    elif source == _CITATIONS:
         screen.say(f"next: hoofbeat corpus filter CORPUS --keep 'rare({result.path / CITATIONS})' -o rare")
     else:
         screen.say(f"next: hoofbeat corpus import {result.path / ARTICLES} -o corpus")
-
-
-def _listed(path: Path) -> tuple[str, ...]:
-    """The lines of a file, without empty ones and those that begin with `#`."""
-    try:
-        lines = read_bytes(path).decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as err:
-        raise InputError(f"not a text file: {err}", where=str(path), fix="write one name a line, in UTF-8") from err
-    return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
-
-
-def _corpus_ids(path: Path | None) -> tuple[str, ...]:
-    """For each document the id citations are asked by: its PMC or PubMed id, else its DOI; others have none."""
-    if path is None:
-        return ()
-    found = []
-    for document in Corpus.open(path):
-        ids = document_ids(document)
-        usable = (id for kind in ("PMID:", "PMC", "doi:") for id in ids if id.startswith(kind))
-        found += [id for id in (next(usable, ""),) if id]
-    if not found:
-        raise InputError("no document has a PMC id, PubMed id or DOI", where=str(path), fix="name ids with --ids")
-    return tuple(found)
 
 
 def _years(text: str | None) -> tuple[int, int] | None:

@@ -23,7 +23,7 @@ from hoofbeat.audit import Audit
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.audit_show import show_audit
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.corpus_stats import show_command
+from hoofbeat.cli.corpus_show import show_command
 from hoofbeat.cli.session import find_corpus, json_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, InputError

@@ -19,6 +19,8 @@ from typing import Any, Literal
 import msgspec
 
 from hoofbeat.corpus.citation_rows import europe_pmc_id, is_case_report_type, normalise_id
+from hoofbeat.corpus.citations import document_ids
+from hoofbeat.corpus.corpus import Corpus
 from hoofbeat.corpus.fetch.client import Client, Failed, Gone
 from hoofbeat.corpus.fetch.folder import FetchFolder, FetchResult, Outcome, Planned, open_folder
 from hoofbeat.corpus.fetch.running import fetch_all
@@ -27,7 +29,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["CITATIONS", "CitationSource", "convert_ids", "fetch_citations"]
+__all__ = ["CITATIONS", "CitationSource", "citation_ids", "convert_ids", "fetch_citations"]
 
 CITATIONS = "citations.jsonl"
 PAGE = 1000
@@ -63,6 +65,20 @@ def fetch_citations(
         if refresh:
             folder.forget_all()
         return asyncio.run(_fetch(folder, wanted, connection, source, progress))
+
+
+def citation_ids(corpus: Corpus) -> tuple[str, ...]:
+    """For each document the id citations are asked by: its PMC or PubMed id, else its DOI; others have none."""
+    found = []
+    for document in corpus:
+        ids = document_ids(document)
+        usable = (id for kind in ("PMID:", "PMC", "doi:") for id in ids if id.startswith(kind))
+        found += [id for id in (next(usable, ""),) if id]
+    if not found:
+        raise InputError(
+            "no document has a PMC id, PubMed id or DOI", where=str(corpus.path), fix="name ids with --ids"
+        )
+    return tuple(found)
 
 
 async def _fetch(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
+from hoofbeat.corpus.corpus import Corpus
 from hoofbeat.corpus.vocabularies.evidence import Evidence, gather, places
 from hoofbeat.corpus.vocabularies.schemes import UNKNOWN, Scheme, load_scheme
 from hoofbeat.corpus.vocabularies.vocabulary import Vocabulary
@@ -14,9 +16,21 @@ from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Document, Failure
+from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
+from hoofbeat.store.tables import write_jsonl, write_tsv
 
-__all__ = ["THRESHOLD", "Label", "ModelLabel", "label_request", "label_specialty", "label_with_model"]
+__all__ = [
+    "THRESHOLD",
+    "Label",
+    "ModelLabel",
+    "label_corpus",
+    "label_request",
+    "label_requests",
+    "label_specialty",
+    "label_with_model",
+]
 
+KIND = "labels"
 THRESHOLD = 0.6
 _DOUBT = 0.5
 _REASONS = 6
@@ -128,3 +142,65 @@ def label_with_model(
         )
 
     return model.run(documents, work, title="specialty", progress=progress)
+
+
+def label_requests(corpus: Corpus, scheme: str) -> list[ChatRequest]:
+    """The calls that labelling a corpus by a model would make, for an estimate."""
+    chosen = load_scheme(scheme)
+    return [label_request(document, chosen) for document in corpus.documents()]
+
+
+def label_corpus(
+    corpus: Corpus,
+    target: Path,
+    scheme: str = "ogcare",
+    *,
+    model: Model | None = None,
+    command: Sequence[str] = (),
+    progress: Progress = SILENT,
+) -> Artefact:
+    """Write a label for every document, by a model where one is given, else by rule: `labels.tsv` and `.jsonl`."""
+    chosen = load_scheme(scheme)
+    failures: Counter[str] = Counter()
+    if model is None:
+        rows = _rows_by_rule(corpus, chosen, progress)
+    else:
+        labels = label_with_model(model, list(corpus.documents()), scheme, progress=progress)
+        failures.update(str(item.failure.kind) for item in labels if item.failure is not None)
+        rows = [
+            (item.document, item.name, "", item.failure.message if item.failure is not None else item.reason)
+            for item in labels
+        ]
+    by = "rule" if model is None else "model"
+    with create(target, replace_kind=KIND) as draft:
+        header = ("document", "label", "confidence", "reason")
+        write_tsv(draft.path / "labels.tsv", header, rows)
+        write_jsonl(draft.path / "labels.jsonl", [dict(zip(header, row, strict=True)) for row in rows])
+        draft.finish(
+            Manifest(
+                kind=KIND,
+                title=f"{chosen.title}, by {by}",
+                command=list(command),
+                inputs=[corpus.artefact.reference()],
+                settings={"scheme": chosen.name, "by": by},
+                models={"label": model.identity} if model is not None else {},
+                prompts={"specialty": load_prompt("specialty").label} if model is not None else {},
+                counts=Counts(
+                    kept=len(rows) - failures.total(), failed=failures.total(), failures=dict(sorted(failures.items()))
+                ),
+                metrics=dict(sorted(Counter(row[1] for row in rows if row[1]).items())),
+                cost=model.cost if model is not None else Cost(),
+            )
+        )
+    return open_artefact(target, KIND)
+
+
+def _rows_by_rule(corpus: Corpus, scheme: Scheme, progress: Progress) -> list[tuple[str, str, str, str]]:
+    rows = []
+    with progress.task("labelling", len(corpus)) as task:
+        for document in corpus.documents():
+            label = label_evidence(gather(document), scheme)
+            reasons = "; ".join(sorted({reason.text for reason in label.reasons})[:6])
+            rows.append((document.id, label.name, f"{label.confidence:.3f}", reasons))
+            task.advance()
+    return rows

@@ -9,11 +9,12 @@ import pytest
 
 from hoofbeat import teaching
 from hoofbeat.corpus import Corpus, import_corpus, read_file
-from hoofbeat.corpus.exporting import FORMATS, export_corpus
+from hoofbeat.corpus.export import CorpusFormat, export_corpus
 from hoofbeat.corpus.readers.beir import read_beir
 from hoofbeat.corpus.readers.r2med import read_r2med
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Question
+from hoofbeat.registry import registry
 from tests.recipes.support import a_corpus
 
 QUESTIONS = [Question(id="q1", text="Which case?", answer="That one.", documents=("hbt-case-01",))]
@@ -26,7 +27,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return Corpus.open(folder / "cases")
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", registry.names(CorpusFormat))
 def test_every_format_holds_every_document_and_repeats_byte_for_byte(corpus: Corpus, tmp_path: Path, form: str) -> None:
     questions = QUESTIONS if form in ("beir", "r2med") else []
     first = export_corpus(corpus, tmp_path / "one", form, questions=questions)
@@ -90,5 +91,5 @@ def test_questions_are_not_dropped_in_silence(corpus: Corpus, tmp_path: Path) ->
 
 
 def test_an_unknown_format_is_refused(corpus: Corpus, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no export format"):
+    with pytest.raises(UsageError, match="no corpus format"):
         export_corpus(corpus, tmp_path / "out", "xlsx")

@@ -1,4 +1,7 @@
-"""What every export is made from: a benchmark with all its editions, and its corpus where documents are wanted."""
+"""Benchmarks out again, in the formats that others read: `benchmarks/exports` has one file per format.
+
+A format gets a `Bundle`: the benchmark with all its editions, and its corpus where documents are wanted.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from hoofbeat.benchmarks.benchmark import Benchmark
 from hoofbeat.benchmarks.collection import collection_documents
 from hoofbeat.corpus import Corpus
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Document, Question
+from hoofbeat.registry import registry
+from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
 
-__all__ = ["Bundle", "lettered", "shown_value", "write_json"]
+__all__ = ["Bundle", "ExportFormat", "export_benchmark", "lettered", "shown_value", "with_options", "write_json"]
+
+KIND = "export"
 
 
 class _Values(msgspec.Struct):
@@ -87,6 +94,57 @@ class Bundle:
             place = folder / name
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, place)
+
+
+class ExportFormat:
+    """A format for benchmarks. A subclass sets the attributes and defines `write`; one object of it is enough."""
+
+    extension_kind: ClassVar[str] = "export format"
+    extension_package: ClassVar[str] = "hoofbeat.benchmarks.exports"
+
+    name: str
+    summary: str
+    needs_corpus: bool = False
+    """Whether the documents are part of it."""
+    all_editions: bool = False
+    """Whether it holds every edition of a benchmark, unless one is asked for."""
+
+    def write(self, bundle: Bundle, folder: Path) -> int:
+        """Write the files and say how many questions they hold."""
+        raise NotImplementedError
+
+
+def export_benchmark(
+    bench: Benchmark, target: Path, form: str, *, corpus: Corpus | None = None, command: Sequence[str] = ()
+) -> Artefact:
+    """Write a benchmark in the format of this name, into a folder of its own."""
+    chosen = registry.get(ExportFormat, form)
+    if not bench.questions:
+        raise InputError("this benchmark holds no questions", where=str(bench.artefact.path), fix="build it again")
+    with create(target, replace_kind=KIND) as draft:
+        count = chosen.write(Bundle(bench, corpus), draft.path)
+        draft.finish(
+            Manifest(
+                kind=KIND,
+                title=f"{form} export",
+                command=list(command),
+                inputs=[bench.artefact.reference(), *([corpus.artefact.reference()] if corpus else [])],
+                settings={"format": form, **({"edition": bench.edition} if bench.edition else {})},
+                counts=Counts(kept=count),
+            )
+        )
+    return open_artefact(target, KIND)
+
+
+def with_options(questions: Sequence[Question], form: str) -> Sequence[Question]:
+    """The questions, if all have options; a `UsageError` names one that has none."""
+    without = next((question for question in questions if not question.options), None)
+    if without is not None:
+        raise UsageError(
+            f"{without.id} has no options, and {form} is a format of multiple choice",
+            fix="export the edition with options, or choose another format",
+        )
+    return questions
 
 
 def lettered(question: Question) -> tuple[dict[str, str], str]:

@@ -1,4 +1,4 @@
-"""`hoofbeat corpus stats` and `hoofbeat corpus show`: what a corpus holds, and one document as it was read.
+"""`hoofbeat corpus label`, `stats` and `show`: specialties, what a corpus holds, and one document as it was read.
 
 Text of documents goes to the terminal only after its control characters are made harmless: a document can't move the
 cursor, change a title bar or turn the reading direction.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -18,23 +19,55 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from hoofbeat.cli.console import Screen, terminal_table
-from hoofbeat.cli.session import check_file, command_words, json_option, plot_option
+from hoofbeat.cli.session import (
+    Calling,
+    calling_options,
+    check_file,
+    command_words,
+    json_option,
+    output_option,
+    plot_option,
+)
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.stats import CorpusStats, Share, compute_stats, load_tokenizer, write_stats
 from hoofbeat.corpus.vocabularies import SCHEMES, Match, find_words, load_scheme, load_vocabulary
+from hoofbeat.corpus.vocabularies.labelling import label_corpus, label_requests
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document, Figure, Section
 from hoofbeat.records import Table as DocumentTable
-from hoofbeat.reports.plots import stats_svg
 from hoofbeat.reports.tables import Column, Table, table_of
 from hoofbeat.store import Cost, Counts
 from hoofbeat.store.files import write_bytes
 from hoofbeat.text import for_terminal
 
-__all__ = ["show_command", "stats_command"]
+__all__ = ["label_command", "show_command", "stats_command"]
 
 _SHOWN_ROWS = 15
 _STYLES = ("black on yellow", "black on cyan", "black on green", "black on magenta")
+
+
+# label
+
+
+@click.command("label")
+@click.argument("corpus_path", metavar="CORPUS", type=click.Path(path_type=Path))
+@click.option("--scheme", default="ogcare", show_default=True, help=f"{', '.join(SCHEMES)}, or a TOML file.")
+@click.option("--by-model", is_flag=True, help="Ask the model named by --model instead of the rules.")
+@output_option("labels")
+@calling_options
+def label_command(corpus_path: Path, scheme: str, by_model: bool, output: Path, calling: Calling) -> None:
+    """Label every document of CORPUS with a specialty of SCHEME: by rule with a confidence, or by a model."""
+    screen = calling.screen()
+    corpus = Corpus.open(corpus_path)
+    with calling.open() if by_model else nullcontext() as session:
+        model = session.model(calling.model_spec) if session is not None else None
+        if model is not None and calling.only_estimate:
+            screen.estimate(model.estimate(label_requests(corpus, scheme)))
+            return
+        artefact = label_corpus(corpus, output, scheme, model=model, command=command_words(), progress=screen)
+        if model is not None:
+            screen.calls(model)
+    screen.finish(artefact, next_step=("hoofbeat", "corpus", "stats", corpus_path))
 
 
 # stats
@@ -82,6 +115,8 @@ def stats_command(
     if not as_json:
         _print_stats(stats)
     if plot is not None:
+        from hoofbeat.reports.plots import stats_svg  # noqa: PLC0415 - loads the whole report
+
         write_bytes(plot, stats_svg(stats).encode())
         screen.say(f"plot: {plot}")
     if artefact is not None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hoofbeat.benchmarks.exports.bundle import Bundle, write_json
+from hoofbeat.benchmarks.export import Bundle, write_json
+from hoofbeat.records import Question
 from hoofbeat.store.files import file_sha256, write_bytes
+from hoofbeat.store.tables import canonical_json
 
-__all__ = ["FIELDS", "data_card", "write_croissant_file", "write_datasheet_file"]
+__all__ = ["FIELDS", "data_card", "flat_row", "write_croissant_file", "write_datasheet_file"]
 
 FIELDS: tuple[tuple[str, str, bool, str], ...] = (
     ("id", "sc:Text", False, "the question's id, the same in every edition"),
@@ -214,3 +216,18 @@ def _funnel(funnel: object) -> str:
     columns = ("step", "in", "kept", "rejected", "failed")
     stages = [stage for stage in funnel if isinstance(stage, dict)] if isinstance(funnel, list) else []
     return _table(columns, [[stage.get(column, "") for column in columns] for stage in stages])
+
+
+def flat_row(question: Question) -> dict[str, object]:
+    """A question as one flat row under the names of `FIELDS`."""
+    return {
+        "id": question.id,
+        "question": question.text,
+        "context": question.context,
+        "answer": question.answer,
+        "options": list(question.options),
+        "images": list(question.images),
+        "documents": list(question.documents),
+        "evidence": [f"{span.document}:{span.start}-{span.end}:{span.quote}" for span in question.evidence],
+        "facets": canonical_json(question.facets).decode(),
+    }

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.corpus.citations import Citations
+from hoofbeat.benchmarks.benchmark import Benchmark
+from hoofbeat.corpus import Corpus
+from hoofbeat.corpus.citations import Citations, load_citations
 from hoofbeat.corpus.filters.rare import RarityLimits, rarity
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document, Question
 
-__all__ = ["Aged", "aging_counts", "aging_table", "refilter"]
+__all__ = ["Aged", "aging_counts", "aging_rows", "aging_table", "refilter"]
 
 STATES = ("rare", "unknown", "not rare", "no document")
 HEADER = ("question", "document", "state", "cited_before", "cited_now", "others_before", "others_now", "why")
@@ -35,6 +38,14 @@ class Aged(Struct, frozen=True, kw_only=True):
     others_before: int | None = None
     others_now: int | None = None
     why: str = ""
+
+
+def aging_rows(
+    bench: Benchmark, corpus: Corpus, citations: Path, limits: RarityLimits, *, before: Path | None = None
+) -> list[Aged]:
+    """The rows of a benchmark, by citation files or folders of them."""
+    older = load_citations(before) if before else None
+    return refilter(bench.questions, corpus.get, load_citations(citations), limits, before=older)
 
 
 def refilter(

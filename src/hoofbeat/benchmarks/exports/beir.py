@@ -1,0 +1,24 @@
+"""BEIR's layout: `corpus.jsonl`, `queries.jsonl`, `qrels/test.tsv`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hoofbeat.benchmarks.export import Bundle, ExportFormat
+from hoofbeat.corpus.readers.beir import write_beir
+
+__all__ = ["FORMAT"]
+
+
+class _Beir(ExportFormat):
+    name = "beir"
+    summary = "BEIR: corpus, queries, qrels"
+    needs_corpus = True
+
+    def write(self, bundle: Bundle, folder: Path) -> int:
+        """`corpus.jsonl`, `queries.jsonl`, `qrels/test.tsv`."""
+        write_beir(folder, bundle.searched(), bundle.questions, bundle.bench.qrels())
+        return len(bundle.questions)
+
+
+FORMAT = _Beir()

@@ -1,0 +1,45 @@
+"""The layout of the Hugging Face Hub: Parquet files, a card, a datasheet and Croissant metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hoofbeat.benchmarks.dataset_card import FIELDS, data_card, flat_row, write_croissant_file, write_datasheet_file
+from hoofbeat.benchmarks.export import Bundle, ExportFormat
+from hoofbeat.records import Question
+from hoofbeat.store.files import write_bytes
+from hoofbeat.store.tables import write_parquet
+
+__all__ = ["FORMAT"]
+
+
+class _Huggingface(ExportFormat):
+    name = "huggingface"
+    summary = "Parquet, a card, a datasheet, Croissant"
+    all_editions = True
+
+    def write(self, bundle: Bundle, folder: Path) -> int:
+        """The Hugging Face layout: a Parquet file for each edition, a card, a datasheet, Croissant metadata."""
+        files = {}
+        for name, questions in bundle.given.items():
+            path = folder / name / "test-00000-of-00001.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write_parquet(path, questions)
+            bundle.copy_images(questions, folder)
+            files[name] = path
+        configs = {name: path.relative_to(folder).as_posix() for name, path in files.items()}
+        write_bytes(folder / "README.md", data_card(bundle, configs).encode())
+        write_croissant_file(bundle, folder, files, "application/x-parquet")
+        write_datasheet_file(bundle, folder)
+        return len(bundle.questions)
+
+
+FORMAT = _Huggingface()
+
+
+def _write_parquet(path: Path, questions: Sequence[Question]) -> None:
+    import polars  # noqa: PLC0415 - only where Parquet is written
+
+    schema = {name: polars.List(polars.String) if many else polars.String() for name, _, many, _ in FIELDS}
+    write_parquet(path, polars.DataFrame([flat_row(question) for question in questions], schema=schema))

@@ -1,0 +1,122 @@
+"""A task folder that lm-evaluation-harness runs as it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from hoofbeat.benchmarks.export import Bundle, ExportFormat
+from hoofbeat.errors import UsageError
+from hoofbeat.store.files import write_bytes
+from hoofbeat.store.tables import write_jsonl
+
+__all__ = ["FORMAT", "check_answers", "task_name"]
+
+_LOADER = '''"""Loads the questions that lie beside this file, wherever the harness is started from."""
+
+from pathlib import Path
+
+import datasets
+
+
+def load(**_settings):
+    path = Path(__file__).parent / "questions.jsonl"
+    return datasets.load_dataset("json", data_files={"test": str(path)})
+'''
+
+_CHOICE_TASK = """task: {name}
+custom_dataset: !function loading.load
+test_split: test
+output_type: multiple_choice
+doc_to_text: "{{{{question}}}}\\n\\nAnswer:"
+doc_to_choice: "{{{{options}}}}"
+doc_to_target: gold
+metric_list:
+  - metric: acc
+    aggregation: mean
+    higher_is_better: true
+  - metric: acc_norm
+    aggregation: mean
+    higher_is_better: true
+metadata:
+  version: 1.0
+"""
+
+_TEXT_TASK = """task: {name}
+custom_dataset: !function loading.load
+test_split: test
+output_type: generate_until
+doc_to_text: "{{{{question}}}}\\n\\nAnswer:"
+doc_to_target: answer
+generation_kwargs:
+  until: ["\\n\\n"]
+  max_gen_toks: 256
+  do_sample: false
+metric_list:
+  - metric: exact_match
+    aggregation: mean
+    higher_is_better: true
+    ignore_case: true
+    ignore_punctuation: true
+metadata:
+  version: 1.0
+"""
+
+
+class _LmEval(ExportFormat):
+    name = "lm-eval"
+    summary = "a task folder for lm-evaluation-harness"
+
+    def write(self, bundle: Bundle, folder: Path) -> int:
+        """A task for `lm_eval --include_path FOLDER`: by option likelihood where there are options, else free text."""
+        check_answers(bundle)
+        with_images = next((question for question in bundle.questions if question.images), None)
+        if with_images is not None:
+            raise UsageError(
+                f"{with_images.id} shows images, and lm-evaluation-harness would ask it without them",
+                where=str(bundle.bench.artefact.path),
+                fix="choose --as inspect, which takes images along, or with --edition one that has none",
+            )
+        choice = all(question.options for question in bundle.questions)
+        rows = [
+            {
+                "id": question.id,
+                "question": question.full_text,
+                "answer": question.answer,
+                **({"options": question.options, "gold": question.options.index(question.answer)} if choice else {}),
+            }
+            for question in bundle.questions
+        ]
+        name = task_name(bundle)
+        write_jsonl(folder / "questions.jsonl", rows)
+        write_bytes(folder / "loading.py", _LOADER.encode())
+        write_bytes(folder / f"{name}.yaml", (_CHOICE_TASK if choice else _TEXT_TASK).format(name=name).encode())
+        return len(rows)
+
+
+FORMAT = _LmEval()
+
+
+def task_name(bundle: Bundle) -> str:
+    """A name that both harnesses take, from the recipe or the folder."""
+    edition = f"_{bundle.bench.edition}" if bundle.bench.edition else ""
+    recipe = str(bundle.manifest.settings.get("recipe") or bundle.bench.artefact.path.name)
+    return "hoofbeat_" + re.sub(r"\W+", "_", recipe + edition).strip("_").lower()
+
+
+def check_answers(bundle: Bundle) -> None:
+    """A harness scores answers: every question must have its own, among its options where it has some."""
+    where = str(bundle.bench.artefact.path)
+    for question in bundle.questions:
+        if not question.answer.strip():
+            raise UsageError(
+                f"{question.id} has no gold answer, and a harness has nothing to score against",
+                where=where,
+                fix="export questions without answers as jsonl, sourceqa or beir, and ask them with hoofbeat audit",
+            )
+        if question.options and question.answer not in question.options:
+            raise UsageError(
+                f"the answer of {question.id} is none of its options",
+                where=where,
+                fix="correct or rebuild the benchmark, or export it as jsonl",
+            )

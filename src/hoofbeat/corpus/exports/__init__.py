@@ -1,0 +1,1 @@
+"""The formats that corpora are exported in; `hoofbeat.corpus.export` says what a format is."""
