@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.answering import Library, Planned, Sampling, parse_condition, prepare
-from hoofbeat.answering.agent import answer_by_agent
-from hoofbeat.answering.showing import Showing
+from hoofbeat.answering.agent_answers import answer_by_agent
+from hoofbeat.answering.condition_material import Showing
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.records import Answer, Question
 from hoofbeat.retrieval import IndexSet

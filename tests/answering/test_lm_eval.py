@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hoofbeat.answering import Planned, answer_all
-from hoofbeat.answering.answer import likelihood_calls
+from hoofbeat.answering.answer_calls import likelihood_calls
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.benchmarks.export import export_benchmark
 from hoofbeat.models import embedded, weights

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from hoofbeat.answering.reading import read_choice
+from hoofbeat.answering.choices.choice_reader import read_choice
 from hoofbeat.errors import InputError
 from hoofbeat.findings import accuracies, choice_outcomes, outcomes, scored_outcomes
 from hoofbeat.records import Answer, Failure, Judgment

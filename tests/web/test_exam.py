@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from hoofbeat.answering import Run
+from hoofbeat.answering.case_parts import shorten
 from hoofbeat.answering.protocols import ordered_options
-from hoofbeat.answering.shortening import shorten
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.findings.scoring import choice_outcomes

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hoofbeat.answering.answer import INSTRUCTIONS, Planned, answer_all, plan_answers, request_for
+from hoofbeat.answering.answer_calls import INSTRUCTIONS, Planned, answer_all, plan_answers, request_for
+from hoofbeat.answering.answer_grid import Asking, Grid, System, plan_systems, plans
 from hoofbeat.answering.answerers import Answerer, Sampling, parse_answerer
+from hoofbeat.answering.condition_material import Library, Showing, prepare
 from hoofbeat.answering.conditions import Condition, parse_condition
-from hoofbeat.answering.grid import Asking, Grid, System, plan_systems, plans
 from hoofbeat.answering.protocols import PROTOCOLS
-from hoofbeat.answering.run import Answered, Run, draft_run
-from hoofbeat.answering.showing import Library, Showing, prepare
+from hoofbeat.answering.run_folder import Answered, Run, draft_run
 
 __all__ = [
     "INSTRUCTIONS",

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hoofbeat.answering.answer import fit
+from hoofbeat.answering.answer_calls import fit
 from hoofbeat.ask.ask_records import AskRequest, CitedAnswer, SimilarReport
 from hoofbeat.ask.citation_checks import check_answer, check_parts
 from hoofbeat.ask.similar_reports import ASKED

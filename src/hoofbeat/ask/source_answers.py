@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.answering import Planned
-from hoofbeat.answering.answer import fit
+from hoofbeat.answering.answer_calls import fit
 from hoofbeat.ask.ask_records import BY_DOCUMENT, AskRequest, SourceAgreement, SourceReply
 from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.ask.similar_reports import ASKED

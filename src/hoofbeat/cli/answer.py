@@ -25,7 +25,7 @@ from hoofbeat.answering import (
     plan_systems,
     prepare,
 )
-from hoofbeat.answering.shortening import TOKENS
+from hoofbeat.answering.case_parts import TOKENS
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.ranking import Models, index_corpus

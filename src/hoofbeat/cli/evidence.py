@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.answering.run import count_outcomes
+from hoofbeat.answering.run_folder import count_outcomes
 from hoofbeat.cli.bed import Bed
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.ranking import Models, asked_models, line_cost

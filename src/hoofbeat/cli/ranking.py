@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from hoofbeat.answering.run import count_outcomes
+from hoofbeat.answering.run_folder import count_outcomes
 from hoofbeat.cli.bed import Bed, content_of, holds_passages
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.other_runs import OtherRun

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from hoofbeat.answering.run import count_outcomes
+from hoofbeat.answering.run_folder import count_outcomes
 from hoofbeat.facets import facet_value
 from hoofbeat.leakage.leakage_check import LeakagePlan, Probed
 from hoofbeat.leakage.leakage_figures import LeakageSummary

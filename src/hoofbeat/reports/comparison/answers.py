@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.answering.run import Run
+from hoofbeat.answering.run_folder import Run
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings import Accuracy, Outcome, SystemDifference, accuracies, choice_outcomes, clusters_of, differences
 from hoofbeat.findings.scoring import HUMAN, scored_outcomes

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hoofbeat.answering.answer import prompt_for
+from hoofbeat.answering.answer_calls import prompt_for
 from hoofbeat.answering.conditions import Condition, parse_condition
 from hoofbeat.answering.protocols import SCORING
 from hoofbeat.errors import UsageError

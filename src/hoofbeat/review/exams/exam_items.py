@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from hoofbeat.answering.pictures import check_images
 from hoofbeat.answering.protocols import FREE, option_trouble
+from hoofbeat.answering.question_images import check_images
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values

@@ -8,7 +8,7 @@ from time import time
 
 from msgspec import Struct
 
-from hoofbeat.answering.run import KIND, count_outcomes
+from hoofbeat.answering.run_folder import KIND, count_outcomes
 from hoofbeat.errors import InputError
 from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.records import Answer, Failure, Question, TraceStep

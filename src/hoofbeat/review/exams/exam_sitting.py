@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec import Struct
 
+from hoofbeat.answering.case_parts import shorten
 from hoofbeat.answering.protocols import ordered_options
-from hoofbeat.answering.shortening import shorten
 from hoofbeat.records import Question
 from hoofbeat.review.exams.exam_assignment import UNKNOWN, ExamRules, person_seed, rules_of
 from hoofbeat.review.exams.exam_items import question_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from hoofbeat.answering.run import Run
+from hoofbeat.answering.run_folder import Run
 from hoofbeat.findings.accuracy import Accuracy, accuracies
 from hoofbeat.findings.scoring import Outcome, choice_outcomes, scored_outcomes
 from hoofbeat.judging.judgments_folder import Judged

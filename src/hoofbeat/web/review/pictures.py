@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
-from hoofbeat.answering.pictures import images_of
+from hoofbeat.answering.question_images import images_of
 from hoofbeat.models import Image
 from hoofbeat.records import Question
 from hoofbeat.review.review_records import Study

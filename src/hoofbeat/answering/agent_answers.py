@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from hoofbeat.answering.answer import Planned, unanswered, with_choice
+from hoofbeat.answering.answer_calls import Planned, unanswered, with_choice
 from hoofbeat.answering.answerers import GREEDY, Sampling
+from hoofbeat.answering.condition_material import Library, Showing
 from hoofbeat.answering.conditions import AgentOptions, Condition
 from hoofbeat.answering.contamination import source_warnings
 from hoofbeat.answering.protocols import lettered
-from hoofbeat.answering.showing import Library, Showing
 from hoofbeat.models import Model, Reply
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Failure, Usage

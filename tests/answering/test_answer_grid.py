@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.answering import Answerer, Asking, Grid, Library, Run, draft_run, parse_answerer, parse_condition
-from hoofbeat.answering import grid as grid_module
-from hoofbeat.answering.grid import plan_systems
-from hoofbeat.answering.showing import prepare
+from hoofbeat.answering import answer_grid as grid_module
+from hoofbeat.answering.answer_grid import plan_systems
+from hoofbeat.answering.condition_material import prepare
 from hoofbeat.errors import BatchPending, UsageError
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.answering.answerers import GREEDY, Sampling
+from hoofbeat.answering.choices.choice_reader import read_choice
 from hoofbeat.answering.protocols import (
     FREE,
     SCORING,
@@ -17,7 +18,6 @@ from hoofbeat.answering.protocols import (
     likelihood_continuation,
     most_likely,
 )
-from hoofbeat.answering.reading import read_choice
 from hoofbeat.models import CallResult, ChatRequest, Image, Model
 from hoofbeat.models.requests import likelihood_content, request_key
 from hoofbeat.progress import SILENT, Progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from hoofbeat.answering.wording import load_wording
+from hoofbeat.answering.choices.choice_wording import load_wording
 
 __all__ = ["MARKS", "without_markup"]
 

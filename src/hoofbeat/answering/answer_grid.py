@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from hoofbeat.answering.agent import AGENT_PROMPTS, agent_settings, answer_by_agent
-from hoofbeat.answering.answer import (
+from hoofbeat.answering.agent_answers import AGENT_PROMPTS, agent_settings, answer_by_agent
+from hoofbeat.answering.answer_calls import (
     Planned,
     answer_all,
     fit,
@@ -24,9 +24,9 @@ from hoofbeat.answering.answer import (
     request_for,
 )
 from hoofbeat.answering.answerers import Answerer
+from hoofbeat.answering.condition_material import Showing
 from hoofbeat.answering.conditions import Condition
 from hoofbeat.answering.protocols import FREE, SCORING, lettered, option_trouble, ordered_options
-from hoofbeat.answering.showing import Showing
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.models.batch import BatchBackend

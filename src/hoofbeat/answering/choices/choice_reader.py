@@ -12,18 +12,23 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from hoofbeat.answering.doubts import doubts, weighed
-from hoofbeat.answering.markup import without_markup
-from hoofbeat.answering.naming import Named, Options, Text, options_named
-from hoofbeat.answering.statements import READERS, Claim, in_bold, mentioned
-from hoofbeat.answering.wording import load_wording
+from hoofbeat.answering.choices.choice_statements import READERS, Claim, in_bold, mentioned
+from hoofbeat.answering.choices.choice_wording import load_wording
+from hoofbeat.answering.choices.option_names import Named, Options, Text, options_named
+from hoofbeat.answering.choices.output_markup import without_markup
 from hoofbeat.models.reasoning import split_reasoning
 from hoofbeat.models.refusals import is_refusal
 
 __all__ = ["Reading", "read_choice"]
 
 _SAYS = load_wording()
+_BEFORE, _AFTER = 120, 160
 _LONGEST = 100_000  # characters; of longer outputs the end is read
+
+_CONDITION = ("ambiguous", "the answer is made to depend on something")
+_WITHDRAWN = ("ambiguous", "the choice is taken back")
+_REPORTED = ("none", "what somebody else answers is told")
+_DECOY = ("none", "the option is called a decoy")
 
 
 class Reading(Struct, frozen=True):
@@ -118,3 +123,34 @@ def _second_thought(text: str, named: Named) -> bool:
 
 def _unread(how: str, why: str) -> Reading:
     return Reading(None, how, why)
+
+
+# What weakens a statement: a condition, somebody else's words, a word that it is a decoy, or a withdrawal. Such a
+# statement is not read as the output's choice, however plainly it is worded.
+
+
+def doubts(output: Text, claims: Sequence[Claim]) -> list[tuple[str, str] | None]:
+    """For each statement, in the order they stand: None, or how the output is unread if it has no other, and why."""
+    return [_doubt(output.text, claim) for claim in claims]
+
+
+def _doubt(text: str, claim: Claim) -> tuple[str, str] | None:
+    before = text[max(0, claim.at - _BEFORE) : claim.at]
+    after = text[claim.named.end : claim.named.end + _AFTER]
+    if _SAYS.reported.search(before):
+        return _REPORTED
+    if _SAYS.decoy.match(after):
+        return _DECOY
+    if _SAYS.conditional.match(after):
+        return _CONDITION
+    return _WITHDRAWN if _SAYS.withdrawn.match(after) else None
+
+
+def weighed(output: Text, names: Options) -> set[int]:
+    """The options that are said to be possible and among which none is chosen: "It could be A or B"."""
+    found: set[int] = set()
+    for match in _SAYS.weighed.finditer(output.text):
+        named = names.at(output, match.end())
+        if named is not None:
+            found.update(named.options)
+    return found

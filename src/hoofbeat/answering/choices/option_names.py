@@ -14,8 +14,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from hoofbeat.answering.folding import Word, near, option_words
-from hoofbeat.answering.names import load_names, one_of
+from hoofbeat.answering.choices.option_words import Word, load_names, near, one_of, option_words
 
 __all__ = ["Named", "Options", "Text", "options_named"]
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.answering.markup import without_markup
-from hoofbeat.answering.reading import Reading, read_choice
-from hoofbeat.answering.wording import Cues, load_wording
-from tests.answering.measure_reading import labelled_outputs, measure
+from hoofbeat.answering.choices.choice_reader import Reading, read_choice
+from hoofbeat.answering.choices.choice_wording import Cues, load_wording
+from hoofbeat.answering.choices.output_markup import without_markup
+from tests.answering.choices.measure_reading import labelled_outputs, measure
 
 CHEST = ("Acute pericarditis", "Myocarditis", "Pulmonary embolism", "Aortic dissection")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.answering import pictures
-from hoofbeat.answering.pictures import check_images, images_of
+from hoofbeat.answering import question_images as pictures
+from hoofbeat.answering.question_images import check_images, images_of
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.models import Image
 from hoofbeat.records import Question

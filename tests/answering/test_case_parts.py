@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.answering.shortening import shorten
+from hoofbeat.answering.case_parts import shorten
 from hoofbeat.records import Question
 
 CASE = "A man of 40 came. He had fever for 3.5 days! Was he ill before? He was not."

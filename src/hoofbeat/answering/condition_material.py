@@ -11,10 +11,10 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from hoofbeat.answering.case_parts import shorten
 from hoofbeat.answering.conditions import Condition
 from hoofbeat.answering.contamination import source_warnings
-from hoofbeat.answering.pictures import check_images, images_of
-from hoofbeat.answering.shortening import shorten
+from hoofbeat.answering.question_images import check_images, images_of
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError
 from hoofbeat.models import Image, Model

@@ -1,4 +1,4 @@
-"""Measures how well choices are read from outputs: `python -m tests.answering.measure_reading [PART…]`.
+"""Measures how well choices are read from outputs: `python -m tests.answering.choices.measure_reading [PART…]`.
 
 `data/outputs.jsonl` holds outputs written by hand in the manner of many models, and some that small models really gave
 (part `r`), each with the option that a careful reader takes it to choose, or none. All cases are invented. Precision is
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.answering.reading import Reading, read_choice
+from hoofbeat.answering.choices.choice_reader import Reading, read_choice
 from hoofbeat.store.tables import read_jsonl
 
 __all__ = ["Measured", "Row", "labelled_outputs", "measure"]

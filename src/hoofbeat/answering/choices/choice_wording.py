@@ -107,7 +107,7 @@ class Wording(Struct, frozen=True, kw_only=True):
 @cache
 def load_wording() -> Wording:
     """The wording, read once."""
-    raw = (files("hoofbeat.answering") / "data" / "wording.toml").read_text(encoding="utf-8")
+    raw = (files("hoofbeat.answering.choices") / "data" / "wording.toml").read_text(encoding="utf-8")
     file = convert(tomllib.loads(raw), _File)
 
     def filled(entry: _List, words: str) -> str:

@@ -13,7 +13,7 @@ import polars
 import pytest
 
 from hoofbeat.answering import Run
-from hoofbeat.answering.predictions import Import, import_predictions
+from hoofbeat.answering.prediction_import import Import, import_predictions
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.findings import choice_outcomes, option_decisions
 from hoofbeat.judging.scorers.choice import judge_choice

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.answering import Run, answer_all, draft_run, plan_answers
-from hoofbeat.answering.run import count_outcomes
+from hoofbeat.answering.run_folder import count_outcomes
 from hoofbeat.errors import ArtefactError, InputError
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, InputRef

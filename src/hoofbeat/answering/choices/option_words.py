@@ -7,15 +7,41 @@ pen may; a slip that turns one medical word into another never does.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+import tomllib
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from importlib.resources import files
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from rapidfuzz.distance import OSA
 
-from hoofbeat.answering.names import load_names
 from hoofbeat.text import without_accents
 
-__all__ = ["Word", "near", "option_words"]
+__all__ = ["Names", "Word", "load_names", "near", "one_of", "option_words"]
+
+
+class Names(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The lists of the file; what each is for stands there."""
+
+    species: tuple[str, ...]
+    names_after: tuple[str, ...]
+    names_before: tuple[str, ...]
+    after_letter_a: tuple[str, ...]
+    none_of: tuple[str, ...]
+    all_of: tuple[str, ...]
+    swaps: tuple[tuple[str, str], ...]
+
+
+@cache
+def load_names() -> Names:
+    """The names, read once."""
+    raw = (files("hoofbeat.answering.choices") / "data" / "names.toml").read_text(encoding="utf-8")
+    return convert(tomllib.loads(raw), Names)
+
+
+def one_of(words: Iterable[str]) -> str:
+    """A pattern for any of the words."""
+    return "|".join(re.escape(word) for word in words)
 
 
 class Word(Struct, frozen=True):

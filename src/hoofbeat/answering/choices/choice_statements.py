@@ -1,7 +1,7 @@
 """Where an output states an option: in marks made for it, after and before cues, on lines of its own, at its beginning.
 
 Each reader looks for one habit and returns the places where it found it; what they mean together is settled in
-`hoofbeat.answering.reading`.
+`hoofbeat.answering.choices.choice_reader`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct, structs
 
-from hoofbeat.answering.markup import MARKS, without_markup
-from hoofbeat.answering.naming import Named, Options, Text
-from hoofbeat.answering.wording import load_wording
+from hoofbeat.answering.choices.choice_wording import load_wording
+from hoofbeat.answering.choices.option_names import Named, Options, Text
+from hoofbeat.answering.choices.output_markup import MARKS, without_markup
 
 __all__ = ["READERS", "Claim", "in_bold", "mentioned"]
 

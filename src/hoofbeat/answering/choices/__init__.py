@@ -1,0 +1,1 @@
+"""Which option an output chooses, read from the text that models write."""
