@@ -10,8 +10,8 @@ import msgspec
 
 from hoofbeat import teaching
 from hoofbeat.audit import AuditPlan
-from hoofbeat.audit.answers.citation_checks import sections_shown
-from hoofbeat.audit.answers.source_answers import PlannedSource, absence_request, source_request
+from hoofbeat.audit.answers.answers_by_source import PlannedSource, absence_request, source_request
+from hoofbeat.audit.answers.source_citations import sections_shown
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.audit.pair_plan import asked_order
 from hoofbeat.cli.audit import plan_audit

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoofbeat.audit import Audit, Source
-from hoofbeat.audit.audit_export import export_audit, file_name
+from hoofbeat.audit.pair_export import export_audit, file_name
 from hoofbeat.audit.pair_plan import Claim, Verdict, pair_frame, plan_pairs, same_answer_form
 from hoofbeat.audit.pair_table import COLUMNS, Kinds, PartWriter, comparison_frame, each_question, read_comparisons
 from hoofbeat.errors import InputError

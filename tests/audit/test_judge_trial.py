@@ -13,7 +13,7 @@ from hoofbeat.audit.findings.trial_figures import Trial, trial_figures
 from hoofbeat.audit.judge_trial import estimate_trial, put_to_judge, trial_pairs
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.audit.pair_plan import same_answer_form
-from hoofbeat.audit.trial_records import TrialPair
+from hoofbeat.audit.sample_records import TrialPair
 from hoofbeat.errors import BatchPending, UsageError
 from hoofbeat.models.requests import request_key
 from hoofbeat.prompts import load_pack

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from hoofbeat.audit.judge_trial import trial_pairs
 from hoofbeat.audit.pair_judge import laid_out
-from hoofbeat.audit.trial_records import TrialPair
+from hoofbeat.audit.sample_records import TrialPair
 from hoofbeat.prompts import load_pack
 from tests.answering.support import asked_for, wire_text
 from tests.models.fault_server import FaultServer

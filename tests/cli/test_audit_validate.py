@@ -11,7 +11,7 @@ import pytest
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.validation_folder import AblationFolder, ValidationFolder
-from hoofbeat.judging.packets import Packets
+from hoofbeat.audit.validation.packets import Packets
 from tests.answering.support import Says, ScriptedServer
 from tests.audit.packet_audits import LABELS, RATED, an_audit, in_turn
 from tests.cli.support import hoofbeat, json_of

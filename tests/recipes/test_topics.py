@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hoofbeat.audit.answers.source_answers import asked_of
+from hoofbeat.audit.answers.answers_by_source import asked_of
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_pack
 from hoofbeat.recipes.context import RecipeSettings

@@ -13,8 +13,8 @@ from hoofbeat.audit.findings.protocol_comparison import compare_protocols
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
 from hoofbeat.audit.findings.validation_figures import Rated, reference, validation
 from hoofbeat.audit.findings.validation_folder import ABLATION, VALIDATION, ValidatedPair, write_tables
+from hoofbeat.audit.sample_records import Both, Drawn, Said
 from hoofbeat.errors import ArtefactError
-from hoofbeat.judging.packets_records import Both, Drawn, Said
 from hoofbeat.reports.build import build_report
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
 

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from hoofbeat import teaching
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
-from hoofbeat.audit.answers.source_answers import absence_request, source_request
+from hoofbeat.audit.answers.answers_by_source import absence_request, source_request
 from hoofbeat.audit.answers.source_evidence import searching
 from hoofbeat.audit.economy.economy_audit import Economy
 from hoofbeat.audit.economy.economy_plan import EconomySettings

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hoofbeat import teaching
 from hoofbeat.audit import Source
-from hoofbeat.audit.answers.citation_checks import check_citations
+from hoofbeat.audit.answers.source_citations import check_citations
 from hoofbeat.audit.audit_folder import PACK, PAIRS
 from hoofbeat.audit.pair_table import Kinds, comparison_frame
 from hoofbeat.corpus import Corpus

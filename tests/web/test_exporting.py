@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from hoofbeat.audit import Audit
+from hoofbeat.audit.validation.packet_labels import human_labels
+from hoofbeat.audit.validation.packet_text import pair_code
 from hoofbeat.errors import UsageError
 from hoofbeat.judging.designs import design_of
 from hoofbeat.judging.humans import human_judgments
 from hoofbeat.judging.humans import read_labels as read_sheet
 from hoofbeat.judging.judgments_folder import AnswerFolder
-from hoofbeat.judging.packets_labels import human_labels
-from hoofbeat.judging.packets_text import pair_code
 from hoofbeat.recipes.reviewing import known_labels, read_labels
 from hoofbeat.reports.sections.error_labels import PHYSICIAN, SETTLED, known_answers, read_error_labels
 from hoofbeat.reports.sections.errors import errors_chapter

@@ -11,14 +11,14 @@ import msgspec
 import pytest
 
 from hoofbeat.audit import Audit
+from hoofbeat.audit.validation.packet_labels import human_labels
+from hoofbeat.audit.validation.packets import write_packets
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.errors import UsageError
 from hoofbeat.judging.designs import SheetDesign, design_path
 from hoofbeat.judging.humans import human_judgments, write_sheet
 from hoofbeat.judging.humans import read_labels as read_sheet
 from hoofbeat.judging.judgments_folder import AnswerFolder
-from hoofbeat.judging.packets import write_packets
-from hoofbeat.judging.packets_labels import human_labels
 from hoofbeat.recipes.reviewing import ReviewTask
 from hoofbeat.records import Question
 from hoofbeat.review.forms import form_for, options_of

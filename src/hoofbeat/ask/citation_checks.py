@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from hoofbeat.ask.ask_records import AnswerPart, Doubt
-from hoofbeat.audit.answers.citation_checks import NO_SECTION, check_citations
+from hoofbeat.audit.answers.source_citations import NO_SECTION, check_citations
 from hoofbeat.records import Passage
 from hoofbeat.retrieval import ENGLISH
 from hoofbeat.retrieval.chunking import sentence_spans

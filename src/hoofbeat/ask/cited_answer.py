@@ -11,7 +11,7 @@ from hoofbeat.answering.answer_calls import fit
 from hoofbeat.ask.ask_records import AskRequest, CitedAnswer, SimilarReport
 from hoofbeat.ask.citation_checks import check_answer, check_parts
 from hoofbeat.ask.similar_reports import ASKED
-from hoofbeat.audit.answers.citation_checks import NO_SECTION, check_citations
+from hoofbeat.audit.answers.source_citations import NO_SECTION, check_citations
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt

@@ -8,8 +8,14 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
 
+from hoofbeat.audit.answers.answers_by_source import (
+    PlannedSource,
+    absence_request,
+    asked_of,
+    each_planned,
+    source_request,
+)
 from hoofbeat.audit.answers.answers_file import GivenAnswer
-from hoofbeat.audit.answers.source_answers import PlannedSource, absence_request, asked_of, each_planned, source_request
 from hoofbeat.audit.answers.source_evidence import Find
 from hoofbeat.audit.audit_folder import Source
 from hoofbeat.audit.economy.economy_audit import Economy

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from hoofbeat.audit.pair_judge import PairJudge, comparison_request, judge_texts
 from hoofbeat.audit.pair_plan import Verdict, asked_order, same_answer_form
-from hoofbeat.audit.trial_records import Heard, TrialPair
+from hoofbeat.audit.sample_records import Heard, TrialPair
 from hoofbeat.errors import UsageError
 from hoofbeat.judging.stratified_sample import Draw
 from hoofbeat.models import Estimate, Model

@@ -12,13 +12,13 @@ from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.protocol_comparison import compare_protocols
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.validation_folder import ABLATION, ValidationFolder, write_tables
-from hoofbeat.audit.label_only import PROMPTS, TwoWays, estimate_both, judge_both_ways, pairs_to_judge
+from hoofbeat.audit.sample_records import Drawn
+from hoofbeat.audit.validation.label_only import PROMPTS, TwoWays, estimate_both, judge_both_ways, pairs_to_judge
+from hoofbeat.audit.validation.packets import draw_pairs
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.cli.validating import protocol_summary, show_protocols
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.judging.packets import draw_pairs
-from hoofbeat.judging.packets_records import Drawn
 from hoofbeat.models import Model
 from hoofbeat.progress import Progress
 from hoofbeat.prompts import load_prompt

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.audit_export import FORMS, export_audit
+from hoofbeat.audit.pair_export import FORMS, export_audit
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
 

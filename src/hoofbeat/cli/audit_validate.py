@@ -13,14 +13,14 @@ from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.validation_figures import validation
 from hoofbeat.audit.findings.validation_folder import VALIDATION, write_tables
+from hoofbeat.audit.validation.packet_labels import human_labels
+from hoofbeat.audit.validation.packets import KIND as PACKETS
+from hoofbeat.audit.validation.packets import Packets, label_counts, write_packets
+from hoofbeat.audit.validation.validated_pairs import validated_pairs
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option
 from hoofbeat.cli.validating import show_validation, summary
-from hoofbeat.cli.validating_pairs import validated_pairs
 from hoofbeat.errors import UsageError
-from hoofbeat.judging.packets import KIND as PACKETS
-from hoofbeat.judging.packets import Packets, label_counts, write_packets
-from hoofbeat.judging.packets_labels import human_labels
 from hoofbeat.store import Counts, InputRef, Manifest, check_target, create, open_artefact
 from hoofbeat.store.artefact import file_reference
 

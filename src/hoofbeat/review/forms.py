@@ -1,7 +1,7 @@
 """Forms as data: what a person is asked of an item, which answers there are, and what is said before the first one.
 
 A form is a TOML file in `forms/`. The names of its fields are the criteria, and its values the words, that the readers
-of labels take (`recipes.reviewing`, `judging.packets_labels`, `judging.humans`), so nothing is translated on the way.
+of labels take (`recipes.reviewing`, `packet_labels`, `judging.humans`), so nothing is translated on the way.
 The pair form takes its labels from the study's settings, where the domain pack's stand.
 """
 

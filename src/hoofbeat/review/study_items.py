@@ -1,7 +1,7 @@
 """A study and its items from an artefact: what people are asked about, under codes that tell them nothing.
 
 From a benchmark come the tasks its recipe left (`review.jsonl`), from an audit or its packets pairs of answers, from a
-run or a folder of judgments answers. Codes are those of `judging.packets` and `judging.humans`, so that labels that are
+run or a folder of judgments answers. Codes are those of the packets and `judging.humans`, so that labels that are
 given here are read like labels from a sheet. Everything drawn is drawn by the seed.
 """
 
@@ -15,15 +15,23 @@ from typing import Any
 import msgspec
 
 from hoofbeat.audit import Audit
+from hoofbeat.audit.sample_records import Drawn
+from hoofbeat.audit.validation.packet_text import pair_code
+from hoofbeat.audit.validation.packets import (
+    PacketRow,
+    Packets,
+    Rules,
+    Stratum,
+    blinded_texts,
+    draw_pairs,
+    label_counts,
+)
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_value
 from hoofbeat.judging.blinded_sheet import draw_answers, judge_labels
 from hoofbeat.judging.criteria import Key, answer_key, answer_text
 from hoofbeat.judging.designs import make_design
 from hoofbeat.judging.judgments_folder import AnswerFolder
-from hoofbeat.judging.packets import PacketRow, Packets, Rules, Stratum, blinded_texts, draw_pairs, label_counts
-from hoofbeat.judging.packets_records import Drawn
-from hoofbeat.judging.packets_text import pair_code
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Question
 from hoofbeat.review.assignments import stratified_sample

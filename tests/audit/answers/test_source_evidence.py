@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from hoofbeat.audit.answers.source_answers import each_planned, source_room
+from hoofbeat.audit.answers.answers_by_source import each_planned, source_room
 from hoofbeat.audit.answers.source_evidence import Room, hero_line, is_hero, through_hero, through_line
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question

@@ -9,7 +9,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from hoofbeat.audit.findings.protocol_comparison import Protocols, compare_protocols
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
-from hoofbeat.judging.packets_records import Both, Drawn, Said
+from hoofbeat.audit.sample_records import Both, Drawn, Said
 from hoofbeat.records import Failure
 from hoofbeat.store import Cost
 

@@ -7,7 +7,7 @@ import pytest
 
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
 from hoofbeat.audit.findings.trial_figures import Trial, trial_figures
-from hoofbeat.audit.trial_records import Heard, TrialPair
+from hoofbeat.audit.sample_records import Heard, TrialPair
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.intervals import wilson
 from hoofbeat.records import Failure

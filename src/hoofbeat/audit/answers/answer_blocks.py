@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import msgspec
 
+from hoofbeat.audit.answers.answers_by_source import answer_from_sources
 from hoofbeat.audit.answers.answers_file import decide_absence
-from hoofbeat.audit.answers.citation_checks import count_citations
-from hoofbeat.audit.answers.source_answers import answer_from_sources
+from hoofbeat.audit.answers.source_citations import count_citations
 from hoofbeat.audit.audit_plan import AuditPlan
 from hoofbeat.audit.pair_judgments import stop_if_pending
 from hoofbeat.audit.pair_plan import Claim

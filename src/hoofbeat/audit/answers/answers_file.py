@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.answering.prediction_rows import Row, bad, each_row
-from hoofbeat.audit.answers.source_answers import absence_request, is_silent
+from hoofbeat.audit.answers.answers_by_source import absence_request, is_silent
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress

@@ -14,9 +14,9 @@ from msgspec import Struct
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.validation_figures import JudgeScores, judge_scores
 from hoofbeat.audit.findings.validation_population import stratified_rate
+from hoofbeat.audit.sample_records import PROTOCOLS, Both, Said
 from hoofbeat.findings.agreement import Agreement, Kappa, agreement, weighted_kappa
 from hoofbeat.findings.intervals import Difference, Interval, mcnemar_exact, paired_difference, wilson
-from hoofbeat.judging.packets_records import PROTOCOLS, Both, Said
 from hoofbeat.judging.text_match import fuzzy_match
 from hoofbeat.store import Cost
 

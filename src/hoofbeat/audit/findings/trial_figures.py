@@ -10,7 +10,7 @@ from msgspec import Struct
 from hoofbeat.audit.findings.label_scores import LabelScore, f1_scores, label_table
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.table_agreement import FlipRate, flip_rates
-from hoofbeat.audit.trial_records import TrialPair
+from hoofbeat.audit.sample_records import TrialPair
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.agreement import Agreement, agreement
 from hoofbeat.findings.intervals import Interval, bootstrap_mean

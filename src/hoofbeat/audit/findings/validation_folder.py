@@ -12,8 +12,8 @@ from msgspec import Struct, field
 
 from hoofbeat.audit.findings.protocol_comparison import Protocols
 from hoofbeat.audit.findings.validation_figures import Rated, Reference, Validation
+from hoofbeat.audit.sample_records import Both
 from hoofbeat.errors import InputError
-from hoofbeat.judging.packets_records import Both
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.files import read_bytes, write_bytes
 from hoofbeat.store.tables import read_jsonl, write_jsonl

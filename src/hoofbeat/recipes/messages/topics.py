@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from hoofbeat.audit.answers.source_answers import asked_of
+from hoofbeat.audit.answers.answers_by_source import asked_of
 from hoofbeat.corpus import Corpus
 from hoofbeat.facets import facet_values
 from hoofbeat.prompts import Pack, label, load_prompt

@@ -9,7 +9,7 @@ import polars
 from msgspec import Struct
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.answers.citation_checks import count_citations
+from hoofbeat.audit.answers.source_citations import count_citations
 from hoofbeat.audit.findings import Pairs, label_counts, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, Relations
 from hoofbeat.errors import UsageError

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.audit import Audit
+from hoofbeat.audit.validation.packet_labels import Given, HumanLabels, human_labels
+from hoofbeat.audit.validation.packets import Packets, write_packets
 from hoofbeat.errors import InputError
-from hoofbeat.judging.packets import Packets, write_packets
-from hoofbeat.judging.packets_labels import Given, HumanLabels, human_labels
 from tests.audit.packet_audits import an_audit, in_turn
 
 COUNTS = {"Absent": 20, "Consistent": 12, "Complementary": 9, "Divergent": 8, "Contradictory": 6}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hoofbeat.answering import Planned
-from hoofbeat.audit.answers.source_answers import answer_from_sources, asked_of, plan_sources, source_request
+from hoofbeat.audit.answers.answers_by_source import answer_from_sources, asked_of, plan_sources, source_request
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Document, Facets, Question

@@ -14,8 +14,8 @@ from msgspec import Struct
 from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.audit.pair_judge import PairJudge, comparison_request
 from hoofbeat.audit.pair_plan import Verdict, asked_order
-from hoofbeat.judging.packets import answers_of
-from hoofbeat.judging.packets_records import Both, Drawn, Said
+from hoofbeat.audit.sample_records import Both, Drawn, Said
+from hoofbeat.audit.validation.packets import answers_of
 from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, RelationLabel, load_prompt

@@ -1,4 +1,4 @@
-"""Pairs that were drawn from an audit, and what two ways of judging say of them; no model is needed to read these."""
+"""Pairs of answers that were sampled: for people, for a second way of judging, or for a trial; read without a model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from hoofbeat.records import Failure
 
-__all__ = ["PROTOCOLS", "Both", "Drawn", "Row", "Said"]
+__all__ = ["PROTOCOLS", "Both", "Drawn", "Heard", "Row", "Said", "TrialPair"]
 
 PROTOCOLS = ("structured", "label-only")
 """The ways a pair is judged: all in one call, or the label alone and the rest by a later call."""
@@ -57,3 +57,29 @@ class Both(Struct, frozen=True, kw_only=True, omit_defaults=True):
     structured_exchanged: Said | None = None
     label_only_exchanged: Said | None = None
     reference: str = ""
+
+
+class Heard(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the judge said of a pair in one order, or why nothing."""
+
+    label: str = ""
+    reasoning: str = ""
+    failure: Failure | None = None
+    calls: tuple[str, ...] = ()
+
+
+class TrialPair(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A pair with its planted label, the texts in the order in which an audit would show them, and what was said.
+
+    `said` is of that order, `exchanged` of the other one; both are None until the judge was asked.
+    """
+
+    question: str
+    a: str
+    b: str
+    text: str
+    answer_a: str
+    answer_b: str
+    planted: str
+    said: Heard | None = None
+    exchanged: Heard | None = None

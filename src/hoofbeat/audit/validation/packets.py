@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.audit.audit_folder import Audit
+from hoofbeat.audit.sample_records import Drawn, Row
+from hoofbeat.audit.validation.packet_text import Mask, instructions, pair_code
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.judging.packets_records import Drawn, Row
-from hoofbeat.judging.packets_text import Mask, instructions, pair_code
 from hoofbeat.judging.stratified_sample import Draw
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.answering import Planned
-from hoofbeat.audit.answers.citation_checks import check_citations, count_citations
+from hoofbeat.audit.answers.answers_by_source import answer_from_sources
 from hoofbeat.audit.answers.citations import cites
-from hoofbeat.audit.answers.source_answers import answer_from_sources
+from hoofbeat.audit.answers.source_citations import check_citations, count_citations
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Failure, Passage, Question
 from hoofbeat.store.ledger import Ledger

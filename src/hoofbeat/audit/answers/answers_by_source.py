@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from hoofbeat.answering.answer_calls import PROMPT_TOKENS, Planned, fit
-from hoofbeat.audit.answers.citation_checks import NO_SECTION, check_citations, sections_shown
+from hoofbeat.audit.answers.source_citations import NO_SECTION, check_citations, sections_shown
 from hoofbeat.audit.answers.source_evidence import Find, Room, Search, Shown, searching
 from hoofbeat.facets import facet_values
 from hoofbeat.models import ChatRequest, Model

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.validation_figures import Rated, reference
 from hoofbeat.audit.findings.validation_folder import ValidatedPair
-from hoofbeat.judging.packets import answers_of
-from hoofbeat.judging.packets_labels import HumanLabels
-from hoofbeat.judging.packets_records import Drawn
-from hoofbeat.judging.packets_text import pair_code
+from hoofbeat.audit.sample_records import Drawn
+from hoofbeat.audit.validation.packet_labels import HumanLabels
+from hoofbeat.audit.validation.packet_text import pair_code
+from hoofbeat.audit.validation.packets import answers_of
 
 __all__ = ["validated_pairs"]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.audit.audit_folder import Audit
+from hoofbeat.audit.sample_records import Drawn
+from hoofbeat.audit.validation.packet_text import code_number, number_of
+from hoofbeat.audit.validation.packets import Packets, each_drawable
 from hoofbeat.errors import InputError
 from hoofbeat.judging.blinded_sheet import Rows, read_rows, refuse_lines
-from hoofbeat.judging.packets import Packets, each_drawable
-from hoofbeat.judging.packets_records import Drawn
-from hoofbeat.judging.packets_text import code_number, number_of
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, RelationLabel
 from hoofbeat.text import caseless

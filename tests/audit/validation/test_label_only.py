@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.label_only import (
+from hoofbeat.audit.sample_records import Both
+from hoofbeat.audit.validation.label_only import (
     details_request,
     estimate_both,
     judge_both_ways,
     label_request,
     pairs_to_judge,
 )
-from hoofbeat.judging.packets import draw_pairs
-from hoofbeat.judging.packets_records import Both
+from hoofbeat.audit.validation.packets import draw_pairs
 from hoofbeat.records import Question
 from hoofbeat.store import Cost
 from hoofbeat.store.ledger import Ledger

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat.audit import Audit, Source
+from hoofbeat.audit.validation.packet_text import MASK, Mask, code_number, instructions, number_of, pair_code
+from hoofbeat.audit.validation.packets import HEADER, PacketRow, Packets, draw_pairs, label_counts, write_packets
 from hoofbeat.errors import UsageError
-from hoofbeat.judging.packets import HEADER, PacketRow, Packets, draw_pairs, label_counts, write_packets
-from hoofbeat.judging.packets_text import MASK, Mask, code_number, instructions, number_of, pair_code
 from hoofbeat.prompts import load_pack, pack_names
 from hoofbeat.text import printable
 from tests.audit.packet_audits import LABELS, PACK, an_audit, in_turn, source_id
