@@ -34,6 +34,7 @@ __all__ = [
     "for_word_matching",
     "one_line",
     "printable",
+    "same_name",
     "some_of",
     "squeeze",
     "typed",
@@ -82,6 +83,11 @@ def some_of(names: Sequence[str], most: int, joint: str = ", ") -> str:
     """The first names of a list, and how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return joint.join(names[:most]) + more
+
+
+def same_name(name: str, wanted: str) -> bool:
+    """Whether a name is the one that a page's address asks for: pages show names without their hidden characters."""
+    return name == wanted or one_line(name) == one_line(wanted)
 
 
 def for_terminal(text: str) -> str:

@@ -12,9 +12,9 @@ from fastapi.testclient import TestClient
 from hoofbeat.records import Document, Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
+from hoofbeat.store.folder_library import Library
 from hoofbeat.store.tables import write_jsonl
 from hoofbeat.web.app import create_app
-from hoofbeat.web.library import Library
 from hoofbeat.web.site import Site
 
 __all__ = ["HOSTILE", "PIXEL", "Visitor", "a_benchmark", "a_corpus", "a_site"]

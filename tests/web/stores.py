@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page
 
 from hoofbeat.review.review_records import Assignment, ItemMaterial, Person, PersonRole, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.web.library import Library
+from hoofbeat.store.folder_library import Library
 from hoofbeat.web.site import Site, SiteSettings
 from tests.web.support import DESKTOP, tab
 

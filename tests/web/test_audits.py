@@ -12,11 +12,11 @@ from hoofbeat.audit import Audit, OrderProbe
 from hoofbeat.audit.findings import Example, Theme, join, pair_rates, question_matrix, serious_pairs, split_between
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
 from hoofbeat.records import Answer, Comparison, Failure, Passage, Question
+from hoofbeat.reports.indexes.pair_index import NO_LABEL, AuditIndex, PairFilter
 from hoofbeat.reports.words import written
 from hoofbeat.store import Manifest, create
 from hoofbeat.store.tables import write_jsonl
 from hoofbeat.web.browse.audit_folders import open_audit
-from hoofbeat.web.browse.audit_index import NO_LABEL, AuditIndex, PairFilter
 from hoofbeat.web.site import Site
 from tests.web.answered import an_audit
 from tests.web.browse_support import Visitor, a_site

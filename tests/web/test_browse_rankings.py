@@ -14,13 +14,13 @@ from playwright.sync_api import Browser, expect
 from hoofbeat.benchmarks.collection import COLLECTION, COLLECTION_HEADER, Piece
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.records import Document, Failure, Hit, Question, Section, TraceStep
+from hoofbeat.reports.document_layout import passage_marks
+from hoofbeat.reports.indexes.ranking_index import OUTCOMES, QueryFilter, RankingIndex, index_ranking
 from hoofbeat.retrieval.chunking import Chunking, cut
 from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl, write_tsv
 from hoofbeat.web import create_app
-from hoofbeat.web.browse.documents import passage_marks
-from hoofbeat.web.browse.ranking_index import OUTCOMES, QueryFilter, RankingIndex, index_ranking
 from tests.web.browse_support import HOSTILE, Visitor, a_corpus, a_site
 from tests.web.folder_rankings import a_ranking
 from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving, tab

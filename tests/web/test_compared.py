@@ -11,7 +11,7 @@ from hoofbeat.records import Answer, Failure, Question
 from hoofbeat.reports.comparison.answers import compare_answers
 from hoofbeat.reports.comparison.flips import flips_of
 from hoofbeat.reports.words import written
-from hoofbeat.web.browse.compared_index import open_beside
+from hoofbeat.web.browse.run_comparison import open_beside
 from tests.web.answered import a_judged, a_run, verdicts
 from tests.web.browse_support import Visitor, a_site
 from tests.web.test_runs import plain

@@ -12,8 +12,8 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models import Model
 from hoofbeat.models.wire import Trouble
 from hoofbeat.records import Document, Figure
-from hoofbeat.store import Ledger
-from hoofbeat.web.browse import corpus_search, listing
+from hoofbeat.store import Ledger, table_listing
+from hoofbeat.web.browse import corpus_search, open_folders
 from hoofbeat.web.browse.corpus_search import CorpusSearch, RecentCache, begin_search, checked_line, kept_searches
 from hoofbeat.web.site import Site, SiteSettings
 from tests.recipes.support import Script
@@ -193,14 +193,14 @@ def test_a_model_that_fails_is_told_and_nothing_is_shown_as_found(folders: Path,
 
 def test_a_large_corpus_says_that_it_is_being_read(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
-    read = listing.read_listing
+    read = table_listing.read_listing
 
     def slowly(*args: Any, told: Any, **named: Any) -> Any:
         told(1000)
         assert go_on.wait(30)
         return read(*args, told=told, **named)
 
-    monkeypatch.setattr(listing, "read_listing", slowly)
+    monkeypatch.setattr(open_folders, "read_listing", slowly)
     visitor = Visitor(a_site(folders))
     page = visitor.get("/corpora/cases?facet.year=2023")
     assert page.status_code == 202

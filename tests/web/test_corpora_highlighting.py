@@ -6,10 +6,11 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 
 from hoofbeat.records import Document, Figure, Section, Span, Table
-from hoofbeat.web.browse.documents import document_view, evidence_marks
-from hoofbeat.web.browse.highlighting import (
+from hoofbeat.reports.document_layout import (
     DocumentBlock,
     contents,
+    document_view,
+    evidence_marks,
     layout,
     merge_marks,
     split_at_marks,

@@ -7,8 +7,8 @@ import pytest
 
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Question
+from hoofbeat.store.table_listing import DocumentLine, Listing, QuestionLine, RejectedLine, read_listing
 from hoofbeat.store.tables import write_jsonl
-from hoofbeat.web.browse.listing import DocumentLine, Listing, QuestionLine, RejectedLine, read_listing
 
 
 def a_listing(folder: Path, count: int = 40) -> Listing:

@@ -20,16 +20,17 @@ from hoofbeat.review.exams.exam_actions import begin_exam, end_exam, open_questi
 from hoofbeat.review.exams.exam_assignment import INSIDE, OUTSIDE, ExamRules, assign_exam, exam_assignments, rules_of
 from hoofbeat.review.exams.exam_items import exam_study, question_of
 from hoofbeat.review.exams.exam_results import ExamRow, exam_answers, exam_rows, write_exam_run
+from hoofbeat.review.exams.exam_scores import model_lines, model_outcomes, result_of
 from hoofbeat.review.exams.exam_sitting import ExamSitting, load_sitting, visible_case
 from hoofbeat.review.review_errors import ReviewRefusalError
 from hoofbeat.review.review_records import Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import Counts
-from hoofbeat.web.review.exam_scores import model_lines, result_of
-from hoofbeat.web.review.pictures import picture
+from hoofbeat.store.folder_library import Library
+from hoofbeat.web.image_files import picture
 from tests.answering.support import ScriptedServer
 from tests.cli.support import hoofbeat
-from tests.web.stores import store_site, store_urls
+from tests.web.stores import store_urls
 
 __all__ = ["store_urls"]
 
@@ -362,9 +363,8 @@ def test_the_result_counts_inside_and_outside_and_shows_models(store: ReviewStor
     assert [(line.right, line.of) for line in result.parts] == [(inside, inside), (0, len(chosen) - inside)]
     assert result.unanswered == len(sitting.entries) - len(chosen)
     assert result.seconds == 10.0 * len(chosen)
-    site = store_site(store, [folders / "bench", folders / "run", folders / "judged"])
-    lines, waiting = model_lines(site, sitting)
-    assert not waiting
+    library = Library([folders / "bench", folders / "run", folders / "judged"])
+    lines = model_lines(sitting, [(each.slug, model_outcomes(each)) for each in library.folders("run", "judgments")])
     assert len(lines) == 4, "two invented models under two conditions, each once"
     asked = {entry.question.id for entry in chosen}
     run = Run.open(folders / "run")

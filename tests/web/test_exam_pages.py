@@ -17,7 +17,7 @@ from hoofbeat.review.exams.exam_sitting import load_sitting
 from hoofbeat.review.review_records import Person, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
-from hoofbeat.web.review.seats import CLOCK
+from hoofbeat.web.review.exam_api import CLOCK
 from tests.web.stores import join, signed_in_tab, store_site
 from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving
 

@@ -7,8 +7,8 @@ import hoofbeat
 from hoofbeat.records import Document
 from hoofbeat.store import Manifest, create
 from hoofbeat.store.files import write_bytes
+from hoofbeat.store.folder_library import Library
 from hoofbeat.web.browse.folder_kinds import KINDS
-from hoofbeat.web.library import Library
 from hoofbeat.web.site import Site
 from tests.web.browse_support import HOSTILE, Visitor, a_corpus, a_site
 

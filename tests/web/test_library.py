@@ -9,7 +9,7 @@ import pytest
 
 from hoofbeat.errors import ArtefactError, InputError
 from hoofbeat.records import Document, Question
-from hoofbeat.web.library import Folder, Library
+from hoofbeat.store.folder_library import Folder, Library
 from tests.web.browse_support import a_benchmark, a_corpus
 
 DOCUMENT = Document(id="d", title="A title", text="Some words.")

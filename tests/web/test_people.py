@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from hoofbeat.review.review_records import Event
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
-from hoofbeat.web.review.trail_view import changes_of
+from hoofbeat.web.review.people_pages import changes_of
 from tests.web.stores import join, make_study, signed_in_tab, store_site
 from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, serving, tab
 from tests.web.visitors import Visitor

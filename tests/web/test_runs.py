@@ -13,8 +13,8 @@ from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.scoring import scored_outcomes
 from hoofbeat.judging import Judged
 from hoofbeat.records import Answer, Failure, Judgment, OptionLikelihood, Passage, Question, TraceStep, Vote
+from hoofbeat.reports.indexes.answer_index import AnswerFilter, AnswersIndex
 from hoofbeat.reports.words import written
-from hoofbeat.web.browse.answers_index import AnswerFilter, AnswersIndex
 from hoofbeat.web.browse.run_folders import open_run
 from hoofbeat.web.site import Site
 from tests.web.answered import a_judged, a_run, verdicts

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import InputError
-from hoofbeat.web.browse import preparing, run_folders
-from hoofbeat.web.browse.answers_index import index_answers
-from hoofbeat.web.browse.preparing import BackgroundResult, prepare_in_background
-from hoofbeat.web.library import Folder
+from hoofbeat.reports.indexes.answer_index import index_answers
+from hoofbeat.store.folder_library import Folder
+from hoofbeat.web.browse import open_folders, run_folders
+from hoofbeat.web.browse.open_folders import BackgroundResult, prepare_in_background
 from tests.web.answered import a_judged, verdicts
 from tests.web.browse_support import Visitor, a_site
 from tests.web.test_runs import ASKED, answered
@@ -60,7 +60,7 @@ def test_a_large_folder_is_prepared_while_a_page_says_so(tmp_path: Path, monkeyp
     a_judged(tmp_path / "judged", ASKED, answered(), verdicts(answered(), "+++"))
     gate = threading.Event()
     monkeypatch.setattr(run_folders, "index_answers", lambda *parts: (gate.wait(20), index_answers(*parts))[1])
-    monkeypatch.setattr(preparing, "PATIENCE", 0.05)
+    monkeypatch.setattr(open_folders, "PATIENCE", 0.05)
     visitor = Visitor(a_site(tmp_path))
     waiting = visitor.get("/runs/judged/questions?state=right")
     assert waiting.status_code == 202

@@ -12,13 +12,12 @@ import pytest
 from fastapi import APIRouter, FastAPI, Request
 from msgspec.structs import replace
 
-from hoofbeat.review.invitations import secret_hash
+from hoofbeat.review.invitations import Throttle, secret_hash
 from hoofbeat.review.review_records import PersonRole
 from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.store.folder_library import Library
 from hoofbeat.web import Site, SiteSettings, create_app
-from hoofbeat.web.library import Library
 from hoofbeat.web.security import MAX_BYTES
-from hoofbeat.web.throttle import Throttle
 from tests.web.stores import make_study, store_site
 from tests.web.support import serving
 from tests.web.visitors import Visitor

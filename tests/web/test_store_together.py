@@ -55,7 +55,7 @@ with ReviewStore.open(sys.argv[1]) as store:
 
 SERVE = """
 import json, sys
-from hoofbeat.web.library import Library
+from hoofbeat.store.folder_library import Library
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.server import serve
 from hoofbeat.web.site import Site

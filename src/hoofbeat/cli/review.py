@@ -24,7 +24,7 @@ from hoofbeat.review.review_rounds import INSPECTIONS, MIN_PASSED
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.review.study_items import study_from
 from hoofbeat.store import open_artefact
-from hoofbeat.web.library import Library
+from hoofbeat.store.folder_library import Library
 from hoofbeat.web.server import RunningServer, print_ready, serve
 from hoofbeat.web.site import Site
 

@@ -15,7 +15,7 @@ from hoofbeat.models import SPEC_HELP, Budget, Model, load_config, load_model
 from hoofbeat.models.session import ledger_file
 from hoofbeat.retrieval import parse
 from hoofbeat.store import Ledger
-from hoofbeat.web.library import Library
+from hoofbeat.store.folder_library import Library
 from hoofbeat.web.server import RunningServer, print_ready, serve
 from hoofbeat.web.site import Site, SiteSettings
 

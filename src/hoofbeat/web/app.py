@@ -12,14 +12,14 @@ from starlette.exceptions import HTTPException
 import hoofbeat
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.reports.page import page_style
+from hoofbeat.review.invitations import Throttle
 from hoofbeat.web import ask_pages, home_page
-from hoofbeat.web.browse import audits, benchmark_pages, corpus_pages, ranking_pages, run_comparison, run_pages
-from hoofbeat.web.browse.preparing import NotReady, preparing_page
+from hoofbeat.web.browse import audit_pages, benchmark_pages, corpus_pages, ranking_pages, run_comparison, run_pages
+from hoofbeat.web.browse.open_folders import NotReady, preparing_page
 from hoofbeat.web.error_pages import REFUSALS, refuse, refuse_error
 from hoofbeat.web.review import exam_pages, people_pages, task_pages, team_pages
 from hoofbeat.web.security import Guard
 from hoofbeat.web.site import Site
-from hoofbeat.web.throttle import Throttle
 
 __all__ = ["create_app"]
 
@@ -33,7 +33,7 @@ _PARTS = (
     benchmark_pages,
     ranking_pages,
     run_pages,
-    audits,
+    audit_pages,
     run_comparison,
     ask_pages,
     people_pages,

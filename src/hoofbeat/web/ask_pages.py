@@ -15,9 +15,9 @@ from hoofbeat.ask.ask_views import agreement_view, passage_pieces
 from hoofbeat.ask.search_corpora import source_facets
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, UsageError
+from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.browse.corpus_search import checked_line, searchable_corpora
 from hoofbeat.web.error_pages import ErrorOut
-from hoofbeat.web.library import Folder
 from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.site import Site, site_of
 

@@ -27,7 +27,7 @@ from hoofbeat.errors import HoofbeatError
 from hoofbeat.review.invitations import secret_hash
 from hoofbeat.review.review_records import Person
 from hoofbeat.web.error_pages import log_bug, refuse, refuse_error
-from hoofbeat.web.security_origins import client_address, is_same_origin, own_path
+from hoofbeat.web.request_origins import client_address, is_same_origin, own_path
 from hoofbeat.web.site import Site, SiteSettings, site_of
 
 __all__ = [

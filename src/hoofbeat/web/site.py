@@ -9,7 +9,7 @@ from fastapi import HTTPException, Request
 from msgspec import Struct, field
 
 from hoofbeat.models import Model
-from hoofbeat.web.library import Library
+from hoofbeat.store.folder_library import Library
 
 if TYPE_CHECKING:
     from hoofbeat.review.review_store import ReviewStore

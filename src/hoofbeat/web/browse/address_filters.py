@@ -22,7 +22,6 @@ __all__ = [
     "choices_of",
     "facet_key",
     "page_number",
-    "same_name",
 ]
 
 FACET = "facet."
@@ -50,11 +49,6 @@ def choices_of(request: Request, names: Iterable[str]) -> Choices:
 def facet_key(name: str) -> str:
     """The name of a facet in an address."""
     return f"{FACET}{one_line(name)}"
-
-
-def same_name(name: str, wanted: str) -> bool:
-    """Whether a name is the one that an address asks for: pages show names without their hidden characters."""
-    return name == wanted or one_line(name) == one_line(wanted)
 
 
 def page_number(request: Request) -> int:

@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings import SeriousPair, pair_rates
+from hoofbeat.reports.indexes.pair_index import AuditIndex, index_audit
+from hoofbeat.reports.linked_tables import linked_html, rate_matrix
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.sections.audits import shift_chapters
 from hoofbeat.reports.sections.audits.facts import Facts, read_facts, said_by_sources
@@ -17,13 +19,10 @@ from hoofbeat.reports.sections.audits.severity import most_serious
 from hoofbeat.reports.sections.audits.sources import coverage_blocks, odd_blocks, ordered_sources
 from hoofbeat.reports.sections.audits.themes import read_themes, theme_blocks
 from hoofbeat.reports.sections.audits.trust import trust_blocks
+from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.browse.address_filters import address
-from hoofbeat.web.browse.audit_index import AuditIndex, index_audit
-from hoofbeat.web.browse.audit_matrix import rate_matrix
-from hoofbeat.web.browse.linked_tables import linked_html
 from hoofbeat.web.browse.links import linked_folders, reference_of
-from hoofbeat.web.browse.preparing import BackgroundResult, opened_folder, prepare_in_background
-from hoofbeat.web.library import Folder
+from hoofbeat.web.browse.open_folders import BackgroundResult, opened_folder, prepare_in_background
 from hoofbeat.web.site import Site
 
 __all__ = [

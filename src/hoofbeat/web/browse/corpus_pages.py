@@ -13,21 +13,20 @@ from hoofbeat.benchmarks.benchmark import edition_file
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.records import Document, Question
 from hoofbeat.registry import registry
+from hoofbeat.reports.document_layout import Mark, document_view, evidence_marks, passage_marks, split_at_marks
 from hoofbeat.reports.model import Block
 from hoofbeat.reports.sections.funnel import funnel_blocks, funnel_of
 from hoofbeat.retrieval.line import Stage
 from hoofbeat.store import Artefact
+from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.browse.address_filters import FACET, address, choices_of, page_number
-from hoofbeat.web.browse.backlinks import backlinks_to
 from hoofbeat.web.browse.corpus_search import CorpusSearch, begin_search, kept_searches, searchable_corpora
-from hoofbeat.web.browse.documents import document_view, evidence_marks, passage_marks
-from hoofbeat.web.browse.files import image_file
-from hoofbeat.web.browse.highlighting import Mark, split_at_marks
-from hoofbeat.web.browse.opening import LONG, FolderListing, artefact_of, open_table, reading_page
+from hoofbeat.web.browse.links import backlinks_to
+from hoofbeat.web.browse.open_folders import LONG, FolderListing, artefact_of, open_table, reading_page
 from hoofbeat.web.browse.ranking_folders import KIND as RANKINGS
 from hoofbeat.web.browse.ranking_folders import open_ranking
 from hoofbeat.web.error_pages import FOLDER_ERRORS
-from hoofbeat.web.library import Folder
+from hoofbeat.web.image_files import image_file
 from hoofbeat.web.page_rendering import not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 

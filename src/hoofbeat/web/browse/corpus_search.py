@@ -24,10 +24,10 @@ from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.models import Model
 from hoofbeat.progress import Task
 from hoofbeat.records import Hit, Passage
+from hoofbeat.reports.document_layout import Mark
 from hoofbeat.retrieval import ENGLISH
 from hoofbeat.retrieval.line import Node, cost_bound, every_stage, parse
-from hoofbeat.web.browse.highlighting import Mark
-from hoofbeat.web.library import Folder
+from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.site import Site
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from hoofbeat.web.library import Folder
+from hoofbeat.store.folder_library import Folder
 
 __all__ = ["KINDS", "MAIN", "FolderKind", "about_folder", "kind_words", "page_of_folder"]
 

@@ -1,35 +1,44 @@
-"""The page on any folder: its figures as a report has them, what it was made from and into, and how."""
+"""The page on any folder: its figures as in a report, its inputs and outputs, and how it was made; and a report's page.
+
+A report's page is a file that somebody made. Its one style and one script run by their hashes, which its policy names.
+Nothing else runs and it may load nothing. The browser gives it a separate origin, so that its content can reach neither
+this site's pages nor the reader's session.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import FileResponse, HTMLResponse, Response
 from markupsafe import Markup
 from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.reports.build import assemble
+from hoofbeat.reports.linked_tables import linked_html
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.section import report_kinds
 from hoofbeat.reports.sections.origin import origin_blocks
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact, InputRef
+from hoofbeat.store.folder_library import Folder
 from hoofbeat.text import some_of
 from hoofbeat.web.browse.folder_kinds import kind_words, page_of_folder
-from hoofbeat.web.browse.linked_tables import linked_html
 from hoofbeat.web.browse.links import Link, linked_folders, reference_of
-from hoofbeat.web.browse.opening import artefact_of
-from hoofbeat.web.browse.preparing import prepare_in_background, preparing_page
-from hoofbeat.web.library import Folder
+from hoofbeat.web.browse.open_folders import artefact_of, prepare_in_background, preparing_page
 from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.site import Site, site_of
 
-__all__ = ["FolderDetails", "report_details", "router"]
+__all__ = [
+    "FolderDetails",
+    "report_details",
+    "report_policy",
+    "router",
+]
 
 router = APIRouter()
-
 _REPORT = "report.html"
 _MAX_COUNT = 60
 _MAX_LENGTH = 300
@@ -164,3 +173,37 @@ def _size(amount: float) -> str:
     while amount >= 1000 and unit < len(_UNITS) - 1:
         amount, unit = amount / 1000, unit + 1
     return f"{amount:,.0f} {_UNITS[unit]}" if unit == 0 or amount >= 100 else f"{amount:.1f} {_UNITS[unit]}"
+
+
+_PAGE = "report.html"
+_META = re.compile(rb'<meta http-equiv="Content-Security-Policy" content="([^"]{1,4000})"', re.IGNORECASE)
+_HEAD = 64 * 1024
+_HASH = re.compile(r"'sha(?:256|384|512)-[A-Za-z0-9+/=_-]{20,100}'")
+
+
+@router.get("/reports/{slug}", include_in_schema=False)
+def report_page(request: Request, slug: str) -> Response:
+    """A report, or any other folder that has a report's page."""
+    site = site_of(request)
+    folder = site.library.folder(slug)
+    if folder is None or not folder.artefact().has(_PAGE):
+        return not_found(request, "There is no report of this name here.")
+    policy = site.library.opened(folder, "report-policy", report_policy)
+    headers = {"Content-Security-Policy": policy}
+    return FileResponse(folder.artefact().file(_PAGE), media_type="text/html; charset=utf-8", headers=headers)
+
+
+def report_policy(folder: Folder) -> str:
+    """The policy a report's page is served with: only the hashes of the one that the page brings count."""
+    with folder.artefact().file(_PAGE).open("rb") as stream:
+        found = _META.search(stream.read(_HEAD))
+    own = found[1].decode("ascii", "replace").replace("&#39;", "'") if found else ""
+    allowed = {name: " ".join(_HASH.findall(_directive(own, name))) or "'none'" for name in ("style-src", "script-src")}
+    return (
+        f"default-src 'none'; style-src {allowed['style-src']}; script-src {allowed['script-src']}; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts"
+    )
+
+
+def _directive(policy: str, name: str) -> str:
+    return next((part for part in policy.split(";") if part.split()[:1] == [name]), "")

@@ -1,4 +1,4 @@
-"""Where a question or a document can be looked at, where its folder is shown here, too."""
+"""Links between pages: from a question or document to its folder, and from a document to what was made from it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.records import Question
-from hoofbeat.web.browse.opening import FolderListing, open_table
-from hoofbeat.web.library import Folder
+from hoofbeat.store.folder_library import Folder
+from hoofbeat.store.tables import read_jsonl
+from hoofbeat.web.browse.open_folders import FolderListing, open_table
 from hoofbeat.web.site import Site
 
 __all__ = [
+    "Backlink",
     "Link",
+    "backlinks_to",
     "document_links",
     "document_places",
     "inputs_of",
@@ -22,7 +25,7 @@ __all__ = [
     "reference_of",
 ]
 
-_MAX_COUNT = 40
+_MAX_LINKS = 40
 _PATIENCE = 0.5
 """How many seconds a page waits for a folder that it only leads to."""
 
@@ -46,7 +49,7 @@ def question_link(site: Site, question: Question) -> Link | None:
 
 def document_links(site: Site, documents: Iterable[str]) -> list[Link]:
     """The documents that are in a corpus shown here, each once."""
-    wanted = list(dict.fromkeys(documents))[:_MAX_COUNT]
+    wanted = list(dict.fromkeys(documents))[:_MAX_LINKS]
     found = document_places(site, wanted)
     return [Link(name, found[name].href) for name in wanted if name in found]
 
@@ -95,3 +98,55 @@ def _reference(folder: Folder) -> str:
 
 def _inputs(folder: Folder) -> frozenset[str]:
     return frozenset(ref.sha256 for ref in folder.artefact().manifest.inputs)
+
+
+_MAX_BACKLINKS = 20
+
+
+class Backlink(Struct, frozen=True):
+    """A folder in which a document is met, and the places; `more` are not named."""
+
+    folder: Folder
+    links: tuple[Link, ...]
+    more: int = 0
+
+
+class _Asked(Struct):
+    id: str
+    documents: tuple[str, ...] = ()
+
+
+class _Source(Struct):
+    id: str
+
+
+def backlinks_to(site: Site, corpus: Folder, document: str) -> list[Backlink]:
+    """The questions and audits made from a corpus in which a document plays a part."""
+    found = []
+    for folder in linked_folders(site, corpus, "benchmark", "audit"):
+        load = _questions if folder.kind == "benchmark" else _sources
+        try:
+            known = site.library.opened(folder, "places of documents", load)
+        except HoofbeatError:  # a folder that can't be read is told on its own page
+            continue
+        links = known.get(document, ())
+        if links:
+            found.append(Backlink(folder, tuple(links[:_MAX_BACKLINKS]), max(0, len(links) - _MAX_BACKLINKS)))
+    return found
+
+
+def _questions(folder: Folder) -> dict[str, list[Link]]:
+    found: dict[str, list[Link]] = {}
+    for number, each in enumerate(read_jsonl(folder.artefact().file("questions.jsonl"), _Asked), start=1):
+        for name in dict.fromkeys(each.documents):
+            found.setdefault(name, []).append(Link(each.id, f"/benchmarks/{folder.slug}/questions/{number}"))
+    return found
+
+
+def _sources(folder: Folder) -> dict[str, list[Link]]:
+    """The sources of an audit; one that was put together from several documents goes by none of their names."""
+    rows = read_jsonl(folder.artefact().file("sources.jsonl"), _Source)
+    return {
+        each.id: [Link("Its pairs with other sources", f"/audits/{folder.slug}/pairs?a={number}")]
+        for number, each in enumerate(rows, start=1)
+    }

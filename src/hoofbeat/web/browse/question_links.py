@@ -10,14 +10,14 @@ from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.records import Document, Question, Span
+from hoofbeat.reports.document_layout import DocumentView, document_view, evidence_marks
 from hoofbeat.review.review_records import LabelState
 from hoofbeat.store import Artefact
+from hoofbeat.store.folder_library import Folder
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
-from hoofbeat.web.browse.documents import DocumentView, document_view, evidence_marks
 from hoofbeat.web.browse.folder_kinds import page_of_folder
-from hoofbeat.web.browse.opening import FolderListing, artefact_of, corpus_holding, open_table
-from hoofbeat.web.library import Folder
+from hoofbeat.web.browse.open_folders import FolderListing, artefact_of, corpus_holding, open_table
 from hoofbeat.web.site import Site
 
 __all__ = [

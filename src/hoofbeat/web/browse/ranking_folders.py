@@ -10,12 +10,11 @@ from msgspec import Struct
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.collection import Piece, read_pieces
 from hoofbeat.errors import HoofbeatError
+from hoofbeat.reports.indexes.ranking_index import RankingIndex, index_ranking
+from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.browse.folder_page import FolderDetails, report_details
 from hoofbeat.web.browse.links import Link, document_places, inputs_of, reference_of
-from hoofbeat.web.browse.opening import artefact_of
-from hoofbeat.web.browse.preparing import opened_folder, prepare_in_background
-from hoofbeat.web.browse.ranking_index import RankingIndex, index_ranking
-from hoofbeat.web.library import Folder
+from hoofbeat.web.browse.open_folders import artefact_of, opened_folder, prepare_in_background
 from hoofbeat.web.site import Site
 
 __all__ = ["KIND", "alike_rankings", "open_ranking", "ranking_figures", "ranking_of", "ranking_places"]

@@ -13,11 +13,13 @@ from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.records import Hit
+from hoofbeat.reports.indexes.ranking_index import QueryFilter, QueryOutcome, RankingIndex, Values
 from hoofbeat.reports.item_views import question_view
+from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.browse import rankings_api
 from hoofbeat.web.browse.address_filters import FACET, Choices, Picker, address, choices_of, facet_key, page_number
 from hoofbeat.web.browse.links import Link, question_link, reference_of
-from hoofbeat.web.browse.preparing import PATIENCE, figures_page
+from hoofbeat.web.browse.open_folders import PATIENCE, figures_page
 from hoofbeat.web.browse.question_links import case_of
 from hoofbeat.web.browse.ranking_folders import (
     KIND,
@@ -27,8 +29,6 @@ from hoofbeat.web.browse.ranking_folders import (
     ranking_of,
     ranking_places,
 )
-from hoofbeat.web.browse.ranking_index import QueryFilter, QueryOutcome, RankingIndex, Values
-from hoofbeat.web.library import Folder
 from hoofbeat.web.page_rendering import ListPage, not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 

@@ -6,17 +6,17 @@ from fastapi import Request
 from markupsafe import Markup
 from msgspec import Struct
 
+from hoofbeat.reports.indexes.answer_index import AnswersIndex, index_answers
+from hoofbeat.reports.linked_tables import linked_html
 from hoofbeat.reports.model import Block, Heading, Notice, Text
 from hoofbeat.reports.sections.scores.facets import facets_section
 from hoofbeat.reports.sections.scores.gather import Scored, gather
 from hoofbeat.reports.sections.scores.grid import grid_section, pairs_section
 from hoofbeat.reports.sections.scores.leaderboard import leaderboard_section
 from hoofbeat.reports.words import count_of
+from hoofbeat.store.folder_library import Folder
 from hoofbeat.text import some_of
-from hoofbeat.web.browse.answers_index import AnswersIndex, index_answers
-from hoofbeat.web.browse.linked_tables import linked_html
-from hoofbeat.web.browse.preparing import BackgroundResult, opened_folder, prepare_in_background
-from hoofbeat.web.library import Folder
+from hoofbeat.web.browse.open_folders import BackgroundResult, opened_folder, prepare_in_background
 from hoofbeat.web.site import Site
 
 __all__ = ["KINDS", "RunFigures", "RunFolder", "open_run", "run_of"]

@@ -12,23 +12,15 @@ from msgspec.structs import replace
 
 from hoofbeat.judging.criteria import answer_key
 from hoofbeat.records import Answer, Judgment, Question
+from hoofbeat.reports.indexes.answer_index import DOUBTS, STATES, AnswerFilter, AnswerRow, AnswersIndex, QuestionRow
 from hoofbeat.reports.item_views import VERDICTS, answer_view, question_view, system_name
 from hoofbeat.reports.lookup import System
 from hoofbeat.reports.model import Block
-from hoofbeat.web.browse import reports_pages, runs_api
-from hoofbeat.web.browse.address_filters import (
-    FACET,
-    Choices,
-    Picker,
-    address,
-    choices_of,
-    facet_key,
-    page_number,
-    same_name,
-)
-from hoofbeat.web.browse.answers_index import DOUBTS, STATES, AnswerFilter, AnswerRow, AnswersIndex, QuestionRow
+from hoofbeat.text import same_name
+from hoofbeat.web.browse import runs_api
+from hoofbeat.web.browse.address_filters import FACET, Choices, Picker, address, choices_of, facet_key, page_number
 from hoofbeat.web.browse.links import document_links, linked_folders, question_link
-from hoofbeat.web.browse.preparing import figures_page
+from hoofbeat.web.browse.open_folders import figures_page
 from hoofbeat.web.browse.question_links import case_of
 from hoofbeat.web.browse.run_folders import KINDS, run_of
 from hoofbeat.web.page_rendering import ListPage, not_found, page_of, render
@@ -47,7 +39,6 @@ __all__ = [
 
 router = APIRouter()
 router.include_router(runs_api.router)
-router.include_router(reports_pages.router)
 
 MARKS = {"answered" if verdict == "plain" else verdict: words for verdict, words in VERDICTS.items()}
 """How a state is written, so that colour never stands alone."""

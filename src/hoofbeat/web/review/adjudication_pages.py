@@ -16,10 +16,10 @@ from hoofbeat.review.adjudication_queue import AdjudicationItem, queue_of
 from hoofbeat.review.forms import Form, FormField, asked_fields, check_values, form_for
 from hoofbeat.review.item_display import parts_for
 from hoofbeat.review.review_records import Person, ReviewItem, Study
+from hoofbeat.web.image_files import artefact_of, picture
 from hoofbeat.web.page_rendering import not_found, page_of, render
-from hoofbeat.web.review.form_post import Posted, form_values, version_of
-from hoofbeat.web.review.pictures import artefact_of, picture
 from hoofbeat.web.review.team_api import Adjudicator, outlines_of, position_of, study_of
+from hoofbeat.web.review.worklist import Posted, form_values, version_of
 from hoofbeat.web.site import site_of, store_of
 
 __all__ = ["decided_fields", "router"]

@@ -1,24 +1,61 @@
-"""What the exam's script asks: how much time is left, and to keep what is marked."""
+"""The routes of the exam's script (time left, draft of an answer), and who sits which exam, by the server's clock."""
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from hoofbeat.review.exams.exam_actions import MAX_ANSWER_CHARACTERS, save_draft
-from hoofbeat.review.exams.exam_sitting import ExamSitting
+from hoofbeat.review.exams.exam_assignment import FORM, Clock
+from hoofbeat.review.exams.exam_sitting import ExamSitting, load_sitting
 from hoofbeat.review.review_errors import not_here
 from hoofbeat.review.review_records import Person
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.error_pages import ErrorOut
-from hoofbeat.web.review.seats import require_sitting
 from hoofbeat.web.security import require_person
+from hoofbeat.web.site import site_of, store_of
 
-__all__ = ["api"]
+__all__ = [
+    "CLOCK",
+    "api",
+    "parse_seconds",
+    "require_sitting",
+    "server_time",
+]
+
+CLOCK = "exam-clock"
+"""Under this name the site may have a clock of its own in what it shares."""
+
+
+def server_time(request: Request) -> float:
+    """The time by the server's clock."""
+    clock: Clock = site_of(request).shared.get(CLOCK, time.time)
+    return clock()
+
+
+def require_sitting(request: Request, person: Person, study: str) -> tuple[ReviewStore, ExamSitting]:
+    """The review store and a person's exam; an exam that is not there, or not theirs, is refused."""
+    store = store_of(request)
+    found = store.study(study)
+    if found is None or found.form != FORM or not person.sees(study):
+        raise not_here("there is no such exam on your list")
+    return store, load_sitting(store, found, person, server_time(request))
+
+
+def parse_seconds(text: str) -> float | None:
+    """The seconds that a page says it was looked at; None where it does not say."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
 
 api = APIRouter()
-
 Me = Annotated[Person, Depends(require_person)]
 _ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorOut, "description": "What was sent is no answer."},

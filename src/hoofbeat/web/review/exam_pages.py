@@ -11,14 +11,14 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.review.exams.exam_actions import MAX_ANSWER_CHARACTERS, begin_exam, end_exam, open_question, submit_answer
 from hoofbeat.review.exams.exam_assignment import FORM, ExamRules
+from hoofbeat.review.exams.exam_scores import model_lines, model_outcomes, result_of
 from hoofbeat.review.exams.exam_sitting import ExamQuestion, ExamSitting, exam_items, load_sitting, visible_case
 from hoofbeat.review.review_errors import ReviewRefusalError
 from hoofbeat.review.review_records import Person
+from hoofbeat.web.browse.open_folders import prepare_in_background
+from hoofbeat.web.image_files import artefact_of, picture
 from hoofbeat.web.page_rendering import not_found, render
-from hoofbeat.web.review.exam_api import api
-from hoofbeat.web.review.exam_scores import model_lines, result_of
-from hoofbeat.web.review.pictures import artefact_of, picture
-from hoofbeat.web.review.seats import parse_seconds, require_sitting, server_time
+from hoofbeat.web.review.exam_api import api, parse_seconds, require_sitting, server_time
 from hoofbeat.web.security import may_browse, require_person
 from hoofbeat.web.site import site_of, store_of
 
@@ -133,15 +133,19 @@ def result(request: Request, person: Me, study: str) -> Response:
     if not sitting.over:
         return _to(study)
     sitting = end_exam(store, sitting)
-    models, waiting = model_lines(site_of(request), sitting)
+    site = site_of(request)
+    known = [
+        (folder.slug, prepare_in_background(site, folder, "exam-outcomes", model_outcomes))
+        for folder in site.library.folders("run", "judgments")
+    ]
     return render(
         request,
         "exam/result.html",
         title=f"Your result: {sitting.study.title}",
         sitting=sitting,
         result=result_of(sitting),
-        models=models,
-        waiting=waiting,
+        models=model_lines(sitting, [(slug, found) for slug, found in known if found is not None]),
+        waiting=any(found is None for _, found in known),
         linked=may_browse(request),
     )
 

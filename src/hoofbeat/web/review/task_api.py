@@ -18,7 +18,7 @@ from hoofbeat.review.review_errors import not_here
 from hoofbeat.review.review_records import ItemLabel, LabelState, Person
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.error_pages import ErrorOut
-from hoofbeat.web.review.task_address import Me, WorklistItem, next_address, place_of, skip_reason
+from hoofbeat.web.review.worklist import Me, WorklistItem, next_address, place_of, skip_reason
 from hoofbeat.web.site import store_of
 
 __all__ = ["router"]

@@ -25,11 +25,21 @@ from hoofbeat.review.item_display import (
 )
 from hoofbeat.review.review_records import ItemLabel, LabelState, Person, Study
 from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.web.image_files import artefact_of, picture
 from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.review import task_api as tasks_api
-from hoofbeat.web.review.form_post import Posted, form_values, version_of
-from hoofbeat.web.review.pictures import artefact_of, picture
-from hoofbeat.web.review.task_address import REASONS, Me, WorklistItem, address_of, next_address, place_of, skip_reason
+from hoofbeat.web.review.worklist import (
+    REASONS,
+    Me,
+    Posted,
+    WorklistItem,
+    address_of,
+    form_values,
+    next_address,
+    place_of,
+    skip_reason,
+    version_of,
+)
 from hoofbeat.web.site import site_of, store_of
 
 __all__ = ["router"]

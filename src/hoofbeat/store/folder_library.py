@@ -1,4 +1,4 @@
-"""The folders a server shows. A page names a folder by its slug, never by a path, so nothing else can be reached."""
+"""The artefact folders below some paths, each named by a slug. Pages take no path, so no other file can be reached."""
 
 from __future__ import annotations
 

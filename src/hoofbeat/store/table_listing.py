@@ -1,4 +1,4 @@
-"""A long table of records for a page: where each line begins, what a list shows of it, and the facets to find it by.
+"""A long table of records as a list: where each line begins, what a list shows of it, and the facets to filter by.
 
 A table is read once. After that a page costs what it shows: a hundred thousand documents are a hundred thousand
 offsets, ids and short titles; their text stays on disk.

@@ -20,8 +20,7 @@ from hoofbeat.reports.lookup import System
 from hoofbeat.reports.sections.scores.gather import Scored
 from hoofbeat.store import Artefact
 from hoofbeat.store.offsets import each_line, lines_at
-from hoofbeat.text import cut
-from hoofbeat.web.browse.address_filters import same_name
+from hoofbeat.text import cut, same_name
 
 __all__ = ["DOUBTS", "STATES", "AnswerFilter", "AnswerRow", "AnswersIndex", "QuestionRow", "index_answers"]
 

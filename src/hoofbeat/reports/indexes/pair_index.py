@@ -23,7 +23,7 @@ from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Comparison, Failure, Question
 from hoofbeat.reports.sections.audits.facts import Facts
 from hoofbeat.store.offsets import each_line, lines_at
-from hoofbeat.web.browse.address_filters import same_name
+from hoofbeat.text import same_name
 
 __all__ = ["NO_LABEL", "SILENT", "AuditIndex", "AuditPairRow", "PairFilter", "index_audit"]
 

@@ -1,13 +1,14 @@
-"""Where a person stands in a study: an item on their own list, how to find it, and where to go from it."""
+"""A person's worklist in a study: finding an item on it, the addresses around it, and what a posted form brings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import Depends
+from fastapi import Depends, Request
 from msgspec import Struct
+from starlette.datastructures import FormData
 
 from hoofbeat.errors import InputError
 from hoofbeat.review.exams.exam_assignment import FORM as EXAM
@@ -17,7 +18,18 @@ from hoofbeat.review.review_records import Assignment, ItemLabel, Person, Review
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.security import require_person
 
-__all__ = ["REASONS", "Me", "WorklistItem", "address_of", "next_address", "place_of", "skip_reason"]
+__all__ = [
+    "REASONS",
+    "Me",
+    "Posted",
+    "WorklistItem",
+    "address_of",
+    "form_values",
+    "next_address",
+    "place_of",
+    "skip_reason",
+    "version_of",
+]
 
 Me = Annotated[Person, Depends(require_person)]
 """The person who asks."""
@@ -83,3 +95,30 @@ def address_of(study: str, item: str | None = None) -> str:
 def next_address(place: WorklistItem, labels: Iterable[ItemLabel]) -> str:
     """Where to go after an item: to the next that waits, or to the study's page."""
     return address_of(place.study.id, next_undone(place.mine, labels, place.item.id))
+
+
+_PREFIX = "v:"
+
+
+async def _posted(request: Request) -> FormData:
+    return await request.form()
+
+
+Posted = Annotated[FormData, Depends(_posted)]
+"""The fields of a plain form."""
+
+
+def form_values(fields: Iterable[FormField], form: FormData) -> dict[str, Any]:
+    """The values of a plain form by field; ticked boxes come as several of one name."""
+    return {
+        field.name: [str(each) for each in form.getlist(_PREFIX + field.name)]
+        if field.kind == "options"
+        else str(form.get(_PREFIX + field.name, ""))
+        for field in fields
+    }
+
+
+def version_of(form: FormData) -> int:
+    """The version that the form's page showed; 0 where it says none."""
+    text = str(form.get("base") or "0")
+    return int(text) if text.isdecimal() and len(text) < 10 else 0

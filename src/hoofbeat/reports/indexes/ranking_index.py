@@ -18,9 +18,9 @@ from hoofbeat.records import Failure, Hit, Question
 from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact
 from hoofbeat.store.offsets import each_line, lines_at, spans_at
+from hoofbeat.store.table_listing import Listing, QuestionLine, read_listing
 from hoofbeat.store.tables import read_tsv
-from hoofbeat.web.browse.address_filters import same_name
-from hoofbeat.web.browse.listing import Listing, QuestionLine, read_listing
+from hoofbeat.text import same_name
 
 __all__ = ["ORDERS", "OUTCOMES", "QueryFilter", "QueryOutcome", "RankingIndex", "index_ranking"]
 

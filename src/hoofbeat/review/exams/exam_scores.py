@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -14,11 +14,9 @@ from hoofbeat.records import Answer, Question
 from hoofbeat.review.exams.exam_assignment import INSIDE, OUTSIDE
 from hoofbeat.review.exams.exam_results import answers_of
 from hoofbeat.review.exams.exam_sitting import ExamSitting
-from hoofbeat.web.browse.preparing import prepare_in_background
-from hoofbeat.web.library import Folder
-from hoofbeat.web.site import Site
+from hoofbeat.store.folder_library import Folder
 
-__all__ = ["ExamResult", "ScoreRow", "model_lines", "result_of"]
+__all__ = ["ExamResult", "ModelOutcomes", "ScoreRow", "model_lines", "model_outcomes", "result_of"]
 
 YOU = "you"
 
@@ -96,37 +94,15 @@ def _line(row: Accuracy, name: str, folder: str = "") -> ScoreRow:
     )
 
 
-def model_lines(site: Site, sitting: ExamSitting) -> tuple[list[ScoreRow], bool]:
-    """Models on the very questions this person was asked, from runs that this server shows; best first.
-
-    And whether some run is still being read.
-    """
-    asked = {entry.question.id: entry.question for entry in sitting.entries if entry.question.options}
-    lines: list[ScoreRow] = []
-    waiting = False
-    for folder in site.library.folders("run", "judgments"):
-        known = prepare_in_background(site, folder, "exam-outcomes", _outcomes)
-        if known is None:
-            waiting = True
-            continue
-        shared = {name for name, text in known.texts.items() if name in asked and asked[name].full_text == text}
-        own = [each for each in known.outcomes if each.question in shared]
-        if own:
-            lines += [_line(row, row.model, folder.slug) for row in accuracies(own)]
-    best: dict[tuple[str, str], ScoreRow] = {}
-    for line in lines:  # the same run and its judgments say the same
-        best.setdefault((line.name, line.how), line)
-    return sorted(best.values(), key=lambda line: (-line.share, line.name, line.how)), waiting
-
-
-class _Known(Struct, frozen=True):
-    """What became of the answers of a folder that choose an option, and the questions' texts."""
+class ModelOutcomes(Struct, frozen=True):
+    """The outcomes of a folder's answers that choose an option, and the texts of their questions."""
 
     outcomes: list[Outcome]
     texts: dict[str, str]
 
 
-def _outcomes(folder: Folder) -> _Known:
+def model_outcomes(folder: Folder) -> ModelOutcomes:
+    """What models of a run, or of a folder of judgments, answered to questions with options."""
     artefact = folder.artefact()
     opened = Run(artefact) if folder.kind == "run" else Judged(artefact)
     questions: Sequence[Question] = [each for each in opened.questions if each.options and each.answer in each.options]
@@ -134,4 +110,16 @@ def _outcomes(folder: Folder) -> _Known:
     answers = [each for each in opened.each_answer() if each.question in names and (each.protocol or each.failure)]
     choosing = {(each.model, each.condition) for each in answers if each.protocol}
     found = scored_outcomes(questions, (each for each in answers if (each.model, each.condition) in choosing))
-    return _Known(found, {question.id: question.full_text for question in questions})
+    return ModelOutcomes(found, {question.id: question.full_text for question in questions})
+
+
+def model_lines(sitting: ExamSitting, known: Iterable[tuple[str, ModelOutcomes]]) -> list[ScoreRow]:
+    """Models on the very questions this person was asked, from folders by their slugs; best first."""
+    asked = {entry.question.id: entry.question for entry in sitting.entries if entry.question.options}
+    best: dict[tuple[str, str], ScoreRow] = {}
+    for slug, found in known:
+        shared = {name for name, text in found.texts.items() if name in asked and asked[name].full_text == text}
+        own = [each for each in found.outcomes if each.question in shared]
+        for line in [_line(row, row.model, slug) for row in accuracies(own)] if own else []:
+            best.setdefault((line.name, line.how), line)  # a run and its judgments say the same
+    return sorted(best.values(), key=lambda line: (-line.share, line.name, line.how))

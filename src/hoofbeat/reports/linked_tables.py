@@ -1,6 +1,6 @@
-"""Sources against sources as tables whose cells lead on: shares over all questions, and labels on one.
+"""Tables whose rows and cells link to pages: a report's tables, and matrices of sources.
 
-Colour never stands alone: every cell has its figure or the beginning of its label, and says the rest when pointed at.
+Colour is never the only sign: every cell has its figure or the beginning of its label, and a tooltip with the rest.
 The tables are trees of our own elements; all foreign text in them is escaped node by node.
 """
 
@@ -11,16 +11,52 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from markupsafe import Markup
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hoofbeat.audit.findings import PairRates
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.charts.grids import abbreviations
 from hoofbeat.reports.charts.svg import ticks
+from hoofbeat.reports.model import Block, Columns, Details, Heading
 from hoofbeat.reports.nodes import Element, Node, element, markup
+from hoofbeat.reports.page import blocks_html
+from hoofbeat.reports.tables import Table
 from hoofbeat.reports.words import written
 
-__all__ = ["TRIANGLE", "label_key", "label_matrix", "rate_matrix"]
+__all__ = [
+    "TRIANGLE",
+    "label_key",
+    "label_matrix",
+    "linked_html",
+    "raise_headings",
+    "rate_matrix",
+]
+
+Href = Callable[[str], str]
+
+
+def linked_html(blocks: Sequence[Block], href: Href | None = None) -> Markup:
+    """Blocks as HTML. Tables whose rows lead somewhere in a report lead to where `href` says of their first cell.
+
+    Without `href`, or where it is empty, a row leads nowhere: an anchor of a report's page is none of this site's.
+    """
+    return blocks_html([_linked(block, href) for block in raise_headings(blocks)])
+
+
+def raise_headings(blocks: Sequence[Block]) -> list[Block]:
+    """Blocks whose headings are right below a page's own."""
+    return [replace(block, level=2) if isinstance(block, Heading) else block for block in blocks]
+
+
+def _linked(block: Block, href: Href | None) -> Block:
+    if isinstance(block, Table):
+        links = tuple(href(str(row[0])) for row in block.rows) if href and block.links else ()
+        return replace(block, links=links)
+    if isinstance(block, Columns | Details):
+        return replace(block, blocks=tuple(_linked(each, href) for each in block.blocks))
+    return block
+
 
 TRIANGLE = 40
 """Above so many sources each pair stands once, below the diagonal."""
