@@ -14,7 +14,8 @@ import msgspec
 
 from hoofbeat.models import Model
 from hoofbeat.records import Answer, Question
-from hoofbeat.store import Artefact, Cost, Counts, Draft, InputRef, Manifest, create, open_artefact
+from hoofbeat.store import Cost, Counts, Draft, InputRef, Manifest, create, open_artefact
+from hoofbeat.store.artefact_folder import ArtefactFolder
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
 __all__ = ["Answered", "Run", "RunDraft", "count_outcomes", "draft_run"]
@@ -23,11 +24,8 @@ KIND = "run"
 _encode = msgspec.json.Encoder().encode
 
 
-class Answered:
+class Answered(ArtefactFolder):
     """A folder of questions and answers; its tables are read when they are first asked for."""
-
-    def __init__(self, artefact: Artefact) -> None:
-        self.artefact = artefact
 
     @cached_property
     def questions(self) -> list[Question]:

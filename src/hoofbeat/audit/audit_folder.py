@@ -15,7 +15,8 @@ from hoofbeat.errors import UsageError
 from hoofbeat.prompts import Pack, load_pack
 from hoofbeat.prompts.packs import decode_pack
 from hoofbeat.records import Answer, Comparison, Facets, Question
-from hoofbeat.store import Artefact, open_artefact
+from hoofbeat.store import open_artefact
+from hoofbeat.store.artefact_folder import ArtefactFolder
 from hoofbeat.store.files import read_bytes
 from hoofbeat.store.tables import read_jsonl
 
@@ -62,11 +63,8 @@ class EconomyProbe(Struct, frozen=True, kw_only=True, omit_defaults=True):
     failure: str = ""
 
 
-class Audit:
+class Audit(ArtefactFolder):
     """An opened audit. Lists are read when first asked for; iterators and the frame hold little at a time."""
-
-    def __init__(self, artefact: Artefact) -> None:
-        self.artefact = artefact
 
     @staticmethod
     def open(path: Path) -> Audit:

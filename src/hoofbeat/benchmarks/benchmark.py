@@ -10,6 +10,7 @@ from hoofbeat.corpus.qrels import read_qrels, write_qrels
 from hoofbeat.errors import InputError
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
+from hoofbeat.store.artefact_folder import ArtefactFolder
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
 __all__ = ["KIND", "Benchmark", "corpus_beside", "edition_file", "write_benchmark"]
@@ -22,11 +23,11 @@ def edition_file(name: str) -> str:
     return f"questions-{name}.jsonl" if name else "questions.jsonl"
 
 
-class Benchmark:
+class Benchmark(ArtefactFolder):
     """An opened benchmark. A recipe may leave other editions of the same questions: undistracted, with images, ..."""
 
     def __init__(self, artefact: Artefact, edition: str = "") -> None:
-        self.artefact = artefact
+        super().__init__(artefact)
         self.edition = edition
         if edition and edition not in self.editions():
             known = ", ".join(self.editions())

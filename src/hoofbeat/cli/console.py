@@ -15,13 +15,12 @@ from typing import Literal
 
 import click
 import msgspec
-import rich.progress
 import rich.table
 from rich.console import Console
 from rich.text import Text
 
 from hoofbeat.models import Estimate, Model
-from hoofbeat.progress import Task
+from hoofbeat.progress import Bars, Task
 from hoofbeat.reports.tables import Cell, Column, Table, table_of
 from hoofbeat.reports.words import written
 from hoofbeat.store import Artefact, Cost
@@ -30,18 +29,6 @@ from hoofbeat.text import for_terminal
 __all__ = ["Screen", "terminal_table"]
 
 _FILE_WIDTH = 240
-
-
-class _Bar:
-    def __init__(self, progress: rich.progress.Progress, task: rich.progress.TaskID) -> None:
-        self._progress = progress
-        self._task = task
-
-    def advance(self, steps: int = 1) -> None:
-        self._progress.advance(self._task, steps)
-
-    def note(self, text: str) -> None:
-        self._progress.update(self._task, note=for_terminal(text))
 
 
 class _Line:
@@ -84,17 +71,8 @@ class Screen:
         if not self._console.is_terminal:
             yield _Line(title, total)
             return
-        columns = (
-            rich.progress.TextColumn("{task.description}", style="bold", markup=False),
-            rich.progress.BarColumn(bar_width=28),
-            rich.progress.MofNCompleteColumn(),
-            rich.progress.TimeElapsedColumn(),
-            rich.progress.TextColumn("left"),
-            rich.progress.TimeRemainingColumn(),
-            rich.progress.TextColumn("{task.fields[note]}", markup=False),
-        )
-        with rich.progress.Progress(*columns, console=self._console) as progress:
-            yield _Bar(progress, progress.add_task(title, total=total, note=""))
+        with Bars(self._console).task(title, total) as bar:
+            yield bar
 
     def say(self, text: str) -> None:
         """A line for the person at the terminal."""

@@ -15,6 +15,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.facets import has_facets
 from hoofbeat.records import Document
 from hoofbeat.store import Artefact, open_artefact
+from hoofbeat.store.artefact_folder import ArtefactFolder
 from hoofbeat.store.offsets import each_line, lines_at
 from hoofbeat.store.tables import read_jsonl
 
@@ -25,12 +26,11 @@ class _Id(msgspec.Struct):
     id: str
 
 
-class Corpus:
+class Corpus(ArtefactFolder):
     """The documents of an artefact of kind corpus."""
 
     def __init__(self, artefact: Artefact) -> None:
-        self.artefact = artefact
-        self.path = artefact.path
+        super().__init__(artefact)
         self._table = artefact.file(DOCUMENTS)
 
     @classmethod
