@@ -14,7 +14,8 @@ from hoofbeat.audit.answers.answers_by_source import PlannedSource, absence_requ
 from hoofbeat.audit.answers.source_citations import sections_shown
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.audit.pair_plan import asked_order
-from hoofbeat.cli.audit import plan_audit
+from hoofbeat.audit.plan_sources import plan_audit
+from hoofbeat.cli.ranking import index_corpus
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.models.requests import Reply, request_key
@@ -38,7 +39,8 @@ def handbooks(folder: Path) -> Corpus:
 
 def planted_plan(corpus: Corpus) -> AuditPlan:
     """Every question to every handbook it is for, through HERO without an encoder."""
-    return plan_audit(corpus, teaching_patient_questions(), line="hero[dense=0]", progress=SILENT)
+    questions = teaching_patient_questions()
+    return plan_audit(corpus, questions, lambda each: index_corpus(each, SILENT), line="hero[dense=0]")
 
 
 def replay(plan: AuditPlan, model: Model, ledger: Ledger) -> None:

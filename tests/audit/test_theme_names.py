@@ -9,6 +9,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from hoofbeat.audit.findings.phrase_clusters import cluster
+from hoofbeat.audit.theme_folder import THRESHOLD
 from hoofbeat.audit.theme_names import (
     ThemeName,
     distinct_names,
@@ -17,7 +18,6 @@ from hoofbeat.audit.theme_names import (
     name_request,
     name_themes,
 )
-from hoofbeat.cli.audit_themes import THRESHOLD
 from hoofbeat.models import load_encoder
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Failure

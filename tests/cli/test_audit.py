@@ -13,8 +13,8 @@ import pytest
 from hoofbeat.audit import Audit
 from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.cli import cli
-from hoofbeat.cli.audit_group import SUBCOMMANDS
-from hoofbeat.cli.audit_words import economy_words
+from hoofbeat.cli.audit import SUBCOMMANDS
+from hoofbeat.cli.audit_output import economy_words
 from hoofbeat.corpus import import_corpus
 from hoofbeat.records import Question
 from hoofbeat.store import Counts

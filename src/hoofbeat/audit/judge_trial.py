@@ -6,24 +6,29 @@ asked is the audit's own call in the audit's own order, and once more with the t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
+from hoofbeat.audit.findings.relations import RelationLabels
+from hoofbeat.audit.findings.trial_figures import Trial, trial_figures
 from hoofbeat.audit.pair_judge import PairJudge, comparison_request, judge_texts
 from hoofbeat.audit.pair_plan import Verdict, asked_order, same_answer_form
 from hoofbeat.audit.sample_records import Heard, TrialPair
-from hoofbeat.errors import UsageError
+from hoofbeat.errors import ArtefactError, InputError, UsageError
 from hoofbeat.judging.stratified_sample import Draw
 from hoofbeat.models import Estimate, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.records import Question
-from hoofbeat.store import Artefact, open_artefact
-from hoofbeat.store.tables import read_jsonl
+from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
+from hoofbeat.store.tables import read_jsonl, write_jsonl
 from hoofbeat.teaching import example, example_names
 
 __all__ = [
@@ -34,7 +39,11 @@ __all__ = [
     "estimate_trial",
     "pack_label",
     "put_to_judge",
+    "trial_command",
+    "trial_of",
     "trial_pairs",
+    "trials_beside",
+    "write_trial",
 ]
 
 KIND = "trial"
@@ -148,3 +157,70 @@ def _question(pair: TrialPair) -> Question:
 
 def _heard(verdict: Verdict) -> Heard:
     return Heard(label=verdict.label, reasoning=verdict.reasoning, failure=verdict.failure, calls=verdict.calls)
+
+
+# The folder
+
+
+def write_trial(
+    pairs: Sequence[TrialPair],
+    pack: Pack,
+    judge: Model,
+    target: Path,
+    *,
+    limit: int,
+    seed: int,
+    command: Sequence[str] = (),
+) -> tuple[Artefact, Trial]:
+    """Write the folder of pairs that a judge was asked about, and give their figures."""
+    figures = trial_figures(pairs, RelationLabels.of(pack.labels), seed=seed)
+    failures = Counter(pair.said.failure.kind for pair in pairs if pair.said and pair.said.failure)
+    failed = failures.total()
+    with create(target, replace_kind=KIND) as draft:
+        write_jsonl(draft.path / PAIRS, pairs)
+        draft.finish(
+            Manifest(
+                kind=KIND,
+                title=f"{len(pairs)} pairs of known relation",
+                command=list(command),
+                inputs=[],
+                settings={"pack": pack_label(pack), "limit": limit},
+                seeds={"draw": seed, "bootstrap": seed},
+                models={"judge": judge.identity},
+                prompts={PROMPT: load_prompt(PROMPT).label},
+                counts=Counts(kept=len(pairs) - failed, failed=failed, failures=dict(sorted(failures.items()))),
+                cost=judge.cost,
+                metrics=msgspec.to_builtins(figures),
+            )
+        )
+    return open_artefact(target, KIND), figures
+
+
+def trial_of(path: Path, judge: Model, pack: Pack) -> tuple[dict[str, object], InputRef]:
+    """The figures of a trial for the manifest of an audit, and the trial; one of another judge or pack is refused."""
+    folder = TrialFolder.open(path)
+    if not folder.is_of(judge, pack):
+        raise InputError(
+            "another judge, another pack or another prompt was tried there",
+            where=str(path),
+            fix=f"try this one: {trial_command(judge, pack.name)}",
+        )
+    seed = folder.artefact.manifest.seeds.get("bootstrap", 0)
+    figures = trial_figures(folder.pairs, RelationLabels.of(pack.labels), seed=seed)
+    return msgspec.to_builtins(figures), folder.artefact.reference()
+
+
+def trials_beside(output: Path, judge: Model, pack: Pack) -> Iterator[Path]:
+    """Trials of this judge and pack in the folder that the audit is written into."""
+    for manifest in sorted(output.resolve().parent.glob("*/manifest.json")):
+        try:
+            folder = TrialFolder.open(manifest.parent)
+        except ArtefactError:
+            continue
+        if folder.is_of(judge, pack):
+            yield output.parent / manifest.parent.name
+
+
+def trial_command(judge: Model, pack: str) -> str:
+    """The command that tries this judge."""
+    return shlex.join(["hoofbeat", "audit", KIND, "--judge", judge.spec, "--pack", pack, "-o", KIND])

@@ -2,106 +2,67 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
-from hoofbeat.audit.answers.answers_file import read_given, read_given_fields
-from hoofbeat.audit.answers.source_evidence import hero_line, is_hero, through_hero, through_line
 from hoofbeat.audit.audit_folder import KIND
 from hoofbeat.audit.audit_plan import read_shard
 from hoofbeat.audit.economy.economy_audit import Economy
+from hoofbeat.audit.judge_trial import trial_of
+from hoofbeat.audit.plan_sources import DEFAULT_LINE, chosen_questions, plan_audit, plan_given
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.cli.audit_group import AuditCommand, epilog
-from hoofbeat.cli.audit_options import refuse_idle_options
-from hoofbeat.cli.audit_words import say_outcome, say_uncompared
+from hoofbeat.cli.audit_output import say_outcome, say_uncompared, say_untried
+from hoofbeat.cli.groups import Under, VerbWithOthers
 from hoofbeat.cli.ranking import Models, index_corpus
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
-from hoofbeat.cli.trying import say_untried, trial_of
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import Model, load_encoder
 from hoofbeat.progress import Progress
-from hoofbeat.prompts import load_pack
 from hoofbeat.recipes import teaching_patient_questions
-from hoofbeat.records import Document, Question
-from hoofbeat.retrieval import Retriever, parse
+from hoofbeat.records import Question
 from hoofbeat.store import InputRef, check_target
 from hoofbeat.store.artefact import file_reference
 from hoofbeat.teaching import example
 
-__all__ = ["command", "plan_audit", "plan_given"]
+__all__ = ["SUBCOMMANDS", "command"]
 
 _TEACHING = "teaching:"
-DEFAULT_LINE = "hero"
-_PASSAGES = 5
-_WHOLE_UP_TO = 80_000
+_NOT_ASKED = ("--with", "--passages", "--whole-up-to", "--max-tokens")
+
+SUBCOMMANDS = {
+    "trial": "put pairs whose relation is known to a judge, before it is trusted",
+    "compare": "set two audits of the same questions against each other",
+    "validate": "have people label a sample of the pairs, and measure the judge by them",
+    "ablate": "judge a sample again with the label alone, and compare",
+    "merge": "put the shards of one audit together",
+    "export": "write matrices by question, and tables",
+    "themes": "group what sources differ in into themes",
+}
+
+_TRUST, _FOLDERS = "audit_trust", "audit_folders"
+_MODULES = {
+    "trial": _TRUST,
+    "validate": _TRUST,
+    "ablate": _TRUST,
+    "compare": _FOLDERS,
+    "merge": _FOLDERS,
+    "export": _FOLDERS,
+    "themes": _FOLDERS,
+}
+"""The files of the commands."""
 
 
-def plan_audit(
-    corpus: Corpus,
-    questions: Sequence[Question],
-    *,
-    sources: Sequence[str] = (),
-    pack: str = "transplant",
-    line: str = DEFAULT_LINE,
-    passages: int | None = None,
-    whole_up_to: int | None = None,
-    max_tokens: int | None = None,
-    model: Callable[[str], Model] | None = None,
-    progress: Progress,
-) -> AuditPlan:
-    """Plan an audit of a corpus, or of some of its documents; `passages` and `whole_up_to` change the line's own."""
-    documents: list[Document] = (
-        [corpus.get(name) for name in dict.fromkeys(sources)] if sources else list(corpus.documents())
-    )
-    if len({document.id for document in documents}) < 2:
-        raise _too_few()
-    indexes = index_corpus(corpus, progress, models=model)
-    if is_hero(parse(line)):
-        retriever = Retriever(indexes, hero_line(line, whole_up_to=whole_up_to, passages=passages), model=model)
-        find = through_hero(retriever)
-        settings: dict[str, object] = {"line": retriever.line}
-    else:
-        shown = _PASSAGES if passages is None else passages
-        whole = _WHOLE_UP_TO if whole_up_to is None else whole_up_to
-        retriever = Retriever(indexes, line, model=model)
-        find = through_line(retriever, documents, shown, whole)
-        settings = {"line": retriever.line, "passages": shown, "whole_up_to": whole}
-    return AuditPlan(
-        questions=questions,
-        documents=documents,
-        pack=load_pack(pack),
-        find=find,
-        max_tokens=max_tokens,
-        settings={**settings, "max_tokens": max_tokens},
-    )
+class AuditCommand(VerbWithOthers):
+    """The audit itself, unless its first word names one of the commands under it."""
 
-
-def plan_given(path: Path, fields: str, pack: str, sources: Sequence[str] = ()) -> AuditPlan:
-    """Plan an audit of answers that are given in a file, or of those of some of its sources."""
-    if len(set(sources)) == 1:
-        raise _too_few()
-    named = read_given_fields(fields)
-    given = read_given(path, named, sources)
-    chosen = {"sources": sorted(set(sources))} if sources else {}
-    return AuditPlan(
-        questions=given.questions,
-        pack=load_pack(pack),
-        given=given.answers,
-        given_sources=given.sources,
-        left_out=given.left_out,
-        settings={"line": "given", "fields": {name: "+".join(each) for name, each in named.items()}, **chosen},
-    )
-
-
-def _too_few() -> UsageError:
-    return UsageError("an audit compares sources, so it needs at least two", fix="name more of them with --source")
+    under = Under("audit", SUBCOMMANDS, "a corpus", modules=_MODULES)
 
 
 class _Wanted(Struct, frozen=True, kw_only=True):
@@ -129,7 +90,7 @@ class _Wanted(Struct, frozen=True, kw_only=True):
     output: Path
 
 
-@click.command("audit", cls=AuditCommand, epilog=epilog())
+@click.command("audit", cls=AuditCommand, epilog=AuditCommand.under.epilog())
 @click.argument("corpus", metavar="[SOURCES]", required=False, type=click.Path(path_type=Path))
 @click.argument("questions", metavar="[QUESTIONS]", required=False)
 @click.option("--judge", "judge_spec", help="Model that compares the answers [default: the answering model].")
@@ -164,7 +125,7 @@ def command(calling: Calling, **options: object) -> None:
     With --answers FILE, answers that other software or people gave are compared; there are no SOURCES and QUESTIONS.
     """
     wanted = _Wanted(**options)  # type: ignore[arg-type]
-    refuse_idle_options(click.get_current_context(), answers=wanted.answers_path is not None, economy=wanted.economy)
+    _refuse_idle_options(click.get_current_context(), answers=wanted.answers_path is not None, economy=wanted.economy)
     if not calling.only_estimate:
         check_target(wanted.output.resolve(), KIND)
     screen = calling.screen()
@@ -205,6 +166,7 @@ def _planned(wanted: _Wanted, models: Callable[[str], Model], progress: Progress
         plan = plan_audit(
             opened,
             asked,
+            lambda corpus: index_corpus(corpus, progress, models=models),
             sources=wanted.sources,
             pack=wanted.pack,
             line=wanted.line,
@@ -212,7 +174,6 @@ def _planned(wanted: _Wanted, models: Callable[[str], Model], progress: Progress
             whole_up_to=wanted.whole_up_to,
             max_tokens=wanted.max_tokens,
             model=models,
-            progress=progress,
         )
     elif wanted.corpus is not None or wanted.questions is not None:
         raise UsageError("answers are given, so nothing is asked", fix="leave out SOURCES and QUESTIONS")
@@ -221,7 +182,7 @@ def _planned(wanted: _Wanted, models: Callable[[str], Model], progress: Progress
         plan = plan_given(path, wanted.fields, wanted.pack, wanted.sources)
     plan = replace(
         plan,
-        questions=_chosen(plan.questions, wanted.ids, wanted.limit),
+        questions=chosen_questions(plan.questions, wanted.ids, wanted.limit),
         shard=read_shard(wanted.shard) if wanted.shard else None,
         probe=wanted.probe_order,
         seed=wanted.seed,
@@ -259,11 +220,26 @@ def _questions(name: str) -> tuple[list[Question], list[InputRef]]:
     return bench.questions, [bench.artefact.reference()]
 
 
-def _chosen(questions: Sequence[Question], ids: Sequence[str], limit: int | None) -> list[Question]:
-    known = [question.id for question in questions]
-    unknown = sorted(set(ids) - set(known))
-    if unknown:
-        close = difflib.get_close_matches(unknown[0], known, n=3, cutoff=0.5)
-        some = f"the closest are {', '.join(close)}" if close else f"the first are {', '.join(known[:3])}"
-        raise UsageError(f"there is no question {', '.join(unknown)}", fix=f"check --question; {some}")
-    return [question for question in questions if not ids or question.id in ids][:limit]
+# Options that would do nothing beside others are refused before any work
+
+
+def _refuse_idle_options(context: click.Context, *, answers: bool, economy: bool) -> None:
+    """Refuse options that were given but have nothing to act on; a default that was not asked for is no offence."""
+    if answers:
+        _refuse(context, _NOT_ASKED, "answers are given, so no source is searched or asked", "leave out {}")
+    else:
+        _refuse(context, ["--fields"], "there is no file of answers whose fields could be named", "add --answers FILE")
+    if not economy:
+        _refuse(context, ["--economy-check"], "no label is spread, so none can be checked", "add --economy")
+
+
+def _refuse(context: click.Context, options: tuple[str, ...] | list[str], why: str, fix: str) -> None:
+    names = {option: each.name for each in context.command.params for option in each.opts}
+    idle = [
+        option
+        for option in options
+        if context.get_parameter_source(str(names[option])) not in (None, ParameterSource.DEFAULT)
+    ]
+    if idle:
+        said = ", ".join(idle)
+        raise UsageError(f"{said} would do nothing: {why}", fix=fix.format(said))

@@ -15,9 +15,9 @@ import click
 from hoofbeat import teaching
 from hoofbeat.answering import Asking, parse_answerer, parse_condition, plan_systems
 from hoofbeat.audit import audit_sources
+from hoofbeat.audit.plan_sources import plan_audit
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.answer import Answering, Asked
-from hoofbeat.cli.audit import plan_audit
 from hoofbeat.cli.bed import bed_of
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.ranking import index_corpus, rank_bed, show_measures
@@ -185,12 +185,12 @@ class _Tour:
         plan = plan_audit(
             self._handbooks,
             asked,
+            lambda corpus: index_corpus(corpus, self._screen),
             sources=AUDITED,
             line=LINES[-1],
             passages=2,
             whole_up_to=0,
             max_tokens=160,
-            progress=self._screen,
         )
         inputs = [self._handbooks.artefact.reference()]
         model = self._model(session)

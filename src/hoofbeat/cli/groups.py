@@ -14,19 +14,26 @@ __all__ = ["Under", "VerbWithOthers"]
 
 
 class Under:
-    """The commands under a verb, each in the file `VERB_NAME.py` beside the verb's own; loaded when it is called."""
+    """The commands under a verb, each in the file `VERB_NAME.py` beside the verb's own; loaded when it is called.
 
-    def __init__(self, verb: str, names: Mapping[str, str], argument: str) -> None:
+    Several commands can be in one file: `modules` names it, and there each is called `NAME_command`.
+    """
+
+    def __init__(
+        self, verb: str, names: Mapping[str, str], argument: str, *, modules: Mapping[str, str] | None = None
+    ) -> None:
         """`names` says what each command does; `argument` is what the verb itself takes first, in words."""
         self.verb = verb
         self.names = dict(names)
         self.argument = argument
+        self.modules = dict(modules or {})
 
     def command(self, name: str) -> click.Command:
         """The command of this name."""
-        module = f"hoofbeat.cli.{self.verb}_{name}"
+        module = f"hoofbeat.cli.{self.modules.get(name, f'{self.verb}_{name}')}"
+        attribute = f"{name}_command" if name in self.modules else "command"
         try:
-            found: click.Command = importlib.import_module(module).command
+            found: click.Command = getattr(importlib.import_module(module), attribute)
         except ModuleNotFoundError as err:
             if err.name != module:
                 raise

@@ -1,64 +1,27 @@
-"""`hoofbeat audit ablate`: a sample of pairs judged in one structured call, and with the label alone."""
+"""An ablation of the judge's call: a sample of pairs judged in one structured call, and with the label alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import click
-import msgspec
-
-from hoofbeat.audit import Audit
-from hoofbeat.audit.findings.protocol_comparison import compare_protocols
+from hoofbeat.audit.audit_folder import Audit
+from hoofbeat.audit.findings.protocol_comparison import Protocols, compare_protocols
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.validation_folder import ABLATION, ValidationFolder, write_tables
 from hoofbeat.audit.sample_records import Drawn
-from hoofbeat.audit.validation.label_only import PROMPTS, TwoWays, estimate_both, judge_both_ways, pairs_to_judge
+from hoofbeat.audit.validation.label_only import PROMPTS, TwoWays, judge_both_ways, pairs_to_judge
 from hoofbeat.audit.validation.packets import draw_pairs
-from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
-from hoofbeat.cli.validating import protocol_summary, show_protocols
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Model
-from hoofbeat.progress import Progress
+from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
-from hoofbeat.store import Counts, InputRef, Manifest, check_target, create, open_artefact
+from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 
-__all__ = ["command"]
-
-
-@click.command("ablate")
-@click.argument("audit", type=click.Path(path_type=Path))
-@click.option("--per-label", type=click.IntRange(1), default=40, show_default=True, help="Pairs drawn of every label.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the draw and of intervals.")
-@click.option("--order", is_flag=True, help="Judge every pair with its answers exchanged, too.")
-@click.option("--validation", "validated", type=click.Path(path_type=Path), metavar="FOLDER",
-              help="Judge the pairs that people labelled there instead, and set both ways against people.")  # fmt: skip
-@output_option("ablation")
-@calling_options
-def command(
-    audit: Path, per_label: int, seed: int, order: bool, validated: Path | None, output: Path, calling: Calling
-) -> None:
-    """Judge a sample of AUDIT's pairs in one structured call and with the label alone, and compare."""
-    screen = calling.screen()
-    opened = Audit.open(audit)
-    check_target(output.resolve(), ABLATION)
-    items, counts, inputs = _items(opened, per_label, seed, validated, screen)
-    with calling.open() as session:
-        model = session.model(calling.model_spec)
-        if calling.only_estimate:
-            screen.estimate(estimate_both(model, items, opened.pack, order=order))
-            return
-        settings: dict[str, object] = {
-            "pack": opened.artefact.manifest.settings.get("pack", ""),
-            "audit": opened.artefact.path.name,
-            "per_label": None if validated else per_label,
-            "order": order,
-        }
-        _judge(screen, opened, (items, counts), model, output, seed=seed, settings=settings, inputs=inputs)
+__all__ = ["ablate_judge", "ablation_sample"]
 
 
-def _items(
+def ablation_sample(
     audit: Audit, per_label: int, seed: int, validated: Path | None, progress: Progress
 ) -> tuple[list[TwoWays], dict[str, int], list[InputRef]]:
     """The pairs to judge, all judged pairs by label, and the inputs."""
@@ -103,19 +66,21 @@ def _labelled(folder: ValidationFolder, absent: str) -> tuple[list[Drawn], dict[
     return pairs, references
 
 
-def _judge(
-    screen: Screen,
+def ablate_judge(
     audit: Audit,
-    sample: tuple[Sequence[TwoWays], dict[str, int]],
+    items: Sequence[TwoWays],
+    counts: Mapping[str, int],
     model: Model,
-    output: Path,
+    target: Path,
     *,
     seed: int,
-    settings: dict[str, object],
-    inputs: list[InputRef],
-) -> None:
-    items, counts = sample
-    rows, costs = judge_both_ways(model, items, audit.pack, order=bool(settings["order"]), progress=screen)
+    settings: Mapping[str, object],
+    inputs: Sequence[InputRef],
+    command: Sequence[str] = (),
+    progress: Progress = SILENT,
+) -> tuple[Artefact, Protocols]:
+    """Judge the pairs both ways and write the folder; `counts` are all judged pairs of the audit by label."""
+    rows, costs = judge_both_ways(model, items, audit.pack, order=bool(settings["order"]), progress=progress)
     domain, levels = RelationLabels.of(audit.pack.labels), audit.pack.significance_levels
     figures = compare_protocols(rows, counts, domain, levels, costs, seed=seed)
     failures: dict[str, int] = {}
@@ -124,29 +89,44 @@ def _judge(
         if failure:
             failures[failure.kind] = failures.get(failure.kind, 0) + 1
     failed = sum(failures.values())
-    with create(output, replace_kind=ABLATION) as draft:
+    base = {"pack": audit.artefact.manifest.settings.get("pack", ""), "audit": audit.artefact.path.name}
+    with create(target, replace_kind=ABLATION) as draft:
         write_tables(draft.path, rows, figures)
         draft.finish(
             Manifest(
                 kind=ABLATION,
                 title=f"{len(rows)} pairs judged both ways",
-                command=command_words(),
-                inputs=inputs,
-                settings=settings,
+                command=list(command),
+                inputs=list(inputs),
+                settings={**base, **settings},
                 seeds={"draw": seed, "bootstrap": seed},
                 models={"judge": model.identity},
                 prompts={name: load_prompt(name).label for name in PROMPTS},
                 counts=Counts(kept=len(rows) - failed, failed=failed, failures=dict(sorted(failures.items()))),
                 cost=model.cost,
                 costs=dict(costs),
-                metrics=protocol_summary(figures),
+                metrics=_summary(figures),
             )
         )
-    screen.calls(model)
-    if not screen.as_json:
-        show_protocols(screen, figures)
-    screen.finish(
-        open_artefact(output, ABLATION),
-        next_step=("hoofbeat", "report", audit.artefact.path, output, "-o", "report"),
-        **({"figures": msgspec.to_builtins(figures)} if screen.as_json else {}),
-    )
+    return open_artefact(target, ABLATION), figures
+
+
+def _summary(found: Protocols) -> dict[str, object]:
+    """The key figures for the manifest."""
+    people = found.people
+    return {
+        "pairs": found.pairs,
+        "agreement": found.agreement.accuracy if found.agreement.n else None,
+        "kappa": found.agreement.kappa,
+        "kept": {row.label: row.kept_share for row in found.shifts},
+        "significance_kappa": found.significance.kappa,
+        "flip_rates": {row.protocol: row.rate for row in found.flips},
+        "people": {
+            "n": people.n,
+            "structured": people.structured.agreement.accuracy,
+            "label_only": people.label_only.agreement.accuracy,
+            "p": people.p,
+        }
+        if people
+        else None,
+    }

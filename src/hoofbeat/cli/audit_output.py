@@ -1,33 +1,175 @@
-"""What `audit validate` and `audit ablate` print: the figures of their folders as small tables."""
+"""What the commands of an audit print: how it went, and the figures of trials, validations and ablations."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from hoofbeat.audit import Audit, AuditPlan
+from hoofbeat.audit.economy.economy_check import calls_saved
+from hoofbeat.audit.findings import flip_rates
 from hoofbeat.audit.findings.protocol_comparison import Protocols
+from hoofbeat.audit.findings.relations import RelationLabels
+from hoofbeat.audit.findings.trial_figures import SIDES, Trial
 from hoofbeat.audit.findings.validation_figures import Validation
+from hoofbeat.audit.judge_trial import trial_command, trials_beside
 from hoofbeat.cli.console import Screen
+from hoofbeat.errors import UsageError
+from hoofbeat.facets import facet_values
 from hoofbeat.findings.agreement import Agreement
-from hoofbeat.findings.intervals import Interval
+from hoofbeat.findings.intervals import Interval, wilson
+from hoofbeat.models import Model
+from hoofbeat.prompts import Pack
+from hoofbeat.reports.words import count_of
+from hoofbeat.teaching import example_names
+from hoofbeat.text import some_of
 
-__all__ = ["protocol_summary", "show_protocols", "show_validation", "summary"]
+__all__ = [
+    "economy_words",
+    "say_outcome",
+    "say_uncompared",
+    "say_untried",
+    "show_protocols",
+    "show_trial",
+    "show_validation",
+]
+
+_INVENTED = "These pairs are invented. How the judge does on pairs of your own, people have to say: audit validate."
+_SOME = 8
+_DOUBTS = ("no section named", "section not shown", "quote not found", "quote elsewhere", "quote too short")
 
 
-def summary(found: Validation) -> dict[str, object]:
-    """The key figures for the manifest."""
-    judge = found.judge
-    people = found.people.pairs[0] if found.people and len(found.people.pairs) == 1 else None
-    return {
-        "pairs": found.pairs,
-        "references": found.references,
-        "annotators_kappa": people.kappa.value if people else None,
-        "annotators_alpha": found.people.nominal.value if found.people else None,
-        "agreement": judge.agreement.accuracy if judge.agreement.n else None,
-        "kappa": judge.agreement.kappa,
-        "macro_f1": judge.f1.macro,
-        "weighted_f1": judge.f1.weighted,
-        "population_agreement": found.population.agreement,
-        "significance_kappa": found.significance.agreement.kappa if found.significance else None,
-        "corrected": {f"{rate.name} ({rate.scope})": rate.estimate for rate in found.corrected},
-    }
+def say_uncompared(screen: Screen, plan: AuditPlan) -> None:
+    """Say which questions nothing can be compared on, and why; refuse a plan that has no others."""
+    alone = plan.uncompared
+    if not alone:
+        return
+    groups = _named({name for question in alone for name in facet_values(question.facets, "group") or ["general"]})
+    facet = plan.pack.group_facet
+    there = _named({name for source in plan.sources for name in facet_values(source.facets, facet) if name})
+    why = f"their facet group is {groups}, the facet {facet} of the sources is {there or 'not given'}"
+    if len(alone) == len(plan.questions):
+        raise UsageError(
+            f"no question is put to two sources, so there is nothing to compare ({why})",
+            fix="name more sources, or correct the facets",
+        )
+    screen.say(
+        f"note: {len(alone):,} of {len(plan.questions):,} questions can't be compared, because fewer than two sources "
+        f"are asked: {_named([question.id for question in alone])} ({why})"
+    )
+
+
+def _named(names: Collection[str]) -> str:
+    """Some of the names, and how many more there are; those that come in no order are sorted."""
+    return some_of(sorted(names) if isinstance(names, set) else list(names), _SOME)
+
+
+def say_outcome(screen: Screen, audit: Audit) -> None:
+    """Say how pairs came to their labels, what is doubtful in citations, and what the probes found."""
+    metrics = cast("dict[str, Any]", audit.artefact.manifest.metrics)
+    bases = metrics.get("basis", {})
+    if bases:
+        told = ", ".join(f"{count:,} {name}" for name, count in bases.items())
+        screen.say(f"pairs by how they got their label ({audit.mode} judging): {told}")
+    cited = metrics.get("citations", {})
+    doubts = ", ".join(f"{cited[name]:,} {name}" for name in _DOUBTS if cited.get(name))
+    if doubts:
+        screen.say(f"citations of {count_of(cited.get('answers', 0), 'answer')} that are doubtful: {doubts}")
+    if metrics.get("label_only"):
+        screen.say(f"{count_of(metrics['label_only'], 'judgment')} could be read for the label only")
+    if probes := audit.order_probes:
+        found = flip_rates(((each.label, each.swapped) for each in probes), RelationLabels.of(audit.pack.labels))
+        screen.say(
+            f"with the answers exchanged, {found.flips} of {found.n} labels changed "
+            f"(95% interval {found.interval.low:.1%} to {found.interval.high:.1%})"
+        )
+    if check := metrics.get("economy"):
+        screen.say(economy_words(check, bases.get("judged", 0)))
+    for reason, count in audit.artefact.manifest.counts.reasons.items():
+        screen.say(f"left out: {count_of(count, 'row')} ({reason})")
+
+
+def economy_words(check: Mapping[str, int], judged: int) -> str:
+    """How many labels economy spread beside so many judged ones, what that saves, and how many of a sample agree."""
+    if not check["spread"]:
+        return "economy: no label was spread over a group, so nothing was saved and there was nothing to check"
+    told = (
+        f"economy: {check['spread']:,} labels were spread over groups, {judged:,} pairs had a call of their own "
+        f"({calls_saved(check['spread'], judged, check['checked'] + check.get('unscored', 0))})"
+    )
+    if not check["checked"]:
+        return f"{told}; none was judged for real"
+    span = wilson(check["agree"], check["checked"])
+    return (
+        f"{told}; of {check['checked']} judged for real, "
+        f"{check['agree']} agree (95% interval {span.low:.1%} to {span.high:.1%})"
+    )
+
+
+# Trials
+
+
+def say_untried(screen: Screen, judge: Model, pack: Pack, spec: str, output: Path) -> None:
+    """Say that an audit goes on without a trial of its judge, and how to have one."""
+    beside = next(trials_beside(output, judge, pack), None)
+    if beside is not None:
+        screen.say(
+            f"note: {beside} is a trial of this judge; with --trial {shlex.quote(str(beside))} the audit keeps it"
+        )
+    elif pack.name in example_names():
+        screen.say(f"note: this judge was not tried on known pairs; to do so: {trial_command(judge, spec)}")
+    else:
+        screen.say(f"note: this judge was not tried on known pairs; the pack {pack.name} has no teaching example")
+
+
+def show_trial(screen: Screen, found: Trial) -> None:
+    """Print a trial."""
+    told, two_way = found.agreement, found.two_way
+    screen.title("The judge beside planted relations")
+    screen.table(
+        (f"n = {found.n} pairs", "right", "share", "commonest label", "chance", "κ"),
+        [
+            ["all labels", f"{found.right}", _short_figure(told.accuracy, told.accuracy_interval),
+             f"{found.commonest_share:.2f}", f"{found.chance:.2f}", _short_figure(told.kappa, told.kappa_interval)],
+            [f"{SIDES[1]} or not", f"{found.two_way_right}", _short_figure(two_way.accuracy, two_way.accuracy_interval),
+             f"{found.two_way_share:.2f}", "0.50", _short_figure(two_way.kappa, two_way.kappa_interval)],
+            ["all labels, answers exchanged", f"{found.exchanged}", f"{found.exchanged / found.n:.2f}", "", "", ""],
+            ["all labels, right in both orders", f"{found.both}", f"{found.both / found.n:.2f}", "", "", ""],
+        ],
+    )  # fmt: skip
+    screen.title("By label")
+    screen.table(
+        ("planted", "pairs", *(f"said {label}" for label in told.labels), "no label", "precision", "recall"),
+        [
+            [score.label, f"{score.n:.0f}", *(f"{count}" for count in row), f"{score.n - sum(row):.0f}",
+             _short(score.precision), _short(score.recall)]
+            for score, row in zip(found.labels, told.confusion, strict=True)
+        ],
+    )  # fmt: skip
+    flips = found.flips
+    screen.say(
+        f"with the answers exchanged, {flips.flips} of {flips.n} labels changed, {flips.crossing} of them between "
+        f"diverging and not (95% interval of changes {flips.interval.low:.2f} to {flips.interval.high:.2f})"
+    )
+    if told.unscored or flips.unscored:
+        screen.say(f"no label: {told.unscored} pairs, {flips.unscored} in one of the orders; they count as not right")
+    screen.say(found.verdict)
+    screen.say(_INVENTED)
+
+
+def _short_figure(value: float | None, span: Interval | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f} ({span.low:.2f} to {span.high:.2f})" if span else f"{value:.2f}"
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+# Validations and ablations
 
 
 def show_validation(screen: Screen, found: Validation) -> None:
@@ -130,27 +272,6 @@ def _errors(screen: Screen, found: Validation) -> None:
         f"{lines.adjacent} of {lines.errors} errors are between neighbours; {lines.crossing} change "
         "whether the pair diverges"
     )
-
-
-def protocol_summary(found: Protocols) -> dict[str, object]:
-    """The key figures for the manifest."""
-    people = found.people
-    return {
-        "pairs": found.pairs,
-        "agreement": found.agreement.accuracy if found.agreement.n else None,
-        "kappa": found.agreement.kappa,
-        "kept": {row.label: row.kept_share for row in found.shifts},
-        "significance_kappa": found.significance.kappa,
-        "flip_rates": {row.protocol: row.rate for row in found.flips},
-        "people": {
-            "n": people.n,
-            "structured": people.structured.agreement.accuracy,
-            "label_only": people.label_only.agreement.accuracy,
-            "p": people.p,
-        }
-        if people
-        else None,
-    }
 
 
 def show_protocols(screen: Screen, found: Protocols) -> None:

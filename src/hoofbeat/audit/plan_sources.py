@@ -1,0 +1,98 @@
+"""Planning an audit of the documents of a corpus, or of answers in a file."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hoofbeat.audit.answers.answers_file import read_given, read_given_fields
+from hoofbeat.audit.answers.source_evidence import hero_line, is_hero, through_hero, through_line
+from hoofbeat.audit.audit_plan import AuditPlan
+from hoofbeat.corpus import Corpus
+from hoofbeat.errors import UsageError
+from hoofbeat.models import Model
+from hoofbeat.prompts import load_pack
+from hoofbeat.records import Document, Question
+from hoofbeat.retrieval import IndexSet, Retriever, parse
+
+__all__ = ["DEFAULT_LINE", "chosen_questions", "plan_audit", "plan_given"]
+
+DEFAULT_LINE = "hero"
+_PASSAGES = 5
+_WHOLE_UP_TO = 80_000
+
+
+def plan_audit(
+    corpus: Corpus,
+    questions: Sequence[Question],
+    index: Callable[[Corpus], IndexSet],
+    *,
+    sources: Sequence[str] = (),
+    pack: str = "transplant",
+    line: str = DEFAULT_LINE,
+    passages: int | None = None,
+    whole_up_to: int | None = None,
+    max_tokens: int | None = None,
+    model: Callable[[str], Model] | None = None,
+) -> AuditPlan:
+    """Plan an audit of a corpus, or of some of its documents; `index` makes its indexes.
+
+    `passages` and `whole_up_to` change what the line shows of a source.
+    """
+    documents: list[Document] = (
+        [corpus.get(name) for name in dict.fromkeys(sources)] if sources else list(corpus.documents())
+    )
+    if len({document.id for document in documents}) < 2:
+        raise _too_few()
+    indexes = index(corpus)
+    if is_hero(parse(line)):
+        retriever = Retriever(indexes, hero_line(line, whole_up_to=whole_up_to, passages=passages), model=model)
+        find = through_hero(retriever)
+        settings: dict[str, object] = {"line": retriever.line}
+    else:
+        shown = _PASSAGES if passages is None else passages
+        whole = _WHOLE_UP_TO if whole_up_to is None else whole_up_to
+        retriever = Retriever(indexes, line, model=model)
+        find = through_line(retriever, documents, shown, whole)
+        settings = {"line": retriever.line, "passages": shown, "whole_up_to": whole}
+    return AuditPlan(
+        questions=questions,
+        documents=documents,
+        pack=load_pack(pack),
+        find=find,
+        max_tokens=max_tokens,
+        settings={**settings, "max_tokens": max_tokens},
+    )
+
+
+def plan_given(path: Path, fields: str, pack: str, sources: Sequence[str] = ()) -> AuditPlan:
+    """Plan an audit of answers that are given in a file, or of those of some of its sources."""
+    if len(set(sources)) == 1:
+        raise _too_few()
+    named = read_given_fields(fields)
+    given = read_given(path, named, sources)
+    chosen = {"sources": sorted(set(sources))} if sources else {}
+    return AuditPlan(
+        questions=given.questions,
+        pack=load_pack(pack),
+        given=given.answers,
+        given_sources=given.sources,
+        left_out=given.left_out,
+        settings={"line": "given", "fields": {name: "+".join(each) for name, each in named.items()}, **chosen},
+    )
+
+
+def _too_few() -> UsageError:
+    return UsageError("an audit compares sources, so it needs at least two", fix="name more of them with --source")
+
+
+def chosen_questions(questions: Sequence[Question], ids: Sequence[str], limit: int | None) -> list[Question]:
+    """The questions of these ids (all where none is named), at most the first `limit`."""
+    known = [question.id for question in questions]
+    unknown = sorted(set(ids) - set(known))
+    if unknown:
+        close = difflib.get_close_matches(unknown[0], known, n=3, cutoff=0.5)
+        some = f"the closest are {', '.join(close)}" if close else f"the first are {', '.join(known[:3])}"
+        raise UsageError(f"there is no question {', '.join(unknown)}", fix=f"check --question; {some}")
+    return [question for question in questions if not ids or question.id in ids][:limit]

@@ -1,0 +1,263 @@
+"""`hoofbeat audit compare`, `merge`, `export` and `themes`: what can be made from the folders of audits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+import msgspec
+from msgspec import Struct
+
+from hoofbeat.audit import Audit
+from hoofbeat.audit.before_after import compare_folders, comparison_facets
+from hoofbeat.audit.findings import AuditsComparison, Theme, Topics
+from hoofbeat.audit.pair_export import FORMS, export_audit
+from hoofbeat.audit.shard_merge import merge_audits
+from hoofbeat.audit.theme_folder import KIND as THEMES
+from hoofbeat.audit.theme_folder import (
+    THRESHOLD,
+    AuditThemes,
+    ThemeSettings,
+    find_themes,
+    level_weights,
+    theme_weight,
+    write_themes,
+)
+from hoofbeat.cli.audit_output import say_outcome
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.session import command_words, json_option, output_option
+from hoofbeat.errors import UsageError
+from hoofbeat.models import SPEC_HELP, load_encoder
+from hoofbeat.models.session import open_session
+from hoofbeat.models.vectors import cached_encoder, vectors_folder
+from hoofbeat.reports.charts import Tally, count_bars, sheet, standalone
+from hoofbeat.reports.comparison.audits_page import AUDIT_COMPARISON, altered_settings, split_table, write_audits
+from hoofbeat.reports.sections.audits.differing import differing
+from hoofbeat.reports.tables import Column
+from hoofbeat.reports.words import count_of
+from hoofbeat.store import check_target
+from hoofbeat.text import cut
+
+__all__ = ["compare_command", "export_command", "merge_command", "themes_command"]
+
+_SHOWN, _DRAWN, _MOVED = 12, 30, 8
+_PATH = click.Path(path_type=Path)
+
+
+@click.command("merge")
+@click.argument("shards", nargs=-1, required=True, metavar="SHARD...", type=click.Path(path_type=Path))
+@output_option("audit")
+@json_option
+def merge_command(shards: tuple[Path, ...], output: Path, as_json: bool) -> None:
+    """Put the SHARDs of one audit (made with --shard I/N) together: all must be there, each once, of the same plan."""
+    screen = Screen(as_json=as_json)
+    artefact = merge_audits(shards, output, command=command_words(), progress=screen)
+    say_outcome(screen, Audit(artefact))
+    screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", "report"))
+
+
+@click.command("export")
+@click.argument("audit", type=click.Path(path_type=Path))
+@click.option("--as", "forms", multiple=True, type=click.Choice(FORMS), help="Only this form; several may be given.")
+@output_option("audit-export")
+@json_option
+def export_command(audit: Path, forms: tuple[str, ...], output: Path, as_json: bool) -> None:
+    """Write AUDIT for others: a JSON file for each question (labels as an N × N matrix, and every pair's record), the
+    pairs as CSV and as Parquet."""
+    screen = Screen(as_json=as_json)
+    screen.finish(export_audit(Audit.open(audit), output, forms or FORMS, command=command_words(), progress=screen))
+
+
+@click.command("compare")
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+@click.option("--facet", "facets", multiple=True,
+              help="Split the changes by this facet of the questions, too; several may be given "
+              "[default: those that make few groups].")  # fmt: skip
+@click.option("--page-rows", type=click.IntRange(100), default=20_000, show_default=True,
+              help="Rows of one file of the list of changed pairs.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the intervals.")
+@output_option("audit-comparison")
+@json_option
+def compare_command(
+    before: Path, after: Path, facets: tuple[str, ...], page_rows: int, seed: int, output: Path, as_json: bool
+) -> None:
+    """Compare the audits BEFORE and AFTER: coverage, labels, and whether disagreement became more frequent, stronger,
+    or only visible."""
+    screen = Screen(as_json=as_json)
+    check_target(output.resolve(), AUDIT_COMPARISON)
+    first, second = Audit.open(before), Audit.open(after)
+    chosen = comparison_facets(facets, second)
+    compared, changed = compare_folders(first, second, facets=chosen, seed=seed, progress=screen)
+    warnings, altered = differing(first, second), altered_settings(first, second)
+    _show_comparison(screen, compared, warnings)
+    for name, values in altered.items():
+        screen.say(f"{name}: {_plain(values[0])}, then {_plain(values[1])}")
+    artefact = write_audits(
+        output,
+        (first, second),
+        compared,
+        changed,
+        facets=chosen,
+        page_rows=page_rows,
+        warnings=warnings,
+        seed=seed,
+        command=command_words(),
+    )
+    screen.finish(
+        artefact,
+        next_step=("open", output / "report.html"),
+        summary=msgspec.to_builtins(compared),
+        changed=changed.height,
+        altered=altered,
+        warnings=warnings,
+    )
+
+
+def _plain(value: object) -> str:
+    """A setting in words: none, or the parts of one that has parts."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(part)}" for name, part in value.items())
+    return "none" if value is None else str(value)
+
+
+def _show_comparison(screen: Screen, compared: AuditsComparison, warnings: Sequence[str]) -> None:
+    split = compared.split
+    screen.title(
+        f"{compared.questions} questions and {compared.sources} sources in both; {split.pairs_in_both:,} pairs judged "
+        "in both (95% intervals)"
+    )
+    rates = split_table(split)
+    screen.table(("", *rates.columns[1:-1]), [row[:-1] for row in rates.rows])
+    moved = sorted(
+        (row for row in compared.coverage if row.change), key=lambda row: (-abs(row.change or 0), row.source)
+    )
+    if moved:
+        screen.table(
+            (
+                "coverage",
+                *(Column(name, "share") for name in ("before", "after")),
+                *(Column(name, "count") for name in ("gained", "lost")),
+            ),
+            [(row.source, *row.coverage, row.gained, row.lost) for row in moved[:_MOVED]],
+        )
+    if len(moved) > _MOVED:
+        screen.say(f"and {len(moved) - _MOVED} sources more, in coverage.tsv")
+    for what, only in (("sources", compared.sources_only), ("questions", compared.questions_only)):
+        if any(only):
+            screen.say(f"{what} in one audit only: {len(only[0])} before, {len(only[1])} after (only.tsv)")
+    screen.say(f"{compared.shift.pairs - compared.shift.same:,} pairs have another label now (changed/)")
+    for warning in warnings:
+        screen.say(f"[!] {warning}")
+
+
+class _ThemeOptions(Struct, frozen=True, kw_only=True):
+    """The options, as given."""
+
+    model_spec: str | None
+    named: int
+    encoder: str
+    threshold: float | None
+    k: int | None
+    labels: tuple[str, ...]
+    weights: str
+    examples: int
+    ledger_path: Path | None
+    config_path: Path | None
+    budget: str | None
+    only_estimate: bool
+    output: Path
+
+
+@click.command("themes")
+@click.argument("audit", type=_PATH)
+@click.option("--model", "model_spec", help=f"Let this model name the themes: {SPEC_HELP} [default: by rule].")
+@click.option("--named", type=click.IntRange(1), default=100, show_default=True,
+              help="How many of the largest themes the model names.")  # fmt: skip
+@click.option("--encoder", default="minilm", show_default=True, help="Sentence encoder of the topic phrases.")
+@click.option("--threshold", type=click.FloatRange(-1, 1),
+              help=f"Mean cosine that phrases of one theme reach [default: {THRESHOLD}].")  # fmt: skip
+@click.option("--themes", "k", type=click.IntRange(1), help="Make so many themes instead.")
+@click.option(
+    "--label", "labels", multiple=True, help="Take topics of pairs with this label [default: those that diverge]."
+)
+@click.option("--weights", default="", metavar="LEVEL=W,…",
+              help="Weights of the significance levels [default: 1 for the least, 2 for the next, …].")  # fmt: skip
+@click.option("--examples", type=click.IntRange(0, 20), default=3, show_default=True, help="Pairs shown of a theme.")
+@click.option("--ledger", "ledger_path", type=_PATH, help="Ledger file.")
+@click.option("--config", "config_path", type=_PATH, help="Configuration file.")
+@click.option("--budget", help="Hard limit: money (2.50) or calls (200calls).")
+@click.option("--estimate", "only_estimate", is_flag=True, help="Say what naming would spend, and stop.")
+@output_option("themes")
+@json_option
+def themes_command(audit: Path, as_json: bool, **options: object) -> None:
+    """Group the topics in which sources of AUDIT differ into themes."""
+    wanted = _ThemeOptions(**options)  # type: ignore[arg-type]
+    screen = Screen(as_json=as_json)
+    check_target(wanted.output.resolve(), THEMES)
+    opened = Audit.open(audit)
+    weights = level_weights(wanted.weights, opened.pack)
+    if wanted.threshold is not None and wanted.k is not None:
+        raise UsageError("--threshold and --themes exclude each other", fix="give one of them")
+    settings = ThemeSettings(
+        encoder=wanted.encoder,
+        threshold=wanted.threshold,
+        k=wanted.k,
+        labels=wanted.labels,
+        named=wanted.named,
+        examples=wanted.examples,
+    )
+    with open_session(ledger_path=wanted.ledger_path, config_path=wanted.config_path, budget=wanted.budget) as session:
+        found = find_themes(
+            opened,
+            lambda: cached_encoder(load_encoder(wanted.encoder, model=session.model), vectors_folder()),
+            settings,
+            model=session.model(wanted.model_spec) if wanted.model_spec else None,
+            progress=screen,
+        )
+        if wanted.only_estimate:
+            screen.estimate(found.estimate(opened.pack))
+            return
+        found = found.with_names(opened.pack, progress=screen)
+        _show_themes(screen, found, weights)
+        chart = _theme_chart(found.themes, found.topics)
+        artefact = write_themes(found, opened, wanted.output, weights=weights, chart=chart, command=command_words())
+        if found.model:
+            screen.calls(found.model)
+        screen.finish(
+            artefact,
+            next_step=("open", wanted.output / "themes.svg"),
+            themes=[msgspec.to_builtins(msgspec.structs.replace(t, phrases=t.phrases[:_SHOWN])) for t in found.themes],
+        )
+
+
+def _show_themes(screen: Screen, found: AuditThemes, weights: Mapping[str, float]) -> None:
+    topics = found.topics
+    screen.title(
+        f"{count_of(len(found.themes), 'theme')} of {count_of(len(topics.phrases), 'phrase')} in "
+        f"{count_of(sum(topics.counts), 'pair')}"
+    )
+    screen.table(
+        ["theme", "pairs", "weight", "questions", "sources", "phrases"],
+        [
+            [cut(theme.name, 60), f"{theme.count:,}", f"{theme_weight(theme, weights):g}", f"{theme.questions}",
+             f"{theme.sources}", f"{theme.different}"]
+            for theme in found.themes[:_SHOWN]
+        ],
+    )  # fmt: skip
+    if len(found.themes) > _SHOWN:
+        screen.say(f"and {len(found.themes) - _SHOWN:,} themes more, in themes.tsv")
+    if topics.without:
+        screen.say(f"{count_of(topics.without, 'pair')} without a topic are in no theme")
+
+
+def _theme_chart(found: Sequence[Theme], topics: Topics) -> str:
+    """The largest themes as bars."""
+    shown = found[:_DRAWN]
+    tallies = [Tally(theme.name, theme.count) for theme in shown]
+    if rest := found[_DRAWN:]:
+        tallies.append(Tally(f"{len(rest):,} more", sum(theme.count for theme in rest), rest=True))
+    title = f"What sources disagree about: {count_of(len(found), 'theme')}, {count_of(sum(topics.counts), 'pair')}"
+    chart = count_bars(tallies, title=title, total=sum(topics.counts))
+    return standalone(sheet([("", chart)], title=title))
