@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from hoofbeat.corpus.fetch import Connection, FetchResult, Selection, fetch_pmc
+from hoofbeat.corpus.fetch import ArticleSelection, Connection, FetchResult, fetch_pmc
 from hoofbeat.teaching import cases_folder
 from tests.corpus.pmc_server import PmcServer
 
@@ -50,7 +50,7 @@ def connection(server: PmcServer, **settings: Any) -> Connection:
 
 def fetch(server: PmcServer, target: Path, *ids: str, **more: Any) -> FetchResult:
     settings = more.pop("settings", {})
-    selection = more.pop("selection", None) or Selection(ids=ids or IDS)
+    selection = more.pop("selection", None) or ArticleSelection(ids=ids or IDS)
     return fetch_pmc(selection, target, connection(server, **settings), via=more.pop("via", "packages"), **more)
 
 

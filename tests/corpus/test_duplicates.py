@@ -12,8 +12,8 @@ from hoofbeat.corpus.duplicates import (
     CROWD,
     JACCARD,
     PAIRS,
+    DuplicatePair,
     Duplicates,
-    Pair,
     embedding_duplicates,
     minhash_duplicates,
     opening_windows,
@@ -123,8 +123,8 @@ def test_the_earlier_by_year_then_id_stays() -> None:
     ]
     found = minhash_duplicates(documents)
     assert found.dropped == {"b": ("a", 1.0), "late": ("a", 1.0), "undated": ("a", 1.0)}
-    assert Pair("a", "b", 1.0, "a") in found.pairs
-    assert Pair("b", "late", 1.0, "") in found.pairs
+    assert DuplicatePair("a", "b", 1.0, "a") in found.pairs
+    assert DuplicatePair("b", "late", 1.0, "") in found.pairs
     assert len(found.pairs) == 6
     assert minhash_duplicates(documents[::-1]) == found
     kept, rejected = split(documents, parse_filter("unique"))
@@ -172,7 +172,7 @@ def test_embedding() -> None:
         document("c", title="", text="zzz"),
     ]
     found = embedding_duplicates(documents, Letters(), 0.99)
-    assert found == Duplicates((Pair("b", "a", 1.0, "b"),), {"a": ("b", 1.0)})
+    assert found == Duplicates((DuplicatePair("b", "a", 1.0, "b"),), {"a": ("b", 1.0)})
     step = unique_embedding(0.99, load=lambda _name: Letters())
     ready = step.prepare(lambda: iter(documents), SILENT)
     assert ready.models == {"encoder": "letters"}

@@ -11,7 +11,7 @@ import pytest
 
 from hoofbeat.corpus import import_corpus
 from hoofbeat.corpus.citations import CitationCount, load_citations
-from hoofbeat.corpus.fetch import Connection, Selection, fetch_citations, fetch_europe_pmc
+from hoofbeat.corpus.fetch import ArticleSelection, Connection, fetch_citations, fetch_europe_pmc
 from hoofbeat.corpus.fetch.europe_pmc import europe_pmc_query
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.teaching import cases_folder
@@ -45,7 +45,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 def test_a_query_is_paged_by_cursor_and_brings_xml_that_imports(server: PmcServer, tmp_path: Path) -> None:
     server.faults["/epmc/search"] = ["503"]
-    result = fetch_europe_pmc(Selection(query="fever"), tmp_path / "out", connection(server))
+    result = fetch_europe_pmc(ArticleSelection(query="fever"), tmp_path / "out", connection(server))
     assert (result.counts.kept, result.counts.failed) == (7, 0)
     answered = [each.query["cursorMark"] for each in server.asked("/epmc/search")]
     assert answered == ["*", "*", "3", "6"]
@@ -57,14 +57,14 @@ def test_a_query_is_paged_by_cursor_and_brings_xml_that_imports(server: PmcServe
 
 
 def test_licence_and_limit_choose_and_stop_the_paging(server: PmcServer, tmp_path: Path) -> None:
-    selection = Selection(query="fever", licences=("CC BY",), limit=2)
+    selection = ArticleSelection(query="fever", licences=("CC BY",), limit=2)
     fetch_europe_pmc(selection, tmp_path / "out", connection(server))
     assert [row["id"] for row in rows(tmp_path / "out" / "fetched.jsonl")] == [IDS[0], IDS[2]]
     assert len(server.asked("/epmc/search")) == 2
 
 
 def test_venues_and_years_become_the_query() -> None:
-    chosen = Selection(query="rare OR odd", venues=("J Med Case Rep", 'A "B"'), years=(2023, 2026))
+    chosen = ArticleSelection(query="rare OR odd", venues=("J Med Case Rep", 'A "B"'), years=(2023, 2026))
     assert europe_pmc_query(chosen) == (
         '(rare OR odd) AND (JOURNAL:"J Med Case Rep" OR JOURNAL:"A  B ") AND (PUB_YEAR:[2023 TO 2026])'
         " AND (OPEN_ACCESS:y) AND (IN_EPMC:y)"
@@ -73,7 +73,7 @@ def test_venues_and_years_become_the_query() -> None:
 
 def test_a_search_goes_on_at_its_cursor_after_a_failure(server: PmcServer, tmp_path: Path) -> None:
     server.faults["/epmc/search"] = ["", "403"]
-    selection = Selection(query="fever")
+    selection = ArticleSelection(query="fever")
     with pytest.raises(InputError, match="could not be made: HTTP 403"):
         fetch_europe_pmc(selection, tmp_path / "out", connection(server))
     server.seen.clear()
@@ -87,7 +87,7 @@ def test_half_an_article_and_web_pages_are_not_kept(server: PmcServer, tmp_path:
     server.files[f"/epmc/{IDS[0]}/fullTextXML"] = b"<html><body>Maintenance</body></html>"
     server.files[f"/epmc/{IDS[1]}/fullTextXML"] = server.files[f"/epmc/{IDS[1]}/fullTextXML"][:-40]
     del server.files[f"/epmc/{IDS[2]}/fullTextXML"]
-    result = fetch_europe_pmc(Selection(ids=IDS[:4]), tmp_path / "out", connection(server))
+    result = fetch_europe_pmc(ArticleSelection(ids=IDS[:4]), tmp_path / "out", connection(server))
     assert (result.counts.kept, result.counts.rejected) == (1, 1)
     assert result.counts.failures == {
         "damaged every time: a web page, not an article": 1,

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.corpus.fetch.checks import damage
-from hoofbeat.corpus.fetch.client import Failed, Gone
-from hoofbeat.corpus.fetch.lists import cloud_article, oa_link, same_licence, same_venue, select_rows
-from hoofbeat.corpus.fetch.services import Selection
+from hoofbeat.corpus.fetch.article_lists import cloud_article, oa_link, same_licence, same_venue, select_rows
+from hoofbeat.corpus.fetch.client import FetchError, NotAvailableError
+from hoofbeat.corpus.fetch.downloads import damage
+from hoofbeat.corpus.fetch.services import ArticleSelection
 from tests.corpus.pmc_server import package
 
-EVERYTHING = Selection(years=(1800, 2100))
+EVERYTHING = ArticleSelection(years=(1800, 2100))
 
 
 def test_the_text_list_and_older_csv_are_read() -> None:
@@ -30,7 +30,7 @@ def test_the_text_list_and_older_csv_are_read() -> None:
 
 
 def test_a_list_of_something_else_is_refused() -> None:
-    with pytest.raises(Failed, match="its columns are name, age"):
+    with pytest.raises(FetchError, match="its columns are name, age"):
         list(select_rows(["name,age\n", "x,1\n"], EVERYTHING))
     assert list(select_rows([], EVERYTHING)) == []
 
@@ -63,18 +63,18 @@ def test_licences_match_however_spelt() -> None:
 
 
 def test_answers_that_are_wrong_are_told_apart() -> None:
-    with pytest.raises(Gone, match="idDoesNotExist"):
+    with pytest.raises(NotAvailableError, match="idDoesNotExist"):
         oa_link(b'<OA><error code="idDoesNotExist">no</error></OA>', "PMC1")
-    with pytest.raises(Failed, match="no XML"):
+    with pytest.raises(FetchError, match="no XML"):
         oa_link(b"<OA><error", "PMC1")
     other = b'<OA><records><record id="PMC2"><link format="tgz" href="ftp://h/pub/pmc/oa_package/x.tar.gz"/></record></records></OA>'
-    with pytest.raises(Gone, match="no package"):
+    with pytest.raises(NotAvailableError, match="no package"):
         oa_link(other, "PMC1")
     wild = other.replace(b"PMC2", b"PMC1").replace(b"oa_package/", b"oa_package/../../")
-    with pytest.raises(Failed, match="can't be used"):
+    with pytest.raises(FetchError, match="can't be used"):
         oa_link(wild, "PMC1")
     entity = b'<!DOCTYPE OA [<!ENTITY x SYSTEM "file:///etc/passwd">]><OA><error code="idDoesNotExist">&x;</error></OA>'
-    with pytest.raises(Gone):
+    with pytest.raises(NotAvailableError):
         oa_link(entity, "PMC1")
 
 

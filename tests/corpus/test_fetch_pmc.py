@@ -10,8 +10,8 @@ import pytest
 from yarl import URL
 
 from hoofbeat.corpus import import_corpus
-from hoofbeat.corpus.fetch import Connection, Selection, fetch_pmc
-from hoofbeat.corpus.fetch.client import Failed, redirect_target
+from hoofbeat.corpus.fetch import ArticleSelection, Connection, fetch_pmc
+from hoofbeat.corpus.fetch.client import FetchError, redirect_target
 from hoofbeat.errors import InputError, OutputError, UsageError
 from hoofbeat.teaching import cases_folder
 from tests.corpus.fetch_support import IDS, assert_complete, fetch, folder_contents, package_path, rows, teaching_server
@@ -74,7 +74,7 @@ def test_a_server_without_ranges_sends_the_whole_again(server: PmcServer, tmp_pa
 
 def test_packages_of_another_licence_are_left_out(server: PmcServer, tmp_path: Path) -> None:
     server.licences[IDS[1]] = "CC BY-NC-ND"
-    result = fetch(server, tmp_path / "out", selection=Selection(ids=IDS[:2], licences=("CC BY",)))
+    result = fetch(server, tmp_path / "out", selection=ArticleSelection(ids=IDS[:2], licences=("CC BY",)))
     assert result.counts.reasons == {"licence CC BY-NC-ND: not among CC BY": 1}
     assert_complete(server, tmp_path / "out", IDS[0])
 
@@ -165,7 +165,7 @@ def test_where_a_redirect_may_lead(url: str, location: str, reason: str) -> None
     if not reason:
         assert redirect_target(URL(url), location, ()).host == "a.example"
         return
-    with pytest.raises(Failed, match=reason):
+    with pytest.raises(FetchError, match=reason):
         redirect_target(URL(url), location, ())
 
 
@@ -191,7 +191,7 @@ def test_size_limits_and_wild_paths_are_refused(server: PmcServer, tmp_path: Pat
         "File,Article Citation,Accession ID,Last Updated (YYYY-MM-DD HH:MM:SS),PMID,License,Retracted\n"
         f"../../etc/passwd,J Med Case Rep. 2024,{IDS[0]},2026-01-01 00:00:00,1,CC BY,no\n"
     )
-    wild = fetch(server, tmp_path / "wild", selection=Selection(years=(2024, 2024)), file_list=listing)
+    wild = fetch(server, tmp_path / "wild", selection=ArticleSelection(years=(2024, 2024)), file_list=listing)
     assert wild.counts.failures == {"the service's list names a path that can't be used": 1}
     assert not (tmp_path / "wild" / "articles").exists()
 
@@ -210,13 +210,13 @@ def test_the_file_list_selects_by_venue_year_and_licence(server: PmcServer, tmp_
     )
     server.files["/files/oa_file_list.csv"] = text.encode()
     server.faults["/files/oa_file_list.csv"] = ["drop:100"]
-    chosen = Selection(venues=("Journal of Medical Case Reports",), years=(2023, 2026), licences=("cc-by",))
+    chosen = ArticleSelection(venues=("Journal of Medical Case Reports",), years=(2023, 2026), licences=("cc-by",))
     result = fetch(server, tmp_path / "one", selection=chosen)
     assert [row["id"] for row in rows(tmp_path / "one" / "fetched.jsonl")] == [IDS[0]]
     assert result.counts.kept == 1
     assert server.asked("/oa.fcgi") == []
     assert [each.range for each in server.asked("/files/oa_file_list.csv")] == ["", "bytes=100-"]
-    both = Selection(venues=("J Med Case Rep",), years=(2024, 2024), limit=5)
+    both = ArticleSelection(venues=("J Med Case Rep",), years=(2024, 2024), limit=5)
     fetch(server, tmp_path / "two", selection=both)
     listed = rows(tmp_path / "two" / "fetched.jsonl")
     assert [(row["id"], row.get("retracted", False)) for row in listed] == [(IDS[0], False), (IDS[3], True)]
@@ -229,7 +229,7 @@ def test_the_cloud_gives_xml_and_images_of_the_newest_version(server: PmcServer,
     server.add_article("PMC77", {"new.xml": case.read_bytes(), **images}, version=2)
     server.add_article("PMC771", {"other.xml": b"<article></article>"}, licence="CC BY-NC")
     server.faults["/cloud/PMC77.2/PMC77.2.xml"] = ["drop:1000", "corrupt"]
-    selection = Selection(ids=("PMC77", "771", "PMC3"), licences=("CC BY",))
+    selection = ArticleSelection(ids=("PMC77", "771", "PMC3"), licences=("CC BY",))
     result = fetch(server, tmp_path / "out", selection=selection, via="cloud")
     assert (result.counts.kept, result.counts.rejected) == (1, 2)
     assert set(result.counts.reasons) == {
@@ -262,11 +262,11 @@ def test_the_cloud_selects_by_pmc_ids_list_and_by_query(server: PmcServer, tmp_p
         head + f"J Med Case Rep,1,2,2024,1,1,1,10.1/a,{IDS[0]},1,,live\nLancet,1,2,2024,1,1,1,10.1/b,{IDS[1]},2,,live\n"
     )
     server.files["/files/PMC-ids.csv.gz"] = gzip.compress(text.encode(), mtime=0)
-    chosen = Selection(venues=("Journal of Medical Case Reports",), years=(2024, 2024))
+    chosen = ArticleSelection(venues=("Journal of Medical Case Reports",), years=(2024, 2024))
     fetch(server, tmp_path / "venue", selection=chosen, via="cloud")
     assert {row["id"] for row in rows(tmp_path / "venue" / "fetched.jsonl")} == {IDS[0]}
     server.search, server.search_page = [{"pmcid": id} for id in IDS], 2
-    fetch(server, tmp_path / "query", selection=Selection(query="fever", limit=3), via="cloud", images=False)
+    fetch(server, tmp_path / "query", selection=ArticleSelection(query="fever", limit=3), via="cloud", images=False)
     files = [row["file"] for row in rows(tmp_path / "query" / "fetched.jsonl")]
     assert files == [f"{id}.1/{id}.1.xml" for id in IDS[:3]]
     asked = server.asked("/eutils/esearch.fcgi")
@@ -302,7 +302,7 @@ def test_wrong_use_is_told_before_anything_is_sent(server: PmcServer, tmp_path: 
     with pytest.raises(UsageError, match="not PMC ids"):
         fetch(server, tmp_path / "out", "../x")
     with pytest.raises(UsageError, match="nothing says"):
-        fetch(server, tmp_path / "out", selection=Selection())
+        fetch(server, tmp_path / "out", selection=ArticleSelection())
     with pytest.raises(UsageError, match="no service nowhere"):
         Connection.chosen(email="a@b.org", services={"nowhere": "http://x"}, environment={})
     (tmp_path / "mine").mkdir()
@@ -320,7 +320,7 @@ def test_the_key_quickens_the_pace_and_is_written_nowhere(server: PmcServer, tmp
     assert Connection.chosen(environment={"HOOFBEAT_EMAIL": "a@b.org"}).rate == 3
     chosen = Connection.chosen(environment=environment, services=server.services())
     assert chosen.rate == 10
-    fetch_pmc(Selection(ids=(IDS[0],)), tmp_path / "out", chosen, via="packages")
+    fetch_pmc(ArticleSelection(ids=(IDS[0],)), tmp_path / "out", chosen, via="packages")
     assert server.asked("/oa.fcgi")[0].query["api_key"] == "sesame"
     assert "api_key" not in server.asked(package_path(IDS[0]))[0].query
     assert not any(b"sesame" in data for data in folder_contents(tmp_path / "out").values())

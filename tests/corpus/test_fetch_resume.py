@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hoofbeat.corpus.fetch import Selection
+from hoofbeat.corpus.fetch import ArticleSelection
 from hoofbeat.corpus.fetch.client import note_of
-from hoofbeat.corpus.fetch.folder import open_folder
+from hoofbeat.corpus.fetch.fetch_folder import open_folder
 from hoofbeat.errors import OutputError
 from tests.corpus.fetch_support import IDS, assert_complete, fetch, folder_contents, package_path, teaching_server
 from tests.corpus.pmc_server import PmcServer
@@ -93,7 +93,7 @@ def test_a_part_without_a_note_begins_anew(server: PmcServer, tmp_path: Path) ->
 
 
 def test_another_limit_goes_on_with_what_is_there(server: PmcServer, tmp_path: Path) -> None:
-    fetch(server, tmp_path / "out", selection=Selection(ids=IDS, limit=2))
+    fetch(server, tmp_path / "out", selection=ArticleSelection(ids=IDS, limit=2))
     server.seen.clear()
     result = fetch(server, tmp_path / "out")
     assert (result.counts.kept, result.new) == (4, 2)

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus
-from hoofbeat.corpus import importing as importing_module
+from hoofbeat.corpus import corpus_import as importing_module
 from hoofbeat.corpus import reader_pool as workers_module
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import Task
-from tests.corpus.test_importing import folder_bytes
+from tests.corpus.test_corpus_import import folder_bytes
 from tests.helpers import shared_data
 
 FAULTS = """

@@ -13,9 +13,9 @@ import pytest
 from hoofbeat import teaching
 from hoofbeat.corpus.reader import read_file
 from hoofbeat.corpus.vocabularies import SCHEMES, label_specialty, label_with_model, load_scheme
-from hoofbeat.corpus.vocabularies.evidence import Evidence, gather
-from hoofbeat.corpus.vocabularies.labelling import THRESHOLD, Label, label_evidence, label_request
 from hoofbeat.corpus.vocabularies.schemes import medical_fields
+from hoofbeat.corpus.vocabularies.specialty_evidence import FieldEvidence, gather
+from hoofbeat.corpus.vocabularies.specialty_labels import THRESHOLD, SpecialtyLabel, label_evidence, label_request
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Section
 from tests.helpers import shared_data
@@ -68,7 +68,7 @@ Gold = Mapping[str, Sequence[str]]
 
 
 @cache
-def teaching_set() -> list[tuple[list[Evidence], Gold]]:
+def teaching_set() -> list[tuple[list[FieldEvidence], Gold]]:
     evidence = {}
     for path in sorted(teaching.cases_folder().glob("*.xml")):
         evidence[path.stem] = gather(next(read_file(path)))
@@ -94,7 +94,7 @@ def hand_labels() -> list[Labelled]:
 
 
 @pytest.fixture(scope="module")
-def real_set(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[Evidence], Gold]]:
+def real_set(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[FieldEvidence], Gold]]:
     """The hand-labelled reports, read as a user's import would read them."""
     import gzip  # noqa: PLC0415
 
@@ -107,11 +107,11 @@ def real_set(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[Eviden
     return [(gather(documents[id]), label.gold) for id, label in wanted.items()]
 
 
-def of_split(cases: list[tuple[list[Evidence], Gold]], split: str) -> list[tuple[list[Evidence], Gold]]:
+def of_split(cases: list[tuple[list[FieldEvidence], Gold]], split: str) -> list[tuple[list[FieldEvidence], Gold]]:
     return [case for case, label in zip(cases, hand_labels(), strict=True) if label.split == split]
 
 
-def measure(cases: Sequence[tuple[list[Evidence], Gold]], scheme: str) -> dict[str, int]:
+def measure(cases: Sequence[tuple[list[FieldEvidence], Gold]], scheme: str) -> dict[str, int]:
     """Labels that are the one meant, that are acceptable, that are given at all, and that are given and acceptable."""
     counts = {"meant": 0, "accepted": 0, "covered": 0, "right": 0}
     for evidence, gold in cases:
@@ -207,7 +207,7 @@ def test_teaching_cases(scheme: str, meant: int, accepted: int, covered: int, ri
     ],
 )
 def test_hand_labelled_reports(
-    real_set: list[tuple[list[Evidence], Gold]],
+    real_set: list[tuple[list[FieldEvidence], Gold]],
     split: str,
     scheme: str,
     meant: int,
@@ -223,7 +223,7 @@ def test_hand_labelled_reports(
     assert seen["right"] / seen["covered"] >= precise, seen
 
 
-def test_confidence_tells_right_from_wrong(real_set: list[tuple[list[Evidence], Gold]]) -> None:
+def test_confidence_tells_right_from_wrong(real_set: list[tuple[list[FieldEvidence], Gold]]) -> None:
     """On the blind reports: sure labels are right more often, and about as often as they say."""
     blind = of_split(real_set, "blind")
     judged = [
@@ -330,5 +330,5 @@ def test_the_request_names_the_labels_and_shows_the_document() -> None:
 
 
 def test_labels_are_the_same_each_time() -> None:
-    labels: list[Label] = [label_specialty(cardiac(), scheme) for scheme in SCHEMES for _ in range(2)]
+    labels: list[SpecialtyLabel] = [label_specialty(cardiac(), scheme) for scheme in SCHEMES for _ in range(2)]
     assert labels[::2] == labels[1::2]

@@ -11,7 +11,7 @@ from itertools import chain
 import pytest
 
 from hoofbeat.corpus.vocabularies import Term, Vocabulary, load_vocabulary
-from hoofbeat.corpus.vocabularies.words import tokens
+from hoofbeat.corpus.vocabularies.word_forms import tokens
 from hoofbeat.recipes.cases.options import CORRECT, merge_options, plain_option, same, shuffled, unfit
 from hoofbeat.recipes.guards.sameness import excludes, without_sides
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hoofbeat import teaching
 from hoofbeat.audit.source_audit import Source
-from hoofbeat.corpus.importing import Rejection
+from hoofbeat.corpus.corpus_import import ImportRejection
 from hoofbeat.findings.intervals import bootstrap_mean
 from hoofbeat.records import (
     Answer,
@@ -85,8 +85,8 @@ def corpus(target: Path, documents: Sequence[Document] | None = None) -> Artefac
             for index, case in enumerate(teaching.cases())
         ]
     rejected = [
-        Rejection(source="scans/letter-12.pdf", reason="no text: letter-12"),
-        Rejection(source="cases/copy-of-03.xml", reason="same content as hbt-case-03.xml"),
+        ImportRejection(source="scans/letter-12.pdf", reason="no text: letter-12"),
+        ImportRejection(source="cases/copy-of-03.xml", reason="same content as hbt-case-03.xml"),
     ]
     manifest = Manifest(
         kind="corpus",

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hoofbeat import teaching
-from hoofbeat.benchmarks.evidence import locate
+from hoofbeat.benchmarks.quote_search import locate
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.recipes.cases.revising import LEVEL_1, LEVEL_2

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser, expect
 
-from hoofbeat.benchmarks.collection import COLLECTION, COLLECTION_HEADER, Piece
+from hoofbeat.benchmarks.benchmark_passages import COLLECTION, COLLECTION_HEADER, CollectionPassage
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.records import Document, Failure, Hit, Question, Section, TraceStep
 from hoofbeat.reports.document_layout import passage_marks
@@ -58,7 +58,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def a_graded_bench(target: Path, grades: dict[str, dict[str, int]], pieces: list[Piece] | None = None) -> Artefact:
+def a_graded_bench(
+    target: Path, grades: dict[str, dict[str, int]], pieces: list[CollectionPassage] | None = None
+) -> Artefact:
     with create(target) as draft:
         write_jsonl(draft.path / "questions.jsonl", ASKED)
         write_qrels(draft.path / "qrels.tsv", grades, "beir")
@@ -142,7 +144,7 @@ def test_grades_come_from_the_benchmark_where_it_is_shown(tmp_path: Path) -> Non
 
 def test_a_passage_of_a_collection_leads_to_its_document(tmp_path: Path) -> None:
     a_corpus(tmp_path / "cases", [Document(id="whole", title="A whole report", text="Some words here.")])
-    pieces = [Piece(id="d1", document="whole", start=0, end=4, heading="Course")]
+    pieces = [CollectionPassage(id="d1", document="whole", start=0, end=4, heading="Course")]
     bench = a_graded_bench(tmp_path / "bench", GRADES, pieces)
     a_ranking(tmp_path / "rank", ASKED, hits_of(ORDERS), GRADES, inputs=[bench.reference()])
     page = Visitor(a_site(tmp_path)).get("/rankings/rank/queries/1").text

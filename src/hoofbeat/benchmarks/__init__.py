@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from hoofbeat.benchmarks.benchmark import Benchmark, corpus_beside, write_benchmark
-from hoofbeat.benchmarks.evidence import Found, find_quote, locate
+from hoofbeat.benchmarks.quote_search import QuoteMatch, find_quote, locate
 
-__all__ = ["Benchmark", "Found", "corpus_beside", "find_quote", "locate", "write_benchmark"]
+__all__ = ["Benchmark", "QuoteMatch", "corpus_beside", "find_quote", "locate", "write_benchmark"]

@@ -21,13 +21,13 @@ from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document, Question
 
-__all__ = ["Aged", "aging_counts", "aging_rows", "aging_table", "refilter"]
+__all__ = ["AgingRow", "aging_counts", "aging_rows", "aging_table", "refilter"]
 
 STATES = ("rare", "unknown", "not rare", "no document")
 HEADER = ("question", "document", "state", "cited_before", "cited_now", "others_before", "others_now", "why")
 
 
-class Aged(Struct, frozen=True, kw_only=True):
+class AgingRow(Struct, frozen=True, kw_only=True):
     """One source document of a question: whether it is still rare, counts before and now (None: unknown), and why."""
 
     question: str
@@ -42,7 +42,7 @@ class Aged(Struct, frozen=True, kw_only=True):
 
 def aging_rows(
     bench: Benchmark, corpus: Corpus, citations: Path, limits: RarityLimits, *, before: Path | None = None
-) -> list[Aged]:
+) -> list[AgingRow]:
     """The rows of a benchmark, by citation files or folders of them."""
     older = load_citations(before) if before else None
     return refilter(bench.questions, corpus.get, load_citations(citations), limits, before=older)
@@ -55,25 +55,25 @@ def refilter(
     limits: RarityLimits,
     *,
     before: Citations | None = None,
-) -> list[Aged]:
+) -> list[AgingRow]:
     """A row for each question and source document, in their order; `document` looks one up (`Corpus.get`).
 
     Counts before come from `before`, or else from the marks that the rarity filter left on documents or
     questions. A question that names no document has no row.
     """
-    rows: list[Aged] = []
+    rows: list[AgingRow] = []
     for question in questions:
         for id in question.documents:
             try:
                 found = document(id)
             except InputError:
-                rows.append(Aged(question=question.id, document=id, state="no document", why="not in this corpus"))
+                rows.append(AgingRow(question=question.id, document=id, state="no document", why="not in this corpus"))
                 continue
             rows.append(_aged(question, found, citations, limits, before))
     return rows
 
 
-def aging_counts(rows: Iterable[Aged]) -> dict[str, int]:
+def aging_counts(rows: Iterable[AgingRow]) -> dict[str, int]:
     """How many questions are in each state; a question is as its worst document is."""
     worst: dict[str, int] = {}
     for row in rows:
@@ -83,14 +83,14 @@ def aging_counts(rows: Iterable[Aged]) -> dict[str, int]:
     return {state: found[state] for state in STATES}
 
 
-def aging_table(rows: Sequence[Aged]) -> list[tuple[object, ...]]:
+def aging_table(rows: Sequence[AgingRow]) -> list[tuple[object, ...]]:
     """The rows as cells under `HEADER`; what is unknown is empty."""
     return [tuple(getattr(row, name) for name in HEADER) for row in rows]
 
 
 def _aged(
     question: Question, document: Document, citations: Citations, limits: RarityLimits, before: Citations | None
-) -> Aged:
+) -> AgingRow:
     now = citations.of(document)
     verdict = rarity(document, now, limits)
     state = str(verdict.facets["rarity"]) if verdict.kept else "not rare"
@@ -100,7 +100,7 @@ def _aged(
         cited, others = (then.total, then.not_case_reports) if then else (None, None)
     else:
         cited, others = (_mark(document, question, name) for name in ("cited_by", "cited_by_other"))
-    return Aged(
+    return AgingRow(
         question=question.id,
         document=document.id,
         state=state,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hoofbeat.benchmarks.export import Bundle, write_json
+from hoofbeat.benchmarks.export import ExportBundle, write_json
 from hoofbeat.records import Question
 from hoofbeat.store.files import file_sha256, write_bytes
 from hoofbeat.store.tables import canonical_json
@@ -53,7 +53,7 @@ _CONTEXT: dict[str, object] = {
 _UNSTATED = "The licence is to be stated by whoever publishes this data set."
 
 
-def write_croissant_file(bundle: Bundle, folder: Path, files: Mapping[str, Path], media_type: str) -> None:
+def write_croissant_file(bundle: ExportBundle, folder: Path, files: Mapping[str, Path], media_type: str) -> None:
     """`croissant.json` (Croissant 1.1) for these files, one record set each, by the edition's name."""
     distribution, record_sets = [], []
     for edition, path in files.items():
@@ -108,7 +108,7 @@ def _field(edition: str, file_id: str, name: str, data_type: str, many: bool, ab
     return {**field, "repeated": True} if many else field
 
 
-def write_datasheet_file(bundle: Bundle, folder: Path) -> None:
+def write_datasheet_file(bundle: ExportBundle, folder: Path) -> None:
     """`DATASHEET.md`: the questions a reader asks of a data set, answered from the manifest."""
     manifest = bundle.manifest
     counts = manifest.counts
@@ -154,7 +154,7 @@ def write_datasheet_file(bundle: Bundle, folder: Path) -> None:
     write_bytes(folder / "DATASHEET.md", ("\n\n".join(part for part in parts if part) + "\n").encode())
 
 
-def data_card(bundle: Bundle, configs: Mapping[str, str]) -> str:
+def data_card(bundle: ExportBundle, configs: Mapping[str, str]) -> str:
     """A `README.md` as the hub reads it: where each edition's files lie, and where to read on."""
     listed = "\n".join(f"  - config_name: {name}\n    data_files:\n      - split: test\n        path: {path}"
                        for name, path in configs.items())  # fmt: skip
@@ -165,11 +165,11 @@ def data_card(bundle: Bundle, configs: Mapping[str, str]) -> str:
     )
 
 
-def _name(bundle: Bundle) -> str:
+def _name(bundle: ExportBundle) -> str:
     return str(bundle.manifest.settings.get("recipe") or bundle.bench.artefact.path.name)
 
 
-def _made_in_words(bundle: Bundle) -> str:
+def _made_in_words(bundle: ExportBundle) -> str:
     manifest = bundle.manifest
     counts = manifest.counts
     return (

@@ -1,6 +1,6 @@
 """Benchmarks out again, in the formats that others read: `benchmarks/exports` has one file per format.
 
-A format gets a `Bundle`: the benchmark with all its editions, and its corpus where documents are wanted.
+A format gets a `ExportBundle`: the benchmark with all its editions, and its corpus where documents are wanted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from hoofbeat.benchmarks.benchmark import Benchmark
-from hoofbeat.benchmarks.collection import collection_documents
+from hoofbeat.benchmarks.benchmark_passages import collection_documents
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Document, Question
@@ -23,7 +23,7 @@ from hoofbeat.registry import registry
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
 
-__all__ = ["Bundle", "ExportFormat", "export_benchmark", "lettered", "shown_value", "with_options", "write_json"]
+__all__ = ["ExportBundle", "ExportFormat", "export_benchmark", "lettered", "shown_value", "with_options", "write_json"]
 
 KIND = "export"
 
@@ -33,7 +33,7 @@ class _Values(msgspec.Struct):
     values: dict[str, Any] = {}
 
 
-class Bundle:
+class ExportBundle:
     """A benchmark on its way out."""
 
     def __init__(self, bench: Benchmark, corpus: Corpus | None) -> None:
@@ -109,7 +109,7 @@ class ExportFormat:
     all_editions: bool = False
     """Whether it holds every edition of a benchmark, unless one is asked for."""
 
-    def write(self, bundle: Bundle, folder: Path) -> int:
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
         """Write the files and say how many questions they hold."""
         raise NotImplementedError
 
@@ -122,7 +122,7 @@ def export_benchmark(
     if not bench.questions:
         raise InputError("this benchmark holds no questions", where=str(bench.artefact.path), fix="build it again")
     with create(target, replace_kind=KIND) as draft:
-        count = chosen.write(Bundle(bench, corpus), draft.path)
+        count = chosen.write(ExportBundle(bench, corpus), draft.path)
         draft.finish(
             Manifest(
                 kind=KIND,

@@ -10,10 +10,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.benchmarks.collection import COLLECTION, Collection, read_pieces
+from hoofbeat.benchmarks.benchmark_passages import COLLECTION, BenchmarkCollection, read_passages
 from hoofbeat.cli.session import find_corpus
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.importing import DOCUMENTS
+from hoofbeat.corpus.corpus_import import DOCUMENTS
 from hoofbeat.corpus.reader import Refusal, is_passage
 from hoofbeat.corpus.readers.beir import read_beir, read_corpus
 from hoofbeat.corpus.readers.r2med import read_r2med
@@ -69,14 +69,14 @@ class Bed(Struct, frozen=True, kw_only=True):
 
 def bed_of(bench: Benchmark, corpus: Corpus) -> Bed:
     """A benchmark over a corpus, or over the passages of it that the benchmark is about."""
-    pieces = read_pieces(bench.artefact)
+    pieces = read_passages(bench.artefact)
     if pieces:
         cut = file_sha256(bench.artefact.file(COLLECTION))
         return Bed(
             name=bench.artefact.path.name,
             questions=bench.questions,
             qrels=bench.qrels(),
-            documents=Collection(bench.artefact, corpus),
+            documents=BenchmarkCollection(bench.artefact, corpus),
             ids=frozenset(piece.id for piece in pieces),
             content=hashlib.sha256(f"{content_of(corpus)} {cut}".encode()).hexdigest(),
             inputs=[bench.artefact.reference(), corpus.artefact.reference()],

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.benchmarks.aging import HEADER, Aged, aging_counts, aging_rows, aging_table
+from hoofbeat.benchmarks.aging import HEADER, AgingRow, aging_counts, aging_rows, aging_table
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.extensions import CommandWithList, ExtensionName
 from hoofbeat.cli.session import check_file, command_words, find_corpus, json_option, output_option, plot_option
@@ -212,7 +212,7 @@ def aging_command(
         click.echo(f"table: {output}")
 
 
-def _lines(row: Aged) -> list[list[str]]:
+def _lines(row: AgingRow) -> list[list[str]]:
     cited = f"{_number(row.cited_before)} → {_number(row.cited_now)}"
     others = f"{_number(row.others_before)} → {_number(row.others_now)}"
     return [[row.question, row.document, cited, others], [f"  {row.why.partition(':')[0]}", "", "", ""]]

@@ -16,10 +16,10 @@ from hoofbeat.corpus.fetch import (
     ARTICLES,
     CITATIONS,
     SOURCES,
+    ArticleSelection,
     CitationSource,
     Connection,
     FetchResult,
-    Selection,
     citation_ids,
     fetch_articles,
     fetch_citations,
@@ -102,7 +102,7 @@ def fetch_command(
             progress=screen,
         )
     else:
-        selection = Selection(
+        selection = ArticleSelection(
             ids=ids,
             query=query,
             venues=(*venues, *(read_names(venue_file) if venue_file else ())),

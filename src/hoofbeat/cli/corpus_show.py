@@ -31,7 +31,7 @@ from hoofbeat.cli.session import (
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.stats import CorpusStats, Share, compute_stats, load_tokenizer, write_stats
 from hoofbeat.corpus.vocabularies import SCHEMES, Match, find_words, load_scheme, load_vocabulary
-from hoofbeat.corpus.vocabularies.labelling import label_corpus, label_requests
+from hoofbeat.corpus.vocabularies.specialty_labels import label_corpus, label_requests
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document, Figure, Section
 from hoofbeat.records import Table as DocumentTable

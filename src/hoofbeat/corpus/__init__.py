@@ -8,7 +8,7 @@ say exactly where a statement stands.
 from __future__ import annotations
 
 from hoofbeat.corpus.corpus import Corpus
-from hoofbeat.corpus.importing import Rejection, import_corpus
+from hoofbeat.corpus.corpus_import import ImportRejection, import_corpus
 from hoofbeat.corpus.reader import read_file
 
-__all__ = ["Corpus", "Rejection", "import_corpus", "read_file"]
+__all__ = ["Corpus", "ImportRejection", "import_corpus", "read_file"]

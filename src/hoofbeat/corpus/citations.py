@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from hoofbeat.corpus.citation_rows import CitationLink, CitationProblem, normalise_id, read_rows
+from hoofbeat.corpus.parsers.citation_rows import CitationLink, CitationProblem, normalise_id, read_rows
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document

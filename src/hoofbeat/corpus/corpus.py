@@ -10,7 +10,7 @@ from typing import Self
 
 import msgspec
 
-from hoofbeat.corpus.importing import DOCUMENTS
+from hoofbeat.corpus.corpus_import import DOCUMENTS
 from hoofbeat.errors import InputError
 from hoofbeat.facets import has_facets
 from hoofbeat.records import Document

@@ -39,8 +39,8 @@ __all__ = [
     "PAIRS",
     "SEED",
     "WIDTH",
+    "DuplicatePair",
     "Duplicates",
-    "Pair",
     "embedding_duplicates",
     "minhash_duplicates",
     "opening_windows",
@@ -60,7 +60,7 @@ _NO_YEAR = 9999
 _BLOCK = 512
 
 
-class Pair(Struct, frozen=True):
+class DuplicatePair(Struct, frozen=True):
     """Two documents that resemble each other: `first` is the earlier by year and id; `kept` is the one that stays.
 
     `kept` is empty where both resemble a third that stays.
@@ -75,7 +75,7 @@ class Pair(Struct, frozen=True):
 class Duplicates(Struct, frozen=True):
     """All pairs found, and for each document that is dropped the closest one that stays, with the score."""
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[DuplicatePair, ...]
     dropped: dict[str, tuple[str, float]]
 
 
@@ -197,7 +197,7 @@ class _Found:
     def result(self) -> Duplicates:
         ids = self._ids
         pairs = [
-            Pair(
+            DuplicatePair(
                 ids[first], ids[second], round(score, 6), next((ids[n] for n in (first, second) if self._stays(n)), "")
             )
             for first, second, score in self._pairs

@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.corpus.corpus import Corpus
+from hoofbeat.corpus.corpus_import import DOCUMENTS, REJECTED
 from hoofbeat.corpus.filter import Documents, FilterStep, FilterTable, PreparedFilter, RejectedDocument, judged
-from hoofbeat.corpus.importing import DOCUMENTS, REJECTED
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document

@@ -20,7 +20,7 @@ from typing import Self
 
 import msgspec
 
-from hoofbeat.corpus.reader_worker import Beat, Done, Failed, Job, receive, send
+from hoofbeat.corpus.reader_worker import Heartbeat, ReadJob, ReadResult, UnreadableDocument, receive, send
 
 __all__ = ["PATIENCE", "ReaderPool", "available_cores"]
 
@@ -28,7 +28,7 @@ PATIENCE = 120.0
 AHEAD = 8
 DEPTH = 3
 
-_decode = msgspec.msgpack.Decoder(Done | Beat).decode
+_decode = msgspec.msgpack.Decoder(ReadResult | Heartbeat).decode
 _SERVE = "import sys; sys.path[:] = {path!r}; from hoofbeat.corpus.reader_worker import serve; serve()"
 
 
@@ -46,12 +46,12 @@ class _Worker:
     def __init__(self, answers: queue.Queue[tuple[_Worker, bytes | None]]) -> None:
         command = [sys.executable, "-P", "-c", _SERVE.format(path=sys.path)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
-        self.jobs: deque[Job] = deque()
+        self.jobs: deque[ReadJob] = deque()
         self.heard = time.monotonic()
         self._answers = answers
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def give(self, job: Job) -> None:
+    def give(self, job: ReadJob) -> None:
         """Hand over one more file; it reads them in the order given."""
         assert self.process.stdin is not None
         if not self.jobs:
@@ -87,7 +87,7 @@ class ReaderPool:
         self._patience = patience
         self._answers: queue.Queue[tuple[_Worker, bytes | None]] = queue.Queue()
         self._workers: list[_Worker] = []
-        self._again: deque[Job] = deque()
+        self._again: deque[ReadJob] = deque()
 
     def __enter__(self) -> Self:
         return self
@@ -97,11 +97,11 @@ class ReaderPool:
             worker.stop()
         self._workers = []
 
-    def read(self, jobs: Iterable[Job], on_beat: Callable[[int], None] | None = None) -> Iterator[Done]:
+    def read(self, jobs: Iterable[ReadJob], on_beat: Callable[[int], None] | None = None) -> Iterator[ReadResult]:
         """The answers to all jobs, in their order."""
         waiting = iter(jobs)
         order: deque[int] = deque()
-        ready: dict[int, Done] = {}
+        ready: dict[int, ReadResult] = {}
         while True:
             while (self._again or len(order) < self._most * AHEAD) and (worker := self._free()) is not None:
                 job = self._again.popleft() if self._again else next(waiting, None)
@@ -128,7 +128,7 @@ class ReaderPool:
             return self._workers[-1]
         return least if least is not None and len(least.jobs) < DEPTH else None
 
-    def _heard(self, on_beat: Callable[[int], None] | None) -> Iterator[Done]:
+    def _heard(self, on_beat: Callable[[int], None] | None) -> Iterator[ReadResult]:
         """Wait for the next answer; files whose process died or hangs are answered for it."""
         try:
             worker, data = self._answers.get(timeout=min(1.0, self._patience / 4))
@@ -143,25 +143,25 @@ class ReaderPool:
             return
         answer = _decode(data)
         worker.heard = time.monotonic()
-        if isinstance(answer, Beat):
+        if isinstance(answer, Heartbeat):
             if on_beat is not None:
                 on_beat(answer.documents)
         else:
             worker.jobs.popleft()
             yield answer
 
-    def _impatient(self) -> Iterator[Done]:
+    def _impatient(self) -> Iterator[ReadResult]:
         now = time.monotonic()
         for worker in list(self._workers):
             if worker.jobs and now - worker.heard > self._patience:
                 yield from self._lost(worker, f"reading it took too long: no document in {self._patience:g} s")
 
-    def _lost(self, worker: _Worker, reason: str) -> Iterator[Done]:
+    def _lost(self, worker: _Worker, reason: str) -> Iterator[ReadResult]:
         self._workers.remove(worker)
         worker.stop()
         if worker.jobs:
             group = reason.partition(" (")[0].partition(":")[0]
-            yield Done(worker.jobs.popleft().number, b"", [Failed("", reason, group)])
+            yield ReadResult(worker.jobs.popleft().number, b"", [UnreadableDocument("", reason, group)])
             self._again.extend(worker.jobs)
 
 

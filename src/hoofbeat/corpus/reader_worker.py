@@ -22,12 +22,23 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.corpus.images import ImageStore
+from hoofbeat.corpus.image_store import ImageStore
 from hoofbeat.corpus.reader import DocumentWithImages, check_file, read_entries
 from hoofbeat.errors import InputError
 from hoofbeat.store.files import file_sha256
 
-__all__ = ["Beat", "Done", "Failed", "Item", "Job", "Taken", "process", "receive", "send", "serve"]
+__all__ = [
+    "Heartbeat",
+    "ImportedDocument",
+    "Item",
+    "ReadJob",
+    "ReadResult",
+    "UnreadableDocument",
+    "process",
+    "receive",
+    "send",
+    "serve",
+]
 
 LARGEST_FRAME = 4_000_000
 LARGEST_MEMORY = 6 << 30
@@ -36,7 +47,7 @@ BEAT_EVERY = 0.5
 _LENGTH = struct.Struct("<Q")
 
 
-class Job(Struct, frozen=True, array_like=True):
+class ReadJob(Struct, frozen=True, array_like=True):
     """One file to read: its path, the folder for its images, the mapping for tables, facets for its documents."""
 
     number: int
@@ -46,7 +57,7 @@ class Job(Struct, frozen=True, array_like=True):
     facets: dict[str, str]
 
 
-class Taken(Struct, frozen=True, array_like=True, tag=True):
+class ImportedDocument(Struct, frozen=True, array_like=True, tag=True):
     """A document as a line of the table, with what decides whether it is new: id and hash of its text."""
 
     id: str
@@ -57,7 +68,7 @@ class Taken(Struct, frozen=True, array_like=True, tag=True):
     images_missing: int = 0
 
 
-class Failed(Struct, frozen=True, array_like=True, tag=True):
+class UnreadableDocument(Struct, frozen=True, array_like=True, tag=True):
     """A document, or a whole file (no member), that can't be read."""
 
     member: str
@@ -65,16 +76,16 @@ class Failed(Struct, frozen=True, array_like=True, tag=True):
     group: str
 
 
-Item = Taken | Failed
+Item = ImportedDocument | UnreadableDocument
 
 
-class Beat(Struct, frozen=True, array_like=True, tag=True):
+class Heartbeat(Struct, frozen=True, array_like=True, tag=True):
     """A sign of life from a long file: so many documents so far."""
 
     documents: int
 
 
-class Done(Struct, frozen=True, array_like=True, tag=True):
+class ReadResult(Struct, frozen=True, array_like=True, tag=True):
     """A file is read: its hash (empty when it could not be opened) and its items, inline or in a spill file."""
 
     number: int
@@ -109,14 +120,14 @@ def serve() -> None:
     _limit_memory()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not land among the answers
-    decoder = msgspec.msgpack.Decoder(Job)
+    decoder = msgspec.msgpack.Decoder(ReadJob)
     while (data := receive(sys.stdin.buffer)) is not None:
         job = decoder.decode(data)
         with suppress(BrokenPipeError):
-            send(answers, process(job, lambda count: send(answers, Beat(count))))
+            send(answers, process(job, lambda count: send(answers, Heartbeat(count))))
 
 
-def process(job: Job, beat: Callable[[int], None] | None = None) -> Done:
+def process(job: ReadJob, beat: Callable[[int], None] | None = None) -> ReadResult:
     """Read one file."""
     folder = Path(job.folder)
     spill = _Spill(folder / "items")
@@ -134,30 +145,36 @@ def process(job: Job, beat: Callable[[int], None] | None = None) -> Done:
                 beats = time.monotonic()
                 beat(count)
     except InputError as err:
-        spill.add(Failed("", err.what, err.what.partition(":")[0]))
+        spill.add(UnreadableDocument("", err.what, err.what.partition(":")[0]))
     except MemoryError:
-        spill.add(Failed("", "file refused as hostile: reading it needs too much memory", "file refused as hostile"))
+        spill.add(
+            UnreadableDocument(
+                "", "file refused as hostile: reading it needs too much memory", "file refused as hostile"
+            )
+        )
     except RecursionError:
-        spill.add(Failed("", "file refused as hostile: nested too deep", "file refused as hostile"))
+        spill.add(UnreadableDocument("", "file refused as hostile: nested too deep", "file refused as hostile"))
     except Exception as err:  # one file's trouble, even if it is ours, is never the import's
         spill.add(
-            Failed("", f"the reader broke down on it: {type(err).__name__}: {err}", "the reader broke down on it")
+            UnreadableDocument(
+                "", f"the reader broke down on it: {type(err).__name__}: {err}", "the reader broke down on it"
+            )
         )
     if folder.exists():
         shutil.rmtree(folder / "scratch", ignore_errors=True)
     return spill.done(job.number, digest)
 
 
-def _items(job: Job, folder: Path, digest: str) -> Iterator[Item]:
+def _items(job: ReadJob, folder: Path, digest: str) -> Iterator[Item]:
     seen: set[str] = set()
     for entry in read_entries(Path(job.path), folder / "scratch", mapping=job.mapping, digest=digest):
         if isinstance(entry, DocumentWithImages):
             yield _taken(entry, job, folder, seen)
         else:
-            yield Failed(entry.member, entry.reason, entry.group)
+            yield UnreadableDocument(entry.member, entry.reason, entry.group)
 
 
-def _taken(entry: DocumentWithImages, job: Job, folder: Path, seen: set[str]) -> Taken:
+def _taken(entry: DocumentWithImages, job: ReadJob, folder: Path, seen: set[str]) -> ImportedDocument:
     document = entry.document
     if job.facets:
         document = msgspec.structs.replace(document, facets={**document.facets, **job.facets})
@@ -165,7 +182,7 @@ def _taken(entry: DocumentWithImages, job: Job, folder: Path, seen: set[str]) ->
     if document.text and document.id not in seen:
         document = images.keep(document, entry.images)
     seen.add(document.id)
-    return Taken(
+    return ImportedDocument(
         document.id,
         hashlib.sha256(document.text.encode()).digest(),
         msgspec.json.encode(document),
@@ -187,7 +204,7 @@ class _Spill:
     def add(self, item: Item) -> None:
         """Take one more."""
         self._items.append(item)
-        self._held += len(item.line) if isinstance(item, Taken) else 100
+        self._held += len(item.line) if isinstance(item, ImportedDocument) else 100
         if self._held > LARGEST_FRAME:
             self._write()
 
@@ -199,13 +216,13 @@ class _Spill:
             send(self._stream, item)
         self._items, self._held = [], 0
 
-    def done(self, number: int, digest: bytes) -> Done:
+    def done(self, number: int, digest: bytes) -> ReadResult:
         """The answer."""
         if self._stream is None:
-            return Done(number, digest, self._items)
+            return ReadResult(number, digest, self._items)
         self._write()
         self._stream.close()
-        return Done(number, digest, [], str(self._path))
+        return ReadResult(number, digest, [], str(self._path))
 
 
 def _limit_memory() -> None:

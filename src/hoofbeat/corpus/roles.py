@@ -25,9 +25,9 @@ from hoofbeat.records import Document, Section
 __all__ = [
     "CASE_ROLES",
     "Feature",
-    "Guess",
-    "Paragraph",
     "Role",
+    "RoleGuess",
+    "ScoredParagraph",
     "assign_roles",
     "best_run",
     "best_start",
@@ -91,7 +91,7 @@ _DEPTH = re.compile(r"^(?:pmc)?\d{1,2}((?:\.\d{1,2})*)")
 _POINTS = re.compile(r"point|highlight|core tip|message|objective", re.IGNORECASE)
 
 
-class Guess(Struct, frozen=True):
+class RoleGuess(Struct, frozen=True):
     """A section's role, how sure that is (0 to 1), and what told it."""
 
     role: str
@@ -146,21 +146,21 @@ def _singular(word: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def heading_role(heading: str) -> Guess | None:
+def heading_role(heading: str) -> RoleGuess | None:
     """The role a heading tells, or None. A compound heading ("Case report and discussion") tells its first."""
     table, text = _table(), _normalised(heading)
     if not text:
         return None
     if text in table.whole:
         unsure = text in table.weak
-        return Guess(table.whole[text], _UNSURE if unsure else 0.98, f"heading: {text}")
+        return RoleGuess(table.whole[text], _UNSURE if unsure else 0.98, f"heading: {text}")
     roles = _compound(text)
     if len(roles) > 1:
-        return Guess(roles[0], 0.85, f"compound heading: {' and '.join(roles)}")
+        return RoleGuess(roles[0], 0.85, f"compound heading: {' and '.join(roles)}")
     for role, pattern in table.patterns:
         if pattern.search(text):
-            return Guess(role, 0.9, f"heading like: {pattern.pattern}")
-    return Guess(roles[0], 0.85, f"part of the heading: {text}") if roles else None
+            return RoleGuess(role, 0.9, f"heading like: {pattern.pattern}")
+    return RoleGuess(roles[0], 0.85, f"part of the heading: {text}") if roles else None
 
 
 def _compound(text: str) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ def role_of(heading: str, parent: str = "") -> str:
     return guess.role
 
 
-def section_roles(document: Document) -> tuple[Guess, ...]:
+def section_roles(document: Document) -> tuple[RoleGuess, ...]:
     """The role of each section of a document, with confidence and reason; sections are taken as they are."""
     return tuple(_Reading(document).guesses())
 
@@ -260,10 +260,10 @@ class _Reading:
         self.discussed = False
         self.case_seen = False
 
-    def guesses(self) -> Sequence[Guess]:
+    def guesses(self) -> Sequence[RoleGuess]:
         """A guess per section."""
         above: list[tuple[int, str]] = []
-        found: list[Guess] = []
+        found: list[RoleGuess] = []
         for section in self.document.sections:
             level = section.level + (_depth(section.heading) if self.flat else 0)
             while above and above[-1][0] >= level:
@@ -275,50 +275,50 @@ class _Reading:
             self.case_seen = self.case_seen or guess.role in CASE_ROLES
         return found
 
-    def _guess(self, section: Section, parent: str, before: Guess | None) -> Guess:
+    def _guess(self, section: Section, parent: str, before: RoleGuess | None) -> RoleGuess:
         if section.role in _WHOLE:
-            return Guess(section.role, 0.95, "stated by the format")
+            return RoleGuess(section.role, 0.95, "stated by the format")
         if parent in _WHOLE:
-            return Guess(parent, 0.95, "part of its parent")
+            return RoleGuess(parent, 0.95, "part of its parent")
         told = heading_role(section.heading) if section.heading else None
         if told is not None and (guess := self._weighed(told, section, parent)) is not None:
             return guess
         if section.heading and told is None and (parent or section.role) in CASE_ROLES:
             story = _told(self.document, section)
             if story < -_LITERATURE:
-                return Guess(Role.DISCUSSION, 0.5, f"speaks of the literature (score {story:.1f})")
+                return RoleGuess(Role.DISCUSSION, 0.5, f"speaks of the literature (score {story:.1f})")
         if parent and section.heading:
-            return Guess(parent, 0.8, "as its parent")
+            return RoleGuess(parent, 0.8, "as its parent")
         if section.role:
-            return Guess(section.role, 0.9, "stated by the format or its parent")
+            return RoleGuess(section.role, 0.9, "stated by the format or its parent")
         if parent:
-            return Guess(parent, 0.8, "as its parent")
+            return RoleGuess(parent, 0.8, "as its parent")
         return self._by_content(section, before)
 
-    def _weighed(self, told: Guess, section: Section, parent: str) -> Guess | None:
+    def _weighed(self, told: RoleGuess, section: Section, parent: str) -> RoleGuess | None:
         """What a heading tells, in the light of where it stands; None where that speaks against it."""
         if told.role in CASE_ROLES:
             around = parent or (Role.DISCUSSION if self.discussed else "")
             misplaced = around in _APART and (told.role != Role.CASE or told.confidence < 0.95)
             unsure = told.confidence <= _UNSURE and parent not in CASE_ROLES and not self.case_seen
             if (misplaced or unsure) and _told(self.document, section) <= 0:
-                return Guess(around, 0.6, f"{told.reason}, but no patient's story") if misplaced else None
+                return RoleGuess(around, 0.6, f"{told.reason}, but no patient's story") if misplaced else None
             return told
         if parent in CASE_ROLES and told.role in {Role.RESULTS, Role.METHODS, Role.INTRODUCTION}:
-            return Guess(parent, 0.7, "as its parent")
+            return RoleGuess(parent, 0.7, "as its parent")
         return told
 
-    def _by_content(self, section: Section, before: Guess | None) -> Guess:
+    def _by_content(self, section: Section, before: RoleGuess | None) -> RoleGuess:
         found = paragraphs(self.document.text, section.body, section.end, _table().features)
         run = best_run(found)
         told = sum(each.score for each in found)
         if run is not None and told - run[2] > -_ASIDE:
-            return Guess(Role.CASE, 0.7, f"tells a patient's story (score {run[2]:.1f})")
+            return RoleGuess(Role.CASE, 0.7, f"tells a patient's story (score {run[2]:.1f})")
         if self.flat and section.heading and self.case_seen and before is not None and before.role:
             if before.role in CASE_ROLES and told < -_LITERATURE:
-                return Guess(Role.DISCUSSION, 0.5, f"speaks of the literature (score {told:.1f})")
-            return Guess(before.role, 0.5, "goes on from the section before")
-        return Guess("", 0.0, "neither heading nor text tells")
+                return RoleGuess(Role.DISCUSSION, 0.5, f"speaks of the literature (score {told:.1f})")
+            return RoleGuess(before.role, 0.5, "goes on from the section before")
+        return RoleGuess("", 0.0, "neither heading nor text tells")
 
 
 def _depth(heading: str) -> int:
@@ -424,7 +424,7 @@ class Feature(Struct, frozen=True, kw_only=True):
     most: int
 
 
-class Paragraph(Struct, frozen=True):
+class ScoredParagraph(Struct, frozen=True):
     """A paragraph of a document and how much it reads like a patient's story (more than nothing: it does)."""
 
     start: int
@@ -433,13 +433,13 @@ class Paragraph(Struct, frozen=True):
     opens: bool
 
 
-def paragraphs(text: str, start: int, end: int, features: Sequence[Feature]) -> list[Paragraph]:
+def paragraphs(text: str, start: int, end: int, features: Sequence[Feature]) -> list[ScoredParagraph]:
     """The paragraphs between two places of a text, each with its score; captions and table rows score nothing."""
     found = []
     for match in _LINE.finditer(text, start, end):
         line = match.group()
         if line.strip():
-            found.append(Paragraph(match.start(), match.end(), *score(line, features)))
+            found.append(ScoredParagraph(match.start(), match.end(), *score(line, features)))
     return found
 
 
@@ -465,7 +465,7 @@ def score(text: str, features: Sequence[Feature]) -> tuple[float, bool]:
     return max(-PER_PARAGRAPH, min(PER_PARAGRAPH, total)), opens
 
 
-def best_run(found: Sequence[Paragraph]) -> tuple[int, int, float] | None:
+def best_run(found: Sequence[ScoredParagraph]) -> tuple[int, int, float] | None:
     """First and last paragraph of the run whose scores add up to most, and the sum; None where there is no story.
 
     A run begins with a paragraph that speaks for itself, names a person by age somewhere in its first three, and is
@@ -485,7 +485,7 @@ def best_run(found: Sequence[Paragraph]) -> tuple[int, int, float] | None:
     return best[1], best[2], best[0]
 
 
-def best_start(found: Sequence[Paragraph]) -> int:
+def best_start(found: Sequence[ScoredParagraph]) -> int:
     """How many paragraphs from the first on tell most of a patient's story; all where what follows tells on."""
     best, count, total = 0.0, 0, 0.0
     for place, paragraph in enumerate(found, start=1):

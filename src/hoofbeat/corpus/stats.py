@@ -19,9 +19,9 @@ from msgspec import Struct
 from hoofbeat.corpus.corpus import Corpus
 from hoofbeat.corpus.filters.language import language_of
 from hoofbeat.corpus.filters.licence import licence_family
-from hoofbeat.corpus.vocabularies.evidence import gather
-from hoofbeat.corpus.vocabularies.labelling import THRESHOLD, label_evidence
 from hoofbeat.corpus.vocabularies.schemes import SCHEMES, load_scheme
+from hoofbeat.corpus.vocabularies.specialty_evidence import gather
+from hoofbeat.corpus.vocabularies.specialty_labels import THRESHOLD, label_evidence
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values, year_of
 from hoofbeat.models import weights

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from hoofbeat.benchmarks.overlap import overlap_words, rouge_l
+from hoofbeat.benchmarks.text_overlap import overlap_words, rouge_l
 from hoofbeat.records import Document, Question
 from hoofbeat.retrieval.chunking import sentence_spans
 

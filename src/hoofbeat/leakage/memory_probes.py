@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.benchmarks.overlap import edit_similarity, longest_run, overlap_words, rouge_l
+from hoofbeat.benchmarks.text_overlap import edit_similarity, longest_run, overlap_words, rouge_l
 from hoofbeat.leakage.canaries import Canary, matched_digits
 from hoofbeat.leakage.leakage_records import (
     PROBES,

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.benchmarks.overlap import longest_run
+from hoofbeat.benchmarks.text_overlap import longest_run
 from hoofbeat.corpus.minhash import WIDTH, Shingler
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document

@@ -13,9 +13,9 @@ from typing import Any, Literal
 import msgspec
 
 from hoofbeat.corpus.vocabularies import load_scheme
-from hoofbeat.corpus.vocabularies.evidence import gather
-from hoofbeat.corpus.vocabularies.labelling import label_evidence, label_request
 from hoofbeat.corpus.vocabularies.schemes import UNKNOWN, Scheme
+from hoofbeat.corpus.vocabularies.specialty_evidence import gather
+from hoofbeat.corpus.vocabularies.specialty_labels import label_evidence, label_request
 from hoofbeat.models.model import StructuredReply
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.context import RecipeContext

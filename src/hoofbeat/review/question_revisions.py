@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.benchmarks.evidence import find_quote
+from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.cases.options import plain_option
 from hoofbeat.recipes.cases.revising import ADD, DROP, LEVEL_1, LEVEL_2, PASSES

@@ -16,7 +16,7 @@ from typing import IO
 
 from hoofbeat.errors import HostileInputError, InputError
 
-__all__ = ["LONGEST_LINE", "Inflating", "gunzip", "lines", "open_stream", "stream_errors", "text_of"]
+__all__ = ["LONGEST_LINE", "BoundedGzipStream", "gunzip", "lines", "open_stream", "stream_errors", "text_of"]
 
 LONGEST_LINE = 64_000_000
 MOST_GROWTH = 200
@@ -24,7 +24,7 @@ FREE_GROWTH = 100_000_000
 STEP = 1_000_000
 
 
-class Inflating(io.RawIOBase):
+class BoundedGzipStream(io.RawIOBase):
     """A gzip stream that counts what comes out of it, only goes forward, and stops a bomb.
 
     `read` refuses to hand out more than `LONGEST_LINE` bytes at once: who asks for that was told to by the file.
@@ -105,7 +105,7 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
         if path.suffix.lower() != ".gz":
             yield stream
             return
-        inflating = Inflating(stream, path.stat().st_size)
+        inflating = BoundedGzipStream(stream, path.stat().st_size)
         try:
             yield inflating  # type: ignore[misc]
         finally:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.benchmarks.overlap import edit_similarity, rouge_l
+from hoofbeat.benchmarks.text_overlap import edit_similarity, rouge_l
 from hoofbeat.judging.scorers import Scorer, ScoringContext
 from hoofbeat.judging.scorers.choice import judge_choice
 from hoofbeat.judging.scorers.exact import EXACT

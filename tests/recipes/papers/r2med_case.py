@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.benchmarks.collection import collection_documents, read_pieces
+from hoofbeat.benchmarks.benchmark_passages import collection_documents, read_passages
 from hoofbeat.cli.bed import open_bed
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.importing import import_corpus
+from hoofbeat.corpus.corpus_import import import_corpus
 from hoofbeat.corpus.readers.beir import write_beir
 from hoofbeat.corpus.readers.r2med import write_r2med
 from hoofbeat.findings.ranking import Measure, evaluate
@@ -193,7 +193,7 @@ def adds_up(artefact: Artefact) -> None:
 def holds_together(artefact: Artefact, corpus: Corpus) -> None:
     """Judgments name what is searched; positives are where questions say; doubtful ones are nowhere."""
     bench = Benchmark(artefact)
-    pieces = {piece.id: piece for piece in read_pieces(artefact)}
+    pieces = {piece.id: piece for piece in read_passages(artefact)}
     pool = list(read_tsv(artefact.file("pool.tsv")))
     kept = {question.id for question in bench.questions}
     positives = {row["document"] for row in pool if row["item"] in kept and row["verdict"] == "positive"}

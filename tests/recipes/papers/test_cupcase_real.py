@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.importing import import_corpus
+from hoofbeat.corpus.corpus_import import import_corpus
 from hoofbeat.corpus.roles import assign_roles
 from hoofbeat.models import ChatRequest
 from hoofbeat.recipes.guards.leaks import find_leaks

@@ -11,7 +11,7 @@ import pytest
 
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.importing import import_corpus
+from hoofbeat.corpus.corpus_import import import_corpus
 from hoofbeat.models import ChatRequest
 from hoofbeat.recipes.items import Failed, Rejected
 from hoofbeat.recipes.papers.ogcare import RECIPE, OgcareSettings

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.benchmarks.collection import read_pieces
+from hoofbeat.benchmarks.benchmark_passages import read_passages
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.recipes.items import Item, Rejected
@@ -35,7 +35,7 @@ def test_similar_cases(tmp_path: Path) -> None:
     holds_together(artefact, corpus)
     bench = Benchmark(artefact)
     assert len(bench.questions) >= 3
-    searched = {piece.id for piece in read_pieces(artefact)}
+    searched = {piece.id for piece in read_passages(artefact)}
     items = {item.id: item for item in read_jsonl(artefact.file("items.jsonl"), Item)}
     for question in bench.questions:
         assert question.id not in searched  # who asks is not found
@@ -62,7 +62,7 @@ def test_references_of_posts(tmp_path: Path) -> None:
     assert artefact.manifest.counts.reasons["the corpus holds none of the pages it cites"] == 1
     pool = list(read_tsv(artefact.file("pool.tsv")))
     assert {row["known"] for row in pool} == {"yes", "no"}
-    pieces = read_pieces(artefact)
+    pieces = read_passages(artefact)
     words = [len(corpus.get(piece.document).text[piece.start : piece.end].split()) for piece in pieces]
     assert sum(words) / len(words) < 128
     assert {question.facets["scenario"] for question in bench.questions} == {"question and answer"}

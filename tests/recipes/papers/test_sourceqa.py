@@ -17,7 +17,7 @@ from hoofbeat.audit.answers.answers_by_source import plan_sources
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli import cli
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.importing import import_corpus
+from hoofbeat.corpus.corpus_import import import_corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_pack

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from hoofbeat.benchmarks.evidence import find_quote
+from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.records import Document, Passage
 from hoofbeat.text import for_quote_matching
 

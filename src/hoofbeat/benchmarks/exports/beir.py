@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hoofbeat.benchmarks.export import Bundle, ExportFormat
+from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 from hoofbeat.corpus.readers.beir import write_beir
 
 __all__ = ["FORMAT"]
@@ -15,7 +15,7 @@ class _Beir(ExportFormat):
     summary = "BEIR: corpus, queries, qrels"
     needs_corpus = True
 
-    def write(self, bundle: Bundle, folder: Path) -> int:
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
         """`corpus.jsonl`, `queries.jsonl`, `qrels/test.tsv`."""
         write_beir(folder, bundle.searched(), bundle.questions, bundle.bench.qrels())
         return len(bundle.questions)

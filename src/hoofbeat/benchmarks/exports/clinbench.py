@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hoofbeat.benchmarks.export import Bundle, ExportFormat, lettered, with_options, write_json
+from hoofbeat.benchmarks.export import ExportBundle, ExportFormat, lettered, with_options, write_json
 from hoofbeat.records import Question
 
 __all__ = ["FORMAT"]
@@ -14,7 +14,7 @@ class _Clinbench(ExportFormat):
     name = "clinbench"
     summary = "ClinBench: JSON, text and images"
 
-    def write(self, bundle: Bundle, folder: Path) -> int:
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
         """`clinbench-text.json`, and `clinbench-mm.json` with its images: id, question_stem, options, answer, image."""
         text = [_entry(question) for question in with_options(bundle.questions, self.name)]
         write_json(folder / "clinbench-text.json", text)

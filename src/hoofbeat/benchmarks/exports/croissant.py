@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hoofbeat.benchmarks.dataset_card import flat_row, write_croissant_file, write_datasheet_file
-from hoofbeat.benchmarks.export import Bundle, ExportFormat
+from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 from hoofbeat.store.tables import write_jsonl
 
 __all__ = ["FORMAT"]
@@ -16,7 +16,7 @@ class _Croissant(ExportFormat):
     summary = "Croissant 1.1 metadata over JSON lines, and a datasheet"
     all_editions = True
 
-    def write(self, bundle: Bundle, folder: Path) -> int:
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
         """`croissant.json` (Croissant 1.1) with the questions of each edition as flat JSON lines, and a datasheet."""
         files = {}
         for name, questions in bundle.given.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hoofbeat.benchmarks.export import Bundle, ExportFormat, shown_value, with_options
+from hoofbeat.benchmarks.export import ExportBundle, ExportFormat, shown_value, with_options
 from hoofbeat.errors import UsageError
 from hoofbeat.store.tables import write_csv
 
@@ -17,7 +17,7 @@ class _Cupcase(ExportFormat):
     name = "cupcase"
     summary = "CUPCase: CSV"
 
-    def write(self, bundle: Bundle, folder: Path) -> int:
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
         """`cupcase.csv`: the cleaned presentation, the diagnosis, and the distractors by the rank of the neighbour."""
         rows = []
         for question in with_options(bundle.questions, self.name):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hoofbeat.benchmarks.dataset_card import FIELDS, data_card, flat_row, write_croissant_file, write_datasheet_file
-from hoofbeat.benchmarks.export import Bundle, ExportFormat
+from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 from hoofbeat.records import Question
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_parquet
@@ -19,7 +19,7 @@ class _Huggingface(ExportFormat):
     summary = "Parquet, a card, a datasheet, Croissant"
     all_editions = True
 
-    def write(self, bundle: Bundle, folder: Path) -> int:
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
         """The Hugging Face layout: a Parquet file for each edition, a card, a datasheet, Croissant metadata."""
         files = {}
         for name, questions in bundle.given.items():

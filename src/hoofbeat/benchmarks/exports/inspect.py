@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hoofbeat.benchmarks.export import Bundle, ExportFormat, lettered
+from hoofbeat.benchmarks.export import ExportBundle, ExportFormat, lettered
 from hoofbeat.benchmarks.exports.lm_eval import check_answers, task_name
 from hoofbeat.records import Question
 from hoofbeat.store.files import write_bytes
@@ -33,7 +33,7 @@ class _Inspect(ExportFormat):
     name = "inspect"
     summary = "a task file for Inspect"
 
-    def write(self, bundle: Bundle, folder: Path) -> int:
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
         """A task file for `inspect eval`; a model grades free text, and questions with images show them."""
         check_answers(bundle)
         choice = all(question.options for question in bundle.questions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hoofbeat.benchmarks.benchmark import edition_file
-from hoofbeat.benchmarks.export import Bundle, ExportFormat
+from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.store.tables import write_jsonl
 
@@ -17,7 +17,7 @@ class _Jsonl(ExportFormat):
     summary = "Hoofbeat's own questions and judgments"
     all_editions = True
 
-    def write(self, bundle: Bundle, folder: Path) -> int:
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
         """`questions.jsonl` and its editions as Hoofbeat keeps them, with the judgments in BEIR's layout.
 
         An edition that was asked for is written alone, as `questions.jsonl`, with its own judgments.

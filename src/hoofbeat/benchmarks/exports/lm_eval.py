@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from hoofbeat.benchmarks.export import Bundle, ExportFormat
+from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 from hoofbeat.errors import UsageError
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl
@@ -67,7 +67,7 @@ class _LmEval(ExportFormat):
     name = "lm-eval"
     summary = "a task folder for lm-evaluation-harness"
 
-    def write(self, bundle: Bundle, folder: Path) -> int:
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
         """A task for `lm_eval --include_path FOLDER`: by option likelihood where there are options, else free text."""
         check_answers(bundle)
         with_images = next((question for question in bundle.questions if question.images), None)
@@ -97,14 +97,14 @@ class _LmEval(ExportFormat):
 FORMAT = _LmEval()
 
 
-def task_name(bundle: Bundle) -> str:
+def task_name(bundle: ExportBundle) -> str:
     """A name that both harnesses take, from the recipe or the folder."""
     edition = f"_{bundle.bench.edition}" if bundle.bench.edition else ""
     recipe = str(bundle.manifest.settings.get("recipe") or bundle.bench.artefact.path.name)
     return "hoofbeat_" + re.sub(r"\W+", "_", recipe + edition).strip("_").lower()
 
 
-def check_answers(bundle: Bundle) -> None:
+def check_answers(bundle: ExportBundle) -> None:
     """A harness scores answers: every question must have its own, among its options where it has some."""
     where = str(bundle.bench.artefact.path)
     for question in bundle.questions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hoofbeat.benchmarks.export import Bundle, ExportFormat, shown_value, write_json
+from hoofbeat.benchmarks.export import ExportBundle, ExportFormat, shown_value, write_json
 from hoofbeat.store.tables import write_csv
 
 __all__ = ["FORMAT"]
@@ -14,7 +14,7 @@ class _Ogcare(ExportFormat):
     name = "ogcare"
     summary = "OGCaReBench: CSV and JSON"
 
-    def write(self, bundle: Bundle, folder: Path) -> int:
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
         """`ogcarebench.csv` and `.json`: title, PMC id, class, question before and after distraction, answer."""
         original = {question.id: question.full_text for question in bundle.editions.get("original", ())}
         rows = [

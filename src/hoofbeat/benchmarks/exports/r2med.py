@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hoofbeat.benchmarks.export import Bundle, ExportFormat
+from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 from hoofbeat.corpus.readers.r2med import write_r2med
 
 __all__ = ["FORMAT"]
@@ -15,7 +15,7 @@ class _R2med(ExportFormat):
     summary = "R2MED: query, corpus, qrels"
     needs_corpus = True
 
-    def write(self, bundle: Bundle, folder: Path) -> int:
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
         """`corpus.jsonl`, `query.jsonl`, `qrels.jsonl`."""
         write_r2med(folder, bundle.searched(), bundle.questions, bundle.bench.qrels())
         return len(bundle.questions)

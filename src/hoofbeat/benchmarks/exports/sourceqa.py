@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hoofbeat.benchmarks.export import Bundle, ExportFormat, write_json
+from hoofbeat.benchmarks.export import ExportBundle, ExportFormat, write_json
 
 __all__ = ["FORMAT"]
 
@@ -13,7 +13,7 @@ class _Sourceqa(ExportFormat):
     name = "sourceqa"
     summary = "TransplantQA: the questions as JSON"
 
-    def write(self, bundle: Bundle, folder: Path) -> int:
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
         """`questions.json`: the question, which sources are asked (group), its topics and sub-topics."""
         rows = [{"id": question.id, "question": question.full_text, **question.facets} for question in bundle.questions]
         write_json(folder / "questions.json", rows)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hoofbeat.corpus.fetch.citing import CITATIONS, CitationSource, citation_ids, fetch_citations
+from hoofbeat.corpus.fetch.cited_by import CITATIONS, CitationSource, citation_ids, fetch_citations
 from hoofbeat.corpus.fetch.europe_pmc import fetch_europe_pmc
-from hoofbeat.corpus.fetch.folder import ARTICLES, FetchedFile, FetchResult
+from hoofbeat.corpus.fetch.fetch_folder import ARTICLES, FetchedFile, FetchResult
 from hoofbeat.corpus.fetch.pmc import Via, fetch_pmc
-from hoofbeat.corpus.fetch.services import Connection, Selection, Services
+from hoofbeat.corpus.fetch.services import ArticleSelection, Connection, Services
 from hoofbeat.errors import InputError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.store.files import read_bytes
@@ -21,11 +21,11 @@ __all__ = [
     "ARTICLES",
     "CITATIONS",
     "SOURCES",
+    "ArticleSelection",
     "CitationSource",
     "Connection",
     "FetchResult",
     "FetchedFile",
-    "Selection",
     "Services",
     "citation_ids",
     "fetch_articles",
@@ -41,7 +41,7 @@ SOURCES = ("pmc", "pmc-packages", "europe-pmc")
 
 def fetch_articles(
     source: str,
-    selection: Selection,
+    selection: ArticleSelection,
     target: Path,
     connection: Connection,
     *,

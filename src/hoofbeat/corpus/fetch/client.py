@@ -27,7 +27,7 @@ from hoofbeat.models.pacing import Pacer, backoff_seconds
 from hoofbeat.models.wire import retry_after_seconds
 from hoofbeat.store.files import output_errors, write_bytes
 
-__all__ = ["Arrived", "Client", "Failed", "Gone", "discard", "note_of", "redirect_target"]
+__all__ = ["Client", "DownloadedFile", "FetchError", "NotAvailableError", "discard", "note_of", "redirect_target"]
 
 LARGEST_ANSWER = 64 * 1024**2
 MOST_REDIRECTS = 5
@@ -40,11 +40,11 @@ _RANGE = re.compile(r"bytes\s+(?:(\d+)-(\d+)|\*)/(\d+|\*)", re.IGNORECASE)
 T = TypeVar("T")
 
 
-class Gone(Exception):
+class NotAvailableError(Exception):
     """The service says that it does not have this (404, 410, or in its own words)."""
 
 
-class Failed(Exception):
+class FetchError(Exception):
     """It could not be fetched; `passing` says that it may work another time."""
 
     def __init__(self, reason: str, *, passing: bool = False) -> None:
@@ -59,7 +59,7 @@ class _Passing(Exception):
         self.retry_after = retry_after
 
 
-class Arrived(Struct, frozen=True, kw_only=True):
+class DownloadedFile(Struct, frozen=True, kw_only=True):
     """A file that is there in full: its size and when the server says it was last changed (HTTP's words)."""
 
     size: int
@@ -104,7 +104,7 @@ class Client:
             await self._session.close()
 
     async def get(self, url: str, params: Mapping[str, str] | list[tuple[str, str]] | None = None) -> bytes:
-        """A service's answer, whole and of bounded size. Raises `Gone` or `Failed`."""
+        """A service's answer, whole and of bounded size. Raises `NotAvailableError` or `FetchError`."""
         address = URL(url).update_query(params or {})
 
         async def once() -> bytes:
@@ -114,24 +114,27 @@ class Client:
                 async for block in response.content.iter_chunked(_BLOCK):
                     data += block
                     if len(data) > LARGEST_ANSWER:
-                        raise Failed(f"the answer is larger than {LARGEST_ANSWER} bytes")
+                        raise FetchError(f"the answer is larger than {LARGEST_ANSWER} bytes")
                 self.bytes += len(data)
                 return bytes(data)
 
         return await self._tried(once, lambda: 0)
 
-    async def download(self, url: str, part: Path) -> Arrived:
-        """Bring a file into `part`, going on where an earlier try broke off. Raises `Gone` or `Failed`."""
+    async def download(self, url: str, part: Path) -> DownloadedFile:
+        """Bring a file into `part`, going on where an earlier try broke off.
 
-        async def once() -> Arrived:
+        Raises `NotAvailableError` or `FetchError`.
+        """
+
+        async def once() -> DownloadedFile:
             return await self._piece(URL(url), part)
 
         return await self._tried(once, lambda: _size(part))
 
-    async def _piece(self, url: URL, part: Path) -> Arrived:
+    async def _piece(self, url: URL, part: Path) -> DownloadedFile:
         have, note = _size(part), _read_note(part)
         if have and note.total == have:
-            return Arrived(size=have, updated=note.updated)
+            return DownloadedFile(size=have, updated=note.updated)
         if not note.validator or (note.total is not None and have > note.total):
             have = 0
         headers = {"Range": f"bytes={have}-", "If-Range": note.validator} if have else {}
@@ -142,7 +145,7 @@ class Client:
             elif response.status == 416 and have:
                 match = _RANGE.search(response.headers.get("Content-Range", ""))
                 if match and match.group(3) == str(have):
-                    return Arrived(size=have, updated=note.updated)
+                    return DownloadedFile(size=have, updated=note.updated)
                 discard(part)
                 raise _Passing("the server has another length than the part: beginning anew")
             else:
@@ -154,7 +157,7 @@ class Client:
             size = await self._write(response, part, start)
         if note.total is not None and size != note.total:
             raise _Passing(f"the file broke off at {size} of {note.total} bytes")
-        return Arrived(size=size, updated=note.updated)
+        return DownloadedFile(size=size, updated=note.updated)
 
     async def _write(self, response: aiohttp.ClientResponse, part: Path, start: int) -> int:
         """Append the body; only the disk's errors become an `OutputError`, since the network's are `OSError`s too."""
@@ -176,7 +179,7 @@ class Client:
 
     def _refuse_large(self, size: int) -> None:
         if size > self.connection.largest_file:
-            raise Failed(f"the file is larger than {self.connection.largest_file} bytes")
+            raise FetchError(f"the file is larger than {self.connection.largest_file} bytes")
 
     @asynccontextmanager
     async def _answer(self, url: URL, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -193,7 +196,7 @@ class Client:
                     return
                 location = response.headers.get("Location", "")
                 url = redirect_target(url, location, self.connection.allowed_hosts)
-        raise Failed("redirected too often")
+        raise FetchError("redirected too often")
 
     def _judge(self, response: aiohttp.ClientResponse) -> None:
         status = response.status
@@ -201,10 +204,10 @@ class Client:
             return
         said = f"HTTP {status} for {response.url.path}"
         if status in (404, 410):
-            raise Gone(said)
+            raise NotAvailableError(said)
         if status in (408, 425, 429) or (status >= 500 and status != 501):
             raise _Passing(said, retry_after_seconds(response.headers.get("Retry-After")))
-        raise Failed(said)
+        raise FetchError(said)
 
     async def _tried(self, once: Callable[[], Awaitable[T]], progress: Callable[[], int]) -> T:
         """Try, wait, try again; a try that brought the file further does not count."""
@@ -216,7 +219,7 @@ class Client:
             except _Passing as err:
                 reason, wait = str(err), err.retry_after
             except (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError) as err:
-                raise Failed(f"the address can't be used: {err}") from err
+                raise FetchError(f"the address can't be used: {err}") from err
             except TimeoutError:
                 reason, wait = f"no answer within {self.connection.timeout:g} s", None
             except (aiohttp.ClientError, ConnectionError) as err:
@@ -226,7 +229,7 @@ class Client:
             if attempt >= self.connection.attempts:
                 break
             await asyncio.sleep(backoff_seconds(attempt, wait, self._jitter))
-        raise Failed(f"{reason}, after several tries", passing=True)
+        raise FetchError(f"{reason}, after several tries", passing=True)
 
 
 def redirect_target(url: URL, location: str, allowed: Collection[str]) -> URL:
@@ -236,13 +239,13 @@ def redirect_target(url: URL, location: str, allowed: Collection[str]) -> URL:
     except ValueError:
         there = None
     if there is None or there.scheme not in {"http", "https"} or not there.host or there.user:
-        raise Failed("redirected to an address that can't be used")
+        raise FetchError("redirected to an address that can't be used")
     if url.scheme == "https" and there.scheme == "http":
-        raise Failed("refused: a redirect from https to http")
+        raise FetchError("refused: a redirect from https to http")
     host = there.host.lower()
     same = host == url.host and (there.port == url.port or there.scheme == "https")
     if not same and not {*allowed} & {host, f"{host}:{there.port}"}:
-        raise Failed(f"refused: a redirect to another host ({host})")
+        raise FetchError(f"refused: a redirect to another host ({host})")
     return there
 
 

@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.corpus.citation_rows import normalise_id
-from hoofbeat.corpus.fetch.client import Client, Failed, Gone
-from hoofbeat.corpus.fetch.folder import FetchFolder, FetchResult, Outcome, Planned, open_folder
-from hoofbeat.corpus.fetch.lists import same_licence
+from hoofbeat.corpus.fetch.article_lists import same_licence
+from hoofbeat.corpus.fetch.client import Client, FetchError, NotAvailableError
+from hoofbeat.corpus.fetch.downloads import bring, fetch_all
+from hoofbeat.corpus.fetch.fetch_folder import FetchFolder, FetchOutcome, FetchResult, PlannedArticle, open_folder
 from hoofbeat.corpus.fetch.pmc import pmc_ids
-from hoofbeat.corpus.fetch.running import bring, fetch_all
-from hoofbeat.corpus.fetch.services import Connection, Selection
+from hoofbeat.corpus.fetch.services import ArticleSelection, Connection
+from hoofbeat.corpus.parsers.citation_rows import normalise_id
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
 
@@ -46,7 +46,7 @@ class _Page(Struct):
 
 
 def fetch_europe_pmc(
-    selection: Selection,
+    selection: ArticleSelection,
     target: Path,
     connection: Connection,
     *,
@@ -65,7 +65,7 @@ def fetch_europe_pmc(
         return asyncio.run(_fetch(folder, wanted, connection, progress))
 
 
-def europe_pmc_query(selection: Selection) -> str:
+def europe_pmc_query(selection: ArticleSelection) -> str:
     """The query for a selection, in Europe PMC's syntax: open-access articles with full text there."""
     parts = [f"({selection.query.strip()})"] if selection.query.strip() else []
     if selection.venues:
@@ -76,30 +76,32 @@ def europe_pmc_query(selection: Selection) -> str:
     return " AND ".join([*parts, "(OPEN_ACCESS:y)", "(IN_EPMC:y)"])
 
 
-async def _fetch(folder: FetchFolder, selection: Selection, connection: Connection, progress: Progress) -> FetchResult:
+async def _fetch(
+    folder: FetchFolder, selection: ArticleSelection, connection: Connection, progress: Progress
+) -> FetchResult:
     async with Client(connection) as client:
         try:
             await _plan(folder, client, selection, progress)
-        except (Failed, Gone) as err:
+        except (FetchError, NotAvailableError) as err:
             raise InputError(
                 f"the search could not be made: {err}",
                 where=str(folder.path),
                 fix="check the query and the service's status; the same command goes on where it was",
             ) from err
 
-        async def one(articles: Sequence[Planned]) -> list[Outcome]:
+        async def one(articles: Sequence[PlannedArticle]) -> list[FetchOutcome]:
             (planned,) = articles
             path = f"{planned.id}/fullTextXML"
             url = f"{connection.services.europe_pmc}/{path}?email={connection.email}"
             file = await bring(folder, client, planned, url=url, path=path, file=f"{planned.id}.xml")
-            return [Outcome(id=planned.id, outcome="kept", files=(file,))]
+            return [FetchOutcome(id=planned.id, outcome="kept", files=(file,))]
 
         return await fetch_all(folder, client, one, progress=progress, title="Fetch articles")
 
 
-async def _plan(folder: FetchFolder, client: Client, selection: Selection, progress: Progress) -> None:
+async def _plan(folder: FetchFolder, client: Client, selection: ArticleSelection, progress: Progress) -> None:
     if selection.ids and not folder.planned:
-        folder.add_page([Planned(id=id) for id in selection.ids[: selection.limit]], last=True)
+        folder.add_page([PlannedArticle(id=id) for id in selection.ids[: selection.limit]], last=True)
     url = f"{client.connection.services.europe_pmc}/search"
     asked = {"query": europe_pmc_query(selection), "format": "json", "resultType": "core", "pageSize": str(PAGE)}
     with progress.task("Search Europe PMC", selection.limit) as task:
@@ -109,7 +111,7 @@ async def _plan(folder: FetchFolder, client: Client, selection: Selection, progr
             try:
                 page = msgspec.json.decode(answer, type=_Page)
             except (msgspec.DecodeError, UnicodeDecodeError) as err:
-                raise Failed(f"the search's answer can't be read: {err}") from err
+                raise FetchError(f"the search's answer can't be read: {err}") from err
             known = {each.id for each in folder.plan()}
             found = [each for each in _articles(page, selection) if each.id not in known]
             room = len(found) if selection.limit is None else selection.limit - len(known)
@@ -120,7 +122,7 @@ async def _plan(folder: FetchFolder, client: Client, selection: Selection, progr
             task.advance(len(found[:room]))
 
 
-def _articles(page: _Page, selection: Selection) -> list[Planned]:
+def _articles(page: _Page, selection: ArticleSelection) -> list[PlannedArticle]:
     found = []
     for each in page.resultList.result:
         id, licence = normalise_id(each.pmcid or ""), each.license or ""
@@ -128,5 +130,5 @@ def _articles(page: _Page, selection: Selection) -> list[Planned]:
             continue
         retracted = "retracted publication" in str(each.pubTypeList or "").lower()
         updated = each.dateOfRevision or ""
-        found.append(Planned(id=id, licence=licence.upper(), updated=updated, retracted=retracted))
+        found.append(PlannedArticle(id=id, licence=licence.upper(), updated=updated, retracted=retracted))
     return list({each.id: each for each in found}.values())

@@ -18,10 +18,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from hoofbeat.corpus.citation_rows import normalise_id
-from hoofbeat.corpus.fetch.client import Client, Failed, Gone
-from hoofbeat.corpus.fetch.folder import FetchedFile, FetchFolder, FetchResult, Outcome, Planned, open_folder
-from hoofbeat.corpus.fetch.lists import (
+from hoofbeat.corpus.fetch.article_lists import (
     CloudArticle,
     cloud_article,
     cloud_metadata,
@@ -31,9 +28,19 @@ from hoofbeat.corpus.fetch.lists import (
     same_licence,
     select_rows,
 )
-from hoofbeat.corpus.fetch.running import bring, fetch_all
-from hoofbeat.corpus.fetch.services import Connection, Selection
-from hoofbeat.corpus.images import IMAGE_SUFFIXES
+from hoofbeat.corpus.fetch.client import Client, FetchError, NotAvailableError
+from hoofbeat.corpus.fetch.downloads import bring, fetch_all
+from hoofbeat.corpus.fetch.fetch_folder import (
+    FetchedFile,
+    FetchFolder,
+    FetchOutcome,
+    FetchResult,
+    PlannedArticle,
+    open_folder,
+)
+from hoofbeat.corpus.fetch.services import ArticleSelection, Connection
+from hoofbeat.corpus.image_store import IMAGE_SUFFIXES
+from hoofbeat.corpus.parsers.citation_rows import normalise_id
 from hoofbeat.corpus.parsers.text_builder import safe_id
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
@@ -46,7 +53,7 @@ MOST_LISTINGS = 20
 
 
 def fetch_pmc(
-    selection: Selection,
+    selection: ArticleSelection,
     target: Path,
     connection: Connection,
     *,
@@ -83,7 +90,7 @@ def pmc_ids(ids: tuple[str, ...]) -> tuple[str, ...]:
 
 async def _fetch(
     folder: FetchFolder,
-    selection: Selection,
+    selection: ArticleSelection,
     connection: Connection,
     via: Via,
     images: bool,
@@ -93,7 +100,7 @@ async def _fetch(
     async with Client(connection) as client:
         try:
             await _plan(folder, client, selection, via, file_list, progress)
-        except (Failed, Gone) as err:
+        except (FetchError, NotAvailableError) as err:
             raise InputError(
                 f"the list of articles could not be had: {err}",
                 where=str(folder.path),
@@ -106,7 +113,12 @@ async def _fetch(
 
 
 async def _plan(
-    folder: FetchFolder, client: Client, selection: Selection, via: Via, file_list: Path | None, progress: Progress
+    folder: FetchFolder,
+    client: Client,
+    selection: ArticleSelection,
+    via: Via,
+    file_list: Path | None,
+    progress: Progress,
 ) -> None:
     if folder.planned:
         return
@@ -116,11 +128,11 @@ async def _plan(
         await _search(folder, client, selection, progress)
         return
     if selection.ids and file_list is None:
-        folder.add_page([Planned(id=id) for id in selection.ids[: selection.limit]], last=True)
+        folder.add_page([PlannedArticle(id=id) for id in selection.ids[: selection.limit]], last=True)
         return
     local = file_list or await _service_list(folder, client, via, progress)
     with progress.task("Read the list of articles", None) as task, _lines(local) as lines:
-        page: list[Planned] = []
+        page: list[PlannedArticle] = []
         for planned in select_rows(lines, selection):
             page.append(planned)
             task.advance()
@@ -152,7 +164,7 @@ def _lines(path: Path) -> Iterator[io.TextIOWrapper]:
         ) from err
 
 
-async def _search(folder: FetchFolder, client: Client, selection: Selection, progress: Progress) -> None:
+async def _search(folder: FetchFolder, client: Client, selection: ArticleSelection, progress: Progress) -> None:
     """Entrez's esearch (db=pmc, JSON), page by page; where it is stands in the plan."""
     url = f"{client.connection.services.eutils}/esearch.fcgi"
     term = f"({selection.query}) AND open access[filter]"
@@ -163,7 +175,7 @@ async def _search(folder: FetchFolder, client: Client, selection: Selection, pro
             answer = await client.get(url, {**asked, "retstart": str(start), "retmax": str(SEARCH_PAGE)})
             count, ids = _search_answer(answer)
             room = len(ids) if selection.limit is None else max(0, selection.limit - start)
-            page = [Planned(id=f"PMC{id}") for id in ids[:room]]
+            page = [PlannedArticle(id=f"PMC{id}") for id in ids[:room]]
             last = not ids or start + len(ids) >= count or len(page) < len(ids) or start + len(page) == selection.limit
             folder.add_page(page, cursor=str(start + len(ids)), last=last)
             task.advance(len(page))
@@ -175,24 +187,24 @@ def _search_answer(answer: bytes) -> tuple[int, list[str]]:
         ids = [str(id) for id in result["idlist"]]
         return int(result["count"]), [id for id in ids if id.isdecimal()]
     except (msgspec.DecodeError, KeyError, TypeError, ValueError) as err:
-        raise Failed("the search's answer can't be read (is the query well-formed?)") from err
+        raise FetchError("the search's answer can't be read (is the query well-formed?)") from err
 
 
-def _unlicensed(planned: Planned, licences: tuple[str, ...]) -> Outcome | None:
+def _unlicensed(planned: PlannedArticle, licences: tuple[str, ...]) -> FetchOutcome | None:
     """Why an article is left out for its licence, if it is."""
     if not licences or same_licence(planned.licence, licences):
         return None
     said = f"licence {planned.licence or 'unknown'}: not among {', '.join(licences)}"
-    return Outcome(id=planned.id, outcome="rejected", reason=said)
+    return FetchOutcome(id=planned.id, outcome="rejected", reason=said)
 
 
 class _Packages:
     """One `.tar.gz` an article, found by the file list or by the OA web service."""
 
-    def __init__(self, folder: FetchFolder, client: Client, selection: Selection) -> None:
+    def __init__(self, folder: FetchFolder, client: Client, selection: ArticleSelection) -> None:
         self.folder, self.client, self.selection = folder, client, selection
 
-    async def fetch(self, articles: Sequence[Planned]) -> list[Outcome]:
+    async def fetch(self, articles: Sequence[PlannedArticle]) -> list[FetchOutcome]:
         (planned,) = articles
         services = self.client.connection.services
         if not planned.path:
@@ -203,16 +215,16 @@ class _Packages:
         path = safe_path(planned.path)
         url, file = f"{services.pmc_files}/{path}", f"{planned.id}.tar.gz"
         fetched = await bring(self.folder, self.client, planned, url=url, path=path, file=file)
-        return [Outcome(id=planned.id, outcome="kept", files=(fetched,))]
+        return [FetchOutcome(id=planned.id, outcome="kept", files=(fetched,))]
 
 
 class _Cloud:
     """XML and images of an article's newest version, from the bucket."""
 
-    def __init__(self, folder: FetchFolder, client: Client, selection: Selection, images: bool) -> None:
+    def __init__(self, folder: FetchFolder, client: Client, selection: ArticleSelection, images: bool) -> None:
         self.folder, self.client, self.selection, self.images = folder, client, selection, images
 
-    async def fetch(self, articles: Sequence[Planned]) -> list[Outcome]:
+    async def fetch(self, articles: Sequence[PlannedArticle]) -> list[FetchOutcome]:
         (planned,) = articles
         base = self.client.connection.services.pmc_cloud
         article = cloud_article(await self._listing(base, planned.id), planned.id)
@@ -222,12 +234,12 @@ class _Cloud:
         if refusal := _unlicensed(known, self.selection.licences):
             return [refusal]
         if article.find(".xml") is None:
-            raise Gone("no XML among its files")
+            raise NotAvailableError("no XML among its files")
         files = [
             await self._file(msgspec.structs.replace(known, updated=updated), base, key, file, md5)
             for key, file, updated, md5 in _wanted(article, md5, images=self.images)
         ]
-        return [Outcome(id=planned.id, outcome="kept", files=tuple(files))]
+        return [FetchOutcome(id=planned.id, outcome="kept", files=tuple(files))]
 
     async def _listing(self, base: str, id: str) -> list[bytes]:
         asked = {"list-type": "2", "prefix": f"{id}."}
@@ -236,12 +248,12 @@ class _Cloud:
             pages.append(await self.client.get(f"{base}/", {**asked, "continuation-token": token}))
         return pages
 
-    async def _file(self, planned: Planned, base: str, key: str, file: str, md5: str) -> FetchedFile:
+    async def _file(self, planned: PlannedArticle, base: str, key: str, file: str, md5: str) -> FetchedFile:
         url = f"{base}/{quote(key)}"
         try:
             return await bring(self.folder, self.client, planned, url=url, path=key, file=file, md5=md5)
-        except Gone as err:
-            raise Failed(f"a file of its listing is not there: {err}") from err
+        except NotAvailableError as err:
+            raise FetchError(f"a file of its listing is not there: {err}") from err
 
 
 def _wanted(article: CloudArticle, md5: str, *, images: bool) -> Iterator[tuple[str, str, str, str]]:

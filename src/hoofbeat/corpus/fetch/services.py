@@ -19,7 +19,7 @@ from yarl import URL
 import hoofbeat
 from hoofbeat.errors import UsageError
 
-__all__ = ["Connection", "Selection", "Services", "base_variable"]
+__all__ = ["ArticleSelection", "Connection", "Services", "base_variable"]
 
 RATE = 3.0
 RATE_WITH_KEY = 10.0
@@ -117,7 +117,7 @@ class Connection(Struct, frozen=True, kw_only=True):
         return {**named, "api_key": self.key} if self.key else named
 
 
-class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ArticleSelection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which articles: by PMC ids, by a query in the service's own language, or by venues and years.
 
     `venues` are journal titles or their abbreviations; `years` first and last year; `licences` as the services write

@@ -17,12 +17,12 @@ from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets
 from hoofbeat.text import squeeze
 
-__all__ = ["About", "about_from", "assemble", "side_file", "split_front_matter"]
+__all__ = ["FrontMatter", "about_from", "assemble", "side_file", "split_front_matter"]
 
 LARGEST_SIDE_FILE = 1_000_000
 
 
-class About(Struct, frozen=True, kw_only=True):
+class FrontMatter(Struct, frozen=True, kw_only=True):
     """A document's statements about itself; empty where it makes none."""
 
     id: str = ""
@@ -33,14 +33,14 @@ class About(Struct, frozen=True, kw_only=True):
     facets: Facets = field(default_factory=dict)
 
 
-def split_front_matter(text: str) -> tuple[About, str]:
+def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     """Front matter and the rest; text that has none is returned whole."""
     lines = text.split("\n")
     if lines[0].strip() != "---":
-        return About(), text
+        return FrontMatter(), text
     end = next((place for place, line in enumerate(lines[1:], start=1) if line.strip() in {"---", "..."}), None)
     if end is None:
-        return About(), text
+        return FrontMatter(), text
     pairs = [
         (key.strip(), value.strip()) for key, colon, value in (line.partition(":") for line in lines[1:end]) if colon
     ]
@@ -49,7 +49,7 @@ def split_front_matter(text: str) -> tuple[About, str]:
     )
 
 
-def about_from(pairs: Iterable[tuple[str, str | list[str]]]) -> About:
+def about_from(pairs: Iterable[tuple[str, str | list[str]]]) -> FrontMatter:
     """Statements from key and value pairs."""
     record: dict[str, str] = {}
     notices: list[str] = []
@@ -65,19 +65,19 @@ def about_from(pairs: Iterable[tuple[str, str | list[str]]]) -> About:
             facets[key] = value
     if record.get("id"):
         record["id"] = safe_id(record["id"])
-    return About(notices=tuple(notices), facets=facets, **record)
+    return FrontMatter(notices=tuple(notices), facets=facets, **record)
 
 
-def side_file(path: Path) -> About:
+def side_file(path: Path) -> FrontMatter:
     """What a Markdown source of the same name (beside the file or one folder up) or `<stem>.json` says about a file."""
     for source in (path.with_suffix(".md"), path.parent.parent / f"{path.stem}.md"):
         if _readable(source):
             about, _ = split_front_matter(source.read_text(encoding="utf-8-sig", errors="replace"))
-            if about != About():
+            if about != FrontMatter():
                 return about
     source = path.with_suffix(".json")
     if not _readable(source):
-        return About()
+        return FrontMatter()
     try:
         found = msgspec.json.decode(source.read_bytes(), type=dict[str, str | int | float | list[str]])
     except (msgspec.DecodeError, UnicodeDecodeError) as err:
@@ -105,7 +105,7 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'" else text
 
 
-def assemble(about: About, builder: TextBuilder, stem: str) -> Document:
+def assemble(about: FrontMatter, builder: TextBuilder, stem: str) -> Document:
     """A document from what was said about it and its text; the first heading is the title where none is stated."""
     sections = builder.sections()
     first = next((section.heading for section in sections if section.heading), "")

@@ -20,7 +20,7 @@ import msgspec
 import pypdfium2 as pdfium
 from msgspec import Struct, field
 
-from hoofbeat.corpus.parsers.front_matter import About, assemble, side_file
+from hoofbeat.corpus.parsers.front_matter import FrontMatter, assemble, side_file
 from hoofbeat.corpus.parsers.pdf_images import (
     FARTHEST,
     CaptionPlace,
@@ -33,14 +33,14 @@ from hoofbeat.corpus.parsers.pdf_lines import (
     HYPHEN,
     LARGER,
     Bookmark,
-    Line,
     PageBox,
-    Piece,
+    PdfLine,
+    TextRun,
     body_size,
     bookmarks,
     marked_lines,
     ordered_lines,
-    page_pieces,
+    page_runs,
     page_turn,
     turned,
     without_running_heads,
@@ -75,19 +75,19 @@ _REASONS = {
 }
 
 
-class Paragraph:
+class PdfParagraph:
     """Lines that belong together, while they are being put together."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: PdfLine) -> None:
         self.lines = [line]
 
     @property
-    def first(self) -> Line:
+    def first(self) -> PdfLine:
         """The first line."""
         return self.lines[0]
 
     @property
-    def last(self) -> Line:
+    def last(self) -> PdfLine:
         """The last line so far."""
         return self.lines[-1]
 
@@ -95,7 +95,7 @@ class Paragraph:
 class _Content(Struct):
     """What a PDF file holds, page by page."""
 
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[TextRun] = field(default_factory=list)
     pages: list[PageBox] = field(default_factory=list)
     images: list[PageImage] = field(default_factory=list)
     outline: list[Bookmark] = field(default_factory=list)
@@ -167,14 +167,14 @@ def _load_page(page: Any, textpage: Any, content: _Content, image_stem: str) -> 
     turn = page_turn(textpage)
     left, bottom, right, top = page.get_mediabox()
     _, _, bottom, top = turned(left, right, bottom, top, turn)
-    pieces = page_pieces(textpage, number, turn)
+    pieces = page_runs(textpage, number, turn)
     if image_stem and sum(len(image.data) for image in content.images) < MOST_IMAGE_BYTES:
         content.images += page_images(page, number, image_stem, turn)
     content.pieces += pieces
     content.pages.append(PageBox(bottom, top))
 
 
-def _titled(about: About, lines: list[Line]) -> About:
+def _titled(about: FrontMatter, lines: list[PdfLine]) -> FrontMatter:
     """The title as the largest print of the first page."""
     first = [line for line in lines if line.page == lines[0].page]
     largest = max(line.size for line in first)
@@ -186,7 +186,7 @@ def _titled(about: About, lines: list[Line]) -> About:
 class _Pictures:
     """The pictures of a document: which caption each stands at, and which stand alone on their page."""
 
-    def __init__(self, parts: Sequence[Paragraph], images: list[PageImage], pages: Sequence[PageBox]) -> None:
+    def __init__(self, parts: Sequence[PdfParagraph], images: list[PageImage], pages: Sequence[PageBox]) -> None:
         self.used: list[tuple[str, bytes]] = []
         self._of: dict[int, list[PageImage]] = {}
         heights = [box.top - box.bottom for box in pages]
@@ -198,17 +198,17 @@ class _Pictures:
         self._alone = [each for each in alone if min(each.x1 - each.x0, each.top - each.bottom) >= LEAST_UNCAPTIONED]
 
     def _given(
-        self, images: Sequence[PageImage], captions: Sequence[Paragraph], reach: Sequence[float]
+        self, images: Sequence[PageImage], captions: Sequence[PdfParagraph], reach: Sequence[float]
     ) -> list[PageImage]:
         """Give pictures to the captions near them; those that are left over."""
         chosen, alone = captioned(images, [_place(part) for part in captions], reach)
         self._of |= {id(captions[place]): found for place, found in chosen.items()}
         return alone
 
-    def __contains__(self, part: Paragraph) -> bool:
+    def __contains__(self, part: PdfParagraph) -> bool:
         return id(part) in self._of
 
-    def at(self, part: Paragraph) -> list[str]:
+    def at(self, part: PdfParagraph) -> list[str]:
         """The files of a caption's pictures."""
         return self._names(self._of.get(id(part), []))
 
@@ -223,12 +223,12 @@ class _Pictures:
         return [image.name for image in images]
 
 
-def _place(part: Paragraph) -> CaptionPlace:
+def _place(part: PdfParagraph) -> CaptionPlace:
     left, right = min(line.x0 for line in part.lines), max(line.x1 for line in part.lines)
     return CaptionPlace(part.first.page, left, right, part.last.y, part.first.y + part.first.size)
 
 
-def _is_small_print(part: Paragraph, body: float) -> bool:
+def _is_small_print(part: PdfParagraph, body: float) -> bool:
     """Whether a paragraph is set like a caption: small, short, no list item and no table row."""
     first = part.first
     short = sum(len(line.text) for line in part.lines) <= LONGEST_CAPTION
@@ -239,7 +239,7 @@ class _Structure:
     """Paragraphs on their way into sections, lists, tables and figures."""
 
     def __init__(
-        self, lines: list[Line], parts: list[Paragraph], marks: Mapping[Line, int], pictures: _Pictures
+        self, lines: list[PdfLine], parts: list[PdfParagraph], marks: Mapping[PdfLine, int], pictures: _Pictures
     ) -> None:
         self.builder = TextBuilder()
         self.parts = parts
@@ -250,7 +250,7 @@ class _Structure:
         self.words = {word.lower() for line in lines for word in re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", line.text)}
         self.levels = self._levels()
         self._roles: list[tuple[int, str]] = []
-        self._rows: list[Line] = []
+        self._rows: list[PdfLine] = []
         self._items: list[str] = []
 
     def build(self) -> TextBuilder:
@@ -283,7 +283,7 @@ class _Structure:
             self.builder.figure(files=files, page=page)
         return self.builder
 
-    def _is_heading(self, part: Paragraph) -> bool:
+    def _is_heading(self, part: PdfParagraph) -> bool:
         return part.first in self.marks or _is_heading(part, self.body, self.body_bold)
 
     def _levels(self) -> dict[tuple[float, bool], int]:
@@ -307,7 +307,7 @@ class _Structure:
         self.marks = {line: min(above + depth, 6) for line, depth in self.marks.items()}
         return levels
 
-    def _heading(self, part: Paragraph, text: str) -> None:
+    def _heading(self, part: PdfParagraph, text: str) -> None:
         level = self.marks.get(part.first) or self.levels[_style(part)]
         while self._roles and self._roles[-1][0] >= level:
             self._roles.pop()
@@ -326,23 +326,23 @@ class _Structure:
             self._rows.clear()
 
 
-def _table(builder: TextBuilder, rows: list[Line]) -> None:
+def _table(builder: TextBuilder, rows: list[PdfLine]) -> None:
     if len(rows) == 1:
         builder.paragraph(rows[0].text, page=rows[0].page)
     else:
         builder.table((row.cells for row in rows), page=rows[0].page)
 
 
-def _mostly_bold(lines: list[Line], body: float) -> bool:
+def _mostly_bold(lines: list[PdfLine], body: float) -> bool:
     same = [line for line in lines if line.size == body]
     return sum(len(line.text) for line in same if line.bold) * 2 > sum(len(line.text) for line in same)
 
 
-def _style(part: Paragraph) -> tuple[float, bool]:
+def _style(part: PdfParagraph) -> tuple[float, bool]:
     return part.first.size, part.first.bold
 
 
-def _is_heading(part: Paragraph, body: float, body_bold: bool) -> bool:
+def _is_heading(part: PdfParagraph, body: float, body_bold: bool) -> bool:
     text = " ".join(line.text for line in part.lines)
     if len(text) > LONGEST_HEADING or len(part.lines) > 4 or not any(character.isalpha() for character in text):
         return False
@@ -354,7 +354,7 @@ def _is_heading(part: Paragraph, body: float, body_bold: bool) -> bool:
     return bold and not text.endswith((".", ",", ";"))
 
 
-def _paragraphs(lines: list[Line], marks: Mapping[Line, int]) -> list[Paragraph]:
+def _paragraphs(lines: list[PdfLine], marks: Mapping[PdfLine, int]) -> list[PdfParagraph]:
     """Lines grouped: a paragraph ends at a wider gap, a new look, an indent, a list mark, a table row or a bookmark."""
     steps = [
         (above.y - below.y) / below.size
@@ -362,21 +362,21 @@ def _paragraphs(lines: list[Line], marks: Mapping[Line, int]) -> list[Paragraph]
         if _same_column(above, below) and above.size == below.size and 0 < above.y - below.y < 3 * below.size
     ]
     leading = median(steps) if steps else 1.2
-    parts: list[Paragraph] = []
+    parts: list[PdfParagraph] = []
     for line in lines:
         marked = line in marks or (bool(parts) and parts[-1].last in marks)
         if parts and not marked and _goes_on(parts[-1], line, leading):
             parts[-1].lines.append(line)
         else:
-            parts.append(Paragraph(line))
+            parts.append(PdfParagraph(line))
     return parts
 
 
-def _same_column(above: Line, below: Line) -> bool:
+def _same_column(above: PdfLine, below: PdfLine) -> bool:
     return above.page == below.page and above.column == below.column
 
 
-def _goes_on(part: Paragraph, line: Line, leading: float) -> bool:
+def _goes_on(part: PdfParagraph, line: PdfLine, leading: float) -> bool:
     last = part.last
     if abs(last.size - line.size) > 0.5 or last.bold != line.bold or _BULLET.match(line.text):
         return False
@@ -390,7 +390,7 @@ def _goes_on(part: Paragraph, line: Line, leading: float) -> bool:
     return not (indented and not _BULLET.match(last.text) and bool(_SENTENCE_END.search(last.text)))
 
 
-def _joined(lines: list[Line], words: set[str]) -> str:
+def _joined(lines: list[PdfLine], words: set[str]) -> str:
     """The text of lines as one; a word parted at a line's end loses its hyphen unless it is written with one."""
     pieces: list[str] = []
     for line, following in pairwise(lines):

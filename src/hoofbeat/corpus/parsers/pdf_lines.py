@@ -1,6 +1,6 @@
 """The lines of a PDF in reading order.
 
-A PDF has no lines, only characters at places. Here they become pieces of lines (`Piece`: one baseline, no wide gap),
+A PDF has no lines, only characters at places. Here they become pieces of lines (`TextRun`: one baseline, no wide gap),
 running heads and feet are taken out, columns are found, and pieces are put together as lines in the order in which a
 person reads them.
 """
@@ -25,15 +25,15 @@ from hoofbeat.text import squeeze
 
 __all__ = [
     "Bookmark",
-    "Line",
     "PageBox",
-    "Piece",
+    "PdfLine",
+    "TextRun",
     "Turn",
     "body_size",
     "bookmarks",
     "marked_lines",
     "ordered_lines",
-    "page_pieces",
+    "page_runs",
     "page_turn",
     "turned",
     "without_running_heads",
@@ -49,7 +49,7 @@ HYPHEN = "\u00ad"
 _PAGE_NUMBER = re.compile(r"(page|p\.)\s*#(\s*(of|/)\s*#)?", re.IGNORECASE)
 
 
-class Piece(NamedTuple):
+class TextRun(NamedTuple):
     """Characters on one baseline without a wide gap; `y` is the baseline, from the bottom of the page."""
 
     text: str
@@ -68,7 +68,7 @@ class PageBox(NamedTuple):
     top: float
 
 
-class Line(NamedTuple):
+class PdfLine(NamedTuple):
     """One line as read: its cells (more than one in a table row), place, look, page and column."""
 
     cells: tuple[str, ...]
@@ -136,13 +136,13 @@ class _Run:
         return abs(y - self.y) <= 0.6 * size and -size <= x0 - self.x1 <= WIDE_GAP * size
 
 
-def page_pieces(textpage: Any, number: int, turn: Turn = 0) -> list[Piece]:
+def page_runs(textpage: Any, number: int, turn: Turn = 0) -> list[TextRun]:
     """The pieces of one page turned upright, in the order in which the file draws them."""
     count = pdfium.FPDFText_CountChars(textpage)
     if count > MOST_CHARACTERS:
         raise HostileInputError(f"PDF refused as hostile: page {number} has {count:,} characters")
     left, right, bottom, top, x, y = (ctypes.c_double() for _ in range(6))
-    pieces: list[Piece] = []
+    pieces: list[TextRun] = []
     run = _Run()
     for index in range(count):
         code = pdfium.FPDFText_GetUnicode(textpage, index)
@@ -170,7 +170,7 @@ def page_pieces(textpage: Any, number: int, turn: Turn = 0) -> list[Piece]:
     return pieces
 
 
-def _finish(textpage: Any, run: _Run, number: int, pieces: list[Piece]) -> None:
+def _finish(textpage: Any, run: _Run, number: int, pieces: list[TextRun]) -> None:
     raw = "".join(run.characters).rstrip()
     text = squeeze(raw)
     if run.first < 0 or not text:
@@ -178,7 +178,7 @@ def _finish(textpage: Any, run: _Run, number: int, pieces: list[Piece]) -> None:
     if raw.endswith(HYPHEN):
         text += HYPHEN
     size = run.size * _scale(textpage, run.first)
-    pieces.append(Piece(text, run.x0, run.x1, run.y, round(size * 2) / 2, _is_bold(textpage, run.first), number))
+    pieces.append(TextRun(text, run.x0, run.x1, run.y, round(size * 2) / 2, _is_bold(textpage, run.first), number))
 
 
 def _scale(textpage: Any, index: int) -> float:
@@ -198,7 +198,7 @@ def _is_bold(textpage: Any, index: int) -> bool:
     return any(word in name.value.lower() for word in (b"bold", b"black", b"heavy", b"semibold"))
 
 
-def body_size(pieces: Iterable[Piece | Line]) -> float:
+def body_size(pieces: Iterable[TextRun | PdfLine]) -> float:
     """The size most characters are set in."""
     weights: Counter[float] = Counter()
     for piece in pieces:
@@ -206,10 +206,10 @@ def body_size(pieces: Iterable[Piece | Line]) -> float:
     return max(weights, key=lambda size: (weights[size], -size), default=10.0)
 
 
-def without_running_heads(pieces: list[Piece], pages: list[PageBox]) -> list[Piece]:
+def without_running_heads(pieces: list[TextRun], pages: list[PageBox]) -> list[TextRun]:
     """Pieces that do not come again at the same place of page after page, and are no page numbers."""
     body = body_size(pieces)
-    groups: defaultdict[tuple[bool, str], list[Piece]] = defaultdict(list)
+    groups: defaultdict[tuple[bool, str], list[TextRun]] = defaultdict(list)
     for piece in pieces:
         box = pages[piece.page - 1]
         margin = MARGIN_ZONE * (box.top - box.bottom)
@@ -217,7 +217,7 @@ def without_running_heads(pieces: list[Piece], pages: list[PageBox]) -> list[Pie
             text = piece.text if piece.size > body * LARGER else re.sub(r"\d+", "#", piece.text)
             groups[piece.y > box.top - margin, text].append(piece)
     enough = 2 if len(pages) < 3 else 3
-    removed: set[Piece] = set()
+    removed: set[TextRun] = set()
     for (_, text), group in groups.items():
         usual = median(piece.y for piece in group)
         same = [piece for piece in group if abs(piece.y - usual) <= 6]
@@ -227,15 +227,15 @@ def without_running_heads(pieces: list[Piece], pages: list[PageBox]) -> list[Pie
     return [piece for piece in pieces if piece not in removed]
 
 
-def ordered_lines(pieces: list[Piece]) -> list[Line]:
+def ordered_lines(pieces: list[TextRun]) -> list[PdfLine]:
     """All lines in reading order: page by page, and on a page with columns one after the other from the left."""
-    pages: defaultdict[int, list[Piece]] = defaultdict(list)
+    pages: defaultdict[int, list[TextRun]] = defaultdict(list)
     for piece in pieces:
         pages[piece.page].append(piece)
     gutters = {page: _gutters(found) for page, found in pages.items()}
     known = sorted(found for found in gutters.values() if found)
     usual = known[len(known) // 2] if len(known) * 2 >= len(pages) else ()
-    lines: list[Line] = []
+    lines: list[PdfLine] = []
     for page in sorted(pages):
         found = gutters[page]
         if not found and all(_crossing(pages[page], place) <= len(pages[page]) * 0.3 for place in usual):
@@ -244,11 +244,11 @@ def ordered_lines(pieces: list[Piece]) -> list[Line]:
     return lines
 
 
-def _crossing(pieces: list[Piece], x: float) -> int:
+def _crossing(pieces: list[TextRun], x: float) -> int:
     return sum(1 for piece in pieces if piece.x0 < x - 1 and piece.x1 > x + 1)
 
 
-def _gutters(pieces: list[Piece]) -> tuple[float, ...]:
+def _gutters(pieces: list[TextRun]) -> tuple[float, ...]:
     """Where the page's columns part: nowhere, in the middle (and in the middle of both halves), or in thirds."""
     left, right = min(piece.x0 for piece in pieces), max(piece.x1 for piece in pieces)
     middle = _gutter(pieces, left, right, 0.35, 0.65)
@@ -264,7 +264,7 @@ def _gutters(pieces: list[Piece]) -> tuple[float, ...]:
     return ()
 
 
-def _half(pieces: list[Piece], left: float, right: float) -> float | None:
+def _half(pieces: list[TextRun], left: float, right: float) -> float | None:
     """Where one half of a page parts again."""
     inside = [piece for piece in pieces if piece.x0 >= left - 1 and piece.x1 <= right + 1]
     if len(inside) < 8:
@@ -273,7 +273,7 @@ def _half(pieces: list[Piece], left: float, right: float) -> float | None:
     return place if place is not None and _filled(inside, (left, place, right)) else None
 
 
-def _gutter(pieces: list[Piece], left: float, right: float, least: float, most: float) -> float | None:
+def _gutter(pieces: list[TextRun], left: float, right: float, least: float, most: float) -> float | None:
     """The place in this part of the width that fewest pieces cross, if they are few."""
     width = right - left
     steps = round((most - least) * 100)
@@ -284,7 +284,7 @@ def _gutter(pieces: list[Piece], left: float, right: float, least: float, most: 
     return best[len(best) // 2] if fewest <= len(pieces) * 0.25 else None
 
 
-def _filled(pieces: list[Piece], edges: tuple[float, ...]) -> bool:
+def _filled(pieces: list[TextRun], edges: tuple[float, ...]) -> bool:
     """Whether every column holds prose: some lines, most of them about as wide as the column (a table's are not)."""
     for left, right in pairwise(edges):
         widths = [piece.x1 - piece.x0 for piece in pieces if piece.x0 >= left - 1 and piece.x1 <= right + 1]
@@ -293,11 +293,11 @@ def _filled(pieces: list[Piece], edges: tuple[float, ...]) -> bool:
     return True
 
 
-def _page_lines(pieces: list[Piece], gutters: tuple[float, ...]) -> Iterator[Line]:
+def _page_lines(pieces: list[TextRun], gutters: tuple[float, ...]) -> Iterator[PdfLine]:
     if not gutters:
         yield from _joined(pieces, 0)
         return
-    columns: list[list[Piece]] = [[] for _ in range(len(gutters) + 1)]
+    columns: list[list[TextRun]] = [[] for _ in range(len(gutters) + 1)]
     for piece in sorted(pieces, key=lambda piece: -piece.y):
         if any(piece.x0 < place - 1 and piece.x1 > place + 1 for place in gutters):
             for number, column in enumerate(columns, start=1):
@@ -310,9 +310,9 @@ def _page_lines(pieces: list[Piece], gutters: tuple[float, ...]) -> Iterator[Lin
         yield from _joined(column, number)
 
 
-def _joined(pieces: list[Piece], column: int) -> Iterator[Line]:
+def _joined(pieces: list[TextRun], column: int) -> Iterator[PdfLine]:
     """Pieces on one baseline as one line, from top to bottom; a wide gap between them parts cells."""
-    row: list[Piece] = []
+    row: list[TextRun] = []
     for piece in sorted(pieces, key=lambda piece: (-piece.y, piece.x0)):
         if row and row[0].y - piece.y > 0.4 * max(row[0].size, piece.size):
             yield _line(row, column)
@@ -322,7 +322,7 @@ def _joined(pieces: list[Piece], column: int) -> Iterator[Line]:
         yield _line(row, column)
 
 
-def _line(row: list[Piece], column: int) -> Line:
+def _line(row: list[TextRun], column: int) -> PdfLine:
     row.sort(key=lambda piece: piece.x0)
     main = max(row, key=lambda piece: len(piece.text))
     cells = [row[0].text]
@@ -333,7 +333,7 @@ def _line(row: list[Piece], column: int) -> Line:
         else:
             cells[-1] += (" " if gap > 0.12 * main.size else "") + piece.text
     bold = all(piece.bold for piece in row)
-    return Line(tuple(cells), row[0].x0, max(p.x1 for p in row), main.y, main.size, bold, main.page, column)
+    return PdfLine(tuple(cells), row[0].x0, max(p.x1 for p in row), main.y, main.size, bold, main.page, column)
 
 
 MOST_BOOKMARKS = 5_000
@@ -366,12 +366,12 @@ def bookmarks(document: Any) -> list[Bookmark]:
     return found
 
 
-def marked_lines(lines: Sequence[Line], outline: Sequence[Bookmark]) -> Mapping[Line, int]:
+def marked_lines(lines: Sequence[PdfLine], outline: Sequence[Bookmark]) -> Mapping[PdfLine, int]:
     """The lines that bookmarks name and their depth; none where too few of the bookmarks are found in the text."""
     wanted: dict[tuple[str, int], int] = {}
     for mark in outline:
         wanted.setdefault((mark.key, mark.page), mark.level)
-    marked: dict[Line, int] = {}
+    marked: dict[PdfLine, int] = {}
     met: set[tuple[str, int]] = set()
     for line in lines:
         for key in (_key(line.text), _key(_NUMBERING.sub("", line.text))):

@@ -21,7 +21,7 @@ from hoofbeat.records import Document, Facets, Question
 from hoofbeat.store.tables import write_jsonl
 from hoofbeat.text import squeeze
 
-__all__ = ["READER", "Judgments", "TestCollection", "passage_document", "read_beir", "read_corpus", "write_beir"]
+__all__ = ["READER", "JudgedQuestions", "Judgments", "passage_document", "read_beir", "read_corpus", "write_beir"]
 
 _MAIN, _QUERIES = "corpus.jsonl", "queries.jsonl"
 _R2MED_QUERIES = "query.jsonl"
@@ -49,7 +49,7 @@ class _Beir(Reader):
 READER = _Beir()
 
 
-class TestCollection(Struct, frozen=True, kw_only=True):
+class JudgedQuestions(Struct, frozen=True, kw_only=True):
     """Questions and the judgments on documents that go with them."""
 
     __test__ = False
@@ -103,7 +103,7 @@ def row_id(row: Row) -> str:
     return str(value).strip()
 
 
-def read_beir(path: Path, split: str = "test") -> TestCollection:
+def read_beir(path: Path, split: str = "test") -> JudgedQuestions:
     """The questions of a BEIR folder that `qrels/<split>.tsv` judges, and its judgments.
 
     A question's `documents` are those judged above 0. A damaged line is an `InputError`: half a test collection would
@@ -119,7 +119,7 @@ def read_beir(path: Path, split: str = "test") -> TestCollection:
         id = row_id(row)
         if id in judgments:
             questions.append(question_of(row, id, judgments[id], number))
-    return TestCollection(questions=tuple(questions), judgments=judgments)
+    return JudgedQuestions(questions=tuple(questions), judgments=judgments)
 
 
 def whole_rows(path: Path) -> Iterator[tuple[int, Row]]:

@@ -23,7 +23,7 @@ from msgspec import Struct
 from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, refusal
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
-from hoofbeat.store.streams import FREE_GROWTH, MOST_GROWTH, Inflating, stream_errors
+from hoofbeat.store.streams import FREE_GROWTH, MOST_GROWTH, BoundedGzipStream, stream_errors
 
 __all__ = ["READER", "read_package"]
 
@@ -174,7 +174,7 @@ def _members(path: Path) -> Iterator[Iterator[_Member]]:
 def _tar_members(stream: IO[bytes], path: Path) -> Iterator[_Member]:
     gzipped = stream.read(2) == b"\x1f\x8b"
     stream.seek(0)
-    source: IO[bytes] = Inflating(stream, path.stat().st_size) if gzipped else stream  # type: ignore[assignment]
+    source: IO[bytes] = BoundedGzipStream(stream, path.stat().st_size) if gzipped else stream  # type: ignore[assignment]
     with tarfile.open(fileobj=source, mode="r:") as package:
         while (info := package.next()) is not None:
             package.members = []  # type: ignore[attr-defined]  # the list would grow with the package

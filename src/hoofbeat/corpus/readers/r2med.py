@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hoofbeat.corpus.qrels import read_qrels, write_qrels
 from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile
-from hoofbeat.corpus.readers.beir import TestCollection, question_of, read_corpus, row_id, whole_rows
+from hoofbeat.corpus.readers.beir import JudgedQuestions, question_of, read_corpus, row_id, whole_rows
 from hoofbeat.records import Document, Question
 from hoofbeat.store.tables import write_jsonl
 
@@ -41,14 +41,14 @@ class _R2med(Reader):
 READER = _R2med()
 
 
-def read_r2med(path: Path) -> TestCollection:
+def read_r2med(path: Path) -> JudgedQuestions:
     """The questions and judgments of an R2MED folder; `body_system` is a facet, the answer the gold answer."""
     judgments = read_qrels(path / _JUDGMENTS, corpus_ids=True)
     questions = []
     for number, row in whole_rows(path / _QUERIES):
         id = row_id(row)
         questions.append(question_of(row, id, judgments.get(id, {}), number))
-    return TestCollection(questions=tuple(questions), judgments=judgments)
+    return JudgedQuestions(questions=tuple(questions), judgments=judgments)
 
 
 def write_r2med(

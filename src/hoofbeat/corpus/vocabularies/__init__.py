@@ -7,18 +7,18 @@
 from __future__ import annotations
 
 from hoofbeat.corpus.vocabularies.abbreviations import find_abbreviations
-from hoofbeat.corpus.vocabularies.labelling import Label, ModelLabel, label_specialty, label_with_model
-from hoofbeat.corpus.vocabularies.loading import load_vocabulary, vocabulary_names
 from hoofbeat.corpus.vocabularies.schemes import SCHEMES, Scheme, load_scheme
+from hoofbeat.corpus.vocabularies.specialty_labels import ModelLabel, SpecialtyLabel, label_specialty, label_with_model
 from hoofbeat.corpus.vocabularies.terms import Match, Term
 from hoofbeat.corpus.vocabularies.vocabulary import Vocabulary, find_words
+from hoofbeat.corpus.vocabularies.vocabulary_files import load_vocabulary, vocabulary_names
 
 __all__ = [
     "SCHEMES",
-    "Label",
     "Match",
     "ModelLabel",
     "Scheme",
+    "SpecialtyLabel",
     "Term",
     "Vocabulary",
     "find_abbreviations",

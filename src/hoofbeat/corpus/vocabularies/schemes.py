@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from hoofbeat.errors import UsageError
 
-__all__ = ["SCHEMES", "UNKNOWN", "Field", "Scheme", "SchemeLabel", "load_scheme", "medical_fields"]
+__all__ = ["SCHEMES", "UNKNOWN", "MedicalField", "Scheme", "SchemeLabel", "load_scheme", "medical_fields"]
 
 UNKNOWN = "unknown"
 SCHEMES = {
@@ -28,7 +28,7 @@ SCHEMES = {
 }
 
 
-class Field(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MedicalField(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A field of medicine: its words, journals and ICD-10-CM ranges."""
 
     words: tuple[str, ...] = ()
@@ -77,11 +77,11 @@ class Scheme(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class _Fields(Struct, frozen=True, forbid_unknown_fields=True):
-    field: dict[str, Field]
+    field: dict[str, MedicalField]
 
 
 @cache
-def medical_fields() -> dict[str, Field]:
+def medical_fields() -> dict[str, MedicalField]:
     """The fields of medicine by name."""
     text = (resources.files("hoofbeat.corpus") / "data" / "specialties.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), _Fields).field

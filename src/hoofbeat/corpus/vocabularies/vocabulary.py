@@ -18,11 +18,10 @@ from hoofbeat.corpus.vocabularies.abbreviations import (
     short_form_places,
     well_known_abbreviations,
 )
-from hoofbeat.corpus.vocabularies.terms import Match, Term, Via
-from hoofbeat.corpus.vocabularies.wordings import is_short_form, term_keys
-from hoofbeat.corpus.vocabularies.words import BREAK, COMMA, phrase_key, tokens, word_lists
+from hoofbeat.corpus.vocabularies.terms import Match, Term, Via, is_short_form, term_keys
+from hoofbeat.corpus.vocabularies.word_forms import BREAK, COMMA, phrase_key, tokens, word_lists
 
-__all__ = ["Compiled", "Vocabulary", "compile_terms", "find_words"]
+__all__ = ["CompiledVocabulary", "Vocabulary", "compile_terms", "find_words"]
 
 _RANK: Mapping[Via, int] = {"name": 0, "synonym": 1, "family": 2, "abbreviation": 3, "code": 4}
 Wording = tuple[int, Via]
@@ -30,7 +29,7 @@ _MOST_DROPPED = 2
 _MOST_DEFINED = 1000  # a text that defines more is no prose, and would take time with its square
 
 
-class Compiled(Struct, frozen=True, kw_only=True):
+class CompiledVocabulary(Struct, frozen=True, kw_only=True):
     """Terms with every wording they are found under: what is kept in the cache."""
 
     name: str
@@ -40,7 +39,7 @@ class Compiled(Struct, frozen=True, kw_only=True):
     table: dict[str, tuple[Wording, ...]]
 
 
-def compile_terms(name: str, terms: Sequence[Term], *, release: str = "", credit: str = "") -> Compiled:
+def compile_terms(name: str, terms: Sequence[Term], *, release: str = "", credit: str = "") -> CompiledVocabulary:
     """Work out every wording of every term."""
     table: dict[str, list[Wording]] = {}
     for number, term in enumerate(terms):
@@ -51,13 +50,13 @@ def compile_terms(name: str, terms: Sequence[Term], *, release: str = "", credit
         key: tuple(sorted(entries, key=lambda entry: (_RANK[entry[1]], len(terms[entry[0]].code), entry[0])))
         for key, entries in table.items()
     }
-    return Compiled(name=name, release=release, credit=credit, terms=tuple(terms), table=ordered)
+    return CompiledVocabulary(name=name, release=release, credit=credit, terms=tuple(terms), table=ordered)
 
 
 class Vocabulary:
     """A named vocabulary, ready to match."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: CompiledVocabulary) -> None:
         self.name = compiled.name
         self.release = compiled.release
         self.credit = compiled.credit

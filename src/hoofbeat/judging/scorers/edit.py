@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoofbeat.benchmarks.overlap import edit_similarity
+from hoofbeat.benchmarks.text_overlap import edit_similarity
 from hoofbeat.judging.scorers import Scorer
 
 __all__ = ["EDIT"]

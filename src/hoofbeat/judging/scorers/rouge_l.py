@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoofbeat.benchmarks.overlap import rouge_l
+from hoofbeat.benchmarks.text_overlap import rouge_l
 from hoofbeat.judging.scorers import Scorer
 
 __all__ = ["ROUGE_L"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hoofbeat.corpus.vocabularies import Vocabulary, find_abbreviations, find_words
 from hoofbeat.corpus.vocabularies.abbreviations import is_candidate
-from hoofbeat.corpus.vocabularies.words import content_forms, tokens, word_lists
+from hoofbeat.corpus.vocabularies.word_forms import content_forms, tokens, word_lists
 from hoofbeat.recipes.cases.options import plain_option, same, unfit
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.checks import sound

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from hoofbeat.benchmarks.evidence import find_quote
+from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.corpus.roles import CASE_ROLES, Role
 from hoofbeat.corpus.vocabularies import Vocabulary, find_abbreviations, find_words
 from hoofbeat.corpus.vocabularies.abbreviations import is_candidate
-from hoofbeat.corpus.vocabularies.words import content_forms, word_lists
+from hoofbeat.corpus.vocabularies.word_forms import content_forms, word_lists
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.diagnoses import not_one_diagnosis, other_names, written_out
 from hoofbeat.recipes.cases.options import plain_option

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hoofbeat.benchmarks.evidence import find_quote
+from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.corpus.roles import Role
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.diagnosing import LEAST_SHARED, names

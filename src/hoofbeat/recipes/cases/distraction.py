@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 from rapidfuzz import fuzz
 
-from hoofbeat.corpus.vocabularies.words import term_form
+from hoofbeat.corpus.vocabularies.word_forms import term_form
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.guards.numerals import numbers

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
-from hoofbeat.benchmarks.evidence import find_quote
+from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.corpus.figures import figure_references
 from hoofbeat.recipes.cases.pictures import picture_size
 from hoofbeat.recipes.cases.stems import Spans, sentences

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
-from hoofbeat.corpus.vocabularies.words import BREAK, COMMA, term_form, tokens
+from hoofbeat.corpus.vocabularies.word_forms import BREAK, COMMA, term_form, tokens
 from hoofbeat.recipes.guards.leak_words import is_disease, lists, worth
 
 __all__ = ["Reading"]

@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 from rapidfuzz.distance import OSA
 
-from hoofbeat.corpus.vocabularies.words import term_form, word_lists
+from hoofbeat.corpus.vocabularies.word_forms import term_form, word_lists
 from hoofbeat.recipes.wordlists import word_data
 
 __all__ = ["Lists", "Worth", "forms_of", "is_disease", "lists", "misspelt", "stem_of", "worth"]

@@ -13,7 +13,7 @@ from itertools import pairwise
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.corpus.vocabularies.words import tokens
+from hoofbeat.corpus.vocabularies.word_forms import tokens
 from hoofbeat.recipes.guards.leak_words import forms_of, is_disease, worth
 from hoofbeat.recipes.wordlists import word_data
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hoofbeat.benchmarks.evidence import find_quote
-from hoofbeat.corpus.vocabularies.words import word_lists
+from hoofbeat.benchmarks.quote_search import find_quote
+from hoofbeat.corpus.vocabularies.word_forms import word_lists
 from hoofbeat.recipes.items import Item, Rejection
 from hoofbeat.records import Document
 

@@ -20,7 +20,7 @@ from rapidfuzz.distance import DamerauLevenshtein
 
 from hoofbeat.corpus.vocabularies import Vocabulary
 from hoofbeat.corpus.vocabularies.abbreviations import is_candidate, well_known_abbreviations
-from hoofbeat.corpus.vocabularies.words import COMMA, tokens
+from hoofbeat.corpus.vocabularies.word_forms import COMMA, tokens
 from hoofbeat.recipes.guards.leak_words import forms_of
 from hoofbeat.recipes.guards.organisms import place_of, same_infection
 from hoofbeat.recipes.wordlists import word_data

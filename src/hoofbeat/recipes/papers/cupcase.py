@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from hoofbeat.benchmarks.evidence import find_quote
+from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.corpus.roles import find_case
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.diagnoses import VOCABULARIES, not_one_diagnosis, other_names, words_stand, written_out

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from hoofbeat.corpus.vocabularies.words import content_forms
+from hoofbeat.corpus.vocabularies.word_forms import content_forms
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.diagnosing import cut_giveaway, cut_leaks, name_diagnosis
 from hoofbeat.recipes.cases.stems import take_stem

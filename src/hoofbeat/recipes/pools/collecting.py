@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 
-from hoofbeat.benchmarks.collection import Piece, piece_document
+from hoofbeat.benchmarks.benchmark_passages import CollectionPassage, passage_as_document
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.parsers.rows import Row, read_rows
 from hoofbeat.corpus.reader import Refusal
@@ -225,12 +225,12 @@ class Shelf:
         self.cases = cases
         self._chunking = Chunking.parse(chunking)
         self._shop: RecipeContext | None = None
-        self._pieces: dict[str, Piece] = {}
-        self._by_document: dict[str, list[Piece]] = {}
+        self._pieces: dict[str, CollectionPassage] = {}
+        self._by_document: dict[str, list[CollectionPassage]] = {}
         self._names: dict[str, list[str]] = {}
         self._withdrawn: set[str] = set()
 
-    def pieces(self, context: RecipeContext) -> Sequence[Piece]:
+    def pieces(self, context: RecipeContext) -> Sequence[CollectionPassage]:
         """Every piece that is searched, in the corpus's order."""
         self._filled(context)
         return [piece for piece in self._pieces.values() if piece.document not in self._withdrawn]
@@ -240,12 +240,12 @@ class Shelf:
         self._filled(context)
         self._withdrawn |= set(documents)
 
-    def pieces_of(self, document: str, context: RecipeContext) -> Sequence[Piece]:
+    def pieces_of(self, document: str, context: RecipeContext) -> Sequence[CollectionPassage]:
         """The pieces of one document."""
         self._filled(context)
         return self._by_document.get(document, [])
 
-    def piece(self, id: str, context: RecipeContext) -> Piece:
+    def piece(self, id: str, context: RecipeContext) -> CollectionPassage:
         """The piece of this id."""
         self._filled(context)
         return self._pieces[id]
@@ -258,7 +258,7 @@ class Shelf:
 
     def documents(self, context: RecipeContext) -> list[Document]:
         """Every piece as a document of its own, for an index."""
-        return [piece_document(piece, context.document(piece.document)) for piece in self.pieces(context)]
+        return [passage_as_document(piece, context.document(piece.document)) for piece in self.pieces(context)]
 
     def resolve(self, name: str, context: RecipeContext) -> list[str]:
         """The documents that an id or an address names (a page may be several); none where the corpus has none."""
@@ -280,18 +280,20 @@ class Shelf:
                 self._names.setdefault(key, []).append(document.id)
 
 
-def _passages(document: Document, chunking: Chunking, spans: Spans | None) -> list[Piece]:
+def _passages(document: Document, chunking: Chunking, spans: Spans | None) -> list[CollectionPassage]:
     passages = cut(document, chunking, spans)
     return [
-        Piece(id=f"{document.id}.p{number}", document=document.id, start=each.start, end=each.end, heading=each.heading)
+        CollectionPassage(
+            id=f"{document.id}.p{number}", document=document.id, start=each.start, end=each.end, heading=each.heading
+        )
         for number, each in enumerate(passages, start=1)
         if any(map(str.isalnum, each.text))
     ]
 
 
-def _case_piece(document: Document) -> Piece:
+def _case_piece(document: Document) -> CollectionPassage:
     start, end = _case(document) or (0, len(document.text))
-    return Piece(id=document.id, document=document.id, start=start, end=end, heading=document.title)
+    return CollectionPassage(id=document.id, document=document.id, start=start, end=end, heading=document.title)
 
 
 def _case(document: Document) -> tuple[int, int] | None:

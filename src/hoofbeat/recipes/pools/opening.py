@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from hoofbeat.corpus.vocabularies import find_words
-from hoofbeat.corpus.vocabularies.words import term_form, tokens, word_lists
+from hoofbeat.corpus.vocabularies.word_forms import term_form, tokens, word_lists
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.checks import sound
 from hoofbeat.recipes.items import Item, Outcome, Rejection

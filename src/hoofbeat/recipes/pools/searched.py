@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from hoofbeat.benchmarks.collection import COLLECTION_HEADER
+from hoofbeat.benchmarks.benchmark_passages import COLLECTION_HEADER
 from hoofbeat.corpus import Corpus
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.items import Item, Outcome

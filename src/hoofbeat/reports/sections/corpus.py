@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from hoofbeat.corpus.corpus_import import REJECTED, ImportRejection
 from hoofbeat.corpus.funnel import FunnelStep
-from hoofbeat.corpus.importing import REJECTED, Rejection
 from hoofbeat.facets import FacetTally
 from hoofbeat.records import Document
 from hoofbeat.reports.model import Block, Card, Details, Notice, Text
@@ -103,7 +103,7 @@ def _rejected(artefact: Artefact, prefix: str, total: int) -> list[Block]:
     table = counted(f"{prefix}-rejected", "Not taken, by reason", "reason", reasons, total, "files or documents")
     blocks: list[Block] = [table]
     if artefact.has(REJECTED):
-        found = [(item.source, item.reason) for item in read_jsonl(artefact.file(REJECTED), Rejection)]
+        found = [(item.source, item.reason) for item in read_jsonl(artefact.file(REJECTED), ImportRejection)]
         listed = Table(
             name=f"{prefix}-rejected-list",
             caption="What was not taken",

@@ -8,9 +8,9 @@ from itertools import islice
 
 import msgspec
 
+from hoofbeat.corpus.corpus_import import REJECTED
 from hoofbeat.corpus.filter import RejectedDocument
 from hoofbeat.corpus.funnel import FunnelStep, read_funnel
-from hoofbeat.corpus.importing import REJECTED
 from hoofbeat.errors import InputError
 from hoofbeat.reports.model import Block, Details, Heading
 from hoofbeat.reports.plots import FUNNEL_TITLE, funnel_plot

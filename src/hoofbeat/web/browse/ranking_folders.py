@@ -8,7 +8,7 @@ from fastapi import Request
 from msgspec import Struct
 
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.benchmarks.collection import Piece, read_pieces
+from hoofbeat.benchmarks.benchmark_passages import CollectionPassage, read_passages
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.reports.indexes.ranking_index import RankingIndex, index_ranking
 from hoofbeat.store.folder_library import Folder
@@ -26,7 +26,7 @@ class _Bench(Struct, frozen=True):
     """What a benchmark says of a ranking's documents: grades, and the passages they are where they are no documents."""
 
     grades: dict[str, dict[str, int]]
-    pieces: dict[str, Piece]
+    pieces: dict[str, CollectionPassage]
 
 
 def ranking_of(request: Request, slug: str) -> tuple[Folder, RankingIndex]:
@@ -88,7 +88,7 @@ def _read_bench(site: Site, folder: Folder, bench: Folder | None) -> _Bench | No
 
     def read(each: Folder) -> _Bench:
         artefact = each.artefact()
-        return _Bench(Benchmark(artefact, edition).qrels(), {piece.id: piece for piece in read_pieces(artefact)})
+        return _Bench(Benchmark(artefact, edition).qrels(), {piece.id: piece for piece in read_passages(artefact)})
 
     try:
         return site.library.opened(bench, f"grades {edition}", read)

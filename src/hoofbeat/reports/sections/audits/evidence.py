@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoofbeat.audit.answers.citations import cites
-from hoofbeat.benchmarks.evidence import find_quote
+from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.records import Answer, Document, Passage
 from hoofbeat.reports.item_views import failure_text
 from hoofbeat.reports.model import PassageView, SideView

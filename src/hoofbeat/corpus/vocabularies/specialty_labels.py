@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.corpus.corpus import Corpus
-from hoofbeat.corpus.vocabularies.evidence import Evidence, gather, places
 from hoofbeat.corpus.vocabularies.schemes import UNKNOWN, Scheme, load_scheme
+from hoofbeat.corpus.vocabularies.specialty_evidence import FieldEvidence, gather, places
 from hoofbeat.corpus.vocabularies.vocabulary import Vocabulary
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
@@ -21,8 +21,8 @@ from hoofbeat.store.tables import write_jsonl, write_tsv
 
 __all__ = [
     "THRESHOLD",
-    "Label",
     "ModelLabel",
+    "SpecialtyLabel",
     "label_corpus",
     "label_request",
     "label_requests",
@@ -37,7 +37,7 @@ _REASONS = 6
 _SHOWN = 6000
 
 
-class Label(Struct, frozen=True, kw_only=True):
+class SpecialtyLabel(Struct, frozen=True, kw_only=True):
     """A document's label in a scheme, how sure it is, what it was read from, and what came next.
 
     `name` is `unknown` below the threshold; `best` is then still what the evidence leans to.
@@ -48,7 +48,7 @@ class Label(Struct, frozen=True, kw_only=True):
     confidence: float
     best: str
     runner_up: str = ""
-    reasons: tuple[Evidence, ...] = ()
+    reasons: tuple[FieldEvidence, ...] = ()
 
 
 class ModelLabel(Struct, frozen=True, kw_only=True):
@@ -68,12 +68,14 @@ def label_specialty(
     *,
     threshold: float = THRESHOLD,
     vocabulary: Vocabulary | None = None,
-) -> Label:
+) -> SpecialtyLabel:
     """The document's label by rule. With the ICD-10-CM vocabulary given, the chapters of what it mentions count too."""
     return label_evidence(gather(document, vocabulary), load_scheme(scheme), threshold=threshold)
 
 
-def label_evidence(evidence: Sequence[Evidence], scheme: Scheme, *, threshold: float = THRESHOLD) -> Label:
+def label_evidence(
+    evidence: Sequence[FieldEvidence], scheme: Scheme, *, threshold: float = THRESHOLD
+) -> SpecialtyLabel:
     """The label for evidence already gathered: one reading of a document serves every scheme."""
     by_field: defaultdict[str, float] = defaultdict(float)
     for item in evidence:
@@ -84,14 +86,14 @@ def label_evidence(evidence: Sequence[Evidence], scheme: Scheme, *, threshold: f
     ranked = sorted(scores, key=lambda pair: -pair[0])
     (first, best), (second, runner_up) = ranked[0], ranked[1] if len(ranked) > 1 else (0.0, "")
     if first <= 0:
-        return Label(scheme=scheme.name, name=UNKNOWN, confidence=0.0, best=UNKNOWN)
+        return SpecialtyLabel(scheme=scheme.name, name=UNKNOWN, confidence=0.0, best=UNKNOWN)
     confidence = round(scheme.calibration.confidence((first - second) / (first + _DOUBT)), 4)
     fields = next(label.fields for label in scheme.label if label.name == best)
     telling = sorted(
         (item for item in evidence if item.field in fields),
         key=lambda item: (-item.points * fields[item.field], item.place, item.start),
     )
-    return Label(
+    return SpecialtyLabel(
         scheme=scheme.name,
         name=best if confidence >= threshold else UNKNOWN,
         confidence=confidence,

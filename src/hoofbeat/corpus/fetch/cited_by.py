@@ -18,13 +18,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from hoofbeat.corpus.citation_rows import europe_pmc_id, is_case_report_type, normalise_id
 from hoofbeat.corpus.citations import document_ids
 from hoofbeat.corpus.corpus import Corpus
-from hoofbeat.corpus.fetch.client import Client, Failed, Gone
-from hoofbeat.corpus.fetch.folder import FetchFolder, FetchResult, Outcome, Planned, open_folder
-from hoofbeat.corpus.fetch.running import fetch_all
+from hoofbeat.corpus.fetch.client import Client, FetchError, NotAvailableError
+from hoofbeat.corpus.fetch.downloads import fetch_all
+from hoofbeat.corpus.fetch.fetch_folder import FetchFolder, FetchOutcome, FetchResult, PlannedArticle, open_folder
 from hoofbeat.corpus.fetch.services import Connection
+from hoofbeat.corpus.parsers.citation_rows import europe_pmc_id, is_case_report_type, normalise_id
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.store.tables import write_jsonl
@@ -88,7 +88,7 @@ async def _fetch(
         if not folder.planned:
             try:
                 await _plan(folder, client, ids, source, progress)
-            except (Failed, Gone) as err:
+            except (FetchError, NotAvailableError) as err:
                 raise InputError(
                     f"the ids could not be converted: {err}",
                     where=str(folder.path),
@@ -113,7 +113,7 @@ async def _plan(
     with progress.task("Convert ids", len(foreign)) as task:
         known = await convert_ids(client, foreign) if foreign else {}
         task.advance(len(foreign))
-    planned = [Planned(id=id, path=id if id.startswith(direct) else known.get(id, "")) for id in ids]
+    planned = [PlannedArticle(id=id, path=id if id.startswith(direct) else known.get(id, "")) for id in ids]
     folder.add_page(planned, last=True)
 
 
@@ -137,11 +137,11 @@ class _EuropePmc:
     def __init__(self, client: Client) -> None:
         self.client = client
 
-    async def fetch(self, articles: Sequence[Planned]) -> list[Outcome]:
+    async def fetch(self, articles: Sequence[PlannedArticle]) -> list[FetchOutcome]:
         """Who cites an article, by all pages of the service's answer."""
         (planned,) = articles
         if not planned.path:
-            raise Gone(UNKNOWN)
+            raise NotAvailableError(UNKNOWN)
         source = "PMC" if planned.path.startswith("PMC") else "MED"
         id = planned.path.removeprefix("PMID:")
         url = f"{self.client.connection.services.europe_pmc}/{source}/{id}/citations"
@@ -174,7 +174,7 @@ class _Entrez:
         self._ask = self._icite if source == "icite" else self._elink
         self._types: dict[str, str] = {}
 
-    async def fetch(self, articles: Sequence[Planned]) -> list[Outcome]:
+    async def fetch(self, articles: Sequence[PlannedArticle]) -> list[FetchOutcome]:
         """Who cites each of these articles."""
         pmids = {each.id: each.path.removeprefix("PMID:") for each in articles}
         found = await self._ask([pmid for pmid in pmids.values() if pmid])
@@ -184,7 +184,7 @@ class _Entrez:
             pmid = pmids[each.id]
             if pmid not in found:
                 reason = "not there: the service does not know it" if pmid else f"not there: {UNKNOWN}"
-                outcomes.append(Outcome(id=each.id, outcome="gone", reason=reason))
+                outcomes.append(FetchOutcome(id=each.id, outcome="gone", reason=reason))
                 continue
             outcomes.append(_kept(each, [self._row(each.id, citing) for citing in found[pmid]]))
         return outcomes
@@ -225,18 +225,18 @@ class _Entrez:
                 self._types[pmid] = "; ".join(map(str, types))
 
 
-def _kept(planned: Planned, rows: list[dict[str, Any]]) -> Outcome:
+def _kept(planned: PlannedArticle, rows: list[dict[str, Any]]) -> FetchOutcome:
     """An article with its citations; one that nothing cites has a row that says so."""
-    return Outcome(id=planned.id, outcome="kept", answer=rows or [{"cited": planned.id, "citing": None}])
+    return FetchOutcome(id=planned.id, outcome="kept", answer=rows or [{"cited": planned.id, "citing": None}])
 
 
 def _decoded(answer: bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
-        raise Failed(f"the service's answer can't be read: {err}", passing=True) from err
+        raise FetchError(f"the service's answer can't be read: {err}", passing=True) from err
     if not isinstance(value, dict):
-        raise Failed("the service's answer is no JSON object", passing=True)
+        raise FetchError("the service's answer is no JSON object", passing=True)
     return value
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from hoofbeat.text import without_accents
 
-__all__ = ["Tokens", "WordLists", "content_forms", "phrase_key", "term_form", "tokens", "word_lists"]
+__all__ = ["WordLists", "WordTokens", "content_forms", "phrase_key", "term_form", "tokens", "word_lists"]
 
 COMMA = ","
 BREAK = ""
@@ -43,7 +43,7 @@ class WordLists(Struct, frozen=True, forbid_unknown_fields=True):
     greek: dict[str, str]
 
 
-class Tokens(NamedTuple):
+class WordTokens(NamedTuple):
     """The words of a text: their forms and places, as three lists of one length.
 
     A comma is a word of its own; an empty form marks what no phrase crosses.
@@ -127,10 +127,10 @@ def _parts(word: str) -> tuple[tuple[str, int, int], ...]:
     return tuple(parts)
 
 
-def tokens(text: str) -> Tokens:
+def tokens(text: str) -> WordTokens:
     """The words of a text with their places; prefixes are joined with the word they belong to."""
     joined = word_lists().joined_prefixes
-    found = Tokens([], [], [])
+    found = WordTokens([], [], [])
     forms, starts, ends = found
     pending = False
     for piece in _PIECE.finditer(text):

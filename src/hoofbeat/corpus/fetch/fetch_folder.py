@@ -35,7 +35,7 @@ try:
 except ImportError:  # Windows: no lock, one fetch at a time is the user's care
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["ARTICLES", "FetchFolder", "FetchResult", "FetchedFile", "Outcome", "Planned", "open_folder"]
+__all__ = ["ARTICLES", "FetchFolder", "FetchOutcome", "FetchResult", "FetchedFile", "PlannedArticle", "open_folder"]
 
 ARTICLES = "articles"
 FETCHED = "fetched.jsonl"
@@ -47,7 +47,7 @@ _TORN = re.compile(r"^\..+\.\d+\.part$")
 T = TypeVar("T")
 
 
-class Planned(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PlannedArticle(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An article to fetch and what the list it came from says of it; `path` is its file's place at the service."""
 
     id: str
@@ -70,7 +70,7 @@ class FetchedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
     retracted: bool = False
 
 
-class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FetchOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How an article came out: kept with its files (or a service's answer), gone, left out, or failed."""
 
     id: str
@@ -99,7 +99,7 @@ class _Not(Struct, frozen=True, kw_only=True):
 class _Page(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A page of the plan: its articles, where the next one begins, and whether this was the last."""
 
-    articles: tuple[Planned, ...] = ()
+    articles: tuple[PlannedArticle, ...] = ()
     cursor: str = ""
     last: bool = False
 
@@ -119,8 +119,8 @@ class FetchFolder:
         self._plan = self.state / "plan.jsonl"
         self._journal = self.state / "journal.jsonl"
         self._pages = list(_lines(self._plan, _Page))
-        self._outcomes = {each.id: each for each in _lines(self._journal, Outcome)}
-        self._failed: dict[str, Outcome] = {}
+        self._outcomes = {each.id: each for each in _lines(self._journal, FetchOutcome)}
+        self._failed: dict[str, FetchOutcome] = {}
 
     @property
     def planned(self) -> bool:
@@ -132,17 +132,17 @@ class FetchFolder:
         """Where the plan's next page begins."""
         return self._pages[-1].cursor if self._pages else ""
 
-    def plan(self) -> list[Planned]:
+    def plan(self) -> list[PlannedArticle]:
         """The articles to fetch, each once, in order."""
         return list({each.id: each for page in self._pages for each in page.articles}.values())
 
-    def add_page(self, articles: Iterable[Planned], *, cursor: str = "", last: bool = False) -> None:
+    def add_page(self, articles: Iterable[PlannedArticle], *, cursor: str = "", last: bool = False) -> None:
         """Add a page to the plan, durably."""
         page = _Page(articles=tuple(articles), cursor=cursor, last=last)
         _append(self._plan, page)
         self._pages.append(page)
 
-    def outcome(self, id: str) -> Outcome | None:
+    def outcome(self, id: str) -> FetchOutcome | None:
         """How an article came out in this or an earlier run; failures of earlier runs are forgotten."""
         return self._outcomes.get(id)
 
@@ -150,7 +150,7 @@ class FetchFolder:
         """Where a file is gathered."""
         return self.state / "parts" / article / f"{name}.part"
 
-    def keep(self, outcome: Outcome) -> None:
+    def keep(self, outcome: FetchOutcome) -> None:
         """Journal an outcome durably, then put its files in place. A failure is only remembered for the list."""
         if outcome.outcome == "failed":
             self._failed[outcome.id] = outcome
@@ -160,7 +160,7 @@ class FetchFolder:
         self._place(outcome)
         self.new += outcome.outcome == "kept"
 
-    def check(self, outcome: Outcome) -> bool:
+    def check(self, outcome: FetchOutcome) -> bool:
         """Whether the files of a journalled article are there and unharmed; those still in parts are put in place."""
         self._place(outcome)
         for file in outcome.files:
@@ -185,7 +185,7 @@ class FetchFolder:
         self._outcomes.clear()
         write_jsonl(self._journal, ())
 
-    def _place(self, outcome: Outcome) -> None:
+    def _place(self, outcome: FetchOutcome) -> None:
         """Put an article's files in place; whatever else was gathered of it (another version's) is thrown away."""
         for file in outcome.files:
             part, target = self.part(outcome.id, file.file.rpartition("/")[2]), self.path / ARTICLES / file.file
@@ -219,7 +219,7 @@ class FetchFolder:
             failures=dict(sorted(failed.items())),
         )
 
-    def answers(self) -> list[Outcome]:
+    def answers(self) -> list[FetchOutcome]:
         """The kept outcomes in the plan's order."""
         found = (self._outcomes.get(each.id) for each in self.plan())
         return [each for each in found if each is not None and each.outcome == "kept"]

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.benchmarks.collection import COLLECTION_HEADER, Piece, collection_documents, read_pieces
+from hoofbeat.benchmarks.benchmark_passages import (
+    COLLECTION_HEADER,
+    CollectionPassage,
+    collection_documents,
+    read_passages,
+)
 from hoofbeat.errors import ArtefactError
 from hoofbeat.records import Document
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
@@ -30,9 +35,9 @@ def _bench(tmp_path: Path, rows: list[tuple[object, ...]] | None) -> Artefact:
 
 def test_pieces_come_back_as_documents(tmp_path: Path) -> None:
     pieces = [
-        Piece(id="a.p1", document="a", start=0, end=14, heading="-Head\tline"),
-        Piece(id="a.p2", document="a", start=15, end=30),
-        Piece(id="b", document="b", start=0, end=17, heading="B"),
+        CollectionPassage(id="a.p1", document="a", start=0, end=14, heading="-Head\tline"),
+        CollectionPassage(id="a.p2", document="a", start=15, end=30),
+        CollectionPassage(id="b", document="b", start=0, end=17, heading="B"),
     ]
     artefact = _bench(tmp_path, [piece.row for piece in pieces])
     found = list(collection_documents(artefact, a_corpus(tmp_path, _DOCUMENTS)))
@@ -47,7 +52,7 @@ def test_pieces_come_back_as_documents(tmp_path: Path) -> None:
 
 def test_without_one_the_corpus_is_searched(tmp_path: Path) -> None:
     artefact = _bench(tmp_path, None)
-    assert read_pieces(artefact) == []
+    assert read_passages(artefact) == []
     assert [each.id for each in collection_documents(artefact, a_corpus(tmp_path, _DOCUMENTS))] == ["a", "b"]
 
 

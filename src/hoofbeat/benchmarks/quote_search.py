@@ -24,7 +24,7 @@ from rapidfuzz import fuzz
 from hoofbeat.records import Document, Span
 from hoofbeat.text import Folded, for_quote_matching
 
-__all__ = ["Found", "How", "find_quote", "locate"]
+__all__ = ["How", "QuoteMatch", "find_quote", "locate"]
 
 How = Literal["exact", "loose", "fuzzy"]
 
@@ -54,7 +54,7 @@ _MOST_PARTS = 20
 _KEPT_TEXTS = 16
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class QuoteMatch(Struct, frozen=True, kw_only=True):
     """Where a quote stands: one span, or one a part; how well its worst part fits, from 0 to 1."""
 
     spans: tuple[Span, ...]
@@ -84,7 +84,7 @@ def locate(document: Document, quote: str) -> Span | None:
 
 def find_quote(
     document: Document, quote: str, *, least: float = 0.9, within: tuple[int, int] | None = None
-) -> Found | None:
+) -> QuoteMatch | None:
     """Where a quote stands in a document, or in the characters `within` of it.
 
     `least` is how alike quote and source must be where they are not the same; 1 allows the loose differences only.
@@ -112,12 +112,12 @@ def find_quote(
 _Place = tuple[int, int, How, float]
 
 
-def _found(document: Document, places: list[_Place]) -> Found:
+def _found(document: Document, places: list[_Place]) -> QuoteMatch:
     spans = tuple(
         Span(document=document.id, start=start, end=end, quote=document.text[start:end]) for start, end, _, _ in places
     )
     how = max((place[2] for place in places), key=_ORDER.index)
-    return Found(spans=spans, how=how, score=min(place[3] for place in places))
+    return QuoteMatch(spans=spans, how=how, score=min(place[3] for place in places))
 
 
 def _part(text: str, quote: str, low: int, high: int, least: float) -> _Place | None:

@@ -13,11 +13,11 @@ from msgspec import Struct
 from hoofbeat.corpus.vocabularies.schemes import medical_fields
 from hoofbeat.corpus.vocabularies.terms import Term
 from hoofbeat.corpus.vocabularies.vocabulary import Vocabulary
-from hoofbeat.corpus.vocabularies.words import phrase_key, term_form, tokens
+from hoofbeat.corpus.vocabularies.word_forms import phrase_key, term_form, tokens
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
-__all__ = ["Evidence", "Place", "gather", "places"]
+__all__ = ["FieldEvidence", "TextZone", "gather", "places"]
 
 _STRONG = 3.0
 _ICD = 2.0
@@ -39,7 +39,7 @@ _AGE = re.compile(
 _ADULT_AGE = 18
 
 
-class Place(Struct, frozen=True):
+class TextZone(Struct, frozen=True):
     """A stretch of a document that is weighed as one: what it is, its text, and where that begins in the document."""
 
     kind: str
@@ -47,7 +47,7 @@ class Place(Struct, frozen=True):
     start: int = 0
 
 
-class Evidence(Struct, frozen=True, kw_only=True):
+class FieldEvidence(Struct, frozen=True, kw_only=True):
     """Words at a place that speak for a field, with how much they add; offsets point into the place's own text.
 
     For title, keywords and journal that is the title, keywords or journal; for all others the document's text.
@@ -61,41 +61,41 @@ class Evidence(Struct, frozen=True, kw_only=True):
     points: float
 
 
-def places(document: Document) -> Iterator[Place]:
+def places(document: Document) -> Iterator[TextZone]:
     """The stretches of a document, each with what it is."""
     if document.title:
-        yield Place("title", document.title)
+        yield TextZone("title", document.title)
     for name in ("keywords", "journal", "diagnosis"):
         if text := "; ".join(facet_values(document.facets, name)):
-            yield Place(name if name != "diagnosis" else "keywords", text)
+            yield TextZone(name if name != "diagnosis" else "keywords", text)
     if not document.sections:
-        yield Place("lead", document.text[:_LEAD])
-        yield Place("case", document.text[_LEAD : _LEAD * 4], _LEAD)
-        yield Place("body", document.text[_LEAD * 4 :], _LEAD * 4)
+        yield TextZone("lead", document.text[:_LEAD])
+        yield TextZone("case", document.text[_LEAD : _LEAD * 4], _LEAD)
+        yield TextZone("body", document.text[_LEAD * 4 :], _LEAD * 4)
         return
     first = True
     for section in document.sections:
         text = document.text[section.body : section.end]
         if text and section.role != _LEFT_OUT:
             kind = _ROLES.get(section.role, "lead" if first else "body")
-            yield Place(kind, text, section.body)
+            yield TextZone(kind, text, section.body)
             first = False
 
 
-def gather(document: Document, vocabulary: Vocabulary | None = None) -> list[Evidence]:
+def gather(document: Document, vocabulary: Vocabulary | None = None) -> list[FieldEvidence]:
     """All evidence of a document. The words of a place share its weight, so that a long text shouts no louder."""
-    grouped: dict[str, list[Evidence]] = {}
+    grouped: dict[str, list[FieldEvidence]] = {}
     room: Counter[str] = Counter()
     for place in places(document):
         read = place.text[: max(0, _MOST_READ - room[place.kind])]
         room[place.kind] += len(read)
-        grouped.setdefault(place.kind, []).extend(_in_place(Place(place.kind, read, place.start), vocabulary))
-    found: list[Evidence] = []
+        grouped.setdefault(place.kind, []).extend(_in_place(TextZone(place.kind, read, place.start), vocabulary))
+    found: list[FieldEvidence] = []
     for kind, items in grouped.items():
         total = sum(item.points for item in items)
         scale = _WEIGHTS.get(kind, _OTHER_WEIGHT) / (total + 4.0)
         found += [
-            Evidence(
+            FieldEvidence(
                 field=item.field,
                 place=kind,
                 text=item.text,
@@ -108,7 +108,7 @@ def gather(document: Document, vocabulary: Vocabulary | None = None) -> list[Evi
     return found + list(_child(document))
 
 
-def _in_place(place: Place, vocabulary: Vocabulary | None) -> Iterator[Evidence]:
+def _in_place(place: TextZone, vocabulary: Vocabulary | None) -> Iterator[FieldEvidence]:
     if place.kind == "journal":
         yield from _journal(place)
         return
@@ -123,7 +123,7 @@ def _in_place(place: Place, vocabulary: Vocabulary | None) -> Iterator[Evidence]
         start, end, points = firsts[name, form]
         weight = points * fields[name].weight * (1.0 + math.log(count))
         text = place.text[start:end]
-        yield Evidence(
+        yield FieldEvidence(
             field=name, place=place.kind, text=text, start=place.start + start, end=place.start + end, points=weight
         )
 
@@ -197,18 +197,18 @@ def _fields_of_code(code: str) -> tuple[tuple[str, float], ...]:
     return tuple((name, _ICD) for name in sorted(names))
 
 
-def _journal(place: Place) -> Iterator[Evidence]:
+def _journal(place: TextZone) -> Iterator[FieldEvidence]:
     lower = place.text.lower()
     for name, rules in medical_fields().items():
         for part in rules.journals:
             if (start := lower.find(part)) >= 0 and (start == 0 or not lower[start - 1].isalpha()):
                 end = start + len(part)
                 text = place.text[start:end]
-                yield Evidence(field=name, place="journal", text=text, start=start, end=end, points=_JOURNAL)
+                yield FieldEvidence(field=name, place="journal", text=text, start=start, end=end, points=_JOURNAL)
                 break
 
 
-def _child(document: Document) -> Iterator[Evidence]:
+def _child(document: Document) -> Iterator[FieldEvidence]:
     """The patient's age, the first that is given in title or text."""
     for place, text in (("title", document.title), ("case", document.text)):
         if found := _AGE.search(text):
@@ -216,7 +216,7 @@ def _child(document: Document) -> Iterator[Evidence]:
             years = int(number) if number.isdigit() else 5
             if unit not in ("year", "yr") or years < _ADULT_AGE:
                 points = _CHILD / 4 if unit in ("year", "yr") and years > 12 else _CHILD / 3
-                yield Evidence(
+                yield FieldEvidence(
                     field="pediatrics",
                     place=place,
                     text=found.group(),

@@ -24,10 +24,10 @@ import msgspec
 from lxml import etree
 from msgspec import Struct
 
-from hoofbeat.corpus.citation_rows import normalise_id
-from hoofbeat.corpus.fetch.client import Failed, Gone
-from hoofbeat.corpus.fetch.folder import Planned
-from hoofbeat.corpus.fetch.services import Selection
+from hoofbeat.corpus.fetch.client import FetchError, NotAvailableError
+from hoofbeat.corpus.fetch.fetch_folder import PlannedArticle
+from hoofbeat.corpus.fetch.services import ArticleSelection
+from hoofbeat.corpus.parsers.citation_rows import normalise_id
 
 __all__ = [
     "CloudArticle",
@@ -49,7 +49,7 @@ _PATH = re.compile(r"(?:[\w.+~-]+/)*[\w.+~-]+")
 _NOT_THERE = {"idDoesNotExist", "idIsNotOpenAccess", "cannotDisseminateFormat"}
 
 
-def select_rows(lines: Iterable[str], selection: Selection) -> Iterator[Planned]:
+def select_rows(lines: Iterable[str], selection: ArticleSelection) -> Iterator[PlannedArticle]:
     """The articles of a file list or of PMC-ids.csv that the selection names, in the list's order."""
     rows = iter(lines)
     head = next(rows, "").lstrip("\ufeff")
@@ -58,7 +58,7 @@ def select_rows(lines: Iterable[str], selection: Selection) -> Iterator[Planned]
     else:
         names = [_column(name) for name in next(csv.reader([head]))]
         if "accession_id" not in names and "pmcid" not in names:
-            raise Failed(f"not a list of PMC's articles: its columns are {', '.join(names)[:200]}")
+            raise FetchError(f"not a list of PMC's articles: its columns are {', '.join(names)[:200]}")
         found = (_row(dict(zip(names, cells, strict=False))) for cells in csv.reader(rows))
     taken = 0
     wanted = {normalise_id(id) for id in selection.ids}
@@ -72,7 +72,7 @@ def select_rows(lines: Iterable[str], selection: Selection) -> Iterator[Planned]
 
 
 class _Row(Struct, frozen=True, kw_only=True):
-    planned: Planned
+    planned: PlannedArticle
     venue: str = ""
     year: int | None = None
     licensed: bool = True
@@ -85,9 +85,9 @@ def _row(cells: dict[str, str]) -> _Row | None:
     if "file" not in cells:
         year = cells.get("year", "").strip()
         known = int(year) if year.isdecimal() else None
-        return _Row(planned=Planned(id=id), venue=cells.get("journal_title", ""), year=known, licensed=False)
+        return _Row(planned=PlannedArticle(id=id), venue=cells.get("journal_title", ""), year=known, licensed=False)
     match = _YEAR.match(cells.get("article_citation", ""))
-    planned = Planned(
+    planned = PlannedArticle(
         id=id,
         path=cells["file"].strip(),
         licence=cells.get("license", "").strip(),
@@ -105,7 +105,7 @@ def _text_row(line: str) -> _Row | None:
     return _row(dict(zip(names, cells, strict=False)))
 
 
-def _chosen(row: _Row, selection: Selection, wanted: set[str]) -> bool:
+def _chosen(row: _Row, selection: ArticleSelection, wanted: set[str]) -> bool:
     if wanted and row.planned.id not in wanted:
         return False
     if selection.years and (row.year is None or not selection.years[0] <= row.year <= selection.years[1]):
@@ -151,22 +151,25 @@ def _licence(text: str) -> str:
     return re.sub(r"[\s_-]+", "-", plain)
 
 
-def oa_link(answer: bytes, id: str) -> Planned:
-    """Where the package of an article lies, from the OA web service's answer. Raises `Gone` or `Failed`."""
+def oa_link(answer: bytes, id: str) -> PlannedArticle:
+    """Where the package of an article lies, from the OA web service's answer.
+
+    Raises `NotAvailableError` or `FetchError`.
+    """
     root = parse_answer(answer)
     error = root.find(".//error")
     if error is not None:
         code = error.get("code") or "error"
         said = f"the OA service says {code}"
-        raise Gone(said) if code in _NOT_THERE else Failed(said, passing=True)
+        raise NotAvailableError(said) if code in _NOT_THERE else FetchError(said, passing=True)
     record = next((each for each in root.iter("record") if normalise_id(each.get("id") or "") == id), None)
     link = None if record is None else record.find("link[@format='tgz']")
     if record is None or link is None:
-        raise Gone("the OA service has no package for it")
+        raise NotAvailableError("the OA service has no package for it")
     match = re.search(r"/(oa_package/.+)$", link.get("href") or "")
     if match is None:
-        raise Failed("the OA service's link leads to no package")
-    return Planned(
+        raise FetchError("the OA service's link leads to no package")
+    return PlannedArticle(
         id=id,
         path=safe_path(match.group(1)),
         licence=record.get("license") or "",
@@ -178,7 +181,7 @@ def oa_link(answer: bytes, id: str) -> Planned:
 def safe_path(path: str) -> str:
     """A path at a service, refused where it could lead elsewhere."""
     if not _PATH.fullmatch(path) or ".." in path.split("/"):
-        raise Failed("the service's list names a path that can't be used")
+        raise FetchError("the service's list names a path that can't be used")
     return path
 
 
@@ -208,7 +211,7 @@ def listing_goes_on(answer: bytes) -> str:
 
 
 def cloud_article(pages: Sequence[bytes], id: str) -> CloudArticle:
-    """The newest version from S3's listing with the prefix `PMC123.`. Raises `Gone` where there is none."""
+    """The newest version from S3's listing with the prefix `PMC123.`; `NotAvailableError` where there is none."""
     versions: dict[int, list[CloudObject]] = {}
     for entry in (entry for page in pages for entry in parse_answer(page).iter("Contents")):
         key = entry.findtext("Key") or ""
@@ -218,7 +221,7 @@ def cloud_article(pages: Sequence[bytes], id: str) -> CloudArticle:
             found = CloudObject(key=key, size=int(size), updated=entry.findtext("LastModified") or "")
             versions.setdefault(int(match.group(1)), []).append(found)
     if not versions:
-        raise Gone("not in PMC's open-access cloud")
+        raise NotAvailableError("not in PMC's open-access cloud")
     newest = max(versions)
     return CloudArticle(version=f"{id}.{newest}", objects=tuple(sorted(versions[newest], key=lambda each: each.key)))
 
@@ -230,12 +233,12 @@ class _Metadata(Struct):
     xml_url: str | None = None
 
 
-def cloud_metadata(data: bytes, planned: Planned) -> tuple[Planned, str]:
+def cloud_metadata(data: bytes, planned: PlannedArticle) -> tuple[PlannedArticle, str]:
     """An article version's metadata: the plan with licence and retraction, and the MD5 of its XML where stated."""
     try:
         found = msgspec.json.decode(data, type=_Metadata)
     except (msgspec.DecodeError, UnicodeDecodeError) as err:
-        raise Failed(f"its metadata can't be read: {err}") from err
+        raise FetchError(f"its metadata can't be read: {err}") from err
     match = re.search(r"[?&]md5=([0-9a-f]{32})$", found.xml_url or "")
     known = msgspec.structs.replace(
         planned, licence=found.license_code or planned.licence, retracted=bool(found.is_retracted)
@@ -249,7 +252,7 @@ def parse_answer(data: bytes) -> etree._Element:
     try:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as err:
-        raise Failed(f"the service's answer is no XML: {err}", passing=True) from err
+        raise FetchError(f"the service's answer is no XML: {err}", passing=True) from err
     for element in root.iter(etree.Element):
         element.tag = etree.QName(element).localname
     return root

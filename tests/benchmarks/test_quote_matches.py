@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoofbeat.benchmarks import Found, find_quote, locate
+from hoofbeat.benchmarks import QuoteMatch, find_quote, locate
 from hoofbeat.records import Document
 from hoofbeat.text import for_quote_matching
 from tests.helpers import shared_data
@@ -24,7 +24,7 @@ TEXT = (
 DOCUMENT = Document(id="d", title="", text=TEXT)
 
 
-def found(quote: str, **more: object) -> Found:
+def found(quote: str, **more: object) -> QuoteMatch:
     result = find_quote(DOCUMENT, quote, **more)  # type: ignore[arg-type]
     assert result is not None, quote
     for span in result.spans:
