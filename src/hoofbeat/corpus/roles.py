@@ -2,8 +2,13 @@
 
 Recipes take their questions from the case presentation and must not see the discussion, so somebody has to say which
 is which, over all the headings real reports use and for those that use none. Headings are looked up in
-`data/roles.toml`; where they do not tell, the text does (`score`). Every decision comes with a confidence and
-its reason (`section_roles`); `assign_roles` writes the roles into the document, `find_case` says where the case stands.
+`data/roles.toml`; where they do not tell, the text does. Every decision comes with a confidence and its reason
+(`section_roles`); `assign_roles` writes the roles into the document, `find_case` says where the case is.
+
+Letters, image pages and many older reports give their case no heading. Its paragraphs can be told by what is said in
+them: a person of an age who presented, findings with units, a course in the past tense; the literature is told by
+citations and general statements. Both are counted features; the case is the run of paragraphs whose scores add up to
+most. Nothing is random and nothing is learned, so every decision can be read off.
 """
 
 from __future__ import annotations

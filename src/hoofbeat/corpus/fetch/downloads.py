@@ -1,7 +1,10 @@
-"""The loop every fetch shares: check what is there, then a few workers over the rest, one outcome an article.
+"""The loop every fetch shares: check what is there, then a few workers over the rest, one outcome per article.
 
 A failed article never stops the others. Many failing in a row with the network's own troubles mean that the service
 is down or has blocked us: then the run stops and says so, and the same command goes on later.
+
+Whether a file arrived whole is told from the file itself, since a stated length can be wrong and a proxy can answer in
+a server's place: packages are read to their checksum at the end, XML must end with the tag it began with.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 The text is the abstracts, the body and the back matter; title and references are not part of it. Sub-articles and
 responses (reviews, replies, translations) are documents of their own whose ids begin with their article's. What an
-article says about itself becomes facets, a licence and notices (`jats_meta`).
+article says about itself (identifiers, journal, dates, licence, notices) becomes facets, the licence's short name and
+notices, so that filters can ask for it without knowing the format.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 A paragraph may hold figures, tables, lists and quotations; the text around them becomes paragraphs of its own and they
 stand between, where the author put them. Floats collected at the end of the article stand after the paragraph that
 first cites them. References are the one part of the back matter that is left out.
+
+An import spends most of its time on text inside elements, so they are collected into one list instead of being passed
+up through generators, and an element without children is read at once.
 """
 
 from __future__ import annotations

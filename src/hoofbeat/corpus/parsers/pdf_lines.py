@@ -2,7 +2,7 @@
 
 A PDF has no lines, only characters at places. Here they become pieces of lines (`TextRun`: one baseline, no wide gap),
 running heads and feet are taken out, columns are found, and pieces are put together as lines in the order in which a
-person reads them.
+person reads them. Where a PDF has bookmarks, they say which lines are headings and how deep these are.
 """
 
 from __future__ import annotations

