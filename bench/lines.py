@@ -21,7 +21,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hoofbeat.cli.bed import open_bed
 from hoofbeat.cli.console import Screen
 from hoofbeat.findings.intervals import bootstrap_mean
 from hoofbeat.findings.ranking import evaluate
@@ -29,6 +28,7 @@ from hoofbeat.models import load_encoder
 from hoofbeat.models.vectors import cached_encoder, vectors_folder
 from hoofbeat.records import Document
 from hoofbeat.retrieval import IndexSet, Retriever
+from hoofbeat.retrieval.rankings import open_collection
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SEED = 20
@@ -99,7 +99,7 @@ def cases() -> Bed:
 
 
 def published(name: str) -> Bed:
-    bed = open_bed(DATA / "retrieval" / name, None, (), "test")
+    bed = open_collection(DATA / "retrieval" / name)
     queries = [(question.id, question.full_text) for question in bed.questions]
     return Bed(name, list(bed.documents), queries, bed.qrels)
 

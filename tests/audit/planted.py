@@ -15,13 +15,13 @@ from hoofbeat.audit.answers.source_citations import sections_shown
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.audit.pair_plan import asked_order
 from hoofbeat.audit.plan_sources import plan_audit
-from hoofbeat.cli.ranking import index_corpus
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.models.requests import Reply, request_key
 from hoofbeat.progress import SILENT
 from hoofbeat.recipes import teaching_patient_questions
 from hoofbeat.records import Usage
+from hoofbeat.retrieval.rankings import index_corpus
 from hoofbeat.store.ledger import Ledger, LedgerEntry
 
 __all__ = ["handbooks", "planted_plan", "replay"]

@@ -17,13 +17,14 @@ from msgspec import Struct, field, structs
 
 from hoofbeat.answering.choices.choice_reader import Reading, read_choice
 from hoofbeat.answering.prediction_rows import Row, bad, each_row, find_fields
-from hoofbeat.answering.run_folder import KIND, count_outcomes
+from hoofbeat.answering.run_folder import KIND
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models.reasoning import split_reasoning
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Failure, Question, Usage
 from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
+from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import write_jsonl
 from hoofbeat.text import caseless
 

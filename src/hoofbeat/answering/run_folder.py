@@ -14,11 +14,12 @@ import msgspec
 
 from hoofbeat.models import Model
 from hoofbeat.records import Answer, Question
-from hoofbeat.store import Cost, Counts, Draft, InputRef, Manifest, create, open_artefact
+from hoofbeat.store import Cost, Draft, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact_folder import ArtefactFolder
+from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
-__all__ = ["Answered", "Run", "RunDraft", "count_outcomes", "draft_run"]
+__all__ = ["Answered", "Run", "RunDraft", "draft_run"]
 
 KIND = "run"
 _encode = msgspec.json.Encoder().encode
@@ -49,14 +50,6 @@ class Run(Answered):
     def open(path: Path) -> Run:
         """Open a run folder."""
         return Run(open_artefact(path, KIND))
-
-
-def count_outcomes(failures: Iterable[str | None]) -> Counts:
-    """Counts of a stage from each item's failure kind (None: it came through)."""
-    tally = Counter(failures)
-    kept = tally.pop(None, 0)
-    kinds = {str(kind): count for kind, count in sorted(tally.items(), key=lambda pair: str(pair[0]))}
-    return Counts(kept=kept, failed=sum(kinds.values()), failures=kinds)
 
 
 class RunDraft:

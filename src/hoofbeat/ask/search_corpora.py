@@ -10,12 +10,10 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.corpus_import import DOCUMENTS
 from hoofbeat.corpus.reader import is_passage
 from hoofbeat.facets import facet_values
-from hoofbeat.models import Encoder, Model, load_encoder
-from hoofbeat.models.vectors import cached_encoder, vectors_folder
+from hoofbeat.models import Encoder, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.retrieval import IndexSet, Retriever
-from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
-from hoofbeat.retrieval.index.index_set import index_folder
+from hoofbeat.retrieval.index.index_set import index_documents
 from hoofbeat.store.files import file_sha256
 
 __all__ = ["SearchableCorpus", "source_facets"]
@@ -32,7 +30,7 @@ class SearchableCorpus:
     ) -> None:
         self.name = name
         self.corpus = corpus
-        self._encoder = encoder or (lambda spec: cached_encoder(load_encoder(spec), vectors_folder()))
+        self._encoder = encoder
         self._keep = keep
         self._indexes: IndexSet | None = None
         self._lock = threading.Lock()
@@ -65,13 +63,8 @@ class SearchableCorpus:
     def _made(self) -> IndexSet:
         first = next(iter(self.corpus.documents()), None)
         published = first is not None and is_passage(first)
-        return IndexSet(
-            self.corpus,
-            encoder=self._encoder,
-            folder=index_folder() if self._keep else None,
-            content=file_sha256(self.corpus.artefact.file(DOCUMENTS)),
-            auto=Chunking("whole") if published else DEFAULT_CHUNKING,
-        )
+        content = file_sha256(self.corpus.artefact.file(DOCUMENTS))
+        return index_documents(self.corpus, content, passages=published, encoder=self._encoder, keep=self._keep)
 
 
 def source_facets(corpus: Corpus) -> list[str]:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.qrels import read_qrels, write_qrels
-from hoofbeat.errors import InputError
+from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact_folder import ArtefactFolder
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
-__all__ = ["KIND", "Benchmark", "corpus_beside", "edition_file", "write_benchmark"]
+__all__ = ["KIND", "Benchmark", "corpus_beside", "edition_file", "find_corpus", "write_benchmark"]
 
 KIND = "benchmark"
 
@@ -73,6 +73,17 @@ def corpus_beside(artefact: Artefact) -> Corpus | None:
         if corpus.artefact.reference().sha256 == reference.sha256:
             return corpus
     return None
+
+
+def find_corpus(given: Path | None, artefact: Artefact) -> Corpus:
+    """The corpus named by `--corpus`, else the one the artefact was made from if it is still beside it."""
+    if given is not None:
+        return Corpus.open(given)
+    if (beside := corpus_beside(artefact)) is not None:
+        return beside
+    raise UsageError(
+        "the corpus is needed and is not beside the benchmark", where=str(artefact.path), fix="name it: --corpus"
+    )
 
 
 def write_benchmark(

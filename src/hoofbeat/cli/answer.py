@@ -27,25 +27,25 @@ from hoofbeat.answering import (
 )
 from hoofbeat.answering.case_parts import TOKENS
 from hoofbeat.benchmarks import Benchmark
+from hoofbeat.benchmarks.benchmark import find_corpus
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.ranking import Models, index_corpus
 from hoofbeat.cli.session import (
     Calling,
     calling_options_of_several,
     command_words,
     edition_option,
-    find_corpus,
     output_option,
 )
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Estimate, Model
-from hoofbeat.models.session import Session
+from hoofbeat.models.session import Session, UsedModels
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Question
 from hoofbeat.reports.tables import Cell, Column
 from hoofbeat.retrieval import IndexSet, parse
 from hoofbeat.retrieval.line import cost_bound
+from hoofbeat.retrieval.rankings import index_corpus
 from hoofbeat.store import Artefact, InputRef, check_target, open_artefact
 
 __all__ = ["Answering", "Asked", "command"]
@@ -166,7 +166,7 @@ class Answering:
         self._indexes = indexes
         self._screen = screen
         self._models: dict[str, Model] = {}
-        self._lines: dict[str, Models] = {}
+        self._lines: dict[str, UsedModels] = {}
         for answerer in dict.fromkeys(system.answerer for system in asked.systems):
             model = session.model(answerer.spec)
             model.spec = answerer.written
@@ -272,9 +272,9 @@ def _next_step(systems: Iterable[System], output: Path) -> tuple[str | Path, ...
     return ("hoofbeat", "report", output)
 
 
-def _line_models(session: Session, own: str) -> Models:
+def _line_models(session: Session, own: str) -> UsedModels:
     """The models that a retriever line may ask for one that answers: itself, where the line names none."""
-    return Models(lambda spec: session.model(spec or own))
+    return UsedModels(lambda spec: session.model(spec or own))
 
 
 def _asks_a_model(condition: Condition) -> bool:

@@ -19,14 +19,15 @@ from hoofbeat.audit.plan_sources import DEFAULT_LINE, chosen_questions, plan_aud
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.audit_output import say_outcome, say_uncompared, say_untried
 from hoofbeat.cli.groups import Under, VerbWithOthers
-from hoofbeat.cli.ranking import Models, index_corpus
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import Model, load_encoder
+from hoofbeat.models.session import UsedModels
 from hoofbeat.progress import Progress
 from hoofbeat.recipes import teaching_patient_questions
 from hoofbeat.records import Question
+from hoofbeat.retrieval.rankings import index_corpus
 from hoofbeat.store import InputRef, check_target
 from hoofbeat.store.artefact import file_reference
 from hoofbeat.teaching import example
@@ -133,7 +134,7 @@ def command(calling: Calling, **options: object) -> None:
         model = session.model(calling.model_spec)
         spec = wanted.judge_spec
         judge = session.model(spec) if spec and spec != calling.model_spec else model
-        in_lines = Models(lambda spec: session.model(spec or calling.model_spec))
+        in_lines = UsedModels(lambda spec: session.model(spec or calling.model_spec))
         plan, inputs = _planned(wanted, in_lines, screen)
         tried = trial_of(wanted.trial_path, judge, plan.pack) if wanted.trial_path is not None else None
         say_uncompared(screen, plan)

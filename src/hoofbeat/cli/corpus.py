@@ -10,9 +10,10 @@ import click
 
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.aging import HEADER, AgingRow, aging_counts, aging_rows, aging_table
+from hoofbeat.benchmarks.benchmark import find_corpus
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.extensions import CommandWithList, ExtensionName
-from hoofbeat.cli.session import check_file, command_words, find_corpus, json_option, output_option, plot_option
+from hoofbeat.cli.session import check_file, command_words, json_option, output_option, plot_option
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.export import CorpusFormat, export_corpus
 from hoofbeat.corpus.filter import CorpusFilter, parse_filters

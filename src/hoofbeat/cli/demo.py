@@ -18,9 +18,8 @@ from hoofbeat.audit import audit_sources
 from hoofbeat.audit.plan_sources import plan_audit
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.answer import Answering, Asked
-from hoofbeat.cli.bed import bed_of
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.ranking import index_corpus, rank_bed, show_measures
+from hoofbeat.cli.retrieve import show_measures
 from hoofbeat.cli.session import json_option, output_option
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.errors import OutputError
@@ -29,6 +28,7 @@ from hoofbeat.models import SPEC_HELP, Model, weights
 from hoofbeat.models.session import Session, open_session
 from hoofbeat.recipes import build_teaching, teaching_patient_questions
 from hoofbeat.reports.build import build_report
+from hoofbeat.retrieval.rankings import collection_of, index_corpus, rank_line
 from hoofbeat.store import Artefact, Cost
 
 __all__ = ["command"]
@@ -136,7 +136,7 @@ class _Tour:
         for number, line in enumerate(LINES, start=1):
             target = self._at(f"rankings-{number}")
             command = ["hoofbeat", "retrieve", bench, "--with", line, "-o", str(target)]
-            made.append(rank_bed(bed_of(self._bench, self._corpus), indexes, line, target, command=command))
+            made.append(rank_line(collection_of(self._bench, self._corpus), indexes, line, target, command=command))
             self._shown.append(target)
         show_measures(self._screen, made)
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from hoofbeat.benchmarks import Benchmark, corpus_beside
+from hoofbeat.benchmarks.benchmark import find_corpus
 from hoofbeat.benchmarks.export import ExportFormat, export_benchmark
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.extensions import CommandWithList, ExtensionName
-from hoofbeat.cli.session import command_words, edition_option, find_corpus, json_option, output_option
+from hoofbeat.cli.session import command_words, edition_option, json_option, output_option
 from hoofbeat.registry import registry
 
 __all__ = ["command"]

@@ -3,57 +3,45 @@
 from __future__ import annotations
 
 import math
-import re
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 import click
-from msgspec.structs import replace
 
-from hoofbeat.cli.bed import Bed, open_bed
 from hoofbeat.cli.compare import show_rankings
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.evidence import find_evidence, show_evidence
-from hoofbeat.cli.other_runs import read_other_runs
-from hoofbeat.cli.ranking import (
-    MEASURES,
-    Models,
-    explain,
-    index_bed,
-    measure_run,
-    rank_bed,
-    say_notes,
-    say_what_is_odd,
-    show_measures,
-)
 from hoofbeat.cli.session import Calling, calling_options, check_file, command_words, edition_option, output_option
-from hoofbeat.errors import OutputError, UsageError
-from hoofbeat.findings.ranking import RANKINGS, Measure
-from hoofbeat.models import Estimate, Model
-from hoofbeat.models.session import Session
-from hoofbeat.records import Hit, Question
+from hoofbeat.errors import UsageError
+from hoofbeat.models import Model
+from hoofbeat.models.session import Session, UsedModels
 from hoofbeat.registry import registry
-from hoofbeat.reports.comparison.folder import KIND as COMPARISON
 from hoofbeat.reports.comparison.rankings import compare_rankings
 from hoofbeat.reports.comparison.rankings_page import write_rankings
-from hoofbeat.retrieval import IndexSet, Retriever, SearchResult, parse
-from hoofbeat.retrieval.line import Stage, StageOption, Variant, cost_bound, every_stage, variants
-from hoofbeat.retrieval.stage_roles import SearchQuery
-from hoofbeat.store import Artefact, open_artefact
-from hoofbeat.store.files import atomic_write, output_errors
-from hoofbeat.store.tables import read_jsonl, read_tsv, write_tsv
-from hoofbeat.window import tokens_at_most
+from hoofbeat.retrieval import IndexSet, SearchResult
+from hoofbeat.retrieval.hero.hero_evidence import explain_trace
+from hoofbeat.retrieval.line import Stage, StageOption
+from hoofbeat.retrieval.rankings import (
+    MEASURES,
+    RankingPlan,
+    open_collection,
+    plan_rankings,
+    rank,
+    read_lines,
+    read_result,
+    remarks,
+)
+from hoofbeat.retrieval.rankings.evidence_folder import SourceEvidence, find_evidence
+from hoofbeat.retrieval.rankings.rankings_folder import stage_notes
+from hoofbeat.store import Artefact
+from hoofbeat.store.files import atomic_write
+from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["command"]
+__all__ = ["command", "show_measures"]
 
 _LINE = "bm25 + dense"
-_EMBEDDED_AT_ONCE = 32
-_PASSAGE_TOKENS = 250
-_PASSAGE_CHARACTERS = 800
 _SHOWN = 3
+_PASSAGES_SHOWN = 5
 
 
 class _Retrieve(click.Command):
@@ -134,49 +122,44 @@ def command(
     screen = calling.screen()
     check_file(page, ".html")
     _check_texts(queries)
-    systems = _systems(lines or (() if runs else (_LINE,)))
-    parsed = [Measure.parse(measure) for measure in measures]
-    bed = _first(open_bed(target, corpus_path, queries, split, edition), limit)
-    documents = bed.chosen(where)
-    _check_page(page, bed, len(systems) + len(runs), each_source)
-    _check_runs(runs, bed, where, each_source)
-    _check_depth(parsed if bed.qrels and not each_source else (), top)
+    systems = read_lines(lines or (() if runs else (_LINE,)))
+    collection = open_collection(target, corpus=corpus_path, queries=queries, split=split, edition=edition).first(limit)
+    if runs and each_source:
+        raise UsageError("a run ranks what it ranks, so --each-source can't change it", fix="leave one of the two out")
+    plan = plan_rankings(
+        collection,
+        systems,
+        runs=runs,
+        where=where,
+        top=top,
+        measures=measures if not each_source else (),
+        seed=seed,
+        edition=edition,
+        command=command_words(),
+    )
+    _check_page(page, plan, each_source)
     if calling.only_estimate:
-        screen.estimate(_estimate(bed, systems))
+        screen.estimate(plan.estimate())
         return
-    others = read_other_runs(runs, bed, top)
     with ExitStack() as stack:
         load = _loader(calling, stack)
-        encoders = Models(load)
-        indexes = index_bed(bed, screen, models=encoders)
+        encoders = UsedModels(load)
+        indexes = collection.indexes(screen, models=encoders)
         if indexes.trouble:
             screen.say(indexes.trouble)
         if each_source:
-            _evidence(screen, bed, indexes, systems, documents, output, Models(load), encoders, explained)
+            _evidence(screen, plan, indexes, output, UsedModels(load), encoders, explained)
             return
-        for variant in systems if len(systems) + len(others) > 1 else ():
-            Retriever(indexes, variant.line, model=Models(load)).prepare()
-        names = list(dict.fromkeys(map(str, parsed)))
-        rank = partial(rank_bed, bed, indexes, top=top, measures=names, documents=documents, seed=seed)
-        rank = partial(rank, encoders=encoders, command=command_words())
-        places = _places(output, [*systems, *(Variant(run.name, {}) for run in others)])
         made = []
-        for folder, variant in places[: len(systems)]:
-            models, settings = Models(load), _settings(variant, edition)
-            made.append(rank(variant.line, folder, models=models, settings=settings))
-            screen.calls(*models.used.values())
-            say_what_is_odd(screen, made[-1])
-            if explained or not bed.qrels:
-                explain(screen, _searched(made[-1]), indexes, explained or _SHOWN)
-        measure = partial(measure_run, bed, top=top, measures=names, seed=seed, command=command_words())
-        for run, (folder, variant) in zip(others, places[len(systems) :], strict=True):
-            made.append(measure(run, folder, settings=_settings(variant, edition)))
-            say_what_is_odd(screen, made[-1])
-            if explained:
-                explain(screen, _searched(made[-1]), indexes, explained)
-    _tidy(output, places)
-    _say_recall(screen, made if documents is None else ())
-    _finish(screen, bed, made, output, page, seed, target if systems else None)
+        for artefact, models in rank(plan, indexes, output, load=load, encoders=encoders):
+            made.append(artefact)
+            screen.calls(*models)
+            for remark in remarks(artefact):
+                screen.say(remark)
+            if explained or not collection.qrels:
+                _explain(screen, read_result(artefact), indexes, explained or _SHOWN)
+    _say_recall(screen, made if plan.documents is None else ())
+    _finish(screen, plan, made, output, page, target if plan.systems else None)
 
 
 def _loader(calling: Calling, stack: ExitStack) -> Callable[[str], Model]:
@@ -191,26 +174,9 @@ def _loader(calling: Calling, stack: ExitStack) -> Callable[[str], Model]:
     return load
 
 
-def _settings(variant: Variant, edition: str) -> dict[str, object]:
-    """What the manifest says of a line besides the line itself."""
-    said = {"variant": variant.settings, "edition": edition}
-    return {name: value for name, value in said.items() if value}
-
-
-def _check_runs(runs: Sequence[Path], bed: Bed, where: Sequence[str], each_source: bool) -> None:
-    if runs and not bed.qrels:
-        raise UsageError(
-            "a run is measured, and here is nothing to measure it by", fix="name a benchmark with judgments"
-        )
-    if runs and (where or each_source):
-        raise UsageError(
-            f"a run ranks what it ranks, so {'--each-source' if each_source else '--where'} can't change it",
-            fix="leave one of the two out",
-        )
-
-
-def _check_page(page: Path | None, bed: Bed, systems: int, each_source: bool) -> None:
-    if page is not None and (each_source or systems < 2 or not bed.qrels):
+def _check_page(page: Path | None, plan: RankingPlan, each_source: bool) -> None:
+    systems = len(plan.systems) + len(plan.runs)
+    if page is not None and (each_source or systems < 2 or not plan.collection.qrels):
         raise UsageError(
             "a page compares lines over judged questions, so it needs two lines or more and judgments",
             fix="give --with twice, or use braces; or leave --page out",
@@ -224,142 +190,96 @@ def _check_texts(queries: Sequence[str]) -> None:
             raise UsageError(f"query {number} holds bytes that are no UTF-8 text", fix="give --query in UTF-8")
 
 
-def _check_depth(measures: Sequence[Measure], top: int) -> None:
-    """A measure that looks deeper than the rankings go would measure the limit, not the line."""
-    deepest = max((measure for measure in measures if measure.cutoff), key=lambda each: each.cutoff or 0, default=None)
-    if deepest is not None and deepest.cutoff is not None and deepest.cutoff > top:
-        raise UsageError(
-            f"{deepest} looks at more than the {top} documents that are ranked",
-            fix=f"--top {deepest.cutoff}, or name other measures with --measure",
-        )
-
-
-def _places(output: Path, systems: Sequence[Variant]) -> list[tuple[Path, Variant]]:
-    """Where each line's rankings go: the output folder itself, or for several lines folders in it.
-
-    The folder of several lines lists them in `lines.tsv`. What is listed from before stays until the new rankings are
-    there (`_tidy`); a folder that holds anything else is left alone and refused.
-    """
-    if len(systems) == 1:
-        return [(output, systems[0])]
-    listing = output / "lines.tsv"
-    before = {row["folder"]: row["line"] for row in read_tsv(listing)} if listing.is_file() else {}
-    known = {*before, "lines.tsv", "comparison"}
-    strange = sorted(path.name for path in output.iterdir() if path.name not in known) if output.is_dir() else []
-    if strange or (output.exists() and not output.is_dir()):
-        raise OutputError(
-            f"something stands there that is no earlier run of several lines ({', '.join(strange[:3]) or 'a file'})",
-            where=str(output),
-            fix="choose another folder with -o",
-        )
-    places = [(output / f"{number:02d}-{_slug(each.line)}", each) for number, each in enumerate(systems, start=1)]
-    with output_errors(output):
-        output.mkdir(parents=True, exist_ok=True)
-    listed = before | {folder.name: each.line for folder, each in places}
-    write_tsv(listing, ("folder", "line"), sorted(listed.items()))
-    return places
-
-
-def _tidy(output: Path, places: Sequence[tuple[Path, Variant]]) -> None:
-    """Remove what an earlier run of several lines left and this one did not replace."""
-    if len(places) < 2:
-        return
-    listing = output / "lines.tsv"
-    now = {folder.name: each.line for folder, each in places}
-    for name in {"comparison", *(row["folder"] for row in read_tsv(listing))} - set(now):
-        folder = output / Path(name).name
-        if folder.is_dir():
-            open_artefact(folder, (RANKINGS, COMPARISON))
-            shutil.rmtree(folder)
-    write_tsv(listing, ("folder", "line"), list(now.items()))
-
-
 def _evidence(
     screen: Screen,
-    bed: Bed,
+    plan: RankingPlan,
     indexes: IndexSet,
-    systems: Sequence[Variant],
-    documents: Sequence[str] | None,
     output: Path,
-    models: Models,
-    encoders: Models,
+    models: UsedModels,
+    encoders: UsedModels,
     explained: int | None,
 ) -> None:
-    if len(systems) > 1:
+    if len(plan.systems) > 1:
         raise UsageError("evidence is found by one line at a time", fix="give one --with, without braces")
-    find = partial(find_evidence, sources=documents, models=models, encoders=encoders, command=command_words())
-    artefact = find(bed, indexes, systems[0].line, output)
+    artefact = find_evidence(
+        plan.collection,
+        indexes,
+        plan.systems[0].line,
+        output,
+        sources=plan.documents,
+        models=models,
+        encoders=encoders,
+        command=plan.command,
+    )
     screen.calls(*models.used.values(), *encoders.used.values())
-    say_notes(screen, artefact)
+    for note in stage_notes(artefact):
+        screen.say(note)
     if explained:
-        show_evidence(screen, artefact, explained)
+        _show_evidence(screen, artefact, explained)
     screen.finish(artefact)
 
 
-def _systems(lines: Sequence[str]) -> list[Variant]:
-    """Every line to run, checked before anything is done; the same line twice is run once."""
-    found = {str(parse(variant.line)): variant for line in lines for variant in variants(line)}
-    return [Variant(line, variant.settings) for line, variant in found.items()]
+def _show_evidence(screen: Screen, artefact: Artefact, count: int) -> None:
+    """Show how the evidence was found, for each question and the first sources."""
+    shown: dict[str, int] = {}
+    for each in read_jsonl(artefact.file("evidence.jsonl"), SourceEvidence):
+        shown[each.question] = shown.get(each.question, 0) + 1
+        if shown[each.question] > count:
+            continue
+        screen.title(f"{each.question} in {each.document}")
+        if each.failure is not None:
+            screen.say(f"  failed: {each.failure.kind}: {each.failure.message}")
+        if each.trace is not None:
+            screen.say(explain_trace(each.trace))
+        for passage in each.passages[:_PASSAGES_SHOWN]:
+            screen.say(f"  {passage.heading}: {' '.join(passage.text.split())[:160]}")
+        if len(each.passages) > _PASSAGES_SHOWN:
+            screen.say(f"  and {len(each.passages) - _PASSAGES_SHOWN} more passages")
 
 
-def _first(bed: Bed, limit: int | None) -> Bed:
-    """The bed with its first questions only, where there is a limit."""
-    if limit is None:
-        return bed
-    kept = list(bed.questions)[:limit]
-    names = {question.id for question in kept}
-    return replace(bed, questions=kept, qrels={name: each for name, each in bed.qrels.items() if name in names})
+def show_measures(screen: Screen, artefacts: Sequence[Artefact]) -> None:
+    """A table of rankings, a row each; the first measure with its 95% interval, all others' are in the manifest."""
+    names = list(artefacts[0].manifest.metrics)
+    rows = []
+    for artefact in artefacts:
+        cells = [str(artefact.manifest.settings["line"])]
+        for place, name in enumerate(names):
+            metric = artefact.manifest.metrics.get(name)
+            if not isinstance(metric, dict):
+                cells.append("none")
+                continue
+            interval = f" [{metric['low']:.2f}, {metric['high']:.2f}]" if place == 0 else ""
+            cells.append(f"{metric['value']:.3f}{interval}")
+        rows.append(cells)
+    screen.table(["retriever", *names], rows)
 
 
-def _estimate(bed: Bed, systems: Sequence[Variant]) -> Estimate:
-    """The most calls the lines can make, by what their stages may ask for each question."""
-    questions = list(bed.questions)
-    asked = int(sum(tokens_at_most(question.full_text) for question in questions))
-    total = Estimate()
-    for variant in systems:
-        most = cost_bound(parse(variant.line))
-        encoded = _encoded(bed, variant.line)
-        total += Estimate(
-            calls=most.calls * len(questions) + -(-encoded // _EMBEDDED_AT_ONCE),
-            tokens_in=most.calls * asked + most.tokens_in * len(questions) + encoded * _PASSAGE_TOKENS,
-            tokens_out_most=most.tokens_out * len(questions),
-        )
-    return total
-
-
-def _encoded(bed: Bed, line: str) -> int:
-    """About how many texts an embeddings endpoint would encode for a line; none where it names no endpoint."""
-    if not any(":" in spec for stage in every_stage(parse(line)) for spec in stage.encoders()):
-        return 0
-    passages = sum(1 + len(document.text) // _PASSAGE_CHARACTERS for document in bed.documents)
-    return len(list(bed.questions)) + passages
-
-
-def _searched(artefact: Artefact) -> SearchResult:
-    """The hits of a rankings folder with the queries that led to them."""
-    hits: dict[str, list[Hit]] = {}
-    for hit in read_jsonl(artefact.file("hits.jsonl"), Hit):
-        hits.setdefault(hit.question, []).append(hit)
-    traced = (
-        list(read_jsonl(artefact.file("traces.jsonl"), SearchQuery))
-        if artefact.has("traces.jsonl")
-        else [
-            SearchQuery(id=question.id, text=question.full_text)
-            for question in read_jsonl(artefact.file("questions.jsonl"), Question)
-        ]
-    )
-    return SearchResult(traced, [hits.get(query.id, []) for query in traced])
+def _explain(screen: Screen, searched: SearchResult, indexes: IndexSet, count: int) -> None:
+    """Show for each query what was written and which stage brought each of the first hits."""
+    for query, hits in zip(searched.queries, searched.hits, strict=True):
+        screen.title(f"{query.id}: {' '.join(query.text.split())[:160]}")
+        for step in query.steps:
+            screen.say(f"  {step.stage} {step.what}: {' '.join(step.text.split())[:300]}")
+        if query.failure is not None:
+            screen.say(f"  failed: {query.failure.kind}: {query.failure.message}")
+        for hit in hits[:count]:
+            ways = "; ".join(f"{stage}: rank {rank}, {score:.4f}" for stage, (rank, score) in hit.via.items())
+            ways = ways or f"{hit.score:.4f}"
+            screen.say(f"  {hit.rank}. {hit.document}  ({ways})")
+            if hit.passage:
+                passage = indexes.passage(hit.passage)
+                screen.say(f"     {passage.heading}: {' '.join(passage.text.split())[:200]}")
 
 
 def _finish(
-    screen: Screen, bed: Bed, made: list[Artefact], output: Path, page: Path | None, seed: int, target: Path | None
+    screen: Screen, plan: RankingPlan, made: list[Artefact], output: Path, page: Path | None, target: Path | None
 ) -> None:
     """Show the measures, compare what can be compared; `target` is what the first line could be answered from."""
     if any(artefact.manifest.metrics for artefact in made):
         show_measures(screen, made)
     measured = [artefact for artefact in made if artefact.manifest.metrics]
     if len(measured) > 1:
-        found = compare_rankings([artefact.path for artefact in measured], seed=seed)
+        found = compare_rankings([artefact.path for artefact in measured], seed=plan.seed)
         show_rankings(screen, found)
         compared = write_rankings(output / "comparison", found, command=command_words())
         if page is not None:
@@ -370,7 +290,7 @@ def _finish(
     for artefact in made[1:] if not screen.as_json else ():
         screen.say(f"{artefact.manifest.title}: {artefact.path}")
     line = str(made[0].manifest.settings["line"])
-    answerable = target is not None and (target / "manifest.json").is_file() and bed.qrels
+    answerable = target is not None and (target / "manifest.json").is_file() and plan.collection.qrels
     next_step = ("hoofbeat", "answer", target, "--condition", "closed", "--condition", f"{line} @3")
     screen.finish(
         made[0], next_step=next_step if answerable else (), artefacts=[str(artefact.path) for artefact in made]
@@ -382,7 +302,3 @@ def _say_recall(screen: Screen, made: Sequence[Artefact]) -> None:
     for artefact in made:
         for name, measured in IndexSet.recalls(artefact.manifest.settings).items():
             screen.say(f"{artefact.manifest.title}: {name} finds {measured:.3f} of what exact search finds (recall@10)")
-
-
-def _slug(line: str) -> str:
-    return re.sub(r"[^a-z0-9.]+", "-", line.lower()).strip("-")[:60] or RANKINGS

@@ -12,13 +12,10 @@ from typing import Any, TypeVar
 import click
 from msgspec import Struct
 
-from hoofbeat.benchmarks import corpus_beside
 from hoofbeat.cli.console import Screen
-from hoofbeat.corpus import Corpus
 from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.models import SPEC_HELP
 from hoofbeat.models.session import Session, open_session
-from hoofbeat.store import Artefact
 
 __all__ = [
     "Calling",
@@ -28,7 +25,6 @@ __all__ = [
     "check_file",
     "command_words",
     "edition_option",
-    "find_corpus",
     "json_option",
     "output_option",
     "plot_option",
@@ -138,14 +134,3 @@ def check_file(path: Path | None, suffix: str) -> None:
 def command_words() -> list[str]:
     """The command as it was typed, for manifests; how its result is printed is no part of it."""
     return ["hoofbeat", *(word for word in sys.argv[1:] if word != "--json")]
-
-
-def find_corpus(given: Path | None, artefact: Artefact) -> Corpus:
-    """The corpus named by `--corpus`, else the one the artefact was made from if it still lies beside it."""
-    if given is not None:
-        return Corpus.open(given)
-    if (beside := corpus_beside(artefact)) is not None:
-        return beside
-    raise UsageError(
-        "the corpus is needed and does not lie beside the benchmark", where=str(artefact.path), fix="name it: --corpus"
-    )

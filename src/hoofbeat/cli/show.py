@@ -21,10 +21,11 @@ from rich.text import Text
 
 from hoofbeat.audit import Audit
 from hoofbeat.benchmarks import Benchmark
+from hoofbeat.benchmarks.benchmark import find_corpus
 from hoofbeat.cli.audit_show import show_audit
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.corpus_show import show_command
-from hoofbeat.cli.session import find_corpus, json_option
+from hoofbeat.cli.session import json_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, InputError
 from hoofbeat.facets import facet_values

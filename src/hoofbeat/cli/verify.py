@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from msgspec import to_builtins
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.references import verify_retrieval
 from hoofbeat.cli.session import json_option
-from hoofbeat.errors import ArtefactError
+from hoofbeat.errors import ArtefactError, InputError, VerificationError
+from hoofbeat.retrieval.rankings.reference_figures import CHECKS, check_figures
 from hoofbeat.store import open_artefact
 
 __all__ = ["command"]
@@ -30,7 +31,7 @@ def command(folders: tuple[Path, ...], data: Path, as_json: bool) -> None:
     """
     screen = Screen(as_json=as_json)
     if folders == (Path("retrieval"),) and not (folders[0] / "manifest.json").exists():
-        verify_retrieval(screen, data)
+        _verify_retrieval(screen, data)
         return
     problems = {str(folder): _problems(folder) for folder in folders}
     damaged = [folder for folder, found in problems.items() if found]
@@ -53,3 +54,40 @@ def _problems(folder: Path) -> list[str]:
         return open_artefact(folder).verify()
     except ArtefactError as err:
         return [err.what]
+
+
+def _verify_retrieval(screen: Screen, data: Path) -> None:
+    """Say expected, observed and tolerance of every published figure; one that is missed is an error."""
+    done = check_figures(data, screen)
+    rows = [
+        [
+            f"{each.check.data}: {each.check.line}",
+            each.check.measure,
+            f"{'at least ' if each.check.floor else ''}{each.check.expected:.3f}",
+            "" if each.observed is None else f"{each.observed:.4f}",
+            "" if each.check.floor else f"± {each.check.tolerance:.3f}",
+            each.verdict,
+        ]
+        for each in done
+    ]
+    shown: dict[str, object] = {
+        "checks": [{**to_builtins(each.check), "observed": each.observed, "verdict": each.verdict} for each in done]
+    }
+    if not screen.as_json:
+        screen.table(["check", "measure", "expected", "observed", "tolerance", ""], rows)
+    if all(each.observed is None for each in done):
+        raise InputError(
+            "none of the reference sets is there",
+            where=str(data),
+            fix=f"name the folder that holds {', '.join(dict.fromkeys(check.data for check in CHECKS))}: --data",
+        )
+    failed = [each for each in done if each.verdict == "FAILED"]
+    if failed:
+        raise VerificationError(
+            f"{len(failed)} of {len(done)} reference figures did not come out",
+            where="; ".join(f"{each.check.data}: {each.check.line}" for each in failed),
+            fix="a change in analysis, weights or scoring has moved them: find which before trusting other figures",
+            details=shown,
+        )
+    if screen.as_json:
+        screen.emit(shown)

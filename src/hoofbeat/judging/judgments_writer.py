@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.answering.run_folder import count_outcomes
 from hoofbeat.judging.aspects import Aspect
 from hoofbeat.judging.aspects.equivalence import SWAPPED_PROMPT
 from hoofbeat.judging.catalogue import verdict_labels
@@ -22,6 +21,7 @@ from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
+from hoofbeat.store.manifest import count_outcomes
 
 __all__ = ["judge_folder", "own_judges"]
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from hoofbeat.answering.run_folder import count_outcomes
 from hoofbeat.facets import facet_value
 from hoofbeat.leakage.leakage_check import LeakagePlan, Probed
 from hoofbeat.leakage.leakage_figures import LeakageSummary
@@ -17,6 +16,7 @@ from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure
 from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
+from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 __all__ = ["KIND", "write_leakage"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,8 +14,9 @@ from hoofbeat.models.config import Config, load_config
 from hoofbeat.models.model import Model
 from hoofbeat.models.registry import load_model
 from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.manifest import Cost
 
-__all__ = ["Session", "ledger_file", "open_session"]
+__all__ = ["Session", "UsedModels", "ledger_file", "open_session"]
 
 
 class Session(Struct, frozen=True, kw_only=True):
@@ -28,6 +29,25 @@ class Session(Struct, frozen=True, kw_only=True):
     def model(self, spec: str) -> Model:
         """The model of this name, on this session's ledger and budget."""
         return load_model(spec, ledger=self.ledger, config=self.config, budget=self.budget)
+
+
+class UsedModels:
+    """Language models by name, loaded when one is first asked for; remembers which were."""
+
+    def __init__(self, load: Callable[[str], Model]) -> None:
+        self._load = load
+        self.used: dict[str, Model] = {}
+
+    def __call__(self, spec: str) -> Model:
+        """The model of that name; an empty name is the model of the command."""
+        if spec not in self.used:
+            self.used[spec] = self._load(spec)
+        return self.used[spec]
+
+    @property
+    def cost(self) -> Cost:
+        """What all of them cost together."""
+        return sum((model.cost for model in dict.fromkeys(self.used.values())), start=Cost())
 
 
 @contextmanager

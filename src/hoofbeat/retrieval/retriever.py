@@ -22,6 +22,7 @@ from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, check_k, rec
 from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, every_stage, parse, stages
 from hoofbeat.retrieval.stage_roles import (
     EvidenceRanker,
+    FoundEvidence,
     FoundPassage,
     QueryWriter,
     RankedUnits,
@@ -29,7 +30,6 @@ from hoofbeat.retrieval.stage_roles import (
     Reranker,
     SearchQuery,
     SearchScope,
-    SourceEvidence,
 )
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Retriever:
         passages: int = 5,
         *,
         room: int | None = None,
-    ) -> Iterator[SourceEvidence]:
+    ) -> Iterator[FoundEvidence]:
         """What each source by itself says to each query: by HERO's layers, or a line's best passages.
 
         HERO brings query after query, another line source after source. `room` is how many characters the model that

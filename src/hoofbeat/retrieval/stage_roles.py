@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DocumentRanker",
     "EvidenceRanker",
+    "FoundEvidence",
     "FoundPassage",
     "IndexUse",
     "QueryWriter",
@@ -41,7 +42,6 @@ __all__ = [
     "Reranker",
     "SearchQuery",
     "SearchScope",
-    "SourceEvidence",
     "StageTools",
     "TextReranker",
     "passage_texts",
@@ -275,7 +275,7 @@ class DocumentRanker(Ranker):
         return ranked
 
 
-class SourceEvidence(Protocol):
+class FoundEvidence(Protocol):
     """The evidence that one source has for one question."""
 
     @property
@@ -324,7 +324,7 @@ class EvidenceRanker(Ranker):
 
     def evidence(
         self, queries: Sequence[SearchQuery], sources: Sequence[str], tools: StageTools, room: int | None
-    ) -> Iterator[SourceEvidence]:
+    ) -> Iterator[FoundEvidence]:
         """The evidence of each source for each query, query after query; `room` is how many characters can be shown."""
         raise NotImplementedError(f"{type(self).__name__} must define evidence")
 

@@ -6,9 +6,12 @@ by the command, not stored with the result.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from msgspec import Struct, field
 
-__all__ = ["SCHEMA_VERSION", "Cost", "Counts", "InputRef", "Manifest"]
+__all__ = ["SCHEMA_VERSION", "Cost", "Counts", "InputRef", "Manifest", "count_outcomes"]
 
 SCHEMA_VERSION = 1
 
@@ -29,6 +32,14 @@ class Counts(Struct, frozen=True, kw_only=True):
     failed: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
+
+
+def count_outcomes(failures: Iterable[str | None]) -> Counts:
+    """Counts of a stage from each item's failure kind (None: it succeeded)."""
+    tally = Counter(failures)
+    kept = tally.pop(None, 0)
+    kinds = {str(kind): count for kind, count in sorted(tally.items(), key=lambda pair: str(pair[0]))}
+    return Counts(kept=kept, failed=sum(kinds.values()), failures=kinds)
 
 
 class Cost(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,6 @@ from typing import Any
 
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.benchmark_passages import collection_documents, read_passages
-from hoofbeat.cli.bed import open_bed
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.corpus_import import import_corpus
 from hoofbeat.corpus.readers.beir import write_beir
@@ -23,6 +22,7 @@ from hoofbeat.models.encoders.base import EncoderBase, Vectors
 from hoofbeat.recipes.papers.r2med import RECIPE, R2medSettings
 from hoofbeat.retrieval import IndexSet, Retriever
 from hoofbeat.retrieval.chunking import Chunking
+from hoofbeat.retrieval.rankings import open_collection
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_tsv
 from tests.helpers import shared_data
@@ -220,16 +220,16 @@ def searchable(artefact: Artefact, corpus: Corpus, tmp_path: Path) -> float:
     """Its layouts are read back, and what is searched can be ranked and measured by the judgments."""
     bench = Benchmark(artefact)
     documents = list(collection_documents(artefact, corpus))
-    own = open_bed(artefact.path, corpus.path, (), "test")
+    own = open_collection(artefact.path, corpus=corpus.path)
     assert own.qrels == bench.qrels()
     assert own.ids == {document.id for document in documents} == {document.id for document in own.documents}
     for layout, write in (("r2med", write_r2med), ("beir", write_beir)):
         folder = tmp_path / layout
         folder.mkdir()
         write(folder, documents, bench.questions, bench.qrels())
-        bed = open_bed(folder, None, (), "test")
-        assert bed.qrels == bench.qrels()
-        assert [question.text for question in bed.questions] == [question.text for question in bench.questions]
+        found = open_collection(folder)
+        assert found.qrels == bench.qrels()
+        assert [question.text for question in found.questions] == [question.text for question in bench.questions]
     indexes = IndexSet(documents, encoder=lambda spec: Words(), auto=Chunking("whole"))
     retriever = Retriever(indexes, "bm25")
     hits = retriever.search([(question.id, question.answer) for question in bench.questions], 10)

@@ -25,9 +25,8 @@ from hoofbeat.recipes.items import Item, Outcome
 from hoofbeat.recipes.pools.collecting import Shelf
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.records import Document
-from hoofbeat.retrieval import IndexSet, Retriever, parse
-from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
-from hoofbeat.retrieval.index.index_set import index_folder
+from hoofbeat.retrieval import Retriever, parse
+from hoofbeat.retrieval.index.index_set import index_documents
 from hoofbeat.retrieval.line import stages
 
 __all__ = ["VIEWS", "Candidate", "Committee", "committee_lines", "mine_step", "pooled", "vote"]
@@ -137,13 +136,12 @@ class Committee:
 
     @cached_property
     def _retrievers(self) -> dict[str, Retriever]:
-        indexes = IndexSet(
+        indexes = index_documents(
             self._documents,
+            _content(self._documents),
+            passages=self._passages,
             encoder=self._encoder,
             progress=self._progress,
-            folder=index_folder(),
-            content=_content(self._documents),
-            auto=Chunking("whole") if self._passages else DEFAULT_CHUNKING,
         )
         return {line: Retriever(indexes, line) for line in self.lines}
 

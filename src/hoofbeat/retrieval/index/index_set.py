@@ -24,6 +24,8 @@ from msgspec import MsgspecError
 from numpy.typing import NDArray
 
 from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError
+from hoofbeat.models import load_encoder
+from hoofbeat.models.vectors import cached_encoder, vectors_folder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.chunking import AUTO, DEFAULT_CHUNKING, Chunking, Spans, cut, indexed_text
@@ -45,8 +47,9 @@ except ImportError:
 
 if TYPE_CHECKING:
     from hoofbeat.models.encoder import Encoder
+    from hoofbeat.models.model import Model
 
-__all__ = ["FORMAT", "INDEX_KIND", "IndexSet", "PassageCollection", "index_folder", "kept"]
+__all__ = ["FORMAT", "INDEX_KIND", "IndexSet", "PassageCollection", "index_documents", "index_folder", "kept"]
 
 
 INDEX_KIND = "index"
@@ -249,6 +252,31 @@ FORMAT = 2
 _TOKENIZER = "minilm"
 _SHIFT = 40
 _PASSAGES = "passages.jsonl"
+
+
+def index_documents(
+    documents: Iterable[Document],
+    content: str,
+    *,
+    passages: bool = False,
+    encoder: Callable[[str], Encoder] | None = None,
+    models: Callable[[str], Model] | None = None,
+    progress: Progress = SILENT,
+    keep: bool = True,
+) -> IndexSet:
+    """The indexes over documents; kept in the user's cache, under the name of their `content`.
+
+    `passages` says that the documents were published as passages, which are not cut unless a line asks for it;
+    `models` gives the endpoints that encoders name, where `encoder` does not load them.
+    """
+    return IndexSet(
+        documents,
+        encoder=encoder or (lambda spec: cached_encoder(load_encoder(spec, model=models), vectors_folder())),
+        progress=progress,
+        folder=index_folder() if keep else None,
+        content=content,
+        auto=Chunking("whole") if passages else DEFAULT_CHUNKING,
+    )
 
 
 def index_folder() -> Path:

@@ -8,7 +8,7 @@ from time import time
 
 from msgspec import Struct
 
-from hoofbeat.answering.run_folder import KIND, count_outcomes
+from hoofbeat.answering.run_folder import KIND
 from hoofbeat.errors import InputError
 from hoofbeat.findings.scoring import HUMAN
 from hoofbeat.records import Answer, Failure, Question, TraceStep
@@ -19,6 +19,7 @@ from hoofbeat.review.review_records import Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.review.reviewer_agreement import names_of
 from hoofbeat.store import Artefact, InputRef, Manifest, create, open_artefact
+from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import write_jsonl
 
 __all__ = ["ExamRow", "answers_of", "exam_answers", "exam_people", "exam_questions", "exam_rows", "write_exam_run"]

@@ -1,17 +1,19 @@
-"""What rankings are measured on: questions, judgments and documents, from a benchmark folder or a public layout."""
+"""Test collections: the questions, judgments and documents that rankings are measured on."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hoofbeat.benchmarks import Benchmark
+from hoofbeat.benchmarks.benchmark import find_corpus
 from hoofbeat.benchmarks.benchmark_passages import COLLECTION, BenchmarkCollection, read_passages
-from hoofbeat.cli.session import find_corpus
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.corpus_import import DOCUMENTS
 from hoofbeat.corpus.reader import Refusal, is_passage
@@ -19,17 +21,20 @@ from hoofbeat.corpus.readers.beir import read_beir, read_corpus
 from hoofbeat.corpus.readers.r2med import read_r2med
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values, has_facets
+from hoofbeat.models import Model
+from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Question
+from hoofbeat.retrieval.index.index_set import IndexSet, index_documents
 from hoofbeat.store import InputRef, open_artefact
 from hoofbeat.store.files import file_sha256
 from hoofbeat.text import some_of
 
-__all__ = ["Bed", "bed_of", "content_of", "holds_passages", "open_bed"]
+__all__ = ["TestCollection", "collection_of", "content_of", "index_corpus", "open_collection"]
 
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 
 
-class Bed(Struct, frozen=True, kw_only=True):
+class TestCollection(Struct, frozen=True, kw_only=True):
     """Questions with their judgments, and the documents to rank for them.
 
     `content` names the documents' content, `unasked` counts judged questions that are not there, `passages` says that
@@ -45,6 +50,20 @@ class Bed(Struct, frozen=True, kw_only=True):
     inputs: list[InputRef]
     unasked: int = 0
     passages: bool = False
+
+    __test__: ClassVar[bool] = False  # pytest takes classes with this name for tests
+
+    def indexes(self, progress: Progress = SILENT, *, models: Callable[[str], Model] | None = None) -> IndexSet:
+        """The indexes over its documents, kept in the user's cache; `models` are the endpoints that encoders name."""
+        return index_documents(self.documents, self.content, passages=self.passages, models=models, progress=progress)
+
+    def first(self, limit: int | None) -> TestCollection:
+        """The collection with its first questions only, where there is a limit."""
+        if limit is None:
+            return self
+        kept = list(self.questions)[:limit]
+        names = {question.id for question in kept}
+        return replace(self, questions=kept, qrels={name: each for name, each in self.qrels.items() if name in names})
 
     def chosen(self, where: Sequence[str]) -> list[str] | None:
         """The documents with these facets (`name=value`, the same name again means either); None for all."""
@@ -67,12 +86,12 @@ class Bed(Struct, frozen=True, kw_only=True):
         return found
 
 
-def bed_of(bench: Benchmark, corpus: Corpus) -> Bed:
+def collection_of(bench: Benchmark, corpus: Corpus) -> TestCollection:
     """A benchmark over a corpus, or over the passages of it that the benchmark is about."""
     pieces = read_passages(bench.artefact)
     if pieces:
         cut = file_sha256(bench.artefact.file(COLLECTION))
-        return Bed(
+        return TestCollection(
             name=bench.artefact.path.name,
             questions=bench.questions,
             qrels=bench.qrels(),
@@ -82,7 +101,7 @@ def bed_of(bench: Benchmark, corpus: Corpus) -> Bed:
             inputs=[bench.artefact.reference(), corpus.artefact.reference()],
             passages=any(piece.id != piece.document for piece in pieces),
         )
-    return Bed(
+    return TestCollection(
         name=bench.artefact.path.name,
         questions=bench.questions,
         qrels=bench.qrels(),
@@ -90,11 +109,19 @@ def bed_of(bench: Benchmark, corpus: Corpus) -> Bed:
         ids=frozenset(corpus.ids()),
         content=content_of(corpus),
         inputs=[bench.artefact.reference(), corpus.artefact.reference()],
-        passages=holds_passages(corpus),
+        passages=_holds_passages(corpus),
     )
 
 
-def holds_passages(corpus: Corpus) -> bool:
+def index_corpus(
+    corpus: Corpus, progress: Progress = SILENT, *, models: Callable[[str], Model] | None = None
+) -> IndexSet:
+    """The indexes over a corpus, kept in the user's cache."""
+    content = content_of(corpus)
+    return index_documents(corpus, content, passages=_holds_passages(corpus), models=models, progress=progress)
+
+
+def _holds_passages(corpus: Corpus) -> bool:
     """Whether the documents of a corpus were published as passages: it was imported from such a collection."""
     first = next(iter(corpus.documents()), None)
     return first is not None and is_passage(first)
@@ -105,7 +132,14 @@ def content_of(corpus: Corpus) -> str:
     return file_sha256(corpus.artefact.file(DOCUMENTS))
 
 
-def open_bed(target: Path, corpus_path: Path | None, queries: Sequence[str], split: str, edition: str = "") -> Bed:
+def open_collection(
+    target: Path,
+    *,
+    corpus: Path | None = None,
+    queries: Sequence[str] = (),
+    split: str = "test",
+    edition: str = "",
+) -> TestCollection:
     """A benchmark folder, a corpus with queries of one's own, or a folder in BEIR's or R2MED's layout."""
     whole = open_artefact(target, ("benchmark", "corpus")) if (target / "manifest.json").is_file() else None
     if edition and (whole is None or whole.manifest.kind != "benchmark"):
@@ -113,11 +147,11 @@ def open_bed(target: Path, corpus_path: Path | None, queries: Sequence[str], spl
     if whole is not None and whole.manifest.kind == "benchmark":
         if queries:
             raise UsageError("a benchmark has its own questions", fix="name a corpus to search it with --query")
-        return bed_of(Benchmark(whole, edition), find_corpus(corpus_path, whole))
+        return collection_of(Benchmark(whole, edition), find_corpus(corpus, whole))
     if whole is not None:
         return _searched(Corpus(whole), queries)
     if (target / "corpus.jsonl").is_file():
-        if queries or corpus_path is not None:
+        if queries or corpus is not None:
             raise UsageError(
                 "a folder in BEIR's or R2MED's layout has its own questions and documents",
                 where=str(target),
@@ -128,14 +162,14 @@ def open_bed(target: Path, corpus_path: Path | None, queries: Sequence[str], spl
     raise InputError("this is neither a benchmark nor a corpus", where=str(target), fix="see hoofbeat retrieve --help")
 
 
-def _searched(corpus: Corpus, queries: Sequence[str]) -> Bed:
+def _searched(corpus: Corpus, queries: Sequence[str]) -> TestCollection:
     if not queries:
         raise UsageError(
             "a corpus has no questions", where=str(corpus.path), fix="ask with --query TEXT, or name a benchmark"
         )
     if not all(text.strip() for text in queries):
         raise UsageError("there is nothing to search for", fix="give --query a text")
-    return Bed(
+    return TestCollection(
         name=corpus.path.name,
         questions=[Question(id=f"query-{number}", text=text) for number, text in enumerate(queries, start=1)],
         qrels={},
@@ -143,11 +177,11 @@ def _searched(corpus: Corpus, queries: Sequence[str]) -> Bed:
         ids=frozenset(corpus.ids()),
         content=content_of(corpus),
         inputs=[corpus.artefact.reference()],
-        passages=holds_passages(corpus),
+        passages=_holds_passages(corpus),
     )
 
 
-def _public(folder: Path, split: str) -> Bed:
+def _public(folder: Path, split: str) -> TestCollection:
     layout = "r2med" if (folder / "query.jsonl").is_file() else "beir"
     tests = read_r2med(folder) if layout == "r2med" else read_beir(folder, split)
     names = [question.id for question in tests.questions]
@@ -167,7 +201,7 @@ def _public(folder: Path, split: str) -> Bed:
         documents.append(entry.document)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix in {".jsonl", ".tsv"})
     hashes = {path.relative_to(folder).as_posix(): file_sha256(path) for path in files}
-    return Bed(
+    return TestCollection(
         name=folder.name,
         questions=list(tests.questions),
         qrels={name: dict(tests.judgments[name]) for name in names if name in tests.judgments},
@@ -190,8 +224,8 @@ def _facets_there(wanted: Mapping[str, set[str]], values: Mapping[str, set[str]]
         return "these documents have no facets; leave --where out"
     unknown = [name for name in wanted if name not in values]
     if unknown:
-        return f"there is no facet {', '.join(unknown)}; there are {some_of(sorted(values), _MOST_NAMED)}"
+        return f"there is no facet {', '.join(unknown)}; there are {some_of(sorted(values), _MAX_NAMED)}"
     return (
-        "; ".join(f"{name} is one of {some_of(sorted(values[name]), _MOST_NAMED)}" for name in wanted)
+        "; ".join(f"{name} is one of {some_of(sorted(values[name]), _MAX_NAMED)}" for name in wanted)
         + "; or no document has all of them"
     )

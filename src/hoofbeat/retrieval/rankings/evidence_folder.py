@@ -7,20 +7,19 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.answering.run_folder import count_outcomes
-from hoofbeat.cli.bed import Bed
-from hoofbeat.cli.console import Screen
-from hoofbeat.cli.ranking import Models, asked_models, line_cost
+from hoofbeat.models.session import UsedModels
 from hoofbeat.records import Failure, Passage
 from hoofbeat.retrieval import IndexSet, Retriever
-from hoofbeat.retrieval.hero.hero_evidence import HeroTrace, explain_trace
+from hoofbeat.retrieval.hero.hero_evidence import HeroTrace
+from hoofbeat.retrieval.rankings.rankings_folder import asked_models, line_cost
+from hoofbeat.retrieval.rankings.test_collection import TestCollection
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
-from hoofbeat.store.tables import read_jsonl, write_jsonl
+from hoofbeat.store.manifest import count_outcomes
+from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["KIND", "SourceEvidence", "find_evidence", "show_evidence"]
+__all__ = ["EVIDENCE", "SourceEvidence", "find_evidence"]
 
-KIND = "evidence"
-_SHOWN = 5
+EVIDENCE = "evidence"
 
 
 class SourceEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -36,20 +35,20 @@ class SourceEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def find_evidence(
-    bed: Bed,
+    collection: TestCollection,
     indexes: IndexSet,
     line: str,
     target: Path,
     *,
     sources: Sequence[str] | None = None,
     passages: int = 5,
-    models: Models | None = None,
-    encoders: Models | None = None,
+    models: UsedModels | None = None,
+    encoders: UsedModels | None = None,
     command: Sequence[str] = (),
 ) -> Artefact:
     """Find the evidence of every source for every question and write its folder."""
     retriever = Retriever(indexes, line, model=models)
-    queries = [(question.id, question.full_text) for question in bed.questions]
+    queries = [(question.id, question.full_text) for question in collection.questions]
     names = list(indexes.documents) if sources is None else list(sources)
     outcomes: list[str | None] = []
     routes: dict[str, int] = {}
@@ -68,15 +67,15 @@ def find_evidence(
                 failure=each.failure,
             )
 
-    with create(target, replace_kind=KIND) as draft:
+    with create(target, replace_kind=EVIDENCE) as draft:
         write_jsonl(draft.path / "evidence.jsonl", found())
         draft.finish(
             Manifest(
-                kind=KIND,
+                kind=EVIDENCE,
                 title=f"{retriever.line}, source by source",
                 command=list(command),
-                inputs=bed.inputs,
-                settings={**retriever.describe(), "bed": bed.name, "sources": len(names), "passages": passages},
+                inputs=collection.inputs,
+                settings={**retriever.describe(), "bed": collection.name, "sources": len(names), "passages": passages},
                 models=asked_models(retriever, models, encoders),
                 prompts=retriever.prompts,
                 counts=count_outcomes(outcomes),
@@ -84,22 +83,4 @@ def find_evidence(
                 cost=line_cost(retriever, models, encoders),
             )
         )
-    return open_artefact(target, KIND)
-
-
-def show_evidence(screen: Screen, artefact: Artefact, count: int) -> None:
-    """Show how the evidence was found, for each question and the first sources."""
-    shown: dict[str, int] = {}
-    for each in read_jsonl(artefact.file("evidence.jsonl"), SourceEvidence):
-        shown[each.question] = shown.get(each.question, 0) + 1
-        if shown[each.question] > count:
-            continue
-        screen.title(f"{each.question} in {each.document}")
-        if each.failure is not None:
-            screen.say(f"  failed: {each.failure.kind}: {each.failure.message}")
-        if each.trace is not None:
-            screen.say(explain_trace(each.trace))
-        for passage in each.passages[:_SHOWN]:
-            screen.say(f"  {passage.heading}: {' '.join(passage.text.split())[:160]}")
-        if len(each.passages) > _SHOWN:
-            screen.say(f"  and {len(each.passages) - _SHOWN} more passages")
+    return open_artefact(target, EVIDENCE)

@@ -1,0 +1,222 @@
+"""What `hoofbeat retrieve` does: many lines, and runs of other software, ranked and measured on one test collection."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from hoofbeat.errors import OutputError, UsageError
+from hoofbeat.findings.ranking import RANKINGS, Measure
+from hoofbeat.models import Estimate, Model
+from hoofbeat.models.session import UsedModels
+from hoofbeat.retrieval.index.index_set import IndexSet
+from hoofbeat.retrieval.line import Variant, cost_bound, every_stage, parse, variants
+from hoofbeat.retrieval.rankings.rankings_folder import MEASURES, measure_run, rank_line
+from hoofbeat.retrieval.rankings.test_collection import TestCollection
+from hoofbeat.retrieval.rankings.trec_runs import TrecRun, read_trec_runs
+from hoofbeat.retrieval.retriever import Retriever
+from hoofbeat.store import Artefact, open_artefact
+from hoofbeat.store.files import output_errors
+from hoofbeat.store.tables import read_tsv, write_tsv
+from hoofbeat.window import tokens_at_most
+
+__all__ = ["RankedLine", "RankingPlan", "plan_rankings", "rank", "read_lines"]
+
+_COMPARISON = "comparison"
+_LISTING = "lines.tsv"
+_EMBEDDED_AT_ONCE = 32
+_PASSAGE_TOKENS = 250
+_PASSAGE_CHARACTERS = 800
+
+
+class RankingPlan(Struct, frozen=True, kw_only=True):
+    """Lines and runs to be measured on one test collection, checked. `documents` are those among which is searched."""
+
+    collection: TestCollection
+    systems: tuple[Variant, ...]
+    runs: tuple[TrecRun, ...] = ()
+    documents: tuple[str, ...] | None = None
+    top: int = 100
+    measures: tuple[str, ...] = MEASURES
+    seed: int = 0
+    edition: str = ""
+    command: tuple[str, ...] = ()
+
+    def estimate(self) -> Estimate:
+        """The maximum of calls that the lines can make, by what their stages may ask for each question."""
+        questions = list(self.collection.questions)
+        asked = int(sum(tokens_at_most(question.full_text) for question in questions))
+        total = Estimate()
+        for system in self.systems:
+            bound = cost_bound(parse(system.line))
+            encoded = self._encoded(system.line)
+            total += Estimate(
+                calls=bound.calls * len(questions) + -(-encoded // _EMBEDDED_AT_ONCE),
+                tokens_in=bound.calls * asked + bound.tokens_in * len(questions) + encoded * _PASSAGE_TOKENS,
+                tokens_out_most=bound.tokens_out * len(questions),
+            )
+        return total
+
+    def _encoded(self, line: str) -> int:
+        """About how many texts an embeddings endpoint would encode for a line; none where it names no endpoint."""
+        if not any(":" in spec for stage in every_stage(parse(line)) for spec in stage.encoders()):
+            return 0
+        passages = sum(1 + len(document.text) // _PASSAGE_CHARACTERS for document in self.collection.documents)
+        return len(list(self.collection.questions)) + passages
+
+
+class RankedLine(NamedTuple):
+    """The rankings folder of one line or run, and the models that the line asked."""
+
+    artefact: Artefact
+    models: tuple[Model, ...]
+
+
+def read_lines(lines: Sequence[str]) -> tuple[Variant, ...]:
+    """Every line that these stand for, in canonical form; the same line twice counts once."""
+    systems = {str(parse(variant.line)): variant for line in lines for variant in variants(line)}
+    return tuple(Variant(line, variant.settings) for line, variant in systems.items())
+
+
+def plan_rankings(
+    collection: TestCollection,
+    systems: Sequence[Variant],
+    *,
+    runs: Sequence[Path] = (),
+    where: Sequence[str] = (),
+    top: int = 100,
+    measures: Sequence[str] = MEASURES,
+    seed: int = 0,
+    edition: str = "",
+    command: Sequence[str] = (),
+) -> RankingPlan:
+    """Check what is to be ranked before anything is done; `read_lines` gives the systems."""
+    parsed = [Measure.parse(measure) for measure in measures]
+    if runs and not collection.qrels:
+        raise UsageError(
+            "a run is measured, and here is nothing to measure it by", fix="name a benchmark with judgments"
+        )
+    if runs and where:
+        raise UsageError("a run ranks what it ranks, so --where can't change it", fix="leave one of the two out")
+    documents = collection.chosen(where)
+    if collection.qrels:
+        _check_depth(parsed, top)
+    return RankingPlan(
+        collection=collection,
+        systems=tuple(systems),
+        runs=tuple(read_trec_runs(runs, collection, top)),
+        documents=None if documents is None else tuple(documents),
+        top=top,
+        measures=tuple(dict.fromkeys(map(str, parsed))),
+        seed=seed,
+        edition=edition,
+        command=tuple(command),
+    )
+
+
+def rank(
+    plan: RankingPlan, indexes: IndexSet, output: Path, *, load: Callable[[str], Model], encoders: UsedModels
+) -> Iterator[RankedLine]:
+    """Rank and measure one line after the other, then the runs; each has a folder when it is yielded.
+
+    `load` gives language models by name, `encoders` are the endpoints behind the encoders of the indexes.
+    """
+    names = [*plan.systems, *(Variant(run.name, {}) for run in plan.runs)]
+    for system in plan.systems if len(names) > 1 else ():
+        Retriever(indexes, system.line, model=UsedModels(load)).prepare()
+    places = _places(output, names)
+    for folder, system in places[: len(plan.systems)]:
+        models = UsedModels(load)
+        artefact = rank_line(
+            plan.collection,
+            indexes,
+            system.line,
+            folder,
+            top=plan.top,
+            measures=plan.measures,
+            documents=plan.documents,
+            seed=plan.seed,
+            models=models,
+            encoders=encoders,
+            settings=_settings(system, plan.edition),
+            command=plan.command,
+        )
+        yield RankedLine(artefact, tuple(models.used.values()))
+    for run, (folder, system) in zip(plan.runs, places[len(plan.systems) :], strict=True):
+        artefact = measure_run(
+            plan.collection,
+            run,
+            folder,
+            top=plan.top,
+            measures=plan.measures,
+            seed=plan.seed,
+            settings=_settings(system, plan.edition),
+            command=plan.command,
+        )
+        yield RankedLine(artefact, ())
+    _tidy(output, places)
+
+
+def _settings(variant: Variant, edition: str) -> dict[str, object]:
+    """What the manifest says of a line besides the line itself."""
+    said = {"variant": variant.settings, "edition": edition}
+    return {name: value for name, value in said.items() if value}
+
+
+def _check_depth(measures: Sequence[Measure], top: int) -> None:
+    """A measure that looks deeper than the rankings go would measure the limit, not the line."""
+    deepest = max((measure for measure in measures if measure.cutoff), key=lambda each: each.cutoff or 0, default=None)
+    if deepest is not None and deepest.cutoff is not None and deepest.cutoff > top:
+        raise UsageError(
+            f"{deepest} looks at more than the {top} documents that are ranked",
+            fix=f"--top {deepest.cutoff}, or name other measures with --measure",
+        )
+
+
+def _places(output: Path, systems: Sequence[Variant]) -> list[tuple[Path, Variant]]:
+    """Where each line's rankings go: the output folder itself, or for several lines folders in it.
+
+    The folder of several lines lists them in `lines.tsv`. What is listed from before stays until the new rankings are
+    there (`_tidy`); a folder that holds anything else is left alone and refused.
+    """
+    if len(systems) == 1:
+        return [(output, systems[0])]
+    listing = output / _LISTING
+    before = {row["folder"]: row["line"] for row in read_tsv(listing)} if listing.is_file() else {}
+    known = {*before, _LISTING, _COMPARISON}
+    strange = sorted(path.name for path in output.iterdir() if path.name not in known) if output.is_dir() else []
+    if strange or (output.exists() and not output.is_dir()):
+        raise OutputError(
+            f"something stands there that is no earlier run of several lines ({', '.join(strange[:3]) or 'a file'})",
+            where=str(output),
+            fix="choose another folder with -o",
+        )
+    places = [(output / f"{number:02d}-{_slug(each.line)}", each) for number, each in enumerate(systems, start=1)]
+    with output_errors(output):
+        output.mkdir(parents=True, exist_ok=True)
+    listed = before | {folder.name: each.line for folder, each in places}
+    write_tsv(listing, ("folder", "line"), sorted(listed.items()))
+    return places
+
+
+def _tidy(output: Path, places: Sequence[tuple[Path, Variant]]) -> None:
+    """Remove what an earlier run of several lines left and this one did not replace."""
+    if len(places) < 2:
+        return
+    listing = output / _LISTING
+    now = {folder.name: each.line for folder, each in places}
+    for name in {_COMPARISON, *(row["folder"] for row in read_tsv(listing))} - set(now):
+        folder = output / Path(name).name
+        if folder.is_dir():
+            open_artefact(folder, (RANKINGS, _COMPARISON))
+            shutil.rmtree(folder)
+    write_tsv(listing, ("folder", "line"), list(now.items()))
+
+
+def _slug(line: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", line.lower()).strip("-")[:60] or RANKINGS
