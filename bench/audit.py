@@ -37,7 +37,7 @@ from hoofbeat.models import ChatRequest, load_model
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Question
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 
 PACK = load_pack("transplant")
 RATES = (500, 1000)

@@ -15,12 +15,12 @@ from hoofbeat.audit import Source
 from hoofbeat.audit.audit_folder import PACK, PAIRS
 from hoofbeat.audit.pair_table import Kinds, PartWriter
 from hoofbeat.benchmarks import write_benchmark
-from hoofbeat.findings.ranking import evaluate
+from hoofbeat.findings.ranking_measures import evaluate
 from hoofbeat.prompts import load_pack
 from hoofbeat.prompts.packs import Pack, encode_pack
 from hoofbeat.records import Answer, Document, Hit, Judgment, Passage, Question, Section
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 __all__ = ["Sizes", "build"]

@@ -29,7 +29,7 @@ import aiohttp
 
 from hoofbeat.models import CallResult, ChatRequest, Message, load_model
 from hoofbeat.models.pacing import Pacer
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 
 GOAL = 0.5
 QUESTION = (

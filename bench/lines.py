@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.findings.intervals import bootstrap_mean
-from hoofbeat.findings.ranking import evaluate
+from hoofbeat.findings.ranking_measures import evaluate
 from hoofbeat.models import load_encoder
-from hoofbeat.models.vectors import cached_encoder, vectors_folder
+from hoofbeat.models.encoders.vector_cache import cached_encoder, vectors_folder
 from hoofbeat.records import Document
 from hoofbeat.retrieval import IndexSet, Retriever
 from hoofbeat.retrieval.rankings import open_collection

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import WeightsError
-from hoofbeat.models import weights
+from hoofbeat.models import weight_files
 
 __all__ = ["needs_weights", "shared_data"]
 
@@ -25,7 +25,7 @@ def shared_data(name: str) -> Path:
 def needs_weights(name: str) -> None:
     """Skip the test where weights (or a group of them) are not on this machine."""
     try:
-        for each in weights.weight_names(name):
-            weights.find_weight(each)
+        for each in weight_files.weight_names(name):
+            weight_files.find_weight(each)
     except WeightsError as err:
         pytest.skip(f"needs the weights {name}: {err.fix}")

@@ -13,7 +13,7 @@ from hoofbeat.answering.condition_material import Showing
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.records import Answer, Question
 from hoofbeat.retrieval import IndexSet
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, asked_for, check_fenced, wire_text
 from tests.models.support import a_model, ledger_in
 from tests.retrieval.support import HashedWords

@@ -10,7 +10,7 @@ import pytest
 
 from hoofbeat.answering import Planned, Sampling, answer_all, plan_answers, request_for
 from hoofbeat.records import Answer, Question
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, passages_under, wire_text
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in

@@ -15,7 +15,7 @@ from hoofbeat.errors import BatchPending, UsageError
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Answer, Question
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in
 

@@ -14,7 +14,7 @@ from hoofbeat.corpus import read_file
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import whole
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, a_document, check_fenced, no_search
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in

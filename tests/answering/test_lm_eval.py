@@ -13,7 +13,7 @@ from hoofbeat.answering import Planned, answer_all
 from hoofbeat.answering.answer_calls import likelihood_calls
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.benchmarks.export import export_benchmark
-from hoofbeat.models import embedded, weights
+from hoofbeat.models import embedded, weight_files
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import Counts
 from tests.helpers import needs_weights
@@ -94,7 +94,7 @@ def test_the_same_log_likelihoods_give_the_harness_s_accuracy(tmp_path: Path) ->
 def test_the_embedded_weights_are_scored_as_the_harness_scores_them_in_numpy(tmp_path: Path) -> None:
     """The harness on log-likelihoods of a forward pass in numpy, ours on those of the server, the same weights."""
     needs_weights("smollm2-135m")
-    source = Weights(weights.weight_path("smollm2-135m"))
+    source = Weights(weight_files.weight_path("smollm2-135m"))
     task = harness_task(tmp_path)
     path = tmp_path / "smollm2-f32.gguf"
     write_f32(source, path)

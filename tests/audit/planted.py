@@ -22,7 +22,7 @@ from hoofbeat.progress import SILENT
 from hoofbeat.recipes import teaching_patient_questions
 from hoofbeat.records import Usage
 from hoofbeat.retrieval.rankings import index_corpus
-from hoofbeat.store.ledger import Ledger, LedgerEntry
+from hoofbeat.store.call_ledger import Ledger, LedgerEntry
 
 __all__ = ["handbooks", "planted_plan", "replay"]
 

@@ -19,7 +19,7 @@ from hoofbeat.audit.shard_merge import merge_audits
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, a_document, search_in
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in

@@ -11,7 +11,7 @@ from hoofbeat.audit import Audit, audit_sources
 from hoofbeat.audit.findings import label_counts, question_matrix
 from hoofbeat.audit.findings.relations import relations
 from hoofbeat.audit.pair_export import question_record
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.audit.planted import GOLD, RELATIONS, handbooks, planted_plan, replay
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model

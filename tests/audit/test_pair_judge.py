@@ -16,7 +16,7 @@ from hoofbeat.audit.pair_judge import PairJudge, laid_out, pairs_of, scan_label
 from hoofbeat.audit.pair_plan import same_answer_form
 from hoofbeat.prompts import Pack, RelationLabel, load_pack
 from hoofbeat.records import Answer, Comparison, Failure, Question
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, asked_for, check_fenced, wire_text
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in

@@ -13,7 +13,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question
 from hoofbeat.store import InputRef
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, a_document, search_in
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in

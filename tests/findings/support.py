@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoofbeat.findings.scoring import Outcome
+from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.records import Answer, Failure, FailureKind, Question
 
 MEANING = {"1": True, "0": False, "?": None}

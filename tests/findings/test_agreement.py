@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings import agreement, agreement_with_intervals, weighted_kappa, wilson
-from hoofbeat.findings.agreement import Weights
+from hoofbeat.findings.agreement import Weights, agreement, agreement_with_intervals, weighted_kappa
+from hoofbeat.findings.intervals import wilson
 
 LABELS = ("low", "medium", "high", "extreme")
 labels = st.sampled_from(LABELS)

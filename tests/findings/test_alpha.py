@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings import krippendorff_alpha
-from hoofbeat.findings.alpha import Scale
+from hoofbeat.findings.agreement import Scale, krippendorff_alpha
 
 SCALES: list[Scale] = ["nominal", "ordinal", "interval"]
 X = None

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import confint_proportions_2indep
 
-from hoofbeat.findings.groups import group_differences
-from hoofbeat.findings.scoring import Outcome
+from hoofbeat.findings.breakdown import group_differences
+from hoofbeat.findings.outcomes import Outcome
 
 
 def rows(name: str, outcomes: Sequence[bool | None]) -> list[Outcome]:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.findings import Outcome, corrected_accuracies
+from hoofbeat.findings.corrected_scores import corrected_accuracies
+from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.judging.stratified_sample import Draw, allot, allot_within
 
 SYSTEMS = [f"model {number:02}" for number in range(20)]

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from hoofbeat.findings.scoring import Outcome
+from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.leakage.leakage_figures import (
     CAVEATS,
     book_gaps,

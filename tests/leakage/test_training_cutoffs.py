@@ -7,7 +7,7 @@ import re
 import pytest
 
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.scoring import Outcome
+from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.leakage.training_cutoffs import (
     Cutoff,
     Published,

@@ -11,7 +11,7 @@ import msgspec
 from hoofbeat.models import Budget, CallResult, ChatRequest, Config, Message, Model, ModelSettings, load_model
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.records import Failure
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 
 SCHEMA: dict[str, object] = {
     "type": "object",

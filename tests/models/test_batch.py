@@ -11,7 +11,7 @@ import pytest
 
 from hoofbeat.errors import BatchPending, InputError, OutputError
 from hoofbeat.models import StructuredReply
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.models.support import SCHEMA, a_model, ask, chats, failure, ledger_in, reply_text
 
 TEXTS = [f"question {number}" for number in range(6)]

@@ -14,7 +14,7 @@ from hoofbeat.errors import BudgetSpent, UsageError
 from hoofbeat.models import Budget, CallResult, Estimate, Image, Message, Price
 from hoofbeat.models.budget import about_tokens
 from hoofbeat.models.requests import ChatRequest
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ask, chats, ledger_in
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from hoofbeat.models.collecting import reduce_collection
+from hoofbeat.models.model import reduce_collection
 
 
 def test_the_collector_is_as_before_afterwards_also_after_an_error() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from hoofbeat.errors import InputError, ModelError, UsageError, WeightsError
-from hoofbeat.models import embedded, weights
+from hoofbeat.models import embedded, weight_files
 
 QUESTION = [{"role": "user", "content": "Is fever a sign of endocarditis?"}]
 SCHEMA = {
@@ -32,7 +32,7 @@ SCHEMA = {
 @pytest.fixture(scope="module")
 def gguf_path() -> Path:
     try:
-        return weights.weight_path("smollm2-135m")
+        return weight_files.weight_path("smollm2-135m")
     except WeightsError as err:
         pytest.skip(f"needs the tiny model's weights: {err.fix}")
 

@@ -11,7 +11,7 @@ from hoofbeat.errors import ModelError
 from hoofbeat.models import StructuredReply
 from hoofbeat.models.wire import classify, read_chat, retry_after_seconds
 from hoofbeat.records import Failure
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.models.fault_server import FaultServer
 from tests.models.support import SCHEMA, a_model, ask, chats, failure, ledger_in, reply_text
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.models import CallResult, Message, load_model
-from hoofbeat.models.http import _proxy
+from hoofbeat.models.http_backend import _proxy
 from hoofbeat.models.requests import ChatRequest
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 
 ADDRESS = "http://judge.example.org/v1"
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from hoofbeat.errors import WeightsError
-from hoofbeat.models import Likelihood, Model, embedded, weights
-from hoofbeat.models.http import HttpBackend
+from hoofbeat.models import Likelihood, Model, embedded, weight_files
+from hoofbeat.models.http_backend import HttpBackend
 from hoofbeat.store import Ledger
 from tests.models.llama_numpy import Llama, Weights, write_f32
 
@@ -62,7 +62,7 @@ def loglikelihood(
 @pytest.fixture(scope="module")
 def gguf_path() -> Path:
     try:
-        return weights.weight_path("smollm2-135m")
+        return weight_files.weight_path("smollm2-135m")
     except WeightsError as err:
         pytest.skip(f"needs the tiny model's weights: {err.fix}")
 

@@ -16,7 +16,7 @@ import pytest
 from hoofbeat.errors import InputError
 from hoofbeat.models import CallResult, Image, Message, StructuredReply
 from hoofbeat.models.pacing import Pacer
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.models.fault_server import FaultServer
 from tests.models.support import SCHEMA, a_model, ask, chats, ledger_in, reply_text
 
@@ -200,7 +200,7 @@ def test_an_openai_name_at_another_address_is_another_model(
 RUN_APART = """
 import json, sys
 from pathlib import Path
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.models.support import a_model, chats, reply_text
 
 spec, path, *texts = sys.argv[1:]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.models.reasoning import split_reasoning
+from hoofbeat.models.reply_text import split_reasoning
 from hoofbeat.models.requests import Reply
 from hoofbeat.models.wire import read_chat
 

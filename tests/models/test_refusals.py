@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hoofbeat.models.refusals import is_refusal
+from hoofbeat.models.reply_text import is_refusal
 
 REFUSALS = (
     "I'm sorry, but I can't help with that.",

@@ -10,7 +10,7 @@ import pytest
 
 from hoofbeat.errors import InputError
 from hoofbeat.records import Failure
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from hoofbeat.store.tables import write_jsonl
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ask, chats, failure, ledger_in, reply_text

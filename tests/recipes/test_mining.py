@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hoofbeat.errors import UsageError
-from hoofbeat.models.encoders.base import Encoder, EncoderBase, Vectors
+from hoofbeat.models.encoders.encoder_base import Encoder, EncoderBase, Vectors
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.items import Item

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hoofbeat.benchmarks import Benchmark, write_benchmark
-from hoofbeat.findings.scoring import Outcome
+from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.leakage.leakage_check import PARTS, Gathered, plan_check, probe, summarise
 from hoofbeat.leakage.leakage_folder import write_leakage
 from hoofbeat.leakage.training_cutoffs import parse_cutoff

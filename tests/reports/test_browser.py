@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from hoofbeat import teaching
-from hoofbeat.findings import Outcome
+from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.reports.build import build_report
 from hoofbeat.reports.comparison.answers import compare_answers

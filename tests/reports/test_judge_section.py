@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.proportion import proportion_confint
 
-from hoofbeat.findings import krippendorff_alpha
+from hoofbeat.findings.agreement import krippendorff_alpha
 from hoofbeat.judging.judgments_folder import Probe
 from hoofbeat.records import Failure, Judgment, Vote
 from hoofbeat.store import Artefact

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hoofbeat.findings import Outcome
+from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.records import (
     Answer,
     Failure,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hoofbeat.errors import WeightsError
-from hoofbeat.findings.ranking import evaluate, read_qrels
+from hoofbeat.findings.ranking_measures import evaluate, read_qrels
 from hoofbeat.models.encoder import load_encoder
 from hoofbeat.retrieval.chunking import whole
 from hoofbeat.retrieval.index.index_set import IndexSet

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hoofbeat.corpus import Corpus
 from hoofbeat.findings.intervals import bootstrap_mean
-from hoofbeat.findings.ranking import evaluate
+from hoofbeat.findings.ranking_measures import evaluate
 from hoofbeat.records import Hit, Question
 from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact

@@ -26,7 +26,7 @@ from hoofbeat.recipes.writing import FUNNEL_HEADER, funnel_rows
 from hoofbeat.records import Answer, Document, Failure, Judgment, Passage, Question, Span, Step, Usage
 from hoofbeat.reports.build import build_report
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 from tests.web.folder_audits import JUDGE, hand_written_audit, passages_of
 from tests.web.folder_rankings import hand_written_ranking

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.findings.agreement import agreement_with_intervals
-from hoofbeat.findings.alpha import krippendorff_alpha
+from hoofbeat.findings.agreement import agreement_with_intervals, krippendorff_alpha
 from hoofbeat.review.assignments import AssignmentPlan
 from hoofbeat.review.forms import agreement_fields, form_for
 from hoofbeat.review.label_export import export_labels

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hoofbeat.findings import SystemDifference
+from hoofbeat.findings.accuracy import SystemDifference
 from hoofbeat.records import Answer, Failure, Question
 from hoofbeat.reports.comparison.answers import compare_answers
 from hoofbeat.reports.comparison.flips import flips_of

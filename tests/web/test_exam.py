@@ -13,7 +13,7 @@ from hoofbeat.answering.case_parts import shorten
 from hoofbeat.answering.protocols import ordered_options
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.errors import HoofbeatError, UsageError
-from hoofbeat.findings.scoring import choice_outcomes
+from hoofbeat.findings.outcomes import choice_outcomes
 from hoofbeat.judging.judgments_folder import Judged
 from hoofbeat.records import Answer, Question
 from hoofbeat.review.exams.exam_actions import begin_exam, end_exam, open_question, save_draft, submit_answer

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hoofbeat.findings import leaderboard
 from hoofbeat.findings.clusters import clusters_of
-from hoofbeat.findings.scoring import scored_outcomes
+from hoofbeat.findings.leaderboard_places import leaderboard
+from hoofbeat.findings.outcomes import scored_outcomes
 from hoofbeat.judging import Judged
 from hoofbeat.records import Answer, Failure, Judgment, OptionLikelihood, Passage, Question, TraceStep, Vote
 from hoofbeat.reports.indexes.answer_index import AnswerFilter, AnswersIndex

@@ -19,7 +19,7 @@ from hoofbeat.answering.choices.choice_reader import Reading, read_choice
 from hoofbeat.answering.prediction_rows import Row, bad, each_row, find_fields
 from hoofbeat.answering.run_folder import KIND
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.models.reasoning import split_reasoning
+from hoofbeat.models.reply_text import split_reasoning
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Failure, Question, Usage
 from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact

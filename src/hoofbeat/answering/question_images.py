@@ -9,7 +9,7 @@ from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.models import Image
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact
-from hoofbeat.store.files import read_bytes
+from hoofbeat.store.atomic_files import read_bytes
 
 __all__ = ["LARGEST_IMAGE", "check_images", "images_of"]
 

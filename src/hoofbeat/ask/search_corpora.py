@@ -14,7 +14,7 @@ from hoofbeat.models import Encoder, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.retrieval import IndexSet, Retriever
 from hoofbeat.retrieval.index.index_set import index_documents
-from hoofbeat.store.files import file_sha256
+from hoofbeat.store.atomic_files import file_sha256
 
 __all__ = ["SearchableCorpus", "source_facets"]
 

@@ -17,7 +17,7 @@ from hoofbeat.prompts.packs import decode_pack
 from hoofbeat.records import Answer, Comparison, Facets, Question
 from hoofbeat.store import open_artefact
 from hoofbeat.store.artefact_folder import ArtefactFolder
-from hoofbeat.store.files import read_bytes
+from hoofbeat.store.atomic_files import read_bytes
 from hoofbeat.store.tables import read_jsonl
 
 if TYPE_CHECKING:

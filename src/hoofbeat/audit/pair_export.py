@@ -16,7 +16,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_csv, write_parquet
 
 if TYPE_CHECKING:

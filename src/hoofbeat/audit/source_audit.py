@@ -18,7 +18,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.prompts.packs import encode_pack
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_jsonl
 
 __all__ = ["Audit", "AuditPlan", "Source", "audit_sources"]

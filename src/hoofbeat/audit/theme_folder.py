@@ -17,7 +17,7 @@ from hoofbeat.models import Encoder, Estimate, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 __all__ = [

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hoofbeat.benchmarks.export import ExportBundle, write_json
 from hoofbeat.records import Question
-from hoofbeat.store.files import file_sha256, write_bytes
+from hoofbeat.store.atomic_files import file_sha256, write_bytes
 from hoofbeat.store.tables import canonical_json
 
 __all__ = ["FIELDS", "data_card", "flat_row", "write_croissant_file", "write_datasheet_file"]

@@ -21,7 +21,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Document, Question
 from hoofbeat.registry import registry
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.atomic_files import write_bytes
 
 __all__ = ["ExportBundle", "ExportFormat", "export_benchmark", "lettered", "shown_value", "with_options", "write_json"]
 

@@ -10,7 +10,7 @@ import click
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import check_file, command_words, json_option, output_option
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.ranking import RANKINGS
+from hoofbeat.findings.ranking_measures import RANKINGS
 from hoofbeat.reports.comparison.answers import KINDS as ANSWERS
 from hoofbeat.reports.comparison.answers import AnswersComparison, compare_answers
 from hoofbeat.reports.comparison.answers_page import warnings_of, write_answers

@@ -37,7 +37,7 @@ from hoofbeat.records import Document, Figure, Section
 from hoofbeat.records import Table as DocumentTable
 from hoofbeat.reports.tables import Column, Table, table_of
 from hoofbeat.store import Cost, Counts
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.text import for_terminal
 
 __all__ = ["label_command", "show_command", "stats_command"]

@@ -24,7 +24,7 @@ from hoofbeat.cli.session import json_option, output_option
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.errors import OutputError
 from hoofbeat.judging import AnswerFolder, Job, judge_folder
-from hoofbeat.models import SPEC_HELP, Model, weights
+from hoofbeat.models import SPEC_HELP, Model, weight_files
 from hoofbeat.models.session import Session, open_session
 from hoofbeat.recipes import build_teaching, teaching_patient_questions
 from hoofbeat.reports.build import build_report
@@ -54,7 +54,7 @@ def command(spec: str, questions: int, config_path: Path | None, output: Path, a
     """The whole flow on the invented teaching set, from documents to a report."""
     screen = Screen(as_json=as_json)
     began = time.monotonic()
-    weights.find_weight("minilm")
+    weight_files.find_weight("minilm")
     screen.say("Hoofbeat demo: invented cases and handbooks. Research software, not for clinical use.")
     if (output / "manifest.json").exists():
         raise OutputError(

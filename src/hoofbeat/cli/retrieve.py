@@ -34,7 +34,7 @@ from hoofbeat.retrieval.rankings import (
 from hoofbeat.retrieval.rankings.evidence_folder import SourceEvidence, find_evidence
 from hoofbeat.retrieval.rankings.rankings_folder import stage_notes
 from hoofbeat.store import Artefact
-from hoofbeat.store.files import atomic_write
+from hoofbeat.store.atomic_files import atomic_write
 from hoofbeat.store.tables import read_jsonl
 
 __all__ = ["command", "show_measures"]

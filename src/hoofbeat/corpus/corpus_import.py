@@ -26,7 +26,7 @@ from hoofbeat.corpus.readers.mapped import parse_mapping
 from hoofbeat.errors import ArtefactError, InputError, UsageError
 from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.files import atomic_write, file_sha256
+from hoofbeat.store.atomic_files import atomic_write, file_sha256
 from hoofbeat.store.tables import read_jsonl
 
 __all__ = ["DOCUMENTS", "REJECTED", "SOURCES", "ImportRejection", "import_corpus"]

@@ -31,7 +31,7 @@ from hoofbeat.facets import year_of
 from hoofbeat.models.encoder import Encoder, load_encoder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
-from hoofbeat.store.files import output_errors
+from hoofbeat.store.atomic_files import output_errors
 
 __all__ = [
     "COSINE",

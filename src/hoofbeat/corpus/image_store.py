@@ -17,7 +17,7 @@ import msgspec
 from hoofbeat.corpus.parsers.text_builder import safe_id
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
-from hoofbeat.store.files import output_errors, read_bytes
+from hoofbeat.store.atomic_files import output_errors, read_bytes
 
 __all__ = ["IMAGE_SUFFIXES", "ImageStore"]
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from hoofbeat.corpus.parsers.text_builder import safe_id
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.store.files import atomic_write
+from hoofbeat.store.atomic_files import atomic_write
 from hoofbeat.store.streams import lines, open_stream, text_of
 from hoofbeat.store.tables import bare_cell, write_jsonl, write_tsv
 

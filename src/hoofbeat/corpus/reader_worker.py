@@ -25,7 +25,7 @@ from msgspec import Struct
 from hoofbeat.corpus.image_store import ImageStore
 from hoofbeat.corpus.reader import DocumentWithImages, check_file, read_entries
 from hoofbeat.errors import InputError
-from hoofbeat.store.files import file_sha256
+from hoofbeat.store.atomic_files import file_sha256
 
 __all__ = [
     "Heartbeat",

@@ -24,11 +24,11 @@ from hoofbeat.corpus.vocabularies.specialty_evidence import gather
 from hoofbeat.corpus.vocabularies.specialty_labels import THRESHOLD, label_evidence
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values, year_of
-from hoofbeat.models import weights
+from hoofbeat.models import weight_files
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.files import file_sha256
+from hoofbeat.store.atomic_files import file_sha256
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 __all__ = [
@@ -118,7 +118,7 @@ def load_tokenizer(spec: str = "minilm") -> Tokenizer | None:
     if spec == NO_TOKENIZER:
         return None
     if spec == "minilm":
-        return Tokenizer(spec, weights.find_weight(spec)["tokenizer.json"])
+        return Tokenizer(spec, weight_files.find_weight(spec)["tokenizer.json"])
     path = Path(spec)
     path = path / "tokenizer.json" if path.is_dir() else path
     if not path.is_file():

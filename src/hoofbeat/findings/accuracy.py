@@ -30,12 +30,13 @@ from hoofbeat.findings.intervals import (
     tango,
     wilson,
 )
-from hoofbeat.findings.scoring import Outcome, outcomes
-from hoofbeat.findings.shares import (
+from hoofbeat.findings.outcomes import (
     SENSITIVITY_THRESHOLD,
+    Outcome,
     Shares,
     SystemKey,
     by_system,
+    outcomes,
     per_question,
     sensitivity_range,
 )

@@ -24,7 +24,7 @@ from hoofbeat.judging.criteria import Key, answer_key, unanswered
 from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder
 from hoofbeat.judging.stratified_sample import Draw, Name, allot_within, blind_code
 from hoofbeat.records import Answer
-from hoofbeat.store.files import read_bytes
+from hoofbeat.store.atomic_files import read_bytes
 from hoofbeat.store.tables import bare_cell
 
 __all__ = ["DrawnAnswers", "Rows", "draw_answers", "judge_labels", "read_rows", "refuse_lines"]

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import InputError
 from hoofbeat.store import InputRef
-from hoofbeat.store.files import read_bytes, write_bytes
+from hoofbeat.store.atomic_files import read_bytes, write_bytes
 
 __all__ = [
     "ENOUGH",

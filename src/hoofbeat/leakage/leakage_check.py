@@ -13,7 +13,7 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_value
 from hoofbeat.findings.clusters import clusters_of
-from hoofbeat.findings.scoring import Outcome, choice_outcomes, scored_outcomes
+from hoofbeat.findings.outcomes import Outcome, choice_outcomes, scored_outcomes
 from hoofbeat.judging import Judged
 from hoofbeat.leakage.canaries import (
     Canary,

@@ -15,7 +15,7 @@ from hoofbeat.models import Model
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure
 from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from hoofbeat.models.budget import Budget, Estimate, Price
-from hoofbeat.models.config import Config, ModelSettings, load_config
 from hoofbeat.models.encoder import Encoder, load_encoder
 from hoofbeat.models.model import CallResult, Model, StructuredReply
-from hoofbeat.models.registry import SPEC_HELP, load_model
+from hoofbeat.models.model_loading import SPEC_HELP, Config, ModelSettings, load_config, load_model
 from hoofbeat.models.requests import ChatRequest, Image, Likelihood, Message, Reply
 
 __all__ = [

@@ -24,8 +24,8 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from hoofbeat.errors import InputError, ModelError, UsageError
-from hoofbeat.models import weights
-from hoofbeat.store.files import file_sha256
+from hoofbeat.models import weight_files
+from hoofbeat.store.atomic_files import file_sha256
 
 __all__ = ["DEFAULT_MODEL", "EmbeddedServer", "default_threads", "start_embedded"]
 
@@ -203,12 +203,12 @@ def _locate(name: str) -> tuple[str, Path, str]:
     name = name or DEFAULT_MODEL
     known = {
         key: file
-        for key, weight in weights.load_weights_table().weights.items()
+        for key, weight in weight_files.load_weights_table().weights.items()
         for file in weight.files
         if _is_gguf(file.name)
     }
     if name in known:
-        return name, weights.weight_path(name, known[name].name), known[name].sha256
+        return name, weight_files.weight_path(name, known[name].name), known[name].sha256
     if not _is_gguf(name):
         raise ModelError(
             f"there is no embedded model '{name}'",

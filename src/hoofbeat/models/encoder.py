@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hoofbeat.errors import UsageError
-from hoofbeat.models.encoders.base import (
+from hoofbeat.models.encoders.encoder_base import (
     NO_INSTRUCTIONS,
     Encoder,
     EncoderBase,
@@ -21,10 +21,10 @@ from hoofbeat.models.encoders.base import (
     TokenStates,
     Vectors,
 )
-from hoofbeat.models.encoders.endpoint import EndpointEncoder
-from hoofbeat.models.encoders.folder import folder_encoder
-from hoofbeat.models.encoders.onnx import MiniLM
-from hoofbeat.models.encoders.static import Potion
+from hoofbeat.models.encoders.endpoint_encoder import EndpointEncoder
+from hoofbeat.models.encoders.folder_encoder import folder_encoder
+from hoofbeat.models.encoders.onnx_encoder import MiniLM
+from hoofbeat.models.encoders.static_encoder import Potion
 
 if TYPE_CHECKING:
     from hoofbeat.models.model import Model

@@ -20,7 +20,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.models.requests import ChatRequest, Finish, Likelihood, Reply, likelihood_content
 from hoofbeat.models.wire import Trouble
 from hoofbeat.records import Usage
-from hoofbeat.store.files import file_sha256
+from hoofbeat.store.atomic_files import file_sha256
 from hoofbeat.store.tables import canonical_json, read_jsonl
 
 __all__ = ["ReplayBackend"]

@@ -10,10 +10,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.models.budget import Budget
-from hoofbeat.models.config import Config, load_config
 from hoofbeat.models.model import Model
-from hoofbeat.models.registry import load_model
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.models.model_loading import Config, load_config, load_model
+from hoofbeat.store.call_ledger import Ledger
 from hoofbeat.store.manifest import Cost
 
 __all__ = ["Session", "UsedModels", "ledger_file", "open_session"]

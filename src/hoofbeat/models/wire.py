@@ -13,9 +13,9 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.models.reasoning import split_reasoning
+from hoofbeat.models.reply_text import split_reasoning
 from hoofbeat.models.requests import ChatRequest, Message, Reply, TokenLogprob
-from hoofbeat.models.structured import without_limits
+from hoofbeat.models.structured_output import without_limits
 from hoofbeat.records import FailureKind, Usage
 from hoofbeat.store.tables import content_sha256
 

@@ -24,7 +24,7 @@ from hoofbeat.reports.packing import codes_of, places_of
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.views import block_nodes
 from hoofbeat.reports.words import written
-from hoofbeat.store.files import atomic_write, slug
+from hoofbeat.store.atomic_files import atomic_write, slug
 from hoofbeat.text import clean
 
 __all__ = ["blocks_html", "content_policy", "page_style", "to_html", "write_html"]

@@ -13,7 +13,7 @@ from hoofbeat.reports.markdown import to_markdown
 from hoofbeat.reports.model import Chart, Report, charts_in, tables_in
 from hoofbeat.reports.page import to_html, write_html
 from hoofbeat.reports.tables import Table, to_csv
-from hoofbeat.store.files import slug, write_bytes
+from hoofbeat.store.atomic_files import slug, write_bytes
 
 __all__ = ["FORMATS", "report_files", "write_report"]
 

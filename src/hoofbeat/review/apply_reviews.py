@@ -34,7 +34,7 @@ from hoofbeat.review.question_revisions import (
     rules_of,
 )
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import canonical_json, plain_cell, read_jsonl, read_tsv, write_jsonl, write_tsv
 
 __all__ = [

@@ -31,7 +31,7 @@ from hoofbeat.review.forms import criterion_rows, form_for
 from hoofbeat.review.item_display import sides_exchanged
 from hoofbeat.review.review_records import Decision, ItemLabel, ReviewItem, Study
 from hoofbeat.review.reviewer_agreement import names_of
-from hoofbeat.store.files import read_bytes, write_bytes
+from hoofbeat.store.atomic_files import read_bytes, write_bytes
 from hoofbeat.store.tables import plain_cell, write_csv, write_jsonl
 
 if TYPE_CHECKING:

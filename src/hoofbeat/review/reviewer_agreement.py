@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from hoofbeat.findings.agreement import Kappa, weighted_kappa
-from hoofbeat.findings.alpha import Alpha, krippendorff_alpha
+from hoofbeat.findings.agreement import Alpha, Kappa, krippendorff_alpha, weighted_kappa
 from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.review.forms import AgreementField, Form, agreement_fields, form_for
 from hoofbeat.review.review_records import ItemLabel, ReviewItem, Study

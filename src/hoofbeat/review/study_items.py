@@ -39,7 +39,7 @@ from hoofbeat.review.forms import Form, form_names, load_form
 from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
 from hoofbeat.review.task_items import benchmark_items, group_of, waiting_forms
 from hoofbeat.store import Artefact, open_artefact
-from hoofbeat.store.files import read_bytes
+from hoofbeat.store.atomic_files import read_bytes
 from hoofbeat.store.tables import canonical_json, read_jsonl
 
 __all__ = [

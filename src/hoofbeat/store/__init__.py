@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoofbeat.store.artefact import Artefact, Draft, check_target, create, open_artefact
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from hoofbeat.store.manifest import Cost, Counts, InputRef, Manifest
 
 __all__ = [

@@ -21,7 +21,7 @@ import msgspec
 import hoofbeat
 from hoofbeat.errors import ArtefactError, OutputError
 from hoofbeat.registry import registry
-from hoofbeat.store.files import file_sha256, output_errors, sync_folder, write_bytes
+from hoofbeat.store.atomic_files import file_sha256, output_errors, sync_folder, write_bytes
 from hoofbeat.store.manifest import SCHEMA_VERSION, InputRef, Manifest
 from hoofbeat.store.tables import content_sha256
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from hoofbeat.errors import InputError
-from hoofbeat.store.files import atomic_write, output_errors
+from hoofbeat.store.atomic_files import atomic_write, output_errors
 from hoofbeat.store.offsets import each_line
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from hoofbeat.answering.protocols import SCORING
 from hoofbeat.errors import ModelError
 from hoofbeat.models import Image
 from hoofbeat.records import Answer, OptionLikelihood, Question
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, check_fenced, passages_under, wire_text
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in

@@ -13,7 +13,7 @@ from hoofbeat.audit.answers.answers_by_source import answer_from_sources, asked_
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Document, Facets, Question
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, a_document, a_plan, asked_for, no_search, search_in
 from tests.models.support import a_model, ledger_in
 

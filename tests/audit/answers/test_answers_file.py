@@ -12,7 +12,7 @@ from hoofbeat.audit.answers.answers_file import GivenAnswer, decide_absence, rea
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Question
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer
 from tests.models.support import a_model, ledger_in
 

@@ -13,7 +13,7 @@ from hoofbeat.audit.answers.citations import cites
 from hoofbeat.audit.answers.source_citations import check_citations, count_citations
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Failure, Passage, Question
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer
 from tests.models.support import a_model, ledger_in
 

@@ -22,7 +22,7 @@ from hoofbeat.audit.pair_table import Kinds, read_comparisons
 from hoofbeat.audit.shard_merge import merge_audits
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Comparison, Failure, Question
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer
 from tests.models.support import a_model, ledger_in
 

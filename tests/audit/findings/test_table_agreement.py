@@ -8,7 +8,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from hoofbeat.audit.findings import agreement_of_tables, flip_rates, join, joined_agreement
 from hoofbeat.errors import InputError
-from hoofbeat.findings import wilson
+from hoofbeat.findings.intervals import wilson
 from hoofbeat.records import Comparison
 from tests.audit.findings.support import NAMES, audit, audits, plain_table, table
 

@@ -10,7 +10,7 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
 from hoofbeat.audit.findings.validation_population import CorrectedRate, corrected_rates, population, stratified_rate
-from hoofbeat.findings.corrected import ppi_mean
+from hoofbeat.findings.corrected_scores import ppi_mean
 
 LABELS = FIVE_RELATIONS.order
 COUNTS = {"Absent": 4000, "Consistent": 600, "Complementary": 300, "Divergent": 90, "Contradictory": 10}

@@ -19,7 +19,7 @@ from hoofbeat.audit.validation.label_only import (
 from hoofbeat.audit.validation.packets import draw_pairs
 from hoofbeat.records import Question
 from hoofbeat.store import Cost
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, asked_for, check_fenced, wire_text
 from tests.audit.packet_audits import LABELS, PACK, an_audit, in_turn, source_id
 from tests.models.fault_server import FaultServer

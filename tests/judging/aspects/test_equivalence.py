@@ -12,7 +12,7 @@ from hoofbeat.judging import AnswerFolder, Job, Judged, judge_equivalence, judge
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.models import Model
 from hoofbeat.records import Answer, Failure, Judgment, Question
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, check_fenced
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in

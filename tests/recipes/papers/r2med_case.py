@@ -16,9 +16,9 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.corpus_import import import_corpus
 from hoofbeat.corpus.readers.beir import write_beir
 from hoofbeat.corpus.readers.r2med import write_r2med
-from hoofbeat.findings.ranking import Measure, evaluate
+from hoofbeat.findings.ranking_measures import Measure, evaluate
 from hoofbeat.models import ChatRequest
-from hoofbeat.models.encoders.base import EncoderBase, Vectors
+from hoofbeat.models.encoders.encoder_base import EncoderBase, Vectors
 from hoofbeat.recipes.papers.r2med import RECIPE, R2medSettings
 from hoofbeat.retrieval import IndexSet, Retriever
 from hoofbeat.retrieval.chunking import Chunking

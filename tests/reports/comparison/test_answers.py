@@ -14,8 +14,8 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings import Outcome
 from hoofbeat.findings.flips import CHANGES, change
+from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.judging import AnswerFolder, Job, judge_folder
 from hoofbeat.records import Judgment
 from hoofbeat.reports.comparison.answers import compare_answers

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.ranking import evaluate, read_qrels
+from hoofbeat.findings.ranking_measures import evaluate, read_qrels
 from hoofbeat.retrieval.chunking import whole
 from hoofbeat.retrieval.index import lexical_search
 from hoofbeat.retrieval.index.analysis import ENGLISH

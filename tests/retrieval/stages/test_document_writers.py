@@ -17,7 +17,7 @@ from hoofbeat.retrieval.line import parse
 from hoofbeat.retrieval.retriever import Retriever
 from hoofbeat.retrieval.stages.lamer import lamer_fusion
 from hoofbeat.retrieval.stages.query2doc import query2doc_fusion
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, check_fenced
 from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer

@@ -13,7 +13,7 @@ from hoofbeat.models import Model, Reply
 from hoofbeat.models.requests import TokenLogprob
 from hoofbeat.records import Failure
 from hoofbeat.retrieval.stages.rerank import ListwiseReranker, YesNoReranker, yes_over_no
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import asked_for, check_fenced, wire_text
 from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer

@@ -17,7 +17,7 @@ from hoofbeat.retrieval.index.index_set import IndexSet
 from hoofbeat.retrieval.retriever import Retriever
 from hoofbeat.retrieval.search_agents import AgentSettings, run_agent, run_agents
 from hoofbeat.retrieval.stage_roles import FoundPassage, SearchQuery
-from hoofbeat.store.ledger import Ledger
+from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, asked_for, check_fenced, wire_text
 from tests.helpers import needs_weights
 from tests.models.fault_server import FaultServer

@@ -16,8 +16,7 @@ from hoofbeat.answering.choices.choice_statements import READERS, Claim, in_bold
 from hoofbeat.answering.choices.choice_wording import load_wording
 from hoofbeat.answering.choices.option_names import Named, Options, Text, options_named
 from hoofbeat.answering.choices.output_markup import without_markup
-from hoofbeat.models.reasoning import split_reasoning
-from hoofbeat.models.refusals import is_refusal
+from hoofbeat.models.reply_text import is_refusal, split_reasoning
 
 __all__ = ["Reading", "read_choice"]
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.findings.agreement import Agreement, agreement
-from hoofbeat.findings.shares import SENSITIVITY_THRESHOLD
+from hoofbeat.findings.outcomes import SENSITIVITY_THRESHOLD
 from hoofbeat.records import Answer, Comparison, Question
 
 __all__ = [

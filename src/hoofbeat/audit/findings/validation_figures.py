@@ -24,7 +24,7 @@ from hoofbeat.findings.agreement import (
     agreement_with_intervals,
     weighted_kappa,
 )
-from hoofbeat.findings.shares import SENSITIVITY_THRESHOLD
+from hoofbeat.findings.outcomes import SENSITIVITY_THRESHOLD
 
 __all__ = [
     "JudgeScores",

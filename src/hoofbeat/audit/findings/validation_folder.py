@@ -15,7 +15,7 @@ from hoofbeat.audit.findings.validation_figures import Rated, Reference, Validat
 from hoofbeat.audit.sample_records import Both
 from hoofbeat.errors import InputError
 from hoofbeat.store import Artefact, open_artefact
-from hoofbeat.store.files import read_bytes, write_bytes
+from hoofbeat.store.atomic_files import read_bytes, write_bytes
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
 __all__ = [

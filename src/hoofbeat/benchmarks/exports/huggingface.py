@@ -8,7 +8,7 @@ from pathlib import Path
 from hoofbeat.benchmarks.dataset_card import FIELDS, data_card, flat_row, write_croissant_file, write_datasheet_file
 from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 from hoofbeat.records import Question
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_parquet
 
 __all__ = ["FORMAT"]

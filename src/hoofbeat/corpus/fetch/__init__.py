@@ -15,7 +15,7 @@ from hoofbeat.corpus.fetch.pmc import Via, fetch_pmc
 from hoofbeat.corpus.fetch.services import ArticleSelection, Connection, Services
 from hoofbeat.errors import InputError
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.store.files import read_bytes
+from hoofbeat.store.atomic_files import read_bytes
 
 __all__ = [
     "ARTICLES",

@@ -25,7 +25,7 @@ from yarl import URL
 from hoofbeat.corpus.fetch.services import Connection
 from hoofbeat.models.pacing import Pacer, backoff_seconds
 from hoofbeat.models.wire import retry_after_seconds
-from hoofbeat.store.files import output_errors, write_bytes
+from hoofbeat.store.atomic_files import output_errors, write_bytes
 
 __all__ = ["Client", "DownloadedFile", "FetchError", "NotAvailableError", "discard", "note_of", "redirect_target"]
 

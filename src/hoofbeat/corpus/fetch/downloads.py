@@ -22,7 +22,7 @@ from hoofbeat.corpus.fetch.client import Client, FetchError, NotAvailableError, 
 from hoofbeat.corpus.fetch.fetch_folder import FetchedFile, FetchFolder, FetchOutcome, FetchResult, PlannedArticle
 from hoofbeat.errors import InputError
 from hoofbeat.progress import Progress, Task
-from hoofbeat.store.files import file_sha256
+from hoofbeat.store.atomic_files import file_sha256
 
 __all__ = ["bring", "damage", "fetch_all", "file_md5", "unfinished"]
 

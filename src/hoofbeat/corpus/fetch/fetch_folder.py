@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.store import Counts
-from hoofbeat.store.files import file_sha256, output_errors, sync_folder, write_bytes
+from hoofbeat.store.atomic_files import file_sha256, output_errors, sync_folder, write_bytes
 from hoofbeat.store.tables import canonical_json, write_jsonl
 
 try:

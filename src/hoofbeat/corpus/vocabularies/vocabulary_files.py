@@ -26,7 +26,7 @@ from msgspec import Struct
 from hoofbeat.corpus.vocabularies.terms import Term, is_short_form
 from hoofbeat.corpus.vocabularies.vocabulary import CompiledVocabulary, Vocabulary, compile_terms
 from hoofbeat.errors import InputError, OutputError, UsageError
-from hoofbeat.store.files import file_sha256, user_cache, write_bytes
+from hoofbeat.store.atomic_files import file_sha256, user_cache, write_bytes
 from hoofbeat.store.tables import read_tsv
 
 __all__ = [

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from hoofbeat.corpus.vocabularies import Vocabulary
 from hoofbeat.models.encoder import Encoder
-from hoofbeat.models.vectors import CachedEncoder, cached_encoder
+from hoofbeat.models.encoders.vector_cache import CachedEncoder, cached_encoder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.sameness import same, without_sides

@@ -18,7 +18,7 @@ from msgspec import Struct
 from hoofbeat.errors import UsageError
 from hoofbeat.models import load_encoder
 from hoofbeat.models.encoder import Encoder
-from hoofbeat.models.vectors import cached_encoder, vectors_folder
+from hoofbeat.models.encoders.vector_cache import cached_encoder, vectors_folder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.items import Item, Outcome

@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from hoofbeat.answering.run_folder import Run
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings import Accuracy, Outcome, SystemDifference, accuracies, choice_outcomes, clusters_of, differences
-from hoofbeat.findings.scoring import HUMAN, scored_outcomes
+from hoofbeat.findings.accuracy import Accuracy, SystemDifference, accuracies, differences
+from hoofbeat.findings.clusters import clusters_of
+from hoofbeat.findings.outcomes import HUMAN, Outcome, choice_outcomes, scored_outcomes
 from hoofbeat.judging import Judged
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Judgment, Question

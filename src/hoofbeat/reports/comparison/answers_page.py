@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import hoofbeat
-from hoofbeat.findings import Accuracy
+from hoofbeat.findings.accuracy import Accuracy
 from hoofbeat.findings.flips import CHANGES
 from hoofbeat.reports.charts import Bar, interval_bars
 from hoofbeat.reports.comparison.answers import AnswersComparison, Pair

@@ -23,7 +23,7 @@ from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.reports.writing import report_files
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.files import write_bytes
+from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_tsv
 
 __all__ = ["AUDIT_COMPARISON", "altered_settings", "split_table", "write_audits"]

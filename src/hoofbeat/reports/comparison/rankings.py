@@ -15,10 +15,9 @@ from hoofbeat.findings.ablation import Ablation, ablation
 from hoofbeat.findings.breakdown import values_of
 from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.correlation import AnswersAndRetrieval, answers_and_retrieval
-from hoofbeat.findings.ranking import RANKINGS
-from hoofbeat.findings.scoring import scored_outcomes
+from hoofbeat.findings.outcomes import scored_outcomes
+from hoofbeat.findings.ranking_measures import RANKINGS, TREC_RUN
 from hoofbeat.findings.systems import SystemTable, compare_systems
-from hoofbeat.findings.trec import TREC_RUN
 from hoofbeat.judging import Judged
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, InputRef, open_artefact

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import InputError
 from hoofbeat.facets import FacetTally, facet_values
-from hoofbeat.findings.scoring import Outcome
+from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.records import Answer, Failure, Judgment, Question
 from hoofbeat.reports.lookup import System
 from hoofbeat.reports.sections.scores.gather import Scored

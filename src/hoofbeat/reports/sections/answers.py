@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hoofbeat.facets import facet_names, facet_values
-from hoofbeat.findings.scoring import AnswerKey, Outcome
+from hoofbeat.findings.outcomes import AnswerKey, Outcome
 from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.reports.item_views import VERDICTS, answer_view, question_view, system_name
 from hoofbeat.reports.lookup import Lookup, System

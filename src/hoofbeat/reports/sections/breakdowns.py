@@ -14,7 +14,7 @@ from hoofbeat.reports.model import Block, Heading, Notice, Text
 from hoofbeat.reports.sections.common import figure
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, written
-from hoofbeat.store.files import slug
+from hoofbeat.store.atomic_files import slug
 
 __all__ = ["ablation_blocks", "ablation_table", "answer_blocks", "facet_blocks", "set_blocks"]
 

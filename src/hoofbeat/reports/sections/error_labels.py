@@ -21,7 +21,7 @@ from hoofbeat.judging.criteria import Key, answer_key
 from hoofbeat.judging.stratified_sample import blind_code
 from hoofbeat.records import Answer
 from hoofbeat.store import Artefact
-from hoofbeat.store.files import read_bytes
+from hoofbeat.store.atomic_files import read_bytes
 from hoofbeat.store.tables import bare_cell, read_jsonl
 
 __all__ = ["ASPECT", "ERROR", "KINDS", "PHYSICIAN", "SETTLED", "ErrorLabel", "known_answers", "read_error_labels"]

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from hoofbeat.findings.agreement import agreement_with_intervals
-from hoofbeat.findings.modes import ModeShare, mode_shares
+from hoofbeat.findings.failure_modes import ModeShare, mode_shares
 from hoofbeat.judging.criteria import Key
 from hoofbeat.records import Failure, Judgment, Question
 from hoofbeat.reports.charts import Shade, heatmap

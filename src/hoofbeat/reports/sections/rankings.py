@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.findings.intervals import paired_difference
-from hoofbeat.findings.ranking import Measure
+from hoofbeat.findings.ranking_measures import Measure
 from hoofbeat.records import Hit
 from hoofbeat.reports.charts import Bar, Curve, curves, interval_bars
 from hoofbeat.reports.model import Block, Card, Notice, Text

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError
 from hoofbeat.models import load_encoder
-from hoofbeat.models.vectors import cached_encoder, vectors_folder
+from hoofbeat.models.encoders.vector_cache import cached_encoder, vectors_folder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.chunking import AUTO, DEFAULT_CHUNKING, Chunking, Spans, cut, indexed_text
@@ -37,7 +37,7 @@ from hoofbeat.retrieval.index.topk import Indices
 from hoofbeat.retrieval.line import Node, stages
 from hoofbeat.retrieval.stage_roles import Ranker
 from hoofbeat.store import Manifest, create, open_artefact
-from hoofbeat.store.files import cache_folder, output_errors
+from hoofbeat.store.atomic_files import cache_folder, output_errors
 from hoofbeat.store.offsets import IndexedTable, write_indexed
 
 try:

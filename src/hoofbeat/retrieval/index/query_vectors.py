@@ -18,7 +18,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
-from hoofbeat.models.encoders.base import NO_INSTRUCTIONS, Instructions
+from hoofbeat.models.encoders.encoder_base import NO_INSTRUCTIONS, Instructions
 
 __all__ = ["NO_INSTRUCTIONS", "Encode", "Instructions", "Vectors", "instruction_names", "instructions", "mean_vectors"]
 

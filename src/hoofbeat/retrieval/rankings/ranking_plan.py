@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from hoofbeat.errors import OutputError, UsageError
-from hoofbeat.findings.ranking import RANKINGS, Measure
+from hoofbeat.findings.ranking_measures import RANKINGS, Measure
 from hoofbeat.models import Estimate, Model
 from hoofbeat.models.session import UsedModels
 from hoofbeat.retrieval.index.index_set import IndexSet
@@ -21,7 +21,7 @@ from hoofbeat.retrieval.rankings.test_collection import TestCollection
 from hoofbeat.retrieval.rankings.trec_runs import TrecRun, read_trec_runs
 from hoofbeat.retrieval.retriever import Retriever
 from hoofbeat.store import Artefact, open_artefact
-from hoofbeat.store.files import output_errors
+from hoofbeat.store.atomic_files import output_errors
 from hoofbeat.store.tables import read_tsv, write_tsv
 from hoofbeat.window import tokens_at_most
 

@@ -11,8 +11,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.findings.breakdown import by_facet
 from hoofbeat.findings.clusters import cluster_labels, clusters_of
 from hoofbeat.findings.intervals import bootstrap_mean
-from hoofbeat.findings.ranking import RANKINGS, Evaluation, Measure, evaluate
-from hoofbeat.findings.trec import in_trec_order, trec_run_lines
+from hoofbeat.findings.ranking_measures import RANKINGS, Evaluation, Measure, evaluate, in_trec_order, trec_run_lines
 from hoofbeat.models import Model
 from hoofbeat.models.session import UsedModels
 from hoofbeat.records import Hit, Question
@@ -21,7 +20,7 @@ from hoofbeat.retrieval.rankings.test_collection import TestCollection
 from hoofbeat.retrieval.rankings.trec_runs import TrecRun
 from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact, Manifest, check_target, create, open_artefact
-from hoofbeat.store.files import atomic_write
+from hoofbeat.store.atomic_files import atomic_write
 from hoofbeat.store.manifest import Cost, count_outcomes
 from hoofbeat.store.tables import read_jsonl, write_jsonl, write_tsv
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.findings.ranking import evaluate
+from hoofbeat.findings.ranking_measures import evaluate
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.retrieval import Retriever
 from hoofbeat.retrieval.rankings.test_collection import open_collection

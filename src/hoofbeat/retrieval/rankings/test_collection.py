@@ -26,7 +26,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Question
 from hoofbeat.retrieval.index.index_set import IndexSet, index_documents
 from hoofbeat.store import InputRef, open_artefact
-from hoofbeat.store.files import file_sha256
+from hoofbeat.store.atomic_files import file_sha256
 from hoofbeat.text import some_of
 
 __all__ = ["TestCollection", "collection_of", "content_of", "index_corpus", "open_collection"]

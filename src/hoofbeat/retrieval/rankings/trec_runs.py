@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.errors import InputError
-from hoofbeat.findings.trec import TREC_RUN, in_trec_order, read_trec_run
+from hoofbeat.findings.ranking_measures import TREC_RUN, in_trec_order, read_trec_run
 from hoofbeat.records import Hit
 from hoofbeat.retrieval.rankings.test_collection import TestCollection
 from hoofbeat.store import InputRef

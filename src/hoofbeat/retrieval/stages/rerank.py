@@ -21,7 +21,7 @@ import msgspec
 
 from hoofbeat.errors import UsageError, did_you_mean
 from hoofbeat.models import ChatRequest, Model, Reply
-from hoofbeat.models.crossencoder import CrossEncoder
+from hoofbeat.models.encoders.cross_encoder import CrossEncoder
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure
 from hoofbeat.retrieval.line import CostBound, StageOption

@@ -16,7 +16,7 @@ from hoofbeat.facets import facet_values
 from hoofbeat.records import Question
 from hoofbeat.review.exams.exam_assignment import FORM, ExamRules
 from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
-from hoofbeat.store.files import slug
+from hoofbeat.store.atomic_files import slug
 from hoofbeat.store.tables import content_sha256
 
 __all__ = ["exam_study", "protocol_of", "question_of"]

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from hoofbeat.answering.run_folder import KIND
 from hoofbeat.errors import InputError
-from hoofbeat.findings.scoring import HUMAN
+from hoofbeat.findings.outcomes import HUMAN
 from hoofbeat.records import Answer, Failure, Question, TraceStep
 from hoofbeat.review.exams.exam_assignment import FORM, rules_of
 from hoofbeat.review.exams.exam_items import protocol_of, question_of

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from hoofbeat.answering.run_folder import Run
 from hoofbeat.findings.accuracy import Accuracy, accuracies
-from hoofbeat.findings.scoring import Outcome, choice_outcomes, scored_outcomes
+from hoofbeat.findings.outcomes import Outcome, choice_outcomes, scored_outcomes
 from hoofbeat.judging.judgments_folder import Judged
 from hoofbeat.records import Answer, Question
 from hoofbeat.review.exams.exam_assignment import INSIDE, OUTSIDE

@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.findings import Accuracy, SystemDifference
+from hoofbeat.findings.accuracy import Accuracy, SystemDifference
 from hoofbeat.findings.flips import CHANGES, change, tone_of_change
 from hoofbeat.reports.comparison.answers import AnswersComparison, Pair, Place, compare_answers
 from hoofbeat.reports.comparison.answers_page import warnings_of

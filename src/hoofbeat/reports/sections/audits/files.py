@@ -9,7 +9,7 @@ import polars
 from hoofbeat.audit.findings import each_matrix, pair_rates
 from hoofbeat.reports.sections.audits.facts import Facts
 from hoofbeat.reports.tables import csv_text
-from hoofbeat.store.files import slug
+from hoofbeat.store.atomic_files import slug
 
 __all__ = ["LISTED", "has_grids", "listed_pairs", "matrix_files", "pairs_file"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from hoofbeat.findings.accuracy import Accuracy
-from hoofbeat.findings.scoring import HUMAN
+from hoofbeat.findings.outcomes import HUMAN
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.progress import Task
 from hoofbeat.records import Answer, Judgment

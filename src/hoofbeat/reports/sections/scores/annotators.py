@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hoofbeat.findings.agreement import Agreement, Kappa, Weights, agreement, agreement_with_intervals, weighted_kappa
-from hoofbeat.findings.scoring import HUMAN
+from hoofbeat.findings.outcomes import HUMAN
 from hoofbeat.judging import Aspect
 from hoofbeat.judging.catalogue import criterion
 from hoofbeat.records import Judgment

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from hoofbeat.findings.accuracy import Accuracy
-from hoofbeat.findings.shares import SystemKey
+from hoofbeat.findings.outcomes import SystemKey
 from hoofbeat.reports.charts import FitPoint, fitted_scatter
 from hoofbeat.reports.charts.svg import SERIES
 from hoofbeat.reports.model import Block, Heading

@@ -8,11 +8,11 @@ from functools import partial
 from msgspec import Struct, structs
 
 from hoofbeat.findings.accuracy import accuracies
-from hoofbeat.findings.information import InformationCurve, information_curves, retained_scores
+from hoofbeat.findings.information_curve import InformationCurve, information_curves, retained_scores
 from hoofbeat.findings.intervals import Interval
-from hoofbeat.findings.repeats import WorstAtK, worst_at_k
-from hoofbeat.findings.scores import score_means
-from hoofbeat.findings.shares import SystemKey
+from hoofbeat.findings.mean_scores import score_means
+from hoofbeat.findings.outcomes import SystemKey
+from hoofbeat.findings.repeated_answers import WorstAtK, worst_at_k
 from hoofbeat.judging import Scorer
 from hoofbeat.registry import registry
 from hoofbeat.reports.charts import Curve, curves

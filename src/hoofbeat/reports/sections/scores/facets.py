@@ -8,8 +8,7 @@ from functools import partial
 from hoofbeat.facets import facet_names, facet_values
 from hoofbeat.findings.accuracy import Accuracy, accuracies
 from hoofbeat.findings.breakdown import NONE
-from hoofbeat.findings.scoring import Outcome
-from hoofbeat.findings.shares import SystemKey
+from hoofbeat.findings.outcomes import Outcome, SystemKey
 from hoofbeat.reports.charts import Shade, heatmap
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.sections.common import figure

@@ -15,10 +15,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hoofbeat.answering.contamination import read_source, read_title
+from hoofbeat.findings.agreement import people_majority
 from hoofbeat.findings.clusters import clusters_of
-from hoofbeat.findings.people import people_majority
-from hoofbeat.findings.scoring import HUMAN, Outcome, scored_outcomes
-from hoofbeat.findings.shares import SystemKey
+from hoofbeat.findings.outcomes import HUMAN, Outcome, SystemKey, scored_outcomes
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.records import Answer, Facets, Judgment, Question
 from hoofbeat.reports.sections.scores.settings import Asked, asked_of, clashing, differing

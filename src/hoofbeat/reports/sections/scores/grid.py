@@ -7,7 +7,7 @@ from functools import partial
 
 from hoofbeat.findings.accuracy import FEW, Accuracy, SystemDifference, comparable_pairs, differences
 from hoofbeat.findings.intervals import TANGO
-from hoofbeat.findings.shares import SystemKey
+from hoofbeat.findings.outcomes import SystemKey
 from hoofbeat.reports.charts import Bar, Shade, heatmap, interval_bars
 from hoofbeat.reports.model import Block, Heading, Text
 from hoofbeat.reports.sections.common import figure

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hoofbeat.findings.corrected import CorrectedAccuracy, corrected_accuracies, labels_needed
+from hoofbeat.findings.corrected_scores import CorrectedAccuracy, corrected_accuracies, labels_needed
 from hoofbeat.findings.intervals import wilson
-from hoofbeat.findings.scoring import HUMAN, Outcome
+from hoofbeat.findings.outcomes import HUMAN, Outcome
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.judging.judgments_folder import Judged
 from hoofbeat.judging.probes import FlipCount, flips

@@ -8,8 +8,8 @@ from functools import partial
 from msgspec import Struct
 
 from hoofbeat.findings.accuracy import Accuracy, accuracies
-from hoofbeat.findings.leaderboard import leaderboard
-from hoofbeat.findings.shares import SystemKey
+from hoofbeat.findings.leaderboard_places import leaderboard
+from hoofbeat.findings.outcomes import SystemKey
 from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.section import OwnFigure

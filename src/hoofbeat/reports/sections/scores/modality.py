@@ -8,8 +8,7 @@ from itertools import permutations
 from msgspec.structs import replace
 
 from hoofbeat.findings.accuracy import comparable_pairs, differences
-from hoofbeat.findings.scoring import Outcome
-from hoofbeat.findings.shares import SystemKey
+from hoofbeat.findings.outcomes import Outcome, SystemKey
 from hoofbeat.reports.model import Block, Heading, Text
 from hoofbeat.reports.sections.scores.gather import Scored, base_condition, is_closed
 from hoofbeat.reports.sections.scores.grid import difference_table

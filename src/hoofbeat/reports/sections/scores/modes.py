@@ -7,9 +7,8 @@ from functools import partial
 
 from msgspec import Struct
 
-from hoofbeat.findings.modes import ModeShare, mode_shares
-from hoofbeat.findings.scoring import HUMAN
-from hoofbeat.findings.shares import SystemKey
+from hoofbeat.findings.failure_modes import ModeShare, mode_shares
+from hoofbeat.findings.outcomes import HUMAN, SystemKey
 from hoofbeat.judging.catalogue import all_criteria, explains
 from hoofbeat.records import Judgment
 from hoofbeat.reports.charts import Shade, heatmap

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoofbeat.facets import facet_names
-from hoofbeat.findings.options import OptionDecisions, option_decisions
+from hoofbeat.findings.option_decisions import OptionDecisions, option_decisions
 from hoofbeat.reports.model import Heading
 from hoofbeat.reports.section import OwnFigure
 from hoofbeat.reports.sections.scores.gather import Scored

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from hoofbeat.facets import facet_values
-from hoofbeat.findings.groups import GroupAccuracy, GroupDifference, group_differences
-from hoofbeat.findings.shares import SystemKey
+from hoofbeat.findings.breakdown import GroupAccuracy, GroupDifference, group_differences
+from hoofbeat.findings.outcomes import SystemKey
 from hoofbeat.reports.charts import Bar, grouped_bars
 from hoofbeat.reports.model import Block, Heading
 from hoofbeat.reports.section import OwnFigure

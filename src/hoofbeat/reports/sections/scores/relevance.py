@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from hoofbeat.findings.intervals import bootstrap_mean, wilson
-from hoofbeat.findings.scoring import HUMAN
-from hoofbeat.findings.shares import SystemKey
+from hoofbeat.findings.outcomes import HUMAN, SystemKey
 from hoofbeat.judging.aspects.relevance import RELEVANCE
 from hoofbeat.records import Judgment
 from hoofbeat.reports.model import Heading

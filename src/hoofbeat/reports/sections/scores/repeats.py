@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from hoofbeat.findings.repeats import bootstrap_sd, runs_mean
-from hoofbeat.findings.scores import ScoreMean, score_means
-from hoofbeat.findings.scoring import HUMAN
-from hoofbeat.findings.shares import SystemKey, by_system, per_question
+from hoofbeat.findings.mean_scores import ScoreMean, score_means
+from hoofbeat.findings.outcomes import HUMAN, SystemKey, by_system, per_question
+from hoofbeat.findings.repeated_answers import bootstrap_sd, runs_mean
 from hoofbeat.judging.catalogue import criterion
 from hoofbeat.reports.charts import Bar, interval_dots
 from hoofbeat.reports.model import Block, Details, Heading

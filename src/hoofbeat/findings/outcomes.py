@@ -1,0 +1,288 @@
+"""The outcome of each planned answer: right, wrong, or unscored with the reason; grouped by system and question.
+
+An answer in free text is right by the judgments of one aspect. An answer that chooses an option is right if the option
+it chose is the question's answer; nobody has to judge that, and an answer from which no option could be read for sure
+is unscored, never wrong. Every figure over answers starts from these outcomes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from hoofbeat.errors import InputError
+from hoofbeat.records import Answer, Judgment, Question
+
+__all__ = [
+    "HUMAN",
+    "SENSITIVITY_THRESHOLD",
+    "AnswerKey",
+    "Outcome",
+    "Shares",
+    "SystemKey",
+    "asked_question",
+    "by_system",
+    "choice_outcomes",
+    "is_by",
+    "outcomes",
+    "per_question",
+    "planned_question",
+    "scored_outcomes",
+    "sensitivity_range",
+]
+
+HUMAN = "human:"
+"""How the name of a judge begins who is a person."""
+
+AnswerKey = tuple[str, str, str, int]
+"""Question, model, condition and sample: what identifies an answer."""
+
+Verdict = tuple[str, str]
+"""A judgment's label, and the kind of its failure (empty: none)."""
+
+_NONE = re.compile(r"none\b")
+_AMBIGUOUS = re.compile(r"\b(ambiguous|two|several|all options|different options|more than one|equally|tied?)\b")
+"""Why no option was read, in the words of `Answer.reading`: more than one is meant, rather than none."""
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What became of one planned answer: right, wrong, or (None) unscored, and then why.
+
+    `unscored` names the stage and the failure's kind (`answer:refusal`, `judgment:unreadable`), says why no option was
+    read (`choice:ambiguous`, `choice:none`), or says `unjudged`.
+    """
+
+    question: str
+    model: str
+    condition: str
+    sample: int
+    correct: bool | None
+    unscored: str = ""
+
+
+def outcomes(
+    answers: Iterable[Answer],
+    judgments: Iterable[Judgment],
+    *,
+    positive: str | Collection[str] = "equivalent",
+    aspect: str = "equivalence",
+    judge: str | None = None,
+) -> list[Outcome]:
+    """What became of each planned answer, by the judgments of one aspect (and of one judge, if named).
+
+    Labels given by people are left aside unless one of them is the judge named: they are there to check the judge.
+    """
+    right = {positive} if isinstance(positive, str) else set(positive)
+    judged = _judged(judgments, aspect, judge)
+    found: dict[AnswerKey, Outcome] = {}
+    for answer in answers:
+        key = _once(answer, found)
+        found[key] = _by_judgment(answer, judged.pop(key, None), right)
+    _all_used(judged)
+    return list(found.values())
+
+
+def choice_outcomes(questions: Iterable[Question], answers: Iterable[Answer]) -> list[Outcome]:
+    """What became of each answer that chooses an option; answers in free text are passed over."""
+    key_of = _keys(questions)
+    found: dict[AnswerKey, Outcome] = {}
+    for answer in answers:
+        if answer.protocol:
+            found[_once(answer, found)] = _by_choice(answer, key_of)
+    return list(found.values())
+
+
+def scored_outcomes(
+    questions: Iterable[Question],
+    answers: Iterable[Answer],
+    judgments: Iterable[Judgment] = (),
+    *,
+    positive: str | Collection[str] = "equivalent",
+    aspect: str = "equivalence",
+    judge: str | None = None,
+) -> list[Outcome]:
+    """What became of every planned answer: those that choose an option by their choice, the others by judgments.
+
+    A judgment of an answer that chooses an option is passed over: what was chosen decides.
+    """
+    key_of = _keys(questions)
+    right = {positive} if isinstance(positive, str) else set(positive)
+    judged = _judged(judgments, aspect, judge)
+    found: dict[AnswerKey, Outcome] = {}
+    for answer in answers:
+        key = _once(answer, found)
+        verdict = judged.pop(key, None)
+        found[key] = _by_choice(answer, key_of) if answer.protocol else _by_judgment(answer, verdict, right)
+    _all_used(judged)
+    return list(found.values())
+
+
+def is_by(judgment: Judgment, judge: str | None) -> bool:
+    """Whether the judge named gave this judgment; if none is named, whether it is not one of the people."""
+    return judgment.judge == judge if judge is not None else not judgment.judge.startswith(HUMAN)
+
+
+def _judged(judgments: Iterable[Judgment], aspect: str, judge: str | None) -> dict[AnswerKey, Verdict]:
+    found: dict[AnswerKey, Verdict] = {}
+    for judgment in judgments:
+        if judgment.aspect != aspect or not is_by(judgment, judge):
+            continue
+        key = (judgment.question, judgment.model, judgment.condition, judgment.sample)
+        if key in found:
+            raise InputError(
+                f"two judgments of {aspect} for the answer of {key[1]} to {key[0]!r} ({key[2]})",
+                fix="name one judge, or remove the repeated judgment",
+            )
+        found[key] = (judgment.label, judgment.failure.kind if judgment.failure else "")
+    return found
+
+
+def _once(answer: Answer, found: Collection[AnswerKey]) -> AnswerKey:
+    key = (answer.question, answer.model, answer.condition, answer.sample)
+    if key in found:
+        raise InputError(
+            f"the answer of {key[1]} to {key[0]!r} ({key[2]}, sample {key[3]}) stands twice",
+            fix="check that two runs were not joined",
+        )
+    return key
+
+
+def _all_used(judged: dict[AnswerKey, Verdict]) -> None:
+    if judged:
+        question, model, condition, _ = next(iter(judged))
+        raise InputError(
+            f"{len(judged)} judgments belong to no answer, the first to {model} on {question!r} ({condition})",
+            fix="give the answers that were judged",
+        )
+
+
+def _by_judgment(answer: Answer, verdict: Verdict | None, right: Collection[str]) -> Outcome:
+    if answer.failure:
+        return _outcome(answer, None, f"answer:{answer.failure.kind}")
+    if verdict is None:
+        return _outcome(answer, None, "unjudged")
+    label, failure = verdict
+    return _outcome(answer, None, f"judgment:{failure}") if failure else _outcome(answer, label in right)
+
+
+def _keys(questions: Iterable[Question]) -> dict[str, Question]:
+    return {question.id: question for question in questions}
+
+
+def _by_choice(answer: Answer, questions: dict[str, Question]) -> Outcome:
+    if answer.failure:
+        planned_question(answer, questions)
+        return _outcome(answer, None, f"answer:{answer.failure.kind}")
+    question = asked_question(answer, questions)
+    if answer.choice is None:
+        unclear = not _NONE.match(answer.reading) and _AMBIGUOUS.search(answer.reading)
+        return _outcome(answer, None, "choice:ambiguous" if unclear else "choice:none")
+    return _outcome(answer, answer.choice == question.answer)
+
+
+def planned_question(answer: Answer, questions: Mapping[str, Question]) -> Question:
+    """The question that an answer was planned for, whatever became of the answer."""
+    question = questions.get(answer.question)
+    if question is None:
+        raise InputError(f"the question {answer.question!r} is not in the benchmark", fix="give the questions asked")
+    return question
+
+
+def asked_question(answer: Answer, questions: Mapping[str, Question]) -> Question:
+    """The question of an answer that chooses an option; its key and the choice must be among its options.
+
+    An answer that failed chose nothing and is not to be held to that: the question may have no options at all. Where
+    the options are not known (predictions by letter of other software), key and choice are compared as they are.
+    """
+    question = planned_question(answer, questions)
+    if question.answer and not question.options:
+        return question
+    if question.answer not in question.options:
+        raise InputError(
+            f"the answer of question {question.id!r} is not one of its {len(question.options)} options, "
+            "so no choice can be scored",
+            fix="write the answer as the option itself reads, word for word",
+        )
+    if answer.choice is not None and answer.choice not in question.options:
+        raise InputError(
+            f"{answer.model} chose {answer.choice!r} for question {question.id!r}, which is not one of its options",
+            fix="give the questions as they were asked",
+        )
+    return question
+
+
+def _outcome(answer: Answer, correct: bool | None, unscored: str = "") -> Outcome:
+    return Outcome(
+        question=answer.question,
+        model=answer.model,
+        condition=answer.condition,
+        sample=answer.sample,
+        correct=correct,
+        unscored=unscored,
+    )
+
+
+SENSITIVITY_THRESHOLD = 0.01
+"""The share of unscored answers above which a sensitivity range is given."""
+
+SystemKey = tuple[str, str]
+"""A model and the condition it answered under."""
+
+
+class Shares(Struct, frozen=True, kw_only=True):
+    """One system question by question, questions sorted: the share right with unscored as wrong (`low`) and as right.
+
+    `answers` and `unscored` count planned answers of each question.
+    """
+
+    questions: tuple[str, ...]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    answers: NDArray[np.int64]
+    unscored: NDArray[np.int64]
+
+    def take(self, places: NDArray[np.int64]) -> Shares:
+        """Only some questions."""
+        return Shares(
+            questions=tuple(self.questions[place] for place in places),
+            low=self.low[places],
+            high=self.high[places],
+            answers=self.answers[places],
+            unscored=self.unscored[places],
+        )
+
+
+def per_question(rows: Iterable[Outcome]) -> Shares:
+    """The rows of one system, question by question."""
+    counts: dict[str, list[int]] = {}
+    for row in rows:
+        count = counts.setdefault(row.question, [0, 0, 0])
+        count[0] += row.correct is True
+        count[1] += row.correct is None
+        count[2] += 1
+    questions = tuple(sorted(counts))
+    right, unscored, answers = np.array([counts[question] for question in questions], np.int64).reshape(-1, 3).T
+    return Shares(
+        questions=questions,
+        low=right / answers,
+        high=(right + unscored) / answers,
+        answers=answers,
+        unscored=unscored,
+    )
+
+
+def by_system(results: Iterable[Outcome]) -> dict[SystemKey, list[Outcome]]:
+    """The outcomes of each model under each condition, in the order they first came."""
+    systems: dict[SystemKey, list[Outcome]] = {}
+    for row in results:
+        systems.setdefault((row.model, row.condition), []).append(row)
+    return systems
+
+
+def sensitivity_range(low: float, high: float, share_unscored: float) -> tuple[float, float] | None:
+    """The range if so many are unscored that it must be given."""
+    return (low, high) if share_unscored > SENSITIVITY_THRESHOLD else None

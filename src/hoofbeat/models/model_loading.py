@@ -1,0 +1,241 @@
+"""From one string to a model: `embedded`, `embedded:NAME`, `openai:NAME`, `http(s)://host/v1#NAME`,
+`batch:FOLDER#NAME`, `replay:FILE`, or an alias in `hoofbeat.toml`.
+
+`hoofbeat.toml` holds aliases, prices, context sizes and rate limits of models. Never keys.
+
+    [models.judge]                      # --model judge
+    spec = "openai:gpt-4o"
+    price_in = 2.50                     # per million tokens
+    price_out = 10.00
+    context = 128000
+    requests_per_minute = 500
+    key = "HOSPITAL_GATEWAY_KEY"        # the NAME of an environment variable
+
+`plugins = ["my_stage.py"]` above the tables loads extensions.
+
+A table may also have a spec as its name (`[models."openai:gpt-4o"]`) to give that model its price.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct, field
+
+from hoofbeat.errors import InputError, ModelError, UsageError, did_you_mean
+from hoofbeat.models.backend import Backend
+from hoofbeat.models.batch import BatchBackend
+from hoofbeat.models.budget import Budget, Price
+from hoofbeat.models.http_backend import HttpBackend
+from hoofbeat.models.model import Model
+from hoofbeat.models.pacing import Pacer
+from hoofbeat.models.replay import ReplayBackend
+from hoofbeat.models.wire import Dialect
+from hoofbeat.store.call_ledger import Ledger
+
+__all__ = [
+    "SPEC_HELP",
+    "Config",
+    "ModelSettings",
+    "load_config",
+    "load_model",
+]
+
+_SECRET = re.compile(r"api[_-]?key|(^|[_-])(token|secret|password|authorization|key)$", re.IGNORECASE)
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is known of one model."""
+
+    spec: str = ""
+    price_in: NotNegative | None = None
+    price_out: NotNegative | None = None
+    context: AtLeastOne | None = None
+    requests_per_minute: Positive | None = None
+    tokens_per_minute: Positive | None = None
+    most_in_flight: AtLeastOne | None = None
+    attempts: AtLeastOne = 6
+    timeout: Positive = 180.0
+    key: str = ""
+    identity: str = ""
+    extra: dict[str, object] = field(default_factory=dict)
+    omit: list[str] = field(default_factory=list)
+
+
+class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole file. `plugins` are files, relative to the file's folder, that the command loads (`cli.plugins`)."""
+
+    plugins: list[str] = field(default_factory=list)
+    models: dict[str, ModelSettings] = field(default_factory=dict)
+
+
+def load_config(path: Path | None = None) -> Config:
+    """Read the given file, else the one `HOOFBEAT_CONFIG` names, else `hoofbeat.toml` here; without any, defaults."""
+    named = path or (Path(os.environ["HOOFBEAT_CONFIG"]) if os.environ.get("HOOFBEAT_CONFIG") else None)
+    file = named or Path("hoofbeat.toml")
+    if not file.is_file():
+        if named:
+            raise UsageError("there is no such configuration file", where=str(file), fix="check --config")
+        return Config()
+    try:
+        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
+        raise UsageError(f"the configuration can't be read: {err}", where=str(file), fix="correct the file") from err
+    _refuse_secrets(raw, file)
+    try:
+        return msgspec.convert(raw, Config)
+    except msgspec.ValidationError as err:
+        raise UsageError(f"the configuration is wrong: {err}", where=str(file), fix="correct the file") from err
+
+
+def _refuse_secrets(raw: dict[str, object], file: Path) -> None:
+    """Keys in the file are refused by the field's name, whatever their place; what they say is not repeated."""
+    models = raw.get("models")
+    for name, table in models.items() if isinstance(models, dict) else ():
+        if not isinstance(table, dict):
+            continue
+        found = _secret_field({field_name: value for field_name, value in table.items() if field_name != "key"})
+        if not found and "key" in table and not _VARIABLE.fullmatch(str(table["key"])):
+            found = "key that is no variable's name"
+        if found:
+            raise UsageError(
+                f"models.{name} has a field {found}: keys come from the environment only",
+                where=str(file),
+                fix='remove it from the file; name the variable instead: key = "MY_KEY_VARIABLE"',
+            )
+
+
+def _secret_field(table: dict[str, object]) -> str:
+    for name, value in table.items():
+        if _SECRET.search(name):
+            return name
+        if isinstance(value, dict) and (inner := _secret_field(value)):
+            return f"{name}.{inner}"
+    return ""
+
+
+SPEC_HELP = (
+    "embedded, embedded:qwen2.5-coder-1.5b, openai:NAME, http://host:port/v1#NAME, batch:FOLDER#NAME, replay:FILE, "
+    "or an alias in hoofbeat.toml"
+)
+_KINDS = ("embedded", "openai", "http", "https", "batch", "replay")
+_FORMS = {"openai": "openai:NAME", "batch": "batch:FOLDER#NAME", "replay": "replay:FILE"}
+_OPENAI = "https://api.openai.com/v1"
+_MAX_IN_FLIGHT = 128
+
+
+def load_model(spec: str, *, ledger: Ledger, config: Config | None = None, budget: Budget | None = None) -> Model:
+    """The model a spec or alias names. Nothing is called yet; wrong names are said here."""
+    config = config or Config()
+    settings = config.models.get(spec, ModelSettings())
+    target = settings.spec or spec
+    if settings.spec and target in config.models and config.models[target].spec:
+        raise UsageError(f"the alias {spec} names another alias, {target}", fix="give the model's spec there")
+    backend = _backend(target, settings, known=list(config.models))
+    price = None
+    if settings.price_in is not None or settings.price_out is not None:
+        price = Price(tokens_in=settings.price_in or 0.0, tokens_out=settings.price_out or 0.0)
+    elif target.startswith(("embedded", "replay:")):
+        price = Price(tokens_in=0.0, tokens_out=0.0)
+    most = min(backend.most_in_flight, settings.most_in_flight or backend.most_in_flight)
+    pacer = Pacer(
+        most=most,
+        start=most if isinstance(backend, BatchBackend) else 8,
+        requests_per_minute=settings.requests_per_minute,
+        tokens_per_minute=settings.tokens_per_minute,
+    )
+    context = settings.context or getattr(backend, "context", None)
+    return Model(
+        spec=spec,
+        backend=backend,
+        ledger=ledger,
+        budget=budget,
+        price=price,
+        pacer=pacer,
+        attempts=settings.attempts,
+        context=context,
+    )
+
+
+def _backend(spec: str, settings: ModelSettings, *, known: Sequence[str]) -> Backend:
+    kind, _, rest = spec.partition(":")
+    if kind == "embedded":
+        from hoofbeat.models.http_backend import EmbeddedBackend  # noqa: PLC0415 - loads the runtime
+
+        return EmbeddedBackend(rest, context=settings.context, dialect=_dialect(settings))
+    if kind in ("http", "https"):
+        return _http(spec, settings)
+    if kind == "openai" and rest:
+        url = (os.environ.get("OPENAI_BASE_URL") or _OPENAI).rstrip("/")
+        identity = f"openai:{rest}" if url == _OPENAI else ""  # another endpoint's answers are another model's
+        return _http(f"{url}#{rest}", settings, identity=identity, key_variable="OPENAI_API_KEY", key_required=True)
+    folder, _, name = rest.rpartition("#")
+    if kind == "batch" and folder and name:
+        return BatchBackend(Path(folder), name, identity=settings.identity, dialect=_dialect(settings, openai=True))
+    if kind == "replay" and rest:
+        path = Path(rest)
+        if not path.is_file():
+            raise InputError("there is no such replay file", where=rest, fix="check the path after replay:")
+        return ReplayBackend(path)
+    raise _unknown(spec, known)
+
+
+def _dialect(settings: ModelSettings, *, openai: bool = False) -> Dialect:
+    return Dialect(extra=settings.extra, omit=tuple(settings.omit), openai=openai)
+
+
+def _http(
+    spec: str,
+    settings: ModelSettings,
+    *,
+    identity: str = "",
+    key_variable: str = "HOOFBEAT_API_KEY",
+    key_required: bool = False,
+) -> HttpBackend:
+    address, _, name = spec.partition("#")
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname if parts.port != 0 else None
+    except ValueError:
+        host = None
+    if host and (parts.username or parts.password or parts.query):
+        raise UsageError(
+            "an endpoint's address must not hold a user name, password or query",
+            fix='name a key variable in hoofbeat.toml instead: key = "MY_KEY_VARIABLE"',
+        )
+    if not host or not name:
+        raise UsageError(
+            f"an endpoint is written http://host:port/v1#NAME, and {address!r} "
+            + ("lacks its model name" if host else "has no right host and port"),
+            fix="put the model's name behind a #" if host else "correct the address",
+        )
+    return HttpBackend(
+        url=address,
+        name=name,
+        identity=settings.identity or identity or spec,
+        key_variable=settings.key or key_variable,
+        key_required=key_required or bool(settings.key),
+        timeout=settings.timeout,
+        most_in_flight=settings.most_in_flight or _MAX_IN_FLIGHT,
+        dialect=_dialect(settings, openai=urlsplit(address).hostname == urlsplit(_OPENAI).hostname),
+    )
+
+
+def _unknown(spec: str, known: Sequence[str]) -> ModelError:
+    kind = spec.partition(":")[0]
+    if kind in _FORMS:
+        return ModelError(f"the model {spec!r} lacks its name", fix=f"write it as {_FORMS[kind]}")
+    return ModelError(
+        f"there is no model {spec!r}", fix=f"{did_you_mean(kind, [*_KINDS, *known])}name one of: {SPEC_HELP}"
+    )

@@ -1,0 +1,144 @@
+"""Reading the text of a reply: reasoning before the answer, and refusals.
+
+Endpoints that know the model put its reasoning into a separate field; others leave it in the text, each model family
+between its marks. A block that was opened and never closed holds reasoning to its end: there is no answer.
+
+Endpoints report a refusal in the protocol. Where a model refuses in plain words, only a short text that opens with an
+unmistakable refusal, and does not go on to answer, counts. "The handbook does not say" is an answer, not a refusal, and
+so is "I can't rule out an embolism". How well this works is measured (`docs/reading.md`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+__all__ = [
+    "ReasoningSplit",
+    "is_refusal",
+    "split_reasoning",
+]
+
+
+class ReasoningSplit(Struct, frozen=True, kw_only=True):
+    """An output in two parts; `unfinished` says that it ends inside its reasoning."""
+
+    text: str
+    reasoning: str = ""
+    unfinished: bool = False
+
+
+_NAMES = "think|thinking|thought|thoughts|reasoning|scratchpad|analysis|reflection|seed:think"
+_BLOCK = re.compile(  # a block that begins the output; what began before a block would be the answer's own words
+    rf"\s*(?:"
+    rf"<\|?(?P<tag>{_NAMES})\|?>(?P<tagged>.*?)(?:<\|?/\|?(?P=tag)\|?>|(?P<open_tag>\Z))"
+    rf"|\[(?P<square>THINK|THOUGHT|REASONING)\](?P<squared>.*?)(?:\[/(?P=square)\]|(?P<open_square>\Z))"
+    rf"|<\|begin_of_thought\|>(?P<thought>.*?)(?:<\|end_of_thought\|>|(?P<open_thought>\Z))"
+    rf"|◁think▷(?P<moon>.*?)(?:◁/think▷|(?P<open_moon>\Z))"
+    rf")",
+    re.DOTALL | re.IGNORECASE,
+)
+_CLOSED_ONLY = re.compile(r"</(?:think|thinking|seed:think)>|◁/think▷|\[/THINK\]")  # the prompt had opened it
+_CHANNEL = re.compile(
+    r"(?:<\|start\|>assistant)?<\|channel\|>(?P<name>\w+)[^<]*(?:<\|constrain\|>\w+)?<\|message\|>(?P<body>.*?)"
+    r"(?:<\|(?:end|return|call)\|>|(?=<\|start\|>|<\|channel\|>)|(?P<open>\Z))",
+    re.DOTALL,
+)
+_SOLUTION = re.compile(r"\A\s*<\|begin_of_solution\|>(.*?)(?:<\|end_of_solution\|>)?\s*\Z", re.DOTALL)
+_QUICK = ("<", "[", "◁")
+
+
+def split_reasoning(output: str) -> ReasoningSplit:
+    """Part an output's leading reasoning from its answer; without any, the text is the output as it came."""
+    if "<|channel|>" in output:
+        return _channels(output)
+    rest, thoughts, unfinished = output, [], False
+    while rest.lstrip()[:1] in _QUICK and (block := _BLOCK.match(rest)):
+        parts = block.groupdict()
+        thoughts.append(
+            next(parts[name] for name in ("tagged", "squared", "thought", "moon") if parts[name] is not None)
+        )
+        unfinished = any(parts[name] is not None for name in parts if name.startswith("open_"))
+        rest = rest[block.end() :].lstrip()
+    if not thoughts and (closing := _last(_CLOSED_ONLY, output)):
+        thoughts, rest = [output[: closing.start()]], output[closing.end() :].lstrip()
+    if not thoughts:
+        return ReasoningSplit(text=output)
+    solution = _SOLUTION.match(rest)
+    text = solution.group(1).strip() if solution else rest
+    return ReasoningSplit(
+        text=text, reasoning="\n\n".join(thought.strip() for thought in thoughts), unfinished=unfinished
+    )
+
+
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return max(pattern.finditer(text), key=lambda match: match.start(), default=None)
+
+
+def _channels(output: str) -> ReasoningSplit:
+    """Channels: what is on `final` is the answer, what is on any other is reasoning."""
+    found = list(_CHANNEL.finditer(output))
+    if not found:
+        return ReasoningSplit(text=output)
+    before = output[: found[0].start()].strip()
+    final = [match["body"].strip() for match in found if match["name"] == "final"]
+    others = [before, *(match["body"].strip() for match in found if match["name"] != "final")]
+    return ReasoningSplit(
+        text="\n".join(final),
+        reasoning="\n\n".join(part for part in others if part),
+        unfinished=not final and found[-1]["open"] is not None,
+    )
+
+
+_MAX_LENGTH = 400
+_REGRET = (
+    r"(?:(?:i['’]?m|i am) (?:very |so |really |truly )?(?:sorry|afraid)(?: (?:that )?you['’]?re [^.,]{0,40})?|sorry|"
+    r"i (?:apologi[sz]e|regret(?: that)?)|unfortunately|for \w+ reasons|please (?:see|consult) [^.]{0,40}\.|"
+    r"as an? (?:ai|artificial|large|language)\b[^.]{0,60}?|"
+    r"(?:i['’]?m|i am) (?:just |only )?(?:an ai|not a (?:doctor|physician|clinician))[^.,]{0,30}?)"
+)
+_ADVICE = (
+    r"(?:you )?(?:with )?(?:medical|clinical|that\b|this\b|any|guidance|advice|the help|diagnoses|opinions?|"
+    r"an? (?:medical |clinical )?(?:diagnosis|answer|opinion|recommendation|response)(?! of\b))"
+)
+_HELP = (
+    r"(?:(?:be able to )?(?:assist|help|comply|respond|fulfill?|discuss|engage|continue with|diagnose)\b|"
+    rf"(?:provide|give|offer|make) {_ADVICE}|"
+    r"answer\b(?= (?:that|this|medical|any|the question|questions)|\s*[.!]))"
+)
+_CAN_T = (
+    r"(?:(?:can(?:no|['’]| no)t|am unable to|am not able to|won['’]?t|will not|must decline to|"
+    r"(?:have|need) to (?:decline|refuse) to)|['’]d rather not|['’]?m (?:unable|not able) to|"
+    r"(?:don['’]?t|do not) have the ability to)"
+)
+_OPENINGS = (
+    rf"(?:{_REGRET}[\s,;:.]*)?(?:and |but )?(?:i ?)?{_CAN_T}\s+{_HELP}",
+    rf"(?:{_REGRET}[\s,;:.]*)?(?:but )?that['’]?s not something i(?:['’]?m able to| can)\b",
+    r"i(?: do not|['’]? ?don['’]t)? feel (?:un)?comfortable (?:answering|giving|providing|with)\b",
+    r"(?:i['’]?m|i am) (?:un|not )(?:comfortable|qualified) "
+    r"(?:answering|giving|providing|with|to (?:give|provide|answer))",
+    r"it (?:would|is) not (?:be )?appropriate for me to\b",
+    r"my (?:guidelines|policies|instructions) (?:don['’]?t|do not) (?:allow|permit)\b",
+    r"th(?:is|at) request violates\b",
+    r"es tut mir leid,? (?:aber )?[^.]{0,30}kann ich (?:\w+ )?nicht\b",
+    r"(?:das|dabei) kann ich (?:\w+ )?nicht (?:helfen|beantworten)",
+    r"(?:je suis désolée?,? (?:mais )?)?je ne (?:peux|suis) pas (?:en mesure de )?"
+    r"(?:fournir|donner|répondre|vous aider)",
+    r"(?:lo siento,? (?:pero )?)?no puedo (?:dar|ofrecer|proporcionar|ayudar)",
+    r"(?:(?:很|非常)?抱歉[,，。\s]*)?(?:但)?我(?:无法|不能)(?:提供|回答|协助)",
+)
+_OPENING = re.compile(rf"^\W*(?:{'|'.join(_OPENINGS)})", re.IGNORECASE)
+_GOES_ON = re.compile(  # … and answers all the same
+    r"\b(?:but|however|that said|nevertheless|still)\b.*\b(?:answer|diagnosis|option|choice|likely|suggests?|best)\b"
+    r"|\b(?:answer|diagnosis)(?: is|:)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def is_refusal(text: str) -> bool:
+    """Whether a short text opens with a refusal and leaves it at that."""
+    if len(text) > _MAX_LENGTH:
+        return False
+    opening = _OPENING.match(text)
+    return opening is not None and not _GOES_ON.search(text, opening.end())

@@ -1,0 +1,281 @@
+"""The ledger: what is put is kept, once, by key, and a file that can't be used says so."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import resource
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hoofbeat.errors import InputError, OutputError
+from hoofbeat.store.call_ledger import Ledger, LedgerEntry
+
+ROOT = Path(__file__).parents[2]
+
+
+def key_of(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def entry(name: str, *, model: str = "m", operation: str = "chat", made: int = 100, reply: str = "") -> LedgerEntry:
+    return LedgerEntry(
+        key=key_of(name),
+        model=model,
+        operation=operation,
+        request=msgspec.Raw(msgspec.json.encode({"request": name})),
+        reply=msgspec.Raw(msgspec.json.encode({"text": reply or name})),
+        tokens_in=3,
+        tokens_out=2,
+        seconds=0.5,
+        made=made,
+    )
+
+
+def put(ledger: Ledger, *entries: LedgerEntry) -> list[bytes | None]:
+    async def all_of_them() -> list[bytes | None]:
+        return await asyncio.wait_for(asyncio.gather(*(ledger.put(one) for one in entries)), 30)
+
+    return asyncio.run(all_of_them())
+
+
+async def put_only(ledger: Ledger, name: str) -> None:
+    ledger.put(entry(name))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger(tmp_path / "ledger.db") as opened:
+        yield opened
+
+
+def test_what_was_awaited_is_there_for_others(ledger: Ledger) -> None:
+    put(ledger, entry("a"), entry("b"))
+    with Ledger(ledger.path) as other:
+        assert other.get(key_of("a")) == b'{"text":"a"}'
+        assert other.get(key_of("c")) is None
+
+
+def test_what_was_not_awaited_is_written_when_the_ledger_closes(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "l.db", gather_seconds=60) as ledger:
+        asyncio.run(put_only(ledger, "a"))
+        ledger.trouble("m", "timeout")
+    with Ledger(tmp_path / "l.db") as again:
+        assert again.get(key_of("a")) is not None
+        assert again.stats().troubles == {"m": {"timeout": 1}}
+
+
+def test_a_loop_that_died_does_not_keep_the_next_one_waiting(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "l.db", gather_seconds=0.05) as ledger:
+        asyncio.run(put_only(ledger, "a"))
+        put(ledger, entry("b"))
+        assert ledger.known([key_of("a"), key_of("b")]) == {key_of("a"), key_of("b")}
+
+
+def test_many_at_once_are_all_kept(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "l.db", gather_rows=7) as ledger:
+        put(ledger, *(entry(str(number)) for number in range(100)))
+        assert ledger.stats().calls == 100
+
+
+def test_the_first_reply_counts(ledger: Ledger) -> None:
+    assert put(ledger, entry("a", reply="first")) == [None]
+    assert put(ledger, entry("b"), entry("a", reply="second")) == [None, b'{"text":"first"}']
+    assert put(ledger, entry("a", reply="first")) == [None]
+    assert ledger.get(key_of("a")) == b'{"text":"first"}'
+
+
+def test_known_names_exactly_what_is_there(ledger: Ledger) -> None:
+    names = [str(number) for number in range(1200)]
+    ledger.add_all(entry(name) for name in names[::2])
+    assert ledger.known([key_of(name) for name in names]) == {key_of(name) for name in names[::2]}
+    assert ledger.known([]) == set()
+
+
+def test_entries_come_in_the_order_of_their_keys(ledger: Ledger, tmp_path: Path) -> None:
+    made = [entry(str(number), model="mn"[number % 2], operation="chat") for number in range(20)]
+    put(ledger, *made)
+    put(ledger, entry("vector", operation="embed"))
+    assert [one.key for one in ledger.entries()] == sorted(one.key for one in [*made, entry("vector")])
+    assert {one.model for one in ledger.entries(model="n")} == {"n"}
+    assert [one.key for one in ledger.entries(operation="embed")] == [key_of("vector")]
+    with Ledger(tmp_path / "copy.db") as copy:
+        assert copy.add_all(ledger.entries()) == 21
+        assert copy.add_all(ledger.entries()) == 0
+        assert list(map(msgspec.json.encode, copy.entries())) == list(map(msgspec.json.encode, ledger.entries()))
+
+
+def test_taking_in_what_breaks_halfway_takes_in_nothing(ledger: Ledger) -> None:
+    def broken() -> Iterator[LedgerEntry]:
+        yield entry("a")
+        raise InputError("line 2 is broken")
+
+    with pytest.raises(InputError):
+        ledger.add_all(broken())
+    assert ledger.stats().calls == 0
+    assert ledger.add_all([entry("a")]) == 1
+
+
+def test_prune_removes_by_model_and_time(ledger: Ledger) -> None:
+    put(ledger, entry("old m", made=100), entry("new m", made=900), entry("old n", model="n", made=100))
+    with pytest.raises(ValueError, match="model or a time"):
+        ledger.prune()
+    assert ledger.prune(model="m", before=900) == 1
+    assert ledger.known([key_of("old m"), key_of("new m"), key_of("old n")]) == {key_of("new m"), key_of("old n")}
+    assert ledger.prune(before=900) == 1
+    assert ledger.prune(model="m") == 1
+    assert ledger.stats().calls == 0
+
+
+def test_prune_gives_the_space_back(ledger: Ledger) -> None:
+    ledger.add_all(entry(str(number), reply=key_of(str(number)) * 20) for number in range(500))
+    ledger.add_all([entry("kept", model="n")])
+    ledger._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = ledger.stats().bytes
+    ledger.prune(model="m")
+    assert ledger.stats().bytes < before / 2
+
+
+def test_stats_add_up(ledger: Ledger) -> None:
+    put(ledger, entry("a"), entry("b"), entry("c", model="n", operation="embed"))
+    for kind in ("timeout", "timeout", "rate-limited"):
+        ledger.trouble("m", kind)
+    stats = ledger.stats()
+    assert stats.calls == 3
+    assert [(row["model"], row["operation"], row["calls"], row["tokens_in"]) for row in stats.by_model] == [
+        ("m", "chat", 2, 6),
+        ("n", "embed", 1, 3),
+    ]
+    assert stats.troubles == {"m": {"rate-limited": 1, "timeout": 2}}
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database, but long enough to be taken for one" * 40, b"SQLite format 3\0" * 99]
+)
+def test_a_file_that_is_no_ledger_is_said(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "ledger.db"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="can't be read") as caught:
+        Ledger(path)
+    assert caught.value.fix
+    assert path.read_bytes() == content
+
+
+def test_a_ledger_damaged_inside_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with Ledger(path) as ledger:
+        ledger.add_all(entry(str(number), reply=key_of(str(number)) * 30) for number in range(300))
+        ledger._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    data = bytearray(path.read_bytes())
+    for start in range(8192, len(data), 4096):
+        data[start : start + 2048] = b"\xff" * 2048
+    path.write_bytes(data)
+
+    def use() -> None:
+        with Ledger(path) as damaged:
+            for number in range(300):
+                damaged.get(key_of(str(number)))
+
+    with pytest.raises(InputError, match="can't be read"):
+        use()
+
+
+def test_a_reply_damaged_inside_is_said(ledger: Ledger) -> None:
+    put(ledger, entry("a"))
+    ledger._db.execute("UPDATE calls SET reply=x'78ff'")
+    with pytest.raises(InputError, match="can't be read"):
+        ledger.get(key_of("a"))
+
+
+def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    Ledger(path).close()
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version=99")
+    database.close()
+    with pytest.raises(InputError, match="newer Hoofbeat"):
+        Ledger(path)
+
+
+def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OutputError):
+        Ledger(tmp_path / "file" / "ledger.db")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OutputError, match="can't be written"):
+        Ledger(tmp_path / "folder")
+
+
+def test_a_ledger_that_may_only_be_read_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with Ledger(path) as ledger:
+        ledger._db.execute("PRAGMA query_only=1")
+        with pytest.raises(OutputError, match="can't be written") as caught:
+            put(ledger, entry("a"))
+        assert "--ledger" in str(caught.value)
+
+
+FULL_DISK = """
+import asyncio, resource, sys
+from pathlib import Path
+from hoofbeat.errors import OutputError
+from tests.store.test_call_ledger import entry, key_of, put
+from hoofbeat.store.call_ledger import Ledger
+
+ledger = Ledger(Path(sys.argv[1]))
+kept = 0
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+try:
+    for number in range(2000):
+        put(ledger, entry(str(number), reply=key_of(str(number)) * 20))
+        kept += 1
+except OutputError as err:
+    print(kept, str(err).replace(chr(10), " "))
+"""
+
+
+def test_a_full_disk_is_said_and_what_was_kept_stays(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    run = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert run.returncode == 0, run.stderr
+    kept, _, message = run.stdout.partition(" ")
+    assert "can't be written" in message
+    with Ledger(path) as ledger:
+        names = [key_of(str(number)) for number in range(int(kept))]
+        assert int(kept) > 0
+        assert ledger.known(names) == set(names)
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from tests.store.test_call_ledger import entry, put
+from hoofbeat.store.call_ledger import Ledger
+
+ledger = Ledger(Path(sys.argv[1]))
+for number in range(100):
+    put(ledger, entry(str(number)))
+    os.write(1, f"{number}\\n".encode())
+    if number == 41:
+        os.kill(os.getpid(), 9)
+"""
+
+
+def test_kill_9_takes_nothing_back_that_was_awaited(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    run = subprocess.run(
+        [sys.executable, "-c", KILLED, str(path)], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    told = run.stdout.split()
+    assert len(told) == 42
+    with Ledger(path) as ledger:
+        assert ledger.known([key_of(name) for name in told]) == {key_of(name) for name in told}
