@@ -126,7 +126,7 @@ from tests.models.test_vector_cache import Hashed
 vector_cache._BLOCK = 1
 texts = [f"{sys.argv[2]} {number}" for number in range(int(sys.argv[3]))]
 print("ready", flush=True)
-vectors.cached(Hashed(), Path(sys.argv[1])).encode(texts)
+vector_cache.cached_encoder(Hashed(), Path(sys.argv[1])).encode(texts)
 """
 
 

@@ -1,10 +1,10 @@
 """A language model of our own, so that every command runs offline and without a key.
 
 llama.cpp's server is started from pinned weights and speaks the same HTTP as any other endpoint: the one client serves
-both. It runs in a process of its own (`serving.py`), so that a fault in native code can't take a run with it or hold it
-up, and ends with this one. It always listens on a loopback port, so it asks for a key that only this process knows.
+both. It runs in a separate process (`llama_server.py`), so that a fault in native code can't stop or delay a run, and
+ends with this one. It always listens on a loopback port, so it asks for a key that only this process knows.
 
-A local model's output changes with the number of threads, the context window and the build; all of them stand in the
+A local model's output changes with the number of threads, the context window and the build; all of them are in the
 server's `identity`. Prompts are not cached by default: an answer must not depend on what was asked before it.
 """
 
@@ -34,7 +34,7 @@ DEFAULT_MODEL = "smollm2-135m"
 _CONTEXTS = {"smollm2-135m": 4096, "qwen2.5-coder-1.5b": 8192}
 _DEFAULT_CONTEXT = 4096
 _MAX_THREADS = 4
-_SERVING = Path(__file__).with_name("serving.py")
+_SERVER_FILE = Path(__file__).with_name("llama_server.py")
 _START_TIMEOUT = 600.0
 
 
@@ -228,7 +228,7 @@ def _launch() -> subprocess.Popen[str]:
     """Start the server's process. Idle OpenMP threads must sleep, or they slow everything else down."""
     quiet = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
     return subprocess.Popen(  # noqa: S603
-        [sys.executable, "-P", str(_SERVING)],
+        [sys.executable, "-P", str(_SERVER_FILE)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
