@@ -21,11 +21,10 @@ from hoofbeat.records import Question
 from hoofbeat.reports.build import assemble, build_report
 from hoofbeat.reports.model import GridView, Notice, PairView, Report, Viewer, tables_in, viewers_in
 from hoofbeat.reports.sections.audits import audit_chapter
-from hoofbeat.reports.sections.audits.facts import read_facts
-from hoofbeat.reports.sections.audits.pairs import kept_pairs
-from hoofbeat.reports.sections.audits.sources import pairs_link
-from hoofbeat.reports.sections.audits.strips import usual_labels
-from hoofbeat.reports.sections.audits.trust import economy_of, mode_card
+from hoofbeat.reports.sections.audits.audit_facts import read_facts
+from hoofbeat.reports.sections.audits.audit_trust import economy_of, mode_card
+from hoofbeat.reports.sections.audits.audit_viewers import kept_pairs
+from hoofbeat.reports.sections.audits.source_matrix import pairs_link, usual_labels
 from hoofbeat.reports.tables import Table
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl, write_parquet

@@ -9,12 +9,12 @@ from lxml import etree
 from hoofbeat.reports.charts import (
     NARROW,
     Bar,
+    CountBar,
     Curve,
     Dots,
+    FunnelBar,
     Shade,
-    Stage,
     Strip,
-    Tally,
     count_bars,
     curves,
     funnel_bars,
@@ -31,7 +31,7 @@ from hoofbeat.reports.charts import (
     year_columns,
 )
 from hoofbeat.reports.charts.bars import tone_of
-from hoofbeat.reports.charts.grids import abbreviations
+from hoofbeat.reports.charts.heatmaps import abbreviations
 from hoofbeat.reports.charts.svg import num, text_width, ticks, wrap
 from tests.reports.examples import HOSTILE
 
@@ -93,12 +93,22 @@ def _scatter(name: str, width: int) -> str:
 
 
 def _counts(name: str, width: int) -> str:
-    tallies = [Tally(name, 7), Tally("none", 0), Tally("12 more", 900, rest=True), Tally("unknown", 2, quiet=True)]
+    tallies = [
+        CountBar(name, 7),
+        CountBar("none", 0),
+        CountBar("12 more", 900, rest=True),
+        CountBar("unknown", 2, quiet=True),
+    ]
     return count_bars(tallies, total=909, title=name, width=width)
 
 
 def _funnel(name: str, width: int) -> str:
-    stages = [Stage(name, 1500, 1499), Stage("second", 1499, 20), Stage("third", 20, 20), Stage("all go", 20, 0)]
+    stages = [
+        FunnelBar(name, 1500, 1499),
+        FunnelBar("second", 1499, 20),
+        FunnelBar("third", 20, 20),
+        FunnelBar("all go", 20, 0),
+    ]
     return funnel_bars(stages, title=name, width=width)
 
 
@@ -179,7 +189,7 @@ def test_empty_data_give_a_chart() -> None:
         scatter([], title="none", x="x", y="y"),
         count_bars([], total=0, title="none"),
         funnel_bars([], title="none"),
-        funnel_bars([Stage("nothing came", 0, 0)], title="none"),
+        funnel_bars([FunnelBar("nothing came", 0, 0)], title="none"),
         year_columns({}, title="none"),
         year_columns({}, unknown=4, title="none"),
         sheet([], title="none"),
@@ -209,7 +219,9 @@ def _rects(drawn: str, tone: str) -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize("width", [760, NARROW])
 def test_a_funnel_narrows_on_one_scale(width: int) -> None:
-    drawn = funnel_bars([Stage("a", 100, 80), Stage("b", 80, 80), Stage("c", 80, 20)], title="t", width=width)
+    drawn = funnel_bars(
+        [FunnelBar("a", 100, 80), FunnelBar("b", 80, 80), FunnelBar("c", 80, 20)], title="t", width=width
+    )
     kept, gone = _rects(drawn, "s1"), _rects(drawn, "s2")
     ends = [x + size for x, size in gone]
     whole = ends[0] - kept[0][0]
@@ -220,12 +232,12 @@ def test_a_funnel_narrows_on_one_scale(width: int) -> None:
 
 
 def test_a_single_rejection_can_be_seen() -> None:
-    drawn = funnel_bars([Stage("a", 1_000_000, 999_999), Stage("b", 999_999, 1)], title="t")
+    drawn = funnel_bars([FunnelBar("a", 1_000_000, 999_999), FunnelBar("b", 999_999, 1)], title="t")
     assert min(size for _, size in [*_rects(drawn, "s1"), *_rects(drawn, "s2")]) >= 1.5
 
 
 def test_the_rest_has_no_bar_and_does_not_set_the_scale() -> None:
-    drawn = count_bars([Tally("a", 10), Tally("300 more", 990, rest=True)], total=1000, title="t")
+    drawn = count_bars([CountBar("a", 10), CountBar("300 more", 990, rest=True)], total=1000, title="t")
     assert len(_rects(drawn, "bar")) == 1
     assert _rects(drawn, "bar")[0][1] > 400
     texts = [node.text for node in etree.fromstring(drawn).iter(f"{SVG}text")]
@@ -233,7 +245,7 @@ def test_the_rest_has_no_bar_and_does_not_set_the_scale() -> None:
 
 
 def test_a_small_share_is_not_written_as_none() -> None:
-    drawn = count_bars([Tally("a", 1), Tally("b", 0)], total=100_000, title="t")
+    drawn = count_bars([CountBar("a", 1), CountBar("b", 0)], total=100_000, title="t")
     texts = [node.text for node in etree.fromstring(drawn).iter(f"{SVG}text")]
     assert {"< 0.1%", "0.0%"} <= set(texts)
 
@@ -261,7 +273,7 @@ def test_many_years_keep_their_labels_apart(width: int) -> None:
 
 
 def test_a_sheet_holds_its_charts_below_each_other() -> None:
-    one, two = (count_bars([Tally(name, 1)], total=1, title=name) for name in "ab")
+    one, two = (count_bars([CountBar(name, 1)], total=1, title=name) for name in "ab")
     root = etree.fromstring(sheet([("first", one), ("second", two)], title="t"))
     inner = root.findall(f"{SVG}svg")
     assert [node.get("aria-label") for node in inner] == ["a", "b"]

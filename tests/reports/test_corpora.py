@@ -12,8 +12,8 @@ from hoofbeat.errors import InputError
 from hoofbeat.records import Document
 from hoofbeat.reports.build import build_report
 from hoofbeat.reports.model import tables_in
-from hoofbeat.reports.sections.corpus import corpus_chapter
-from hoofbeat.reports.sections.stats import stats_chapter
+from hoofbeat.reports.sections.corpus_section import corpus_chapter
+from hoofbeat.reports.sections.statistics_section import stats_chapter
 from hoofbeat.reports.tables import Table
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl, write_tsv

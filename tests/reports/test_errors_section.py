@@ -14,8 +14,14 @@ from hoofbeat.findings.intervals import wilson
 from hoofbeat.records import Answer
 from hoofbeat.reports.model import Details, Notice
 from hoofbeat.reports.section import ReportInputs, ReportOptions
-from hoofbeat.reports.sections.error_labels import KINDS, PHYSICIAN, known_answers, read_error_labels
-from hoofbeat.reports.sections.errors import SECTION, errors_chapter
+from hoofbeat.reports.sections.errors_section import (
+    KINDS,
+    PHYSICIAN,
+    SECTION,
+    errors_chapter,
+    known_answers,
+    read_error_labels,
+)
 from hoofbeat.reports.tables import Table
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_csv, write_jsonl

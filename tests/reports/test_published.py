@@ -9,7 +9,7 @@ import pytest
 
 from hoofbeat.errors import UsageError
 from hoofbeat.reports.section import ReportInputs, ReportOptions
-from hoofbeat.reports.sections.published import SECTION, PaperTable, papers, published_chapter
+from hoofbeat.reports.sections.published_section import SECTION, PaperTable, papers, published_chapter
 from tests.helpers import shared_data
 from tests.reports import examples, scored
 from tests.reports.test_scores import build, pattern, rows_of

@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from hoofbeat.reports.charts import NARROW, WIDE, Curve, FitPoint, Shade, curves, fitted_scatter, heatmap
-from hoofbeat.reports.charts.plots import _log_marks
+from hoofbeat.reports.charts.line_plots import _log_marks
 from tests.reports.examples import HOSTILE
 
 SVG = "{http://www.w3.org/2000/svg}"

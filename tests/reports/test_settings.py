@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hoofbeat.cli import main
 from hoofbeat.records import Judgment
-from hoofbeat.reports.sections.scores.settings import Asked, clashing, differing
+from hoofbeat.reports.sections.scores.outcome_sets import FolderSettings, clashing, differing
 from hoofbeat.store import Artefact, Manifest, open_artefact
 from tests.reports import scored
 from tests.reports.examples import finish
@@ -89,12 +89,12 @@ def test_judgments_know_their_run_s_settings(tmp_path: Path) -> None:
 
 
 def test_what_a_name_says_needs_no_word() -> None:
-    one = Asked({}, {"m": {"temperature": "0"}, "m[temperature=0.6]": {"temperature": "0.6"}})
-    assert differing([("a", one), ("b", Asked({}, {"m": {"temperature": "0"}}))]) == []
-    other = Asked({"temperature": "0"})
+    one = FolderSettings({}, {"m": {"temperature": "0"}, "m[temperature=0.6]": {"temperature": "0.6"}})
+    assert differing([("a", one), ("b", FolderSettings({}, {"m": {"temperature": "0"}}))]) == []
+    other = FolderSettings({"temperature": "0"})
     assert clashing(one, other, ["m", "m[temperature=0.6]"]) == []
-    assert clashing(Asked({"temperature": "1"}), other, ["m"]) == ["temperature"]
-    assert clashing(Asked({"temperature": "1"}), other, ["m[temperature=0.6]"]) == []
+    assert clashing(FolderSettings({"temperature": "1"}), other, ["m"]) == ["temperature"]
+    assert clashing(FolderSettings({"temperature": "1"}), other, ["m[temperature=0.6]"]) == []
 
 
 def test_labels_by_people_alone_score(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hoofbeat.records import Question
 from hoofbeat.reports.build import assemble
 from hoofbeat.reports.model import Notice, tables_in
 from hoofbeat.reports.sections.audits import shift_chapters
-from hoofbeat.reports.sections.audits.changing import change_in_words
+from hoofbeat.reports.sections.audits.audit_changes import change_in_words
 from hoofbeat.reports.tables import Table
 from hoofbeat.store import InputRef, create, open_artefact
 from hoofbeat.store.tables import write_jsonl

@@ -19,8 +19,13 @@ from hoofbeat.judging.humans import human_judgments
 from hoofbeat.judging.humans import read_labels as read_sheet
 from hoofbeat.judging.judgments_folder import AnswerFolder
 from hoofbeat.recipes.reviewing import known_labels, read_labels
-from hoofbeat.reports.sections.error_labels import PHYSICIAN, SETTLED, known_answers, read_error_labels
-from hoofbeat.reports.sections.errors import errors_chapter
+from hoofbeat.reports.sections.errors_section import (
+    PHYSICIAN,
+    SETTLED,
+    errors_chapter,
+    known_answers,
+    read_error_labels,
+)
 from hoofbeat.reports.tables import Table
 from hoofbeat.review.assignments import AssignmentPlan, assign_items
 from hoofbeat.review.forms import load_form

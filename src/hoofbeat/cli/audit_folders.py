@@ -31,15 +31,16 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models import SPEC_HELP, load_encoder
 from hoofbeat.models.encoders.vector_cache import cached_encoder, vectors_folder
 from hoofbeat.models.session import open_session
-from hoofbeat.reports.charts import Tally, count_bars, sheet, standalone
+from hoofbeat.reports.charts import CountBar, count_bars, sheet, standalone
 from hoofbeat.reports.comparison.audits_page import AUDIT_COMPARISON, altered_settings, split_table, write_audits
-from hoofbeat.reports.sections.audits.differing import differing
+from hoofbeat.reports.sections.audits.audit_changes import differing
 from hoofbeat.reports.tables import Column
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import check_target
 from hoofbeat.text import cut
 
 __all__ = ["compare_command", "export_command", "merge_command", "themes_command"]
+
 
 _SHOWN, _DRAWN, _MOVED = 12, 30, 8
 _PATH = click.Path(path_type=Path)
@@ -255,9 +256,9 @@ def _show_themes(screen: Screen, found: AuditThemes, weights: Mapping[str, float
 def _theme_chart(found: Sequence[Theme], topics: Topics) -> str:
     """The largest themes as bars."""
     shown = found[:_DRAWN]
-    tallies = [Tally(theme.name, theme.count) for theme in shown]
+    tallies = [CountBar(theme.name, theme.count) for theme in shown]
     if rest := found[_DRAWN:]:
-        tallies.append(Tally(f"{len(rest):,} more", sum(theme.count for theme in rest), rest=True))
+        tallies.append(CountBar(f"{len(rest):,} more", sum(theme.count for theme in rest), rest=True))
     title = f"What sources disagree about: {count_of(len(found), 'theme')}, {count_of(sum(topics.counts), 'pair')}"
     chart = count_bars(tallies, title=title, total=sum(topics.counts))
     return standalone(sheet([("", chart)], title=title))

@@ -11,7 +11,7 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
 from hoofbeat.reports.build import build_report
 from hoofbeat.reports.section import ReportOptions, sections
-from hoofbeat.reports.sections.published import papers
+from hoofbeat.reports.sections.published_section import papers
 from hoofbeat.reports.writing import FORMATS
 from hoofbeat.text import some_of
 

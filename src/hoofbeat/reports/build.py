@@ -9,9 +9,9 @@ import hoofbeat
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.reports.model import Block, Card, Notice, Report
+from hoofbeat.reports.origin import origin_blocks
 from hoofbeat.reports.section import Chapter, PlantedLabels, ReportInputs, ReportOptions, report_kinds, sections
-from hoofbeat.reports.sections.origin import origin_blocks
-from hoofbeat.reports.sections.published import check_papers
+from hoofbeat.reports.sections.published_section import check_papers
 from hoofbeat.reports.words import count_of, model_name
 from hoofbeat.reports.writing import FORMATS, write_report
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoofbeat.reports.charts.bars import tone_of
-from hoofbeat.reports.charts.grids import abbreviations
+from hoofbeat.reports.charts.heatmaps import abbreviations
 from hoofbeat.reports.model import GridView
 from hoofbeat.reports.nodes import Element, Node, element
 from hoofbeat.text import clean

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.audit.findings import PairRates
 from hoofbeat.reports.charts.bars import tone_of
-from hoofbeat.reports.charts.grids import abbreviations
+from hoofbeat.reports.charts.heatmaps import abbreviations
 from hoofbeat.reports.charts.svg import ticks
 from hoofbeat.reports.model import Block, Columns, Details, Heading
 from hoofbeat.reports.nodes import Element, Node, element, markup

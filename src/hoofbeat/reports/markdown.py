@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from hoofbeat.reports.charts.grids import abbreviations
+from hoofbeat.reports.charts.heatmaps import abbreviations
 from hoofbeat.reports.grids import WIDEST, grid_label, grid_place
 from hoofbeat.reports.model import (
     AnswerView,

@@ -17,10 +17,10 @@ from hoofbeat.findings.breakdown import by_facet, over_sets, values_of
 from hoofbeat.findings.correlation import AnswersAndRetrieval, answers_and_retrieval
 from hoofbeat.findings.systems import compare_systems
 from hoofbeat.records import Facets
+from hoofbeat.reports.comparison.ranking_blocks import ablation_table
 from hoofbeat.reports.comparison.rankings_page import rankings_report
 from hoofbeat.reports.model import Report, charts_in, tables_in
 from hoofbeat.reports.page import to_html
-from hoofbeat.reports.sections.breakdowns import ablation_table
 from hoofbeat.reports.tables import Table, flat_rows
 from hoofbeat.reports.writing import report_files
 from hoofbeat.store.tables import read_tsv, write_tsv

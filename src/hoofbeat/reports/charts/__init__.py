@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from hoofbeat.reports.charts.bars import Bar, grouped_bars, interval_bars, stacked_bars
-from hoofbeat.reports.charts.counts import Stage, Tally, count_bars, funnel_bars, year_columns
-from hoofbeat.reports.charts.dots import difference_bars, interval_dots
-from hoofbeat.reports.charts.fits import FitPoint, fitted_scatter
-from hoofbeat.reports.charts.grids import number_matrix
-from hoofbeat.reports.charts.heat import Shade, heatmap
-from hoofbeat.reports.charts.plots import Curve, Dots, curves, scatter
-from hoofbeat.reports.charts.sources import pair_matrix, shade_rows
-from hoofbeat.reports.charts.strips import Strip, label_strips
+from hoofbeat.reports.charts.bars import Bar, difference_bars, grouped_bars, interval_bars, interval_dots, stacked_bars
+from hoofbeat.reports.charts.count_charts import CountBar, FunnelBar, count_bars, funnel_bars, year_columns
+from hoofbeat.reports.charts.heatmaps import Shade, heatmap, number_matrix
+from hoofbeat.reports.charts.line_plots import Curve, Dots, FitPoint, curves, fitted_scatter, scatter
+from hoofbeat.reports.charts.source_charts import Strip, label_strips, pair_matrix, shade_rows
 from hoofbeat.reports.charts.svg import NARROW, WIDE, chart_css, sheet, standalone
 
 __all__ = [
     "NARROW",
     "WIDE",
     "Bar",
+    "CountBar",
     "Curve",
     "Dots",
     "FitPoint",
+    "FunnelBar",
     "Shade",
-    "Stage",
     "Strip",
-    "Tally",
     "chart_css",
     "count_bars",
     "curves",

@@ -1,4 +1,4 @@
-"""Bars: one figure a line with its interval, several figures a group, and shares of a whole."""
+"""Bars and dots: one figure per line with its interval, groups, shares of a whole, panels of dots, differences."""
 
 from __future__ import annotations
 
@@ -6,10 +6,31 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from hoofbeat.reports.charts.svg import NARROW, SERIES, SMALL, TEXT, TONES, WIDE, Drawing, num, text_width, ticks, wrap
-from hoofbeat.reports.words import Form, written
+from hoofbeat.reports.charts.svg import (
+    NARROW,
+    SERIES,
+    SMALL,
+    TEXT,
+    TONES,
+    WIDE,
+    SvgDrawing,
+    num,
+    text_width,
+    ticks,
+    wrap,
+)
+from hoofbeat.reports.words import Form, count_of, written
 
-__all__ = ["Bar", "grouped_bars", "interval_bars", "legend", "stacked_bars", "tone_of"]
+__all__ = [
+    "Bar",
+    "difference_bars",
+    "grouped_bars",
+    "interval_bars",
+    "interval_dots",
+    "legend",
+    "stacked_bars",
+    "tone_of",
+]
 
 _LINE = 17.0
 _GAP = 14.0
@@ -55,7 +76,7 @@ def interval_bars(
 ) -> str:
     """Horizontal bars with whiskers for intervals and the figures written beside them."""
     stacked = width <= NARROW + 100
-    drawing = Drawing(width)
+    drawing = SvgDrawing(width)
     words = [bar.words(form) for bar in bars]
     value_width = max(
         (1.1 * text_width(value) + text_width(spread, SMALL) + 10 for value, spread in words), default=60.0
@@ -104,7 +125,7 @@ def grouped_bars(
 ) -> str:
     """Bars of several series side by side in each group; each series has one bar a group."""
     stacked = width <= NARROW + 100
-    drawing = Drawing(width)
+    drawing = SvgDrawing(width)
     flat = [bar for bars in series.values() for bar in bars]
     value_width = max((sum(text_width(part, SMALL) + 6 for part in bar.words(form)) for bar in flat), default=60.0)
     label_width = 0.0 if stacked else min(0.3 * width, max((text_width(group) for group in groups), default=0.0))
@@ -147,7 +168,7 @@ def stacked_bars(
 ) -> str:
     """How a whole divides into labels, a horizontal bar a row; `tones` gives a label's colour by number."""
     stacked = width <= NARROW + 100
-    drawing = Drawing(width)
+    drawing = SvgDrawing(width)
     tone = {label: (tones or {}).get(label, tone_of(number, len(labels))) for number, label in enumerate(labels)}
     names = [(name, f"n = {sum(counts.values()):,}") for name, counts in rows]
     label_width = 0.0 if stacked else min(0.34 * width, max((text_width(name) for name, _ in names), default=0.0))
@@ -170,7 +191,7 @@ def stacked_bars(
     return drawing.svg(y, title=title, description="; ".join(told) or "nothing to show")
 
 
-def legend(drawing: Drawing, names: Sequence[str], tones: Sequence[str], width: float, top: float = 0.0) -> float:
+def legend(drawing: SvgDrawing, names: Sequence[str], tones: Sequence[str], width: float, top: float = 0.0) -> float:
     """Names with their colours in as many lines as they need; returns how much room they took."""
     x, y = 0.0, top
     for name, tone in zip(names, tones, strict=True):
@@ -205,7 +226,9 @@ def _axis(
     return marks[0], marks[-1], marks
 
 
-def _grid(drawing: Drawing, scale: _Scale, marks: Sequence[float], bottom: float, form: Form, top: float = 0.0) -> None:
+def _grid(
+    drawing: SvgDrawing, scale: _Scale, marks: Sequence[float], bottom: float, form: Form, top: float = 0.0
+) -> None:
     for place, mark in enumerate(marks):
         x = scale.at(mark)
         drawing.line(x, top, x, bottom, "ax" if mark == 0 else "g")
@@ -231,7 +254,7 @@ def _tick(mark: float, form: Form) -> str:
             return f"{mark:g}".replace("-", "−")
 
 
-def _bar(drawing: Drawing, scale: _Scale, bar: Bar, middle: float, height: float, tone: str, tip: str) -> None:
+def _bar(drawing: SvgDrawing, scale: _Scale, bar: Bar, middle: float, height: float, tone: str, tip: str) -> None:
     if bar.value is None:
         return
     zero, end = scale.at(0.0), scale.at(bar.value)
@@ -244,7 +267,7 @@ def _bar(drawing: Drawing, scale: _Scale, bar: Bar, middle: float, height: float
 
 
 def _segments(
-    drawing: Drawing, parts: Sequence[tuple[str, int, int]], total: int, place: tuple[float, float, float]
+    drawing: SvgDrawing, parts: Sequence[tuple[str, int, int]], total: int, place: tuple[float, float, float]
 ) -> None:
     left, right, top = place
     if not total:
@@ -262,3 +285,134 @@ def _segments(
         if text_width(whole, TEXT) + 6 < size:
             drawing.text(x + size / 2, top + 18.5, whole, f"i{tone}", anchor="middle")
         x += size
+
+
+_DOT_LINE = 16.0
+_PANEL = 165.0
+_TIPS = 400
+"""Differences up to so many are bars that say what they are; more are drawn as one shape."""
+
+
+class _Panel:
+    """One panel of dots: where it stands, and its axis."""
+
+    def __init__(self, left: float, right: float, marks: Sequence[float]) -> None:
+        self.left, self.right, self.marks = left, right, marks
+
+    def at(self, value: float) -> float:
+        """Where a value stands; what lies beyond the axis stands at its end."""
+        first, last = self.marks[0], self.marks[-1]
+        return self.left + (min(max(value, first), last) - first) / (last - first) * (self.right - self.left)
+
+
+def interval_dots(
+    rows: Sequence[str],
+    panels: Mapping[str, Sequence[Bar]],
+    *,
+    title: str,
+    form: Form = "number",
+    shared: bool = False,
+    width: int = WIDE,
+) -> str:
+    """A dot with its interval for each row, in a panel for each name; `shared` gives all panels one axis."""
+    drawing = SvgDrawing(width)
+    most = (0.42 if width <= NARROW else 0.3) * width
+    left = min(most, max((text_width(row, SMALL) for row in rows), default=0.0)) + 12
+    count = max(1, min(len(panels), int((width - left) // _PANEL)))
+    size = (width - left) / count
+    labels = [wrap(row, left - 11, SMALL, 2) for row in rows]
+    flat = [bar for bars in panels.values() for bar in bars]
+    told: list[str] = []
+    names, y = list(panels), 0.0
+    for first in range(0, len(names), count):
+        shown = names[first : first + count]
+        heads = [wrap(name, size - 14, SMALL, 2) for name in shown]
+        top = y + max(len(lines) for lines in heads) * _DOT_LINE + 6
+        tops, bottom = [], top
+        for lines in labels:
+            tops.append(bottom)
+            bottom += max(1, len(lines)) * _DOT_LINE + 8
+        for row, lines, start in zip(rows, labels, tops, strict=True):
+            for number, line in enumerate(lines):
+                drawing.text(left - 12, start + 15 + number * _DOT_LINE, line, "m", anchor="end", tip=row)
+        middles = [start + 3 + len(lines) * _DOT_LINE / 2 for start, lines in zip(tops, labels, strict=True)]
+        for place, (name, lines) in enumerate(zip(shown, heads, strict=True)):
+            edge = left + place * size
+            for number, line in enumerate(lines):
+                drawing.text(edge, y + 12 + number * _DOT_LINE, line, "m b", tip=name)
+            bars = panels[name]
+            panel = _Panel(edge + 2, edge + size - 56, _marks(flat if shared else bars))
+            _dot_axis(drawing, panel, top, bottom, form)
+            for row, bar, middle in zip(rows, bars, middles, strict=True):
+                told.append(f"{name}, {row}: {' '.join(bar.words(form))}".strip())
+                _dot(drawing, panel, bar, middle, told[-1])
+                drawing.text(edge + size - 14, middle + 4, written(bar.value, form), "m", anchor="end")
+        y = bottom + 32
+    return drawing.svg(max(y, 20), title=title, description="; ".join(told) or "nothing to show")
+
+
+def _marks(bars: Sequence[Bar]) -> list[float]:
+    known = [number for bar in bars for number in (bar.value, bar.low, bar.high) if number is not None]
+    return ticks(min(known, default=0.0), max(known, default=1.0), 3)
+
+
+def _dot_axis(drawing: SvgDrawing, panel: _Panel, top: float, bottom: float, form: Form) -> None:
+    """Lines at the marks, and the numbers of all of them, or of every second or third where they would touch."""
+    words = [f"{100 * mark:g}%" if form == "share" else f"{mark:g}".replace("-", "−") for mark in panel.marks]
+    gap = panel.at(panel.marks[1]) - panel.left
+    step = next((n for n in (1, 2, 3) if max(text_width(word, SMALL) for word in words) + 4 <= n * gap), len(words))
+    for place, (mark, word) in enumerate(zip(panel.marks, words, strict=True)):
+        x = panel.at(mark)
+        drawing.line(x, top, x, bottom, "ax" if mark == 0 else "g")
+        if place % step == 0:
+            drawing.text(x, bottom + 15, word, "m", anchor="middle")
+
+
+def _dot(drawing: SvgDrawing, panel: _Panel, bar: Bar, middle: float, tip: str) -> None:
+    if bar.value is None:
+        return
+    if bar.low is not None and bar.high is not None:
+        drawing.line(panel.at(bar.low), middle, panel.at(bar.high), middle, "w")
+    drawing.dot(panel.at(bar.value), middle, 4.5, "s1", tip=tip)
+
+
+def difference_bars(
+    differences: Sequence[tuple[str, float]], *, title: str, y: str, form: Form = "number", width: int = WIDE
+) -> str:
+    """What each item gains, a bar each, from the largest gain to the largest loss."""
+    ordered = sorted(differences, key=lambda pair: (-pair[1], pair[0]))
+    gains = [value for _, value in ordered]
+    marks = ticks(min([0.0, *gains]), max([0.0, *gains]), 4)
+    labels = [f"{mark:g}".replace("-", "−") for mark in marks]
+    drawing = SvgDrawing(width)
+    left, right = max(text_width(label, SMALL) for label in labels) + 10, width - 2.0
+    heads = wrap(y, width - 4, SMALL, 2)
+    top = 8.0 + len(heads) * _DOT_LINE
+    bottom = top + min(200.0, 0.5 * width)
+
+    def at(value: float) -> float:
+        return bottom - (value - marks[0]) / (marks[-1] - marks[0]) * (bottom - top)
+
+    for number, line in enumerate(heads):
+        drawing.text(0, 11 + number * _DOT_LINE, line, "m", tip=y)
+    for mark, label in zip(marks, labels, strict=True):
+        drawing.line(left, at(mark), right, at(mark), "ax" if mark == 0 else "g")
+        drawing.text(left - 8, at(mark) + 4, label, "m", anchor="end")
+    step = (right - left) / max(1, len(ordered))
+    better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
+    if len(ordered) <= _TIPS:
+        for place, (name, gain) in enumerate(ordered):
+            height = max(abs(at(gain) - at(0)), 0.8) if gain else 0.0
+            if height:
+                upper = at(0) - height if gain > 0 else at(0)
+                tone, tip = ("s1" if gain > 0 else "s2"), f"{name}: {written(gain, form)}"
+                drawing.rect(left + place * step, upper, max(0.6, step - (1 if step > 4 else 0)), height, tone, tip=tip)
+    else:
+        for tone, chosen in (("s1", range(better)), ("s2", range(len(gains) - worse, len(gains)))):
+            edge = [(left + (place + side) * step, at(gains[place])) for place in chosen for side in (0, 1)]
+            if edge:
+                drawing.path([(edge[0][0], at(0)), *edge, (edge[-1][0], at(0))], tone, closed=True)
+    said = f"better on {better:,}, the same on {len(gains) - better - worse:,}, worse on {worse:,}"
+    for number, line in enumerate(wrap(f"{count_of(len(gains), 'question')}: {said}", width - left, SMALL, 2)):
+        drawing.text(left, bottom + 20 + number * _DOT_LINE, line, "m")
+    return drawing.svg(bottom + 44, title=title, description=f"{y}: {said}")

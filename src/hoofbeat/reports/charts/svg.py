@@ -21,7 +21,7 @@ __all__ = [
     "SERIES",
     "TONES",
     "WIDE",
-    "Drawing",
+    "SvgDrawing",
     "chart_css",
     "num",
     "sheet",
@@ -110,7 +110,7 @@ def ticks(low: float, high: float, about: int = 5, *, whole: bool = False) -> li
     return [round(place * step, 10) + 0.0 for place in range(first, max(last, first + 1) + 1)]
 
 
-class Drawing:
+class SvgDrawing:
     """An SVG being drawn; coordinates are pixels of its own width."""
 
     def __init__(self, width: float) -> None:
@@ -190,7 +190,7 @@ def chart_css() -> str:
 
 def sheet(charts: Sequence[tuple[str, str]], *, title: str, width: int = WIDE) -> str:
     """Charts (heading, drawing) below each other with a margin around them: one drawing, for a file of its own."""
-    drawing = Drawing(width + 2 * _MARGIN)
+    drawing = SvgDrawing(width + 2 * _MARGIN)
     y = _MARGIN
     for number, line in enumerate(wrap(title, width / 1.3)):
         y += 16 + 6 * (number > 0)

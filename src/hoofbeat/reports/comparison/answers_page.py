@@ -14,7 +14,7 @@ from hoofbeat.reports.comparison.answers import AnswersComparison, Pair
 from hoofbeat.reports.comparison.flips import each_flipped, flips_of, flips_viewer
 from hoofbeat.reports.comparison.folder import KIND, NOTICE, write_comparison
 from hoofbeat.reports.model import Block, Card, Heading, Report, Text, tables_in
-from hoofbeat.reports.sections.common import figure, reasons_text, spread
+from hoofbeat.reports.section_blocks import figure, reasons_text, spread
 from hoofbeat.reports.tables import Cell, Column, Table, flat_rows
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact, Counts, Manifest

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from hoofbeat.findings.flips import CHANGES, change, flips, standing, tone_of_change
 from hoofbeat.records import Answer, Judgment, Question, Span
+from hoofbeat.reports.answers_viewer import answer_key
 from hoofbeat.reports.comparison.answers import AnswersComparison, Pair, Place
 from hoofbeat.reports.item_views import answer_view, question_view
 from hoofbeat.reports.model import Block, Entry, Text, Viewer
 from hoofbeat.reports.packing import viewer_of
-from hoofbeat.reports.sections.answers import answer_key
 from hoofbeat.text import cut
 
 __all__ = ["FlippedQuestion", "FlippedSide", "each_flipped", "flips_of", "flips_viewer"]

@@ -18,7 +18,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.judging import Aspect
 from hoofbeat.registry import registry
 from hoofbeat.reports.lookup import System
-from hoofbeat.reports.sections.scores.settings import asked_of
+from hoofbeat.reports.sections.scores.outcome_sets import asked_of
 from hoofbeat.reports.words import model_name, short_hash
 from hoofbeat.store import Artefact, Manifest
 from hoofbeat.text import cut

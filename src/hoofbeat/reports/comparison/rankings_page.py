@@ -18,17 +18,20 @@ from hoofbeat.findings.correlation import AnswersAndRetrieval
 from hoofbeat.findings.systems import Systems, SystemTable, compare_systems
 from hoofbeat.records import Facets
 from hoofbeat.reports.comparison.folder import KIND, NOTICE, Sheet, write_comparison
-from hoofbeat.reports.comparison.rankings import RankingsComparison
-from hoofbeat.reports.model import Block, Card, Report
-from hoofbeat.reports.sections.breakdowns import ablation_blocks, answer_blocks, facet_blocks, set_blocks
-from hoofbeat.reports.sections.common import spread
-from hoofbeat.reports.sections.systems import (
+from hoofbeat.reports.comparison.ranking_blocks import (
+    ablation_blocks,
+    answer_blocks,
     difference_blocks,
+    facet_blocks,
     measure_bars,
     measure_blocks,
     recall_blocks,
+    set_blocks,
     system_blocks,
 )
+from hoofbeat.reports.comparison.rankings import RankingsComparison
+from hoofbeat.reports.model import Block, Card, Report
+from hoofbeat.reports.section_blocks import spread
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact, Counts, Manifest
 

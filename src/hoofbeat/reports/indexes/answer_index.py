@@ -17,7 +17,7 @@ from hoofbeat.facets import FacetTally, facet_values
 from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.records import Answer, Failure, Judgment, Question
 from hoofbeat.reports.lookup import System
-from hoofbeat.reports.sections.scores.gather import Scored
+from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
 from hoofbeat.store import Artefact
 from hoofbeat.store.offsets import each_line, lines_at
 from hoofbeat.text import cut, same_name
@@ -256,7 +256,7 @@ class AnswersIndex:
         return chosen.select("place").collect()["place"].to_list()
 
 
-def index_answers(artefact: Artefact, group: Scored) -> AnswersIndex:
+def index_answers(artefact: Artefact, group: OutcomeSet) -> AnswersIndex:
     """Read a folder's tables once, beside what the report's own reading made of it."""
     questions, facets = _questions(artefact.file("questions.jsonl"))
     numbers: dict[str, int] = dict(zip(questions["id"].to_list(), range(questions.height), strict=True))
@@ -274,7 +274,7 @@ def index_answers(artefact: Artefact, group: Scored) -> AnswersIndex:
     return AnswersIndex(artefact, systems, questions, facets, answers, reasons, judgments)
 
 
-def _answers(path: Path, group: Scored, numbers: Mapping[str, int]) -> tuple[polars.DataFrame, list[str]]:
+def _answers(path: Path, group: OutcomeSet, numbers: Mapping[str, int]) -> tuple[polars.DataFrame, list[str]]:
     outcomes = {(row.question, row.model, row.condition, row.sample): row for row in group.outcomes}
     systems = {system: place for place, system in enumerate(group.tallies)}
     codes = {state: place for place, state in enumerate(STATES)}

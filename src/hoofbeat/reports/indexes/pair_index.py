@@ -21,7 +21,7 @@ from hoofbeat.audit.pair_table import each_row
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Comparison, Failure, Question
-from hoofbeat.reports.sections.audits.facts import Facts
+from hoofbeat.reports.sections.audits.audit_facts import AuditFacts
 from hoofbeat.store.offsets import each_line, lines_at
 from hoofbeat.text import same_name
 
@@ -85,7 +85,7 @@ class AuditIndex:
 
     def __init__(
         self,
-        facts: Facts,
+        facts: AuditFacts,
         columns: _Columns,
         topics: Sequence[tuple[str, int]],
         offsets: Rows,
@@ -246,7 +246,7 @@ class AuditIndex:
         return [next(found) if offset >= 0 else None for offset in offsets]
 
 
-def index_audit(facts: Facts) -> AuditIndex:
+def index_audit(facts: AuditFacts) -> AuditIndex:
     """Index an audit whose pairs were read."""
     topic, topics = _topics(facts.frame, len(facts.pairs.label))
     level = _levels(facts)
@@ -282,7 +282,7 @@ def _scores(pairs: Pairs, level: NDArray[np.int8]) -> NDArray[np.uint8]:
     return np.clip(score, 0, 255).astype(np.uint8)
 
 
-def _levels(facts: Facts) -> NDArray[np.int8]:
+def _levels(facts: AuditFacts) -> NDArray[np.int8]:
     series = facts.frame.select("significance").collect().to_series()
     codes = {name: place for place, name in enumerate(facts.levels)}
     if isinstance(series.dtype, polars.Enum):

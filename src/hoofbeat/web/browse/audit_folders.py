@@ -12,13 +12,13 @@ from hoofbeat.reports.indexes.pair_index import AuditIndex, index_audit
 from hoofbeat.reports.linked_tables import linked_html, rate_matrix
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.sections.audits import shift_chapters
-from hoofbeat.reports.sections.audits.facts import Facts, read_facts, said_by_sources
-from hoofbeat.reports.sections.audits.front import cards, notes, summary
-from hoofbeat.reports.sections.audits.rates import group_blocks, rate_blocks, rate_spans, warning_blocks
-from hoofbeat.reports.sections.audits.severity import most_serious
-from hoofbeat.reports.sections.audits.sources import coverage_blocks, odd_blocks, ordered_sources
-from hoofbeat.reports.sections.audits.themes import read_themes, theme_blocks
-from hoofbeat.reports.sections.audits.trust import trust_blocks
+from hoofbeat.reports.sections.audits.audit_facts import AuditFacts, read_facts, said_by_sources
+from hoofbeat.reports.sections.audits.audit_rates import group_blocks, rate_blocks, rate_spans, warning_blocks
+from hoofbeat.reports.sections.audits.audit_summary import cards, notes, summary
+from hoofbeat.reports.sections.audits.audit_themes import read_themes, theme_blocks
+from hoofbeat.reports.sections.audits.audit_trust import trust_blocks
+from hoofbeat.reports.sections.audits.serious_pairs import most_serious
+from hoofbeat.reports.sections.audits.source_matrix import coverage_blocks, odd_blocks, ordered_sources
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.browse.address_filters import address
 from hoofbeat.web.browse.links import linked_folders, reference_of
@@ -121,7 +121,7 @@ def _drawn(folder: Folder, made: Folder | None) -> Markup:
     return linked_html(theme_blocks(facts, themes, {}, _PREFIX)) if facts.found.pairs else Markup("")
 
 
-def _figures(folder: Folder, facts: Facts) -> AuditFigures:
+def _figures(folder: Folder, facts: AuditFacts) -> AuditFigures:
     titles = {source.id: source.title for source in facts.audit.sources}
     said = said_by_sources(facts.audit.each_answer(), titles, (), ())
     spans = rate_spans(facts.pairs, facts.found)

@@ -13,8 +13,7 @@ from hoofbeat.reports.indexes.pair_index import NO_LABEL, SILENT, AuditIndex
 from hoofbeat.reports.item_views import failure_text, question_view
 from hoofbeat.reports.linked_tables import label_key, label_matrix
 from hoofbeat.reports.model import AnswerView, Block, PairView, SideView
-from hoofbeat.reports.sections.audits.evidence import side_view, silent_text
-from hoofbeat.reports.sections.audits.facts import state_of
+from hoofbeat.reports.sections.audits.audit_facts import side_view, silent_text, state_of
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.text import cut
 from hoofbeat.web.browse import audit_lists, audits_api

@@ -17,8 +17,7 @@ from hoofbeat.recipes.items import Failed, Rejected
 from hoofbeat.records import Question
 from hoofbeat.reports.item_views import question_view
 from hoofbeat.reports.model import Block, Heading, QuestionView
-from hoofbeat.reports.sections.benchmark import funnel_blocks
-from hoofbeat.reports.sections.recipes import build_blocks, build_cards
+from hoofbeat.reports.sections.benchmark_section import build_blocks, build_cards, funnel_blocks
 from hoofbeat.reports.words import short_hash
 from hoofbeat.store import Artefact
 from hoofbeat.store.folder_library import Folder

@@ -15,7 +15,7 @@ from hoofbeat.records import Document, Question
 from hoofbeat.registry import registry
 from hoofbeat.reports.document_layout import Mark, document_view, evidence_marks, passage_marks, split_at_marks
 from hoofbeat.reports.model import Block
-from hoofbeat.reports.sections.funnel import funnel_blocks, funnel_of
+from hoofbeat.reports.sections.corpus_section import funnel_blocks, funnel_of
 from hoofbeat.retrieval.line import Stage
 from hoofbeat.store import Artefact
 from hoofbeat.store.folder_library import Folder

@@ -19,8 +19,8 @@ from hoofbeat.errors import HoofbeatError
 from hoofbeat.reports.build import assemble
 from hoofbeat.reports.linked_tables import linked_html
 from hoofbeat.reports.model import Card
+from hoofbeat.reports.origin import origin_blocks
 from hoofbeat.reports.section import report_kinds
-from hoofbeat.reports.sections.origin import origin_blocks
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact, InputRef
 from hoofbeat.store.folder_library import Folder

@@ -18,7 +18,7 @@ from hoofbeat.reports.comparison.answers_page import warnings_of
 from hoofbeat.reports.indexes.answer_index import AnswerFilter, AnswersIndex, QuestionRow
 from hoofbeat.reports.item_views import question_view
 from hoofbeat.reports.model import Card
-from hoofbeat.reports.sections.common import spread
+from hoofbeat.reports.section_blocks import spread
 from hoofbeat.reports.words import written
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.browse.address_filters import FACET, Choices, Picker, address, choices_of, facet_key, page_number

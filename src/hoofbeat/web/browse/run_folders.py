@@ -9,10 +9,10 @@ from msgspec import Struct
 from hoofbeat.reports.indexes.answer_index import AnswersIndex, index_answers
 from hoofbeat.reports.linked_tables import linked_html
 from hoofbeat.reports.model import Block, Heading, Notice, Text
-from hoofbeat.reports.sections.scores.facets import facets_section
-from hoofbeat.reports.sections.scores.gather import Scored, gather
-from hoofbeat.reports.sections.scores.grid import grid_section, pairs_section
-from hoofbeat.reports.sections.scores.leaderboard import leaderboard_section
+from hoofbeat.reports.sections.scores.accuracy_table import leaderboard_section
+from hoofbeat.reports.sections.scores.condition_grid import grid_section, pairs_section
+from hoofbeat.reports.sections.scores.facet_scores import facets_section
+from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, gather
 from hoofbeat.reports.words import count_of
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.text import some_of
@@ -62,7 +62,7 @@ def _open(folder: Folder) -> RunFolder:
     return RunFolder(index, BackgroundResult(lambda: _figures(group)))
 
 
-def _figures(group: Scored) -> RunFigures:
+def _figures(group: OutcomeSet) -> RunFigures:
     blocks: list[Block] = []
     facets: tuple[Block, ...] = ()
     if group.outcomes:
@@ -86,7 +86,7 @@ def _figures(group: Scored) -> RunFigures:
     )
 
 
-def _notices(group: Scored) -> list[str]:
+def _notices(group: OutcomeSet) -> list[str]:
     """What a reader must know before the figures."""
     told = []
     if group.self_judged:

@@ -10,19 +10,38 @@ from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.reports.model import Block, Card, Heading, Text
 from hoofbeat.reports.section import Chapter, PlacedArtefact, PlantedLabels, ReportSection
-from hoofbeat.reports.sections.audits.facts import Facts, Said, audit_domain, read_facts, said_by_sources
-from hoofbeat.reports.sections.audits.files import listed_pairs, matrix_files, pairs_file
-from hoofbeat.reports.sections.audits.front import CONTESTED, DISAGREEING, SILENT, cards, notes, summary
-from hoofbeat.reports.sections.audits.pairs import KEPT, Kept, kept_pairs, pairs_viewer
-from hoofbeat.reports.sections.audits.questions import questions_shown, questions_viewer
-from hoofbeat.reports.sections.audits.rates import group_blocks, rate_blocks, rate_spans, warning_blocks
-from hoofbeat.reports.sections.audits.severity import lead_of, most_serious, ranking_blocks, serious_blocks
-from hoofbeat.reports.sections.audits.shifts import shift_chapters, shifts
-from hoofbeat.reports.sections.audits.sources import coverage_blocks, matrix_blocks, odd_blocks, ordered_sources
-from hoofbeat.reports.sections.audits.strips import strip_blocks, strip_labels
-from hoofbeat.reports.sections.audits.themes import Themes, read_themes, theme_blocks, themes_chapter
-from hoofbeat.reports.sections.audits.trust import trust_blocks
-from hoofbeat.reports.sections.planted import planted_blocks
+from hoofbeat.reports.sections.audits.audit_changes import shift_chapters, shifts
+from hoofbeat.reports.sections.audits.audit_facts import (
+    AuditAnswers,
+    AuditFacts,
+    audit_domain,
+    read_facts,
+    said_by_sources,
+)
+from hoofbeat.reports.sections.audits.audit_rates import group_blocks, rate_blocks, rate_spans, warning_blocks
+from hoofbeat.reports.sections.audits.audit_summary import CONTESTED, DISAGREEING, SILENT, cards, notes, summary
+from hoofbeat.reports.sections.audits.audit_themes import Themes, read_themes, theme_blocks, themes_chapter
+from hoofbeat.reports.sections.audits.audit_trust import planted_blocks, trust_blocks
+from hoofbeat.reports.sections.audits.audit_viewers import (
+    KEPT,
+    PairSelection,
+    kept_pairs,
+    pairs_viewer,
+    questions_shown,
+    questions_viewer,
+)
+from hoofbeat.reports.sections.audits.serious_pairs import lead_of, most_serious, ranking_blocks, serious_blocks
+from hoofbeat.reports.sections.audits.source_matrix import (
+    coverage_blocks,
+    listed_pairs,
+    matrix_blocks,
+    matrix_files,
+    odd_blocks,
+    ordered_sources,
+    pairs_file,
+    strip_blocks,
+    strip_labels,
+)
 from hoofbeat.store import Artefact
 
 __all__ = ["SECTION", "audit_chapter", "audit_chapters", "audit_domain", "shift_chapters"]
@@ -121,7 +140,7 @@ def _titled(cards: Sequence[Card], name: str) -> tuple[Card, ...]:
 
 
 def _reading(
-    facts: Facts, kept: Kept, said: Said, known: PlantedLabels, themes: Themes | None, prefix: str
+    facts: AuditFacts, kept: PairSelection, said: AuditAnswers, known: PlantedLabels, themes: Themes | None, prefix: str
 ) -> list[Block]:
     """The two viewers: pairs, then questions."""
     if not facts.audit.questions:
@@ -140,7 +159,7 @@ def _reading(
     return [*blocks, Heading("Question by question", f"{prefix}-questions", 3), _how(facts.domain, bool(known)), viewer]
 
 
-def _rest(facts: Facts, kept: Kept, prefix: str) -> str:
+def _rest(facts: AuditFacts, kept: PairSelection, prefix: str) -> str:
     """Where the pairs are that the page does not hold."""
     if len(kept.pairs) == kept.total:
         return ""

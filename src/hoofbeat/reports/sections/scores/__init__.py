@@ -10,28 +10,23 @@ from hoofbeat.findings.outcomes import HUMAN
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.progress import Task
 from hoofbeat.records import Answer, Judgment
+from hoofbeat.reports.answers_viewer import answer_key, answers_viewer
 from hoofbeat.reports.lookup import Lookup
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportInputs, ReportSection
-from hoofbeat.reports.sections.answers import answer_key, answers_viewer
-from hoofbeat.reports.sections.common import spread
-from hoofbeat.reports.sections.runs import runs_to_score
-from hoofbeat.reports.sections.scores.costs import cost_section
-from hoofbeat.reports.sections.scores.curves import cumulative_section, worst_section
-from hoofbeat.reports.sections.scores.doubts import doubts_section
-from hoofbeat.reports.sections.scores.facets import facets_section
-from hoofbeat.reports.sections.scores.gather import Scored, gather, is_closed
-from hoofbeat.reports.sections.scores.grid import grid_section, pairs_section
-from hoofbeat.reports.sections.scores.judges import judges_section
-from hoofbeat.reports.sections.scores.leaderboard import leaderboard_section
-from hoofbeat.reports.sections.scores.modality import editions_blocks, images_section
-from hoofbeat.reports.sections.scores.modes import modes_section
-from hoofbeat.reports.sections.scores.options import options_section
-from hoofbeat.reports.sections.scores.rare import rare_section
-from hoofbeat.reports.sections.scores.relevance import relevance_section
-from hoofbeat.reports.sections.scores.repeats import measured_section, runs_section
-from hoofbeat.reports.sections.scores.settings import differing
-from hoofbeat.reports.sections.scores.shown import ScoreBlocks, interval_of, method_of, missing
+from hoofbeat.reports.section_blocks import spread
+from hoofbeat.reports.sections.runs_section import runs_to_score
+from hoofbeat.reports.sections.scores.accuracy_table import leaderboard_section
+from hoofbeat.reports.sections.scores.answer_costs import cost_section
+from hoofbeat.reports.sections.scores.aspect_scores import doubts_section, modes_section, relevance_section
+from hoofbeat.reports.sections.scores.condition_grid import grid_section, pairs_section
+from hoofbeat.reports.sections.scores.facet_scores import facets_section, rare_section
+from hoofbeat.reports.sections.scores.judge_agreement import judges_section
+from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, differing, gather, is_closed
+from hoofbeat.reports.sections.scores.question_forms import editions_blocks, images_section, options_section
+from hoofbeat.reports.sections.scores.repeated_runs import measured_section, runs_section
+from hoofbeat.reports.sections.scores.score_curves import cumulative_section, worst_section
+from hoofbeat.reports.sections.scores.score_tables import ScoreBlocks, interval_of, method_of, missing
 from hoofbeat.reports.words import count_of, written
 
 __all__ = ["SECTION", "scores_chapters"]
@@ -49,7 +44,7 @@ def scores_chapters(report: ReportInputs) -> list[Chapter]:
         return [_chapter(group, editions.get(group.prefix, []), bootstrap, task) for group in groups]
 
 
-def _chapter(group: Scored, editions: Sequence[Block], bootstrap: tuple[int, int], task: Task) -> Chapter:
+def _chapter(group: OutcomeSet, editions: Sequence[Block], bootstrap: tuple[int, int], task: Task) -> Chapter:
     blocks: list[Block] = _opening(group)
     cards: tuple[Card, ...] = ()
     table: list[Accuracy] = []
@@ -75,7 +70,7 @@ def _chapter(group: Scored, editions: Sequence[Block], bootstrap: tuple[int, int
 
 
 def _sections(
-    group: Scored, table: Sequence[Accuracy], editions: Sequence[Block], bootstrap: tuple[int, int]
+    group: OutcomeSet, table: Sequence[Accuracy], editions: Sequence[Block], bootstrap: tuple[int, int]
 ) -> list[tuple[bool, Callable[[], ScoreBlocks]]]:
     """The sections in their order, and whether each needs answers that are right or wrong."""
     draws, size = bootstrap
@@ -100,7 +95,7 @@ def _sections(
     ]
 
 
-def _opening(group: Scored) -> list[Block]:
+def _opening(group: OutcomeSet) -> list[Block]:
     planned = sum(tally.answers for tally in group.tallies.values())
     how = _judged_by(group)
     if any(tally.protocol for tally in group.tallies.values()):
@@ -125,7 +120,7 @@ def _opening(group: Scored) -> list[Block]:
     return blocks
 
 
-def _judged_by(group: Scored) -> list[str]:
+def _judged_by(group: OutcomeSet) -> list[str]:
     """Who judged the free text: a model, people, or both, each of other systems."""
     how = []
     by_model = any(each.aspect == EQUIVALENCE.name and not each.judge.startswith(HUMAN) for each in group.judgments)
@@ -139,7 +134,7 @@ def _judged_by(group: Scored) -> list[str]:
     return how
 
 
-def _differing(group: Scored) -> list[str]:
+def _differing(group: OutcomeSet) -> list[str]:
     """What differs between the folders of the chapter, and which folders were kept out of it."""
     found = []
     lines = differing(group.asked)
@@ -151,7 +146,7 @@ def _differing(group: Scored) -> list[str]:
     return found
 
 
-def _cards(group: Scored, table: Sequence[Accuracy]) -> tuple[Card, ...]:
+def _cards(group: OutcomeSet, table: Sequence[Accuracy]) -> tuple[Card, ...]:
     """The best closed book and the best of the rest."""
     closed = [row for row in table if is_closed(row.condition, group.tallies[row.model, row.condition].protocol)]
     others = [row for row in table if row not in closed]
@@ -167,7 +162,7 @@ def _cards(group: Scored, table: Sequence[Accuracy]) -> tuple[Card, ...]:
     )
 
 
-def _viewer(group: Scored) -> Block:
+def _viewer(group: OutcomeSet) -> Block:
     answers = Lookup.joined([Lookup.read(each.file("answers.jsonl"), Answer) for each in group.artefacts])
     found = [each for each in group.artefacts if each.has("judgments.jsonl")]
     judgments = Lookup.joined([Lookup.read(each.file("judgments.jsonl"), Judgment) for each in found])

@@ -1,0 +1,259 @@
+"""An ablation in a report: one structured call against the label alone, and what the order of answers does."""
+
+from __future__ import annotations
+
+from hoofbeat.audit.findings.protocol_comparison import Protocols
+from hoofbeat.audit.findings.validation_folder import AblationFolder
+from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
+from hoofbeat.reports.sections.scores.score_tables import triple
+from hoofbeat.reports.sections.validation_section import confusion_blocks
+from hoofbeat.reports.tables import Cell, Column, Table
+from hoofbeat.reports.words import count_of, model_name, written
+from hoofbeat.store import Artefact
+
+__all__ = ["SECTION", "ablation_chapter"]
+
+
+def ablation_chapter(artefact: Artefact, prefix: str) -> Chapter:
+    """The chapter on one ablation."""
+    found = AblationFolder(artefact).figures
+    judge = model_name(artefact.manifest.models.get("judge", "an unnamed judge"))
+    missing = sum(found.unscored.values())
+    blocks: list[Block] = [
+        Text(
+            f"{count_of(found.pairs, 'pair')} of the audit {artefact.manifest.settings.get('audit', '')}, judged by "
+            f"{judge} in one structured call (reasoning, label, topic, significance), and once more for the label "
+            "alone, with topic and significance asked for later."
+        ),
+        *(
+            [Notice(f"{count_of(missing, 'verdict')} failed; those pairs are left out of what both must have.")]
+            if missing
+            else []
+        ),
+        _agreement(found, prefix),
+        _shifts(found, prefix),
+        *confusion_blocks(found.agreement, f"{prefix}-shift", ("structured", "label alone")),
+        _levels(found, prefix),
+        _costs(found, prefix),
+        *_people(found, prefix),
+        *_flips(found, prefix),
+    ]
+    return Chapter(
+        title=f"Structured or label alone: {artefact.path.name}", id=prefix, blocks=tuple(blocks), cards=_cards(found)
+    )
+
+
+def _cards(found: Protocols) -> tuple[Card, ...]:
+    if not found.agreement.n:
+        return ()
+    kappa = found.agreement.kappa
+    return (
+        Card(
+            label="Structured judge and label alone agree",
+            value=written(found.agreement.accuracy, "share"),
+            detail=("κ has no value" if kappa is None else f"κ {written(kappa, 'number')}")
+            + f", n\u00a0=\u00a0{found.agreement.n:,} pairs",
+        ),
+    )
+
+
+def _agreement(found: Protocols, prefix: str) -> Table:
+    both, audit, levels = found.agreement, found.with_audit, found.significance
+    shares: list[tuple[str, int, Cell, Cell]] = [
+        (
+            "labels of both ways",
+            both.n,
+            triple(both.accuracy, both.accuracy_interval),
+            triple(both.kappa, both.kappa_interval),
+        ),
+        ("the same, estimated for all judged pairs", both.n, triple(found.estimate, found.estimate_interval), None),
+        (
+            "the same, linear weights",
+            found.linear.n,
+            None,
+            triple(found.linear.value, found.linear.interval),
+        ),
+        (
+            "structured call now and in the audit",
+            audit.n,
+            triple(audit.accuracy, audit.accuracy_interval),
+            triple(audit.kappa, audit.kappa_interval),
+        ),
+        (
+            "significance of both ways",
+            levels.n,
+            triple(levels.accuracy, levels.accuracy_interval) if levels.n else None,
+            triple(levels.kappa, levels.kappa_interval),
+        ),
+    ]
+    topics = found.topics
+    alike = "no topics to compare" if topics.similarity is None else f"mean similarity {topics.similarity:.2f}"
+    return Table(
+        name=f"{prefix}-agreement",
+        caption="How far the two ways agree",
+        n=found.pairs,
+        unit="pairs",
+        columns=(
+            Column("what"),
+            Column("pairs", "count"),
+            Column("agreement, 95%", "share"),
+            Column("κ, 95%", "number"),
+        ),
+        rows=tuple(shares),
+        note=f"The sample is drawn by label. Topics of pairs with the same label: {topics.same:,} "
+        f"of {topics.n:,} the same words; {alike}.",
+    )
+
+
+def _shifts(found: Protocols, prefix: str) -> Table:
+    return Table(
+        name=f"{prefix}-shifts",
+        caption="What the labels of the structured call become",
+        n=found.agreement.n,
+        unit="pairs",
+        columns=(Column("structured"), Column("pairs", "count"), Column("kept", "share"), Column("becomes")),
+        rows=tuple(
+            (
+                row.label,
+                row.n,
+                row.kept_share,
+                ", ".join(f"{name} {count:,} ({count / row.n:.0%})" for name, count in row.became.items()),
+            )
+            for row in found.shifts
+        ),
+    )
+
+
+def _levels(found: Protocols, prefix: str) -> Table:
+    names = list(next(iter(found.levels.values()), {}))
+    return Table(
+        name=f"{prefix}-levels",
+        caption="Significance each way gives",
+        n=found.pairs,
+        unit="pairs",
+        columns=(Column("way"), *(Column(name, "count") for name in names)),
+        rows=tuple((way, *(counts[name] for name in names)) for way, counts in found.levels.items()),
+        note=f"{found.without_details:,} later calls failed." if found.without_details else "",
+    )
+
+
+def _costs(found: Protocols, prefix: str) -> Table:
+    per = max(1, found.pairs)
+    return Table(
+        name=f"{prefix}-costs",
+        caption="What each way costs",
+        n=found.pairs,
+        unit="pairs",
+        columns=(
+            Column("way"),
+            Column("calls", "count"),
+            Column("tokens in", "count"),
+            Column("tokens out", "count"),
+            Column("tokens out a pair", "amount"),
+            Column("money"),
+        ),
+        rows=tuple(
+            (way, cost.calls, cost.tokens_in, cost.tokens_out, cost.tokens_out / per, f"{cost.money:.4f}")
+            for way, cost in found.costs.items()
+        ),
+    )
+
+
+def _people(found: Protocols, prefix: str) -> list[Block]:
+    people = found.people
+    if people is None:
+        return []
+    gained = triple(people.difference.difference, people.difference.interval)
+    table = Table(
+        name=f"{prefix}-people",
+        caption="Both ways against people",
+        n=people.n,
+        unit="pairs",
+        columns=(
+            Column("way"),
+            Column("agreement, 95% Wilson", "share"),
+            Column("κ, 95% bootstrap", "number"),
+            Column("macro F1", "number"),
+            Column("only this way is right", "count"),
+        ),
+        rows=tuple(
+            (
+                name,
+                triple(said.agreement.accuracy, said.agreement.accuracy_interval),
+                triple(said.agreement.kappa, said.agreement.kappa_interval),
+                triple(said.f1.macro, said.f1.macro_interval),
+                only,
+            )
+            for name, said, only in (
+                ("structured", people.structured, people.only_structured),
+                ("label-only", people.label_only, people.only_label_only),
+            )
+        ),
+        note=f"Structured less label alone: {written(gained, 'points')} "
+        f"points, resampled by question; p = {written(people.p, 'p')} (McNemar, exact).",
+    )
+    return [Heading("Against people", f"{prefix}-people", 3), table]
+
+
+def _flips(found: Protocols, prefix: str) -> list[Block]:
+    if not found.flips:
+        return []
+    rates = Table(
+        name=f"{prefix}-flips",
+        caption="Labels that change when the two answers are exchanged",
+        n=sum(row.n for row in found.flips),
+        unit="pairs judged twice",
+        columns=(
+            Column("way"),
+            Column("pairs", "count"),
+            Column("unscored", "count"),
+            Column("flipped", "count"),
+            Column("rate, 95% Wilson", "share"),
+            Column("estimated for all judged pairs", "share"),
+        ),
+        rows=tuple(
+            (
+                row.protocol,
+                row.n,
+                row.unscored,
+                row.flips,
+                triple(row.rate, row.interval),
+                triple(row.estimate, row.estimate_interval),
+            )
+            for row in found.flips
+        ),
+    )
+    moves = Table(
+        name=f"{prefix}-flips-labels",
+        caption="Which labels change",
+        n=sum(row.flips for row in found.flips),
+        unit="flips",
+        columns=(
+            Column("way"),
+            Column("label"),
+            Column("pairs", "count"),
+            Column("flipped", "count"),
+            Column("rate", "share"),
+        ),
+        rows=tuple(
+            (row.protocol, label, pairs, flips, flips / pairs if pairs else None)
+            for row in found.flips
+            for label, (pairs, flips) in row.by_label.items()
+        ),
+        note="; ".join(
+            f"{row.protocol}: {', '.join(f'{move} {count:,}' for move, count in row.moves.items())}"
+            for row in found.flips
+            if row.moves
+        ),
+    )
+    return [Heading("The order of the two answers", f"{prefix}-order", 3), rates, moves]
+
+
+SECTION = ReportSection(
+    name="ablation",
+    summary="the judging protocols of an audit, one against the other",
+    order=120,
+    kinds=("ablation",),
+    build=chapter_per_artefact("ablation", ablation_chapter),
+)

@@ -1,0 +1,326 @@
+"""How far to trust an audit: who judged, how labels came about, what citations are worth, whether order matters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import polars
+
+from hoofbeat.audit.economy.economy_check import SPREAD, EconomyCheck, calls_saved
+from hoofbeat.audit.findings import FlipRate, flip_rates
+from hoofbeat.audit.findings.relations import RelationLabels, judge_agreement
+from hoofbeat.audit.findings.trial_figures import SIDES, Trial
+from hoofbeat.errors import InputError
+from hoofbeat.findings.intervals import Interval, wilson
+from hoofbeat.records import Comparison
+from hoofbeat.reports.charts import number_matrix
+from hoofbeat.reports.model import Block, Card, Chart, Heading, Notice
+from hoofbeat.reports.section import PlantedLabels
+from hoofbeat.reports.section_blocks import counted, spread
+from hoofbeat.reports.sections.audits.audit_facts import AuditAnswers, AuditFacts, state_of
+from hoofbeat.reports.tables import Cell, Column, Table
+from hoofbeat.reports.words import count_of, written
+
+__all__ = ["economy_of", "judged_by_answerer", "mode_card", "planted_blocks", "trust_blocks"]
+
+"""The label planted between two sources (the lesser first) on a question."""
+
+
+def planted_blocks(
+    comparisons: Sequence[Comparison], planted: PlantedLabels, domain: RelationLabels, prefix: str
+) -> tuple[tuple[Card, ...], list[Block]]:
+    """Agreement, κ and confusion, with their key figure; nothing where nothing is planted."""
+    if not planted:
+        return (), []
+    reference = [Comparison(question=q, a=a, b=b, label=label) for (q, a, b), label in sorted(planted.items())]
+    found = judge_agreement(comparisons, reference, domain)
+    interval = (found.kappa_interval.low, found.kappa_interval.high) if found.kappa_interval else None
+    chart = Chart(
+        name=f"{prefix}-confusion",
+        caption="Pairs by planted label and by the judge's label; the diagonal is agreement.",
+        wide=_confusion(found.labels, found.confusion, 700),
+        narrow=_confusion(found.labels, found.confusion, 350),
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (label, *line, sum(line), line[place] / sum(line) if sum(line) else None)
+        for place, (label, line) in enumerate(zip(found.labels, found.confusion, strict=True))
+    )
+    confusion = Table(
+        name=f"{prefix}-confusion",
+        caption="Planted label (rows) against the judge's label (columns)",
+        n=found.n,
+        unit="planted pairs",
+        columns=(
+            Column("planted"),
+            *(Column(label, "count") for label in found.labels),
+            Column("labelled", "count"),
+            Column("recovered", "share"),
+        ),
+        rows=rows,
+        note=f"{found.unscored:,} planted pairs got no label; they count against agreement and are left out of κ.",
+    )
+    summary = Table(
+        name=f"{prefix}-agreement",
+        caption="Agreement of the judge with the planted labels",
+        n=found.n,
+        unit="planted pairs",
+        columns=(Column("figure"), Column("value"), Column("95% interval", "number")),
+        rows=(
+            ("agreement", written(found.accuracy, "share"), None),
+            ("Cohen's κ", "no value" if found.kappa is None else written(found.kappa, "number"), interval),
+            ("without a label", written(found.unscored, "count"), None),
+        ),
+    )
+    card = Card(
+        label="Judge's agreement with planted labels",
+        value=written(found.accuracy, "share"),
+        detail=("κ has no value, " if found.kappa is None else f"κ {written(found.kappa, 'number')}, ")
+        + spread(None, "share", f"{found.n:,} pairs"),
+    )
+    return (card,), [Heading("Against the planted labels", f"{prefix}-planted", 3), summary, chart, confusion]
+
+
+def _confusion(labels: Sequence[str], counts: Sequence[Sequence[int]], width: int) -> str:
+    return number_matrix(
+        labels, labels, counts, title="Planted and judged labels", across="judge", down="planted", width=width
+    )
+
+
+_BASES = {
+    "judged": "a call for this very pair",
+    "absent": "a side is silent: no call",
+    "same": "the two answers are the same text: no call",
+    "shared": "the call for a pair with the same two texts",
+    "group": "the call for other answers that make the same claims (economy)",
+    "": "none: no label",
+}
+_CITATIONS = {
+    "citing": "answers that cite a section that was shown",
+    "quoted": "quotes found under the section cited",
+    "quote elsewhere": "quotes found under another section",
+    "quote not found": "quotes that stand nowhere in what was shown",
+    "section not shown": "sections named that were not shown",
+    "no section named": "answers that name no section",
+    "quote too short": "quotes too short to tell where they stand",
+}
+
+
+def judged_by_answerer(facts: AuditFacts) -> bool:
+    """Whether the model that judged is the one that answered."""
+    manifest = facts.audit.artefact.manifest
+    answered = not manifest.prompts or "answer-source" in manifest.prompts  # else the answers were given
+    return answered and manifest.models.get("judge", "") == manifest.models.get("answer", "")
+
+
+def economy_of(facts: AuditFacts) -> EconomyCheck | None:
+    """What the sample says of labels that were spread over groups; None in full mode."""
+    if facts.audit.mode != "economy":
+        return None
+    probes = facts.audit.economy_probes
+    judged = [probe for probe in probes if probe.judged]
+    text = {name: polars.col(name).cast(polars.String) for name in ("basis", "label")}
+    judged_pair = polars.col("failure").is_null() & (text["label"] != facts.domain.absent)
+    chosen = facts.frame.filter(judged_pair & (text["basis"] == SPREAD))
+    spread = int(chosen.select(polars.len()).collect().item())
+    table = Counter((probe.spread, probe.judged) for probe in judged)
+    return EconomyCheck(
+        spread=spread,
+        exact=facts.found.judged - spread,
+        n=len(judged),
+        agree=sum(probe.spread == probe.judged for probe in judged),
+        unscored=len(probes) - len(judged),
+        table=tuple((one, two, count) for (one, two), count in sorted(table.items())),
+    )
+
+
+def mode_card(facts: AuditFacts) -> Card:
+    """Which mode was used, with the agreement that its sample found."""
+    check = economy_of(facts)
+    label = "How pairs were judged"
+    if check is None:
+        return Card(label=label, value=facts.audit.mode, detail="every pair of different answers by a call of its own")
+    told = f"{check.spread:,} of {facts.found.judged:,} labels from a call for other answers with the same claims"
+    if check.agreement is None:
+        return Card(label=label, value="economy", detail=f"{told}; not checked by a sample")
+    span = wilson(check.agree, check.n)
+    agreed = f"{written(check.agreement, 'share')} of a sample of {check.n:,} agree with a call of their own"
+    return Card(
+        label=label,
+        value="economy",
+        detail=f"{told}; {agreed} (95% interval {written((span.low, span.high), 'share')})",
+    )
+
+
+def trust_blocks(facts: AuditFacts, said: AuditAnswers, prefix: str, *, planted: bool = False) -> list[Block]:
+    """How labels came about, and the checks that were made; `planted`: the judge is set against planted labels."""
+    blocks: list[Block] = [Heading("How far to trust it", f"{prefix}-trust", 3), _bases(facts, prefix)]
+    if facts.found.judged:
+        blocks += _trial(facts, prefix, planted=planted)
+    if facts.label_only:
+        blocks.append(_label_only(facts))
+    if said.slim:
+        blocks.append(_answers(said, prefix))
+    if said.cited.get("answers"):
+        blocks.append(_citations(said.cited, prefix))
+    check = economy_of(facts)
+    if check is not None and check.n:
+        blocks.append(_economy(facts, check, prefix))
+    probes = facts.audit.order_probes
+    if probes:
+        found = flip_rates(((probe.label, probe.swapped) for probe in probes), facts.domain)
+        blocks.append(_flips(found, prefix))
+    return blocks
+
+
+def _trial(facts: AuditFacts, prefix: str, *, planted: bool) -> list[Block]:
+    """What the judge made of pairs whose relation is known, or that nobody tried it."""
+    artefact = facts.audit.artefact
+    kept = artefact.manifest.metrics.get("trial")
+    if kept is None and planted:
+        return []
+    if kept is None:
+        return [
+            Notice(
+                "The judge was not tried on pairs whose relation is known (hoofbeat audit trial), so nothing here says "
+                "whether it tells pairs apart better than chance would."
+            )
+        ]
+    try:
+        found = msgspec.convert(kept, Trial)
+    except msgspec.ValidationError as err:
+        raise InputError(
+            f"what the audit keeps of its judge's trial can't be read: {err}",
+            where=str(artefact.path),
+            fix="make the audit again with --trial",
+        ) from err
+    span = found.two_way.accuracy_interval
+    flips = found.flips
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("all labels", found.n, found.right, (found.right / found.n, *found.span),
+         max(found.chance, found.commonest_share)),
+        (f"{SIDES[1]} or not", found.n, found.two_way_right, (found.two_way.accuracy, span.low, span.high),
+         max(0.5, found.two_way_share)),
+        *((f"planted as {score.label}", int(score.n), int(score.right), score.recall, None) for score in found.labels),
+    )  # fmt: skip
+    table = Table(
+        name=f"{prefix}-trial",
+        caption="The judge on pairs whose relation is known",
+        n=found.n,
+        unit="invented pairs with a planted relation",
+        columns=(
+            Column("question"),
+            Column("pairs", "count"),
+            Column("right", "count"),
+            Column("share", "share"),
+            Column("chance or commonest label", "share"),
+        ),
+        rows=rows,
+        note=f"95% intervals; {found.agreement.unscored:,} pairs got no label and count as not right. With the answers "
+        f"exchanged {flips.flips:,} of {flips.n:,} labels changed. These are not pairs of this audit.",
+    )
+    return [Notice(found.verdict), table]
+
+
+def _economy(facts: AuditFacts, check: EconomyCheck, prefix: str) -> Table:
+    own = polars.col("basis").cast(polars.String) == "judged"
+    judged = int(facts.frame.filter(own).select(polars.len()).collect().item())
+    span = wilson(check.agree, check.n)
+    value = check.agree / check.n
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("labels spread over a group, sampled", check.n, (value, span.low, span.high)),
+        (
+            "all judged pairs, those with a call of their own agreeing by design",
+            check.spread + check.exact,
+            (check.overall(value), check.overall(span.low), check.overall(span.high)),
+        ),
+    )
+    moved = "; ".join(f"{one} → {two} {count:,}" for one, two, count in check.table if one != two)
+    return Table(
+        name=f"{prefix}-economy",
+        caption="Economy: agreement with full judging",
+        n=check.n,
+        unit="spread labels judged for real",
+        columns=(Column("of"), Column("pairs", "count"), Column("agreement", "share")),
+        rows=rows,
+        note=f"With 95% Wilson intervals; {check.unscored:,} sampled pairs got no label. "
+        f"{calls_saved(check.spread, judged, check.n + check.unscored)}. This is agreement with the same "
+        "judge, not with people, and on these texts only. "
+        + (f"Spread → judged: {moved}." if moved else "No sampled label differs."),
+    )
+
+
+def _flips(found: FlipRate, prefix: str) -> Table:
+    def row(name: str, n: int, flips: int, rate: float | None, span: Interval, to: str) -> tuple[Cell, ...]:
+        return name, n, flips, None if rate is None else (rate, span.low, span.high), to
+
+    rows = [row("all", found.n, found.flips, found.rate, found.interval, "")]
+    rows.append(
+        row("between agreeing and diverging", found.n, found.crossing, found.crossing_rate, found.crossing_interval, "")
+    )
+    for each in found.by_label:
+        to = ", ".join(f"{label} {count:,}" for label, count in each.to.items())
+        rows.append(row(each.label, each.n, each.flips, each.rate, each.interval, to))
+    return Table(
+        name=f"{prefix}-order",
+        caption="Does the order of the two answers matter?",
+        n=found.n + found.unscored,
+        unit="pairs judged in both orders",
+        columns=(
+            Column("first label"),
+            Column("pairs", "count"),
+            Column("flips", "count"),
+            Column("flip rate", "share"),
+            Column("flipped to"),
+        ),
+        rows=tuple(rows),
+        note=f"A sample of pairs was judged again with the answers exchanged; 95% Wilson intervals; "
+        f"{found.unscored:,} got no label in one of the orders and are left out.",
+    )
+
+
+def _bases(facts: AuditFacts, prefix: str) -> Table:
+    column = polars.col("basis").cast(polars.String).fill_null("")
+    failed = polars.col("failure").is_not_null()
+    basis = polars.when(failed).then(polars.lit("")).otherwise(column).alias("basis")
+    found = facts.frame.select(basis).group_by("basis").len().collect()
+    counts = dict(found.iter_rows())
+    rows = [(words, counts[name]) for name, words in _BASES.items() if counts.get(name)]
+    rows += [(name, count) for name, count in sorted(counts.items()) if name not in _BASES]
+    caption = "How the labels of pairs came about"
+    return counted(f"{prefix}-bases", caption, "basis", rows, facts.found.pairs, "pairs")
+
+
+def _label_only(facts: AuditFacts) -> Notice:
+    return Notice(
+        f"{count_of(facts.label_only, 'judgment')} broke the form asked for, and only the label could be read, "
+        "by scanning the reply: reasons, topic and significance are missing, and the label may be one that the judge "
+        "only mentions. These labels count in every rate."
+    )
+
+
+def _answers(said: AuditAnswers, prefix: str) -> Table:
+    states = [state_of(answer) for answer in said.slim]
+    words = {"answered": "addresses the question", "absent": "silent", "failed": "failed: counted with neither"}
+    rows = [(words[state], states.count(state)) for state in words if state != "failed" or state in states]
+    caption = "Answers of the sources"
+    return counted(f"{prefix}-answers", caption, "answer", rows, len(states), "answers")
+
+
+def _citations(cited: Mapping[str, int], prefix: str) -> Table:
+    answers = cited["answers"]
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (words, cited.get(name, 0), cited.get(name, 0) / answers if name == "citing" else None)
+        for name, words in _CITATIONS.items()
+        if name == "citing" or cited.get(name)
+    )
+    return Table(
+        name=f"{prefix}-citations",
+        caption="Citations and quotes, checked against what the model was shown",
+        n=answers,
+        unit="answers that address their question",
+        columns=(Column("check"), Column("count", "count"), Column("of answers", "share")),
+        rows=rows,
+        note="An answer may hold several quotes, or none.",
+    )

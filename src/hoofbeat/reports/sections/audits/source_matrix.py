@@ -1,0 +1,448 @@
+"""Sources of an audit against each other: matrix, strips of questions, odd ones, coverage, files beside the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import polars
+from numpy.typing import NDArray
+
+from hoofbeat.audit.findings import (
+    OddOne,
+    PairRates,
+    Pairs,
+    SourceRow,
+    coverage_heat,
+    each_matrix,
+    odd_one_out,
+    pair_rates,
+    source_rows,
+)
+from hoofbeat.findings.intervals import wilson
+from hoofbeat.records import Answer
+from hoofbeat.reports.charts import WIDE, Bar, Shade, Strip, interval_bars, label_strips, pair_matrix, shade_rows
+from hoofbeat.reports.model import Block, Chart, Details, Heading, Notice, Text
+from hoofbeat.reports.section_blocks import figure
+from hoofbeat.reports.sections.audits.audit_facts import AnswerKey, AuditFacts
+from hoofbeat.reports.tables import Cell, Column, Table, csv_text
+from hoofbeat.store.atomic_files import slug
+from hoofbeat.text import clean, cut
+
+__all__ = [
+    "LISTED",
+    "coverage_blocks",
+    "has_grids",
+    "listed_pairs",
+    "matrix_blocks",
+    "matrix_files",
+    "odd_blocks",
+    "ordered_sources",
+    "pairs_file",
+    "pairs_link",
+    "strip_blocks",
+    "strip_labels",
+    "usual_labels",
+]
+
+LISTED = 50_000
+"""How many diverging pairs the file of pairs holds at most."""
+
+CELLS = 2_000_000
+"""Question grids of more cells than this in all are not written beside a report; `audit export` writes them."""
+
+
+def has_grids(facts: AuditFacts) -> bool:
+    """Whether each question's own grid is written beside the report."""
+    return 2 * facts.found.pairs <= CELLS
+
+
+def matrix_files(
+    facts: AuditFacts, strips: Mapping[str, Sequence[str]], order: Sequence[str], prefix: str
+) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each file; in a cell without figure or label stands nothing."""
+    rates = pair_rates(facts.pairs, facts.domain)
+    squares = (
+        ("judged", rates.judged),
+        ("diverging", rates.diverging),
+        ("strongest", rates.contradictory),
+        ("share", [[rates.share(x, y) for y in range(len(rates.sources))] for x in range(len(rates.sources))]),
+    )
+    for name, square in squares:
+        rows = ([source, *line] for source, line in zip(rates.sources, square, strict=True))
+        yield f"matrices/{prefix}/sources-{name}.csv", csv_text(["source", *rates.sources], rows).encode()
+    lines = ([question, *labels] for question, labels in strips.items())
+    yield f"matrices/{prefix}/questions-by-sources.csv", csv_text(["question", *order], lines).encode()
+    if not has_grids(facts):
+        return
+    for number, matrix in enumerate(each_matrix(facts.pairs, facts.domain), start=1):
+        rows = ([source, *line] for source, line in zip(matrix.sources, matrix.labels, strict=True))
+        name = f"matrices/{prefix}/questions/{number:05}-{slug(matrix.question)}.csv"
+        yield name, csv_text([matrix.question, *matrix.sources], rows).encode()
+
+
+def listed_pairs(facts: AuditFacts) -> int:
+    """How many pairs the file of diverging pairs holds."""
+    return min(LISTED, facts.found.r_div.count)
+
+
+def pairs_file(facts: AuditFacts, prefix: str, most: int = LISTED) -> tuple[str, bytes]:
+    """The diverging pairs by significance, label, question and sources, with the judge's words."""
+    names = ("question", "a", "b", "label", "significance", "topic", "basis", "reasoning")
+    levels = {level: place for place, level in enumerate(facts.levels, start=1)}
+    labels = {label: place for place, label in enumerate(facts.domain.order)}
+    text = {name: polars.col(name).cast(polars.String) for name in names}
+    level = text["significance"].replace_strict(levels, default=0, return_dtype=polars.Int32)
+    label = text["label"].replace_strict(labels, default=0, return_dtype=polars.Int32)
+    numbered = facts.frame.with_row_index("row")
+    chosen = (
+        numbered.filter(text["label"].is_in(list(facts.domain.diverging)) & polars.col("failure").is_null())
+        .select("row", text["question"], text["a"], text["b"], level.alias("level"), label.alias("place"))
+        .sort("level", "place", "question", "a", "b", descending=[True, True, False, False, False])
+        .head(most)
+        .collect()
+    )
+    order = {row: place for place, row in enumerate(chosen["row"].to_list())}
+    rows = numbered.filter(polars.col("row").is_in(list(order))).select("row", *text.values()).collect().rows()
+    rows.sort(key=lambda row: order[row[0]])
+    return f"pairs/{prefix}-diverging.csv", csv_text(names, (row[1:] for row in rows)).encode()
+
+
+_LISTED = 20
+_BARS = 20
+_FEW = 5
+_PHONE = 8
+"""A matrix of more sources is drawn once, and scrolled on a phone."""
+
+
+def ordered_sources(facts: AuditFacts) -> tuple[list[OddOne], list[str]]:
+    """How far each source stands apart, and all sources in that order: those that differ most first."""
+    odd = odd_one_out(facts.pairs, facts.domain)
+    ranked = [row.source for row in sorted(odd, key=lambda row: (-(row.share or 0.0), row.source))]
+    return odd, [*ranked, *(name for name in facts.pairs.sources if name not in set(ranked))]
+
+
+def pairs_link(prefix: str, *sources: str) -> str:
+    """The anchor that shows the pairs of one source, or of two with each other."""
+    names = zip(("source", "and source"), sources, strict=False)
+    return f"#{prefix}-pairs?{'&'.join(f'{_coded(name)}={_coded(source)}' for name, source in names)}"
+
+
+def _coded(text: str) -> str:
+    """Text for an address: whatever is no plain letter, digit or hyphen as the numbers of its bytes."""
+    return re.sub(
+        r"[^A-Za-z0-9-]",
+        lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace")),
+        clean(text),
+    )
+
+
+def matrix_blocks(facts: AuditFacts, order: Sequence[str], prefix: str) -> list[Block]:
+    """Every two sources: how often they differ where both speak, and how often one of them is silent."""
+    if len(order) < 2:
+        return []
+    rates = pair_rates(facts.pairs, facts.domain)
+    places = {name: place for place, name in enumerate(rates.sources)}
+    asked, silent = _squares(facts.pairs)
+    differ, hush, links = {}, {}, {}
+    for row, a in enumerate(order):
+        for column in range(row):
+            b = order[column]
+            x, y = places[a], places[b]
+            n, count = rates.judged[x][y], rates.diverging[x][y]
+            tip = f"{count:,} of {n:,} judged pairs diverge" if n else "no pair was judged"
+            differ[column, row] = Shade(value=rates.share(x, y), tip=tip, few=0 < n < _FEW)
+            both = int(asked[x, y])
+            share = float(silent[x, y]) / both if both else None
+            hush[column, row] = Shade(value=share, tip=f"silent in {int(silent[x, y]):,} of {both:,} pairs")
+            links[column, row] = pairs_link(prefix, *sorted((a, b)))
+    heading = Heading("Who differs from whom", f"{prefix}-matrix", 3)
+    half = " Each pair stands once, below the diagonal." if len(order) > 40 else ""
+    reading = (
+        "Sources in the order of how often they differ, most first; numbers across are those before the names. A cell "
+        f"leads to the pairs of its two sources; one without a figure has no judged pair.{half}"
+    )
+    charts = [
+        _matrix(f"{prefix}-differ", "Share of the judged pairs of two sources that diverge", order, differ, "d", links),
+        _matrix(
+            f"{prefix}-silent", "Share of the pairs of two sources in which one is silent", order, hush, "q", links
+        ),
+    ]
+    table = _worst(rates, prefix)
+    return [heading, Text(reading), charts[0], Details(table.caption, (table,)), charts[1]]
+
+
+def _matrix(
+    name: str,
+    title: str,
+    order: Sequence[str],
+    cells: dict[tuple[int, int], Shade],
+    tone: str,
+    links: dict[tuple[int, int], str],
+) -> Chart:
+    def draw(width: int) -> str:
+        return pair_matrix(order, cells, title=title, key="of pairs", tone=tone, links=links, width=width)
+
+    narrow = draw(350) if len(order) <= _PHONE else ""
+    return Chart(name=name, caption=f"{title}.", wide=draw(WIDE), narrow=narrow, far=not narrow)
+
+
+def _squares(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of every two sources: on how many questions both were asked, and on how many of these one is silent."""
+    size = len(pairs.sources)
+    found = []
+    for chosen in (np.ones(len(pairs.question), bool), pairs.has([pairs.domain.absent])):
+        places = pairs.a[chosen].astype(np.int64) * size + pairs.b[chosen]
+        half = np.bincount(places, minlength=size * size).reshape(size, size)
+        found.append(half + half.T)
+    return found[0], found[1]
+
+
+def _worst(rates: PairRates, prefix: str) -> Table:
+    rows: list[tuple[str, str, int, int, int, float, tuple[float, float]]] = []
+    for x, a in enumerate(rates.sources):
+        for y in range(x + 1, len(rates.sources)):
+            n, count = rates.judged[x][y], rates.diverging[x][y]
+            if n:
+                span = wilson(count, n)
+                spread = span.low, span.high
+                rows.append((a, rates.sources[y], n, count, rates.contradictory[x][y], count / n, spread))
+    rows.sort(key=lambda row: (-row[6][0], row[0], row[1]))
+    told: tuple[tuple[Cell, ...], ...] = tuple(
+        (f"{a} and {b}", n, count, hard, (share, *span)) for a, b, n, count, hard, share, span in rows[:_LISTED]
+    )
+    return Table(
+        name=f"{prefix}-source-pairs",
+        caption="The two sources that differ most surely",
+        n=len(rows),
+        unit="pairs of sources",
+        columns=(
+            Column("sources"),
+            Column("judged", "count"),
+            Column("diverge", "count"),
+            Column("strongest label", "count"),
+            Column("share", "share"),
+        ),
+        rows=told,
+        links=tuple(pairs_link(prefix, row[0], row[1]) for row in rows[:_LISTED]),
+        note=f"By the low end of the 95% Wilson interval; the first {len(told):,} of {len(rows):,}; all are in the "
+        "folder matrices.",
+    )
+
+
+def odd_blocks(odd: Sequence[OddOne], prefix: str) -> list[Block]:
+    """Which source stands apart: its share of diverging pairs against what the others do on the same questions."""
+    heading = Heading("The odd one out", f"{prefix}-odd", 3)
+    if not odd:
+        return [heading, Text("No pair was judged, so no source can stand apart.")]
+    bars = [
+        Bar(
+            label=row.source,
+            value=row.excess,
+            low=row.excess_interval.low if row.excess_interval else None,
+            high=row.excess_interval.high if row.excess_interval else None,
+        )
+        for row in odd[:_BARS]
+    ]
+    first = f" The first {_BARS} of {len(odd):,} sources." if len(odd) > _BARS else ""
+    chart = figure(
+        f"{prefix}-odd",
+        "How much more often (in percentage points) a source diverges than the others do among themselves on the same "
+        f"questions, with 95% intervals from resampling questions.{first}",
+        lambda width: interval_bars(bars, title="Excess divergence of each source", form="points", width=width),
+    )
+    table = Table(
+        name=f"{prefix}-odd",
+        caption="How far each source stands apart",
+        n=len(odd),
+        unit="sources",
+        columns=(
+            Column("source"),
+            Column("questions", "count"),
+            Column("judged pairs", "count"),
+            Column("diverging", "count"),
+            Column("share", "share"),
+            Column("expected", "share"),
+            Column("excess, points", "points"),
+            Column("ratio", "number"),
+        ),
+        rows=tuple(_odd(row) for row in odd),
+        links=tuple(pairs_link(prefix, row.source) for row in odd),
+        note="Expected is the share had the source differed from the others as often as they differ from each other on "
+        "the same questions; ratio is observed over expected. Sorted by the low end of the excess's interval. Each "
+        "interval is of one source alone: of a hundred sources that are no different, about five leave theirs.",
+    )
+    return [heading, chart, table if len(odd) <= _BARS else Details(f"{table.caption} ({len(odd):,})", (table,))]
+
+
+def _odd(row: OddOne) -> tuple[Cell, ...]:
+    excess: Cell = row.excess
+    if row.excess is not None and row.excess_interval:
+        excess = row.excess, row.excess_interval.low, row.excess_interval.high
+    ratio: Cell = row.ratio
+    if row.ratio is not None and row.interval:
+        ratio = row.ratio, row.interval.low, row.interval.high
+    return row.source, row.questions, row.judged, row.diverging, row.share, row.expected, excess, ratio
+
+
+def coverage_blocks(facts: AuditFacts, answers: Sequence[Answer], prefix: str) -> list[Block]:
+    """What each source covers: by group as a heatmap, and with counts and intervals as a table."""
+    rows = [row for row in source_rows(facts.pairs, answers, facts.domain) if row.planned]
+    if not rows:
+        return [Notice("No source was asked anything.")]
+    blocks: list[Block] = [Heading("Coverage", f"{prefix}-coverage", 3)]
+    for place, facet in enumerate(facts.facets[:2]):
+        inside = _heat(facts, answers, facet, prefix)
+        blocks += inside if not place else [Details(f"Coverage by {facts.title(facet)}", tuple(inside))]
+    if len(rows) <= _BARS:
+        bars = [
+            Bar(label=row.source, value=row.coverage, low=row.coverage_interval.low, high=row.coverage_interval.high)
+            for row in rows
+        ]
+        blocks.append(
+            figure(
+                f"{prefix}-coverage",
+                "Share of the questions put to a source that it addresses, with 95% Wilson intervals.",
+                lambda width: interval_bars(bars, title="Coverage of each source", limits=(0, 1), width=width),
+            )
+        )
+    table = _covered(facts, rows, prefix)
+    return [*blocks, table if len(rows) <= _BARS else Details(f"{table.caption} ({len(rows):,})", (table,))]
+
+
+def _heat(facts: AuditFacts, answers: Sequence[Answer], facet: str, prefix: str) -> list[Block]:
+    heat = coverage_heat(answers, facts.audit.questions, facet)
+    title = facts.title(facet)
+    cells = [
+        [
+            Shade(value=value, tip=f"{answered:,} of {planned:,} questions addressed" if planned else "not asked")
+            for value, planned, answered in zip(*line, strict=True)
+        ]
+        for line in zip(heat.cells, heat.planned, heat.answered, strict=True)
+    ]
+    chart = figure(
+        f"{prefix}-coverage-{facet}",
+        f"Share of the questions put to a source that it addresses, by {title}; a dash: it was not asked.",
+        lambda width: shade_rows(
+            heat.sources, heat.groups, cells, title=f"Coverage by {title}", key="addressed", width=width
+        ),
+    )
+    table = Table(
+        name=f"{prefix}-coverage-{facet}",
+        caption=f"Coverage by {title}",
+        n=len(answers),
+        unit="questions put to sources",
+        columns=(Column("source"), *(Column(group, "share") for group in heat.groups)),
+        rows=tuple((source, *line) for source, line in zip(heat.sources, heat.cells, strict=True)),
+    )
+    return [chart, Details(f"{table.caption} as a table", (table,))]
+
+
+def _covered(facts: AuditFacts, rows: Sequence[SourceRow], prefix: str) -> Table:
+    titles = {source.id: source.title for source in facts.audit.sources}
+    failed = any(row.unscored for row in rows)
+
+    def cells(row: SourceRow) -> tuple[Cell, ...]:
+        high = (row.answered + row.unscored) / row.planned
+        spread: tuple[Cell, ...] = ((row.coverage or 0.0, high) if row.unscored else None,) if failed else ()
+        counts = row.planned, row.answered, row.absent, row.unscored
+        return row.source, titles.get(row.source, ""), *counts, row.coverage, *spread, row.r_div, row.judged
+
+    return Table(
+        name=f"{prefix}-coverage",
+        caption="Coverage of each source",
+        n=sum(row.planned for row in rows),
+        unit="questions put to sources",
+        columns=(
+            Column("source"),
+            Column("title"),
+            *(Column(name, "count") for name in ("asked", "addressed", "silent", "failed")),
+            Column("coverage", "share"),
+            *((Column("range with failures", "share"),) if failed else ()),
+            Column("R_div", "share"),
+            Column("judged pairs", "count"),
+        ),
+        rows=tuple(map(cells, rows)),
+        links=tuple(pairs_link(prefix, row.source) for row in rows),
+        note="The range is what failed answers could make of the coverage." if failed else "",
+    )
+
+
+ROWS = 60
+"""How many questions the picture shows, those with the most diverging pairs first."""
+
+NO_LABEL = "?"
+
+
+def usual_labels(pairs: Pairs) -> NDArray[np.int64]:
+    """The label that each source has most often with the others on each question (questions × sources); −1 is none.
+
+    Of labels that are equally frequent it is the strongest. One source that contradicts thirty others gives each of
+    them one contradiction: the strongest label alone would show thirty-one of a kind, the usual one shows who differs.
+    """
+    size, labels = len(pairs.sources), len(pairs.domain.order)
+    chosen = pairs.judged
+    cells = pairs.question[chosen].astype(np.int64) * size
+    places = np.concatenate([(cells + side[chosen]) * labels + pairs.label[chosen] for side in (pairs.a, pairs.b)])
+    counts = np.bincount(places, minlength=len(pairs.questions) * size * labels)
+    table = counts.reshape(len(pairs.questions), size, labels)
+    usual = labels - 1 - table[:, :, ::-1].argmax(axis=2)
+    return np.where(table.any(axis=2), usual, -1)
+
+
+def strip_labels(
+    facts: AuditFacts, states: Mapping[AnswerKey, str], order: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """Of each question how each source stands: its usual label, silent, without a label (`?`), or not asked."""
+    usual = usual_labels(facts.pairs)
+    places = [facts.pairs.sources.index(source) for source in order]
+    names = (*facts.domain.order, "")
+    found = {}
+    for number, question in enumerate(facts.pairs.questions):
+        line = []
+        for source, code in zip(order, usual[number, places].tolist(), strict=True):
+            state = states.get((question, source), "")
+            silent = facts.domain.absent if state == "absent" else NO_LABEL if state else ""
+            line.append(names[code] if code >= 0 else silent)
+        found[question] = tuple(line)
+    return found
+
+
+def strip_blocks(
+    facts: AuditFacts,
+    labels: Mapping[str, tuple[str, ...]],
+    order: Sequence[str],
+    links: Mapping[str, str],
+    prefix: str,
+) -> list[Block]:
+    """The questions with most divergence as rows, the sources as columns, in the order of the matrices."""
+    diverging = facts.pairs.by_question(facts.pairs.diverging)
+    judged = facts.pairs.by_question(facts.pairs.judged)
+    ranked = sorted(
+        (place for place in range(len(facts.pairs.questions)) if judged[place]),
+        key=lambda place: (-diverging[place], -diverging[place] / judged[place], facts.pairs.questions[place]),
+    )
+    if not ranked:
+        return []
+    texts = {question.id: question.text for question in facts.audit.questions}
+    rows = [
+        Strip(
+            name=f"{name}  {cut(texts.get(name, ''), 60)}",
+            cells=labels[name],
+            link=links.get(name, ""),
+            tip=f"{name}: {cut(texts.get(name, ''), 160)}",
+        )
+        for name in (facts.pairs.questions[place] for place in ranked[:ROWS])
+    ]
+    shown = f"The {len(rows)} of {len(ranked):,} questions" if len(ranked) > len(rows) else "Questions"
+    chart = figure(
+        f"{prefix}-strip",
+        f"{shown} with most diverging pairs first; sources from left to right as in the matrices above. A cell is the "
+        "label that a source has most often with the others on that question, the stronger one of two that are equally "
+        "frequent; an outline: it answers, but no pair of it has a label; empty: it was not asked.",
+        lambda width: label_strips(rows, order, facts.domain.order, title="Questions by sources", width=width),
+    )
+    grids = ", and each as a grid of its own" if has_grids(facts) else "; audit export writes the grid of each"
+    note = f"All questions are in the folder matrices, as a table of questions by sources{grids}."
+    return [Heading("Question by source", f"{prefix}-strip", 3), chart, Text(note)]

@@ -1,0 +1,310 @@
+"""A benchmark in a report: the funnel from candidates to questions, with reasons, and examples to judge it by.
+
+One that a recipe built tells each of its steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+
+import msgspec
+from msgspec import Struct, field
+
+from hoofbeat.benchmarks import Benchmark, corpus_beside
+from hoofbeat.facets import FacetTally
+from hoofbeat.records import Failure
+from hoofbeat.reports.charts import Bar, FunnelBar, funnel_bars, interval_bars
+from hoofbeat.reports.item_views import failure_text, question_view
+from hoofbeat.reports.model import Block, Card, Details, Entry, Heading, Notice, Text, Viewer
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
+from hoofbeat.reports.section_blocks import counted, facet_blocks, figure, reasons_text
+from hoofbeat.reports.tables import Column, Table
+from hoofbeat.reports.words import count_of
+from hoofbeat.store import Artefact, Counts
+from hoofbeat.store.tables import read_jsonl
+from hoofbeat.text import cut
+
+__all__ = ["SECTION", "benchmark_chapter", "build_blocks", "build_cards", "funnel_blocks", "stages_of"]
+
+FUNNEL_TITLE = "From candidates to questions"
+_LISTED = 200
+_DETAILS = 240
+_CAPTION = (
+    "What each step of the recipe kept, and what it rejected or lost to a failed call, on one scale. "
+    "A candidate counts at the first step that turns it away."
+)
+
+
+class BuildStage(Struct, frozen=True):
+    """One step of the funnel, as the manifest keeps it."""
+
+    step: str
+    came: int = field(name="in")
+    kept: int
+    rejected: int
+    failed: int = 0
+    reasons: dict[str, int] = {}
+    failures: dict[str, int] = {}
+
+
+class _Similarity(Struct, frozen=True):
+    histogram: dict[str, list[float]]
+    quartiles: dict[str, dict[str, float]]
+    descriptions: int = 0
+
+
+class _Rejected(Struct, frozen=True):
+    id: str
+    step: str
+    reason: str
+    details: str = ""
+
+
+class _Failed(Struct, frozen=True):
+    id: str
+    step: str
+    failure: Failure
+
+
+def stages_of(artefact: Artefact) -> list[BuildStage]:
+    """The funnel of a benchmark made by a recipe; none for one that was not."""
+    try:
+        return msgspec.convert(artefact.manifest.metrics.get("funnel", []), list[BuildStage])
+    except msgspec.ValidationError:
+        return []
+
+
+def build_cards(artefact: Artefact) -> tuple[Card, ...]:
+    """Key figures: what waits for review, and what building cost."""
+    cards = []
+    if waiting := _counts(artefact, "review"):
+        detail = ", ".join(f"{count:,} {kind}" for kind, count in waiting.items())
+        cards.append(Card(label="Review tasks waiting", value=f"{sum(waiting.values()):,}", detail=detail))
+    cost = artefact.manifest.cost
+    if cost.calls:
+        detail = f"{cost.tokens_in:,} tokens in, {cost.tokens_out:,} out"
+        detail += f", {cost.money:,.2f} in money" if cost.money else ""
+        cards.append(Card(label="Model calls to build it", value=f"{cost.calls:,}", detail=detail))
+    return tuple(cards)
+
+
+def build_blocks(artefact: Artefact, prefix: str) -> list[Block]:
+    """Everything a manifest says of how its benchmark was built."""
+    stages = stages_of(artefact)
+    if not stages:
+        return []
+    draw = partial(funnel_bars, [FunnelBar(each.step, each.came, each.kept) for each in stages], title=FUNNEL_TITLE)
+    blocks: list[Block] = [
+        Heading("How it was built", f"{prefix}-built", 3),
+        figure(f"{prefix}-steps", _CAPTION, draw),
+        _table(stages, prefix),
+    ]
+    counts = artefact.manifest.counts
+    if counts.rejected:
+        blocks.append(Details(count_of(counts.rejected, "rejected candidate"), (_rejected(artefact, prefix),)))
+    if counts.failed:
+        blocks.append(Details(count_of(counts.failed, "failed candidate"), (_failed(artefact, prefix),)))
+    blocks += _editions(artefact)
+    blocks += _lengths(artefact, prefix)
+    blocks += _similarity(artefact, prefix)
+    blocks += _review(artefact, prefix)
+    return blocks
+
+
+def _table(stages: Sequence[BuildStage], prefix: str) -> Table:
+    rows = tuple(
+        (s.step, s.came, s.kept, s.rejected, s.failed, reasons_text({**s.reasons, **s.failures})) for s in stages
+    )
+    heads = ("in", "kept", "rejected", "failed")
+    return Table(
+        name=f"{prefix}-steps",
+        caption=FUNNEL_TITLE,
+        n=stages[0].came,
+        unit="candidates",
+        columns=(Column("step"), *(Column(head, "count") for head in heads), Column("reasons")),
+        rows=rows,
+    )
+
+
+def _rejected(artefact: Artefact, prefix: str) -> Table:
+    total = artefact.manifest.counts.rejected
+    found = read_jsonl(artefact.file("rejected.jsonl"), _Rejected) if artefact.has("rejected.jsonl") else iter(())
+    return Table(
+        name=f"{prefix}-rejected-list",
+        caption="Rejected candidates",
+        n=total,
+        unit="candidates",
+        columns=(Column("candidate"), Column("step"), Column("reason"), Column("details")),
+        rows=tuple((each.id, each.step, each.reason, cut(each.details, _DETAILS)) for each in islice(found, _LISTED)),
+        note=f"The first {_LISTED} of {total:,}; all are in rejected.jsonl." if total > _LISTED else "",
+    )
+
+
+def _failed(artefact: Artefact, prefix: str) -> Table:
+    total = artefact.manifest.counts.failed
+    found = read_jsonl(artefact.file("failed.jsonl"), _Failed) if artefact.has("failed.jsonl") else iter(())
+    return Table(
+        name=f"{prefix}-failed-list",
+        caption="Candidates lost to a failed call",
+        n=total,
+        unit="candidates",
+        columns=(Column("candidate"), Column("step"), Column("why")),
+        rows=tuple((each.id, each.step, cut(failure_text(each.failure), _DETAILS)) for each in islice(found, _LISTED)),
+        note=f"The first {_LISTED} of {total:,}; all are in failed.jsonl." if total > _LISTED else "",
+    )
+
+
+def _editions(artefact: Artefact) -> list[Block]:
+    editions = artefact.manifest.metrics.get("editions")
+    if not isinstance(editions, dict) or not editions:
+        return []
+    listed = "; ".join(f"{name} ({about})" for name, about in editions.items())
+    return [Text(f"Besides the main edition there are: {listed}. Name one with --edition.")]
+
+
+def _lengths(artefact: Artefact, prefix: str) -> list[Block]:
+    tokens = artefact.manifest.metrics.get("tokens")
+    rows = [(name, row) for name, row in tokens.items() if isinstance(row, dict)] if isinstance(tokens, dict) else []
+    if not rows or not isinstance(tokens, dict):
+        return []
+    heads = {"count": "n", "minimum": "min", "median": "median", "mean": "mean", "p75": "75th", "p95": "95th"}
+    heads["maximum"] = "max"
+    unit = "words" if tokens.get("tokenizer") == "none" else f"tokens of {tokens.get('tokenizer')}"
+    table = Table(
+        name=f"{prefix}-lengths",
+        caption=f"Lengths in {unit}",
+        n=int(rows[0][1].get("count", 0)),
+        unit="questions",
+        columns=(Column("of"), *(Column(head, "amount") for head in heads.values())),
+        rows=tuple((name, *(row.get(key) for key in heads)) for name, row in rows),
+    )
+    return [table]
+
+
+def _similarity(artefact: Artefact, prefix: str) -> list[Block]:
+    """How alike diagnoses and their distractors are: a histogram of cosines, and quartiles by rank."""
+    try:
+        found = msgspec.convert(artefact.manifest.metrics.get("similarity"), _Similarity | None)
+    except msgspec.ValidationError:
+        return []
+    if found is None or not found.histogram.get("distractors"):
+        return []
+    edges, counts = found.histogram["edges"], found.histogram["distractors"]
+    seen = [place for place, count in enumerate(counts) if count]
+    bars = [
+        Bar(label=f"{edges[place]:.2f} to {edges[place + 1]:.2f}", value=counts[place])
+        for place in range(seen[0], seen[-1] + 1)
+    ]
+    title = "Cosine between a diagnosis and its distractors"
+    heads = ("min", "q1", "median", "q3", "max")
+    table = Table(
+        name=f"{prefix}-similarity",
+        caption="Cosine of a diagnosis and the descriptions nearest to it, by rank",
+        n=int(sum(counts)),
+        unit="distractors",
+        columns=(Column("rank"), *(Column(head, "number") for head in heads)),
+        rows=tuple((rank, *(row.get(head) for head in heads)) for rank, row in found.quartiles.items()),
+    )
+    draw = partial(interval_bars, bars, title=title, form="count")
+    return [figure(f"{prefix}-similarity", f"{title}. {found.descriptions:,} descriptions were compared.", draw), table]
+
+
+def _review(artefact: Artefact, prefix: str) -> list[Block]:
+    waiting = _counts(artefact, "review")
+    if not waiting:
+        return []
+    total = sum(waiting.values())
+    return [counted(f"{prefix}-review", "What waits for reviewers", "task", list(waiting.items()), total, "tasks")]
+
+
+def _counts(artefact: Artefact, name: str) -> dict[str, int]:
+    found = artefact.manifest.metrics.get(name)
+    if not isinstance(found, dict):
+        return {}
+    return {str(key): value for key, value in found.items() if isinstance(value, int)}
+
+
+_EXAMPLES = 5
+
+
+def benchmark_chapter(artefact: Artefact, prefix: str) -> Chapter:
+    """The chapter on one benchmark."""
+    questions = Benchmark(artefact).questions
+    corpus = corpus_beside(artefact)
+    counts = artefact.manifest.counts
+    with_gold = sum(bool(question.answer) for question in questions)
+    choice = sum(bool(question.options) for question in questions)
+    words = (
+        f"{count_of(len(questions), 'question')}: {with_gold:,} with a gold answer, {choice:,} multiple choice, "
+        f"{sum(bool(question.evidence) for question in questions):,} with evidence in their source."
+    )
+    blocks: list[Block] = [Text(words)]
+    if not questions:
+        blocks.append(Notice("This benchmark holds no questions."))
+    blocks += build_blocks(artefact, prefix) or funnel_blocks(counts, prefix)
+    blocks += facet_blocks(FacetTally(question.facets for question in questions), f"{prefix}-questions", "questions")
+    if questions:
+        entries = tuple(
+            Entry(
+                id=f"{prefix}-example-{number}",
+                name=question.id,
+                title=cut(question.text, 160),
+                blocks=(question_view(question, corpus=corpus, facets=False),),
+            )
+            for number, question in enumerate(questions[:_EXAMPLES], start=1)
+        )
+        blocks += [
+            Heading("Examples", f"{prefix}-examples", 3),
+            Text(f"The first {len(entries)} of {count_of(len(questions), 'question')}."),
+            Viewer(id=f"{prefix}-viewer", noun="examples", entries=entries),
+        ]
+    candidates = counts.kept + counts.rejected + counts.failed
+    detail = f"of {count_of(candidates, 'candidate')}" if candidates > len(questions) else ""
+    card = Card(label="Questions in the benchmark", value=f"{len(questions):,}", detail=detail)
+    title = artefact.manifest.title or artefact.path.name
+    return Chapter(title=f"Benchmark: {title}", id=prefix, blocks=tuple(blocks), cards=(card, *build_cards(artefact)))
+
+
+def funnel_blocks(counts: Counts, prefix: str) -> list[Block]:
+    """What became of every candidate. Nothing is drawn where all came through."""
+    total = counts.kept + counts.rejected + counts.failed
+    if not total or total == counts.kept:
+        return []
+    rows: list[tuple[str, str, int, float]] = [("kept", "", counts.kept, counts.kept / total)]
+    for fate, reasons, of_fate in (
+        ("rejected", counts.reasons, counts.rejected),
+        ("failed", counts.failures, counts.failed),
+    ):
+        ordered = sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
+        rest = of_fate - sum(reasons.values())
+        rows += [
+            (fate, reason, count, count / total) for reason, count in [*ordered, ("no reason noted", rest)] if count > 0
+        ]
+    bars = [Bar(label="candidates", value=total)]
+    bars += [Bar(label=f"{fate}: {reason}" if reason else fate, value=count) for fate, reason, count, _ in rows]
+    table = Table(
+        name=f"{prefix}-funnel",
+        caption="From candidates to questions",
+        n=total,
+        unit="candidates",
+        columns=(Column("fate"), Column("reason"), Column("count", "count"), Column("share", "share")),
+        rows=tuple(rows),
+    )
+    caption = "Each candidate counts once. A failure is a call that brought no result; a rejection is a decision."
+    chart = figure(
+        f"{prefix}-funnel",
+        caption,
+        lambda width: interval_bars(bars, title="From candidates to questions", form="count", width=width),
+    )
+    return [chart, table]
+
+
+SECTION = ReportSection(
+    name="benchmark",
+    summary="the funnel from candidates to questions, with reasons, and examples",
+    order=30,
+    kinds=("benchmark",),
+    build=chapter_per_artefact("benchmark", benchmark_chapter),
+)

@@ -1,0 +1,544 @@
+"""A leakage check in a report: each sign with its control, interval and n, and what it can't tell in words.
+
+The signs: continued questions and likelihoods, near duplicates and canaries in other texts, accuracy before and after a
+model's cutoff, and the gap between the closed and the open book.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from hoofbeat.errors import ArtefactError
+from hoofbeat.leakage.canaries import FoundCanary
+from hoofbeat.leakage.leakage_figures import (
+    CAVEATS,
+    RUN_WORDS,
+    BookGap,
+    Figure,
+    LeakageSummary,
+    LikelihoodSummary,
+    OverlapSummary,
+    reproduced,
+    share_of,
+)
+from hoofbeat.leakage.leakage_records import OverlapRow
+from hoofbeat.leakage.near_duplicates import NearDuplicate
+from hoofbeat.leakage.training_cutoffs import POSITIONS
+from hoofbeat.reports.charts import Bar, grouped_bars, interval_dots, stacked_bars
+from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
+from hoofbeat.reports.section_blocks import figure, reasons_text, spread
+from hoofbeat.reports.tables import Cell, Column, Table
+from hoofbeat.reports.words import count_of, written
+from hoofbeat.store import Artefact
+from hoofbeat.store.tables import read_jsonl
+from hoofbeat.text import cut
+
+__all__ = ["SECTION", "canary_blocks", "date_blocks", "gap_blocks", "leakage_chapter", "near_blocks", "value_cell"]
+
+_PAIRS = 200
+_WORDS = 160
+_WHERE = {"document": "document that is not its source", "question": "another question"}
+
+
+def value_cell(found: Figure) -> Cell:
+    """A figure with its interval as a table's cell."""
+    if found.value is None or found.low is None or found.high is None:
+        return None
+    return found.value, found.low, found.high
+
+
+def near_blocks(summary: LeakageSummary, pairs: Sequence[NearDuplicate], prefix: str) -> list[Block]:
+    """Where questions stand besides their own source."""
+    told = "; ".join(f"{_WHERE.get(where, where)}: {count:,}" for where, count in summary.near.items())
+    words = f"At least {summary.near_threshold:g} of a question's five-word runs stand in … {told}."
+    if not summary.documents:
+        words += " No corpus was at hand, so no documents were searched."
+    elif summary.own_source.value is not None:
+        own = written(value_cell(summary.own_source), "share")
+        words += f" In their own sources stand {own} of them on average, which is where they come from."
+    if summary.near_too_short:
+        words += f" {count_of(summary.near_too_short, 'question')} too short to be looked for."
+    blocks: list[Block] = [Heading("Near-duplicates", f"{prefix}-near", 3), Text(words)]
+    if pairs:
+        columns = (
+            Column("question"), Column("stands in"), Column("which"), Column("share", "share"),
+            Column("words in a row", "count"), Column("the words"), Column("characters"), Column("there"),
+        )  # fmt: skip
+        rows: list[tuple[Cell, ...]] = [
+            (
+                pair.question,
+                _WHERE.get(pair.where, pair.where),
+                pair.other,
+                pair.score,
+                pair.run,
+                cut(pair.question_text, _WORDS),
+                f"{pair.question_span[0]:,}–{pair.question_span[1]:,}",
+                f"{pair.other_span[0]:,}–{pair.other_span[1]:,}",
+            )
+            for pair in pairs[:_PAIRS]
+        ]
+        blocks.append(
+            Table(
+                name=f"{prefix}-near",
+                caption="Questions that stand elsewhere, closest first",
+                n=len(pairs),
+                unit="pairs",
+                columns=columns,
+                rows=tuple(rows),
+                note=f"The first {_PAIRS:,}; near.jsonl holds all." if len(pairs) > _PAIRS else "",
+            )
+        )
+    return [*blocks, Text(CAVEATS["near"])]
+
+
+def canary_blocks(summary: LeakageSummary, found: Sequence[FoundCanary], prefix: str) -> list[Block]:
+    """Canaries that were found, and whether models completed them."""
+    blocks: list[Block] = [Heading("Canary strings", f"{prefix}-canaries", 3)]
+    if found:
+        rows: list[tuple[Cell, ...]] = [(each.place, each.name or "not known", each.guid) for each in found]
+        blocks.append(
+            Table(
+                name=f"{prefix}-canaries-found",
+                caption="Canaries in the corpus and in the benchmark's files",
+                n=len(found),
+                unit="canaries",
+                columns=(Column("where"), Column("whose"), Column("GUID")),
+                rows=tuple(rows),
+            )
+        )
+    else:
+        blocks.append(Text("None stands in the corpus or in the benchmark's files."))
+    if summary.canaries:
+        columns = (Column("model"), Column("canary of"), Column("hidden digits", "count"), Column("came", "count"))
+        blocks += [
+            Table(
+                name=f"{prefix}-canaries",
+                caption="Canaries that models were asked to complete from their first half",
+                n=len(summary.canaries),
+                unit="probes",
+                columns=(*columns, Column("unscored")),
+                rows=tuple(
+                    (
+                        row.model,
+                        row.name,
+                        row.hidden,
+                        None if row.failure else row.matched,
+                        row.failure.kind if row.failure else "",
+                    )
+                    for row in summary.canaries
+                ),
+            ),
+            Text(CAVEATS["canary"]),
+        ]
+    return blocks
+
+
+_TONES = {"before": 1, "after": 2, "same year": 3, "undated": 0}
+
+
+def date_blocks(summary: LeakageSummary, prefix: str) -> list[Block]:
+    """When sources came out against each model's cutoff, and accuracy before and after it."""
+    if not summary.dates:
+        return []
+    blocks: list[Block] = [Heading("Publication against training cutoff", f"{prefix}-dates", 3)]
+    known = [row for row in summary.dates if row.cutoff]
+    if known:
+        parts = [(f"{row.model} ({row.cutoff.until})", row.positions) for row in known if row.cutoff]
+        draw = partial(stacked_bars, parts, POSITIONS, title="Sources before and after the cutoff", tones=_TONES)
+        blocks.append(figure(f"{prefix}-dates", "Questions by when their source came out and the cutoff.", draw))
+    columns = (
+        Column("model"), Column("cutoff"), Column("how known"), Column("source of it"),
+        *(Column(name, "count") for name in POSITIONS),
+    )  # fmt: skip
+    rows: list[tuple[Cell, ...]] = []
+    for row in summary.dates:
+        if row.cutoff is None:
+            rows.append((row.model, "not known", None, "name it with --cutoff", None, None, None, None))
+            continue
+        counts = tuple(row.positions.get(name, 0) for name in POSITIONS)
+        rows.append((row.model, row.cutoff.until, row.cutoff.kind, row.cutoff.source, *counts))
+    blocks.append(
+        Table(
+            name=f"{prefix}-dates",
+            caption="When the questions' sources came out, against each model's cutoff",
+            n=summary.questions,
+            unit="questions",
+            columns=columns,
+            rows=tuple(rows),
+            note="Same year: the source's month is not known, so it can't be said.",
+        )
+    )
+    blocks += _date_accuracies(summary, prefix)
+    return [*blocks, Text(CAVEATS["dates"])]
+
+
+def _date_accuracies(summary: LeakageSummary, prefix: str) -> list[Block]:
+    if not summary.date_accuracies:
+        return []
+    columns = (
+        Column("model"), Column("condition"), Column("n before", "count"), Column("before", "share"),
+        Column("n after", "count"), Column("after", "share"), Column("before − after", "points"),
+        Column("unscored", "count"),
+    )  # fmt: skip
+    rows: list[tuple[Cell, ...]] = [
+        (
+            row.model,
+            row.condition,
+            row.before_n,
+            (row.before, row.before_interval.low, row.before_interval.high),
+            row.after_n,
+            (row.after, row.after_interval.low, row.after_interval.high),
+            (row.difference, row.interval.low, row.interval.high),
+            row.unscored,
+        )
+        for row in summary.date_accuracies
+    ]
+    return [
+        Table(
+            name=f"{prefix}-date-accuracy",
+            caption="Accuracy on questions from before and from after the cutoff",
+            n=summary.outcomes,
+            unit="answers",
+            columns=columns,
+            rows=tuple(rows),
+            note="Shares with Wilson's interval; the difference is of two sets of questions, by bootstrap over "
+            "sources within each, 1,000 samples, seed 0. Unscored answers count as wrong.",
+        )
+    ]
+
+
+def gap_blocks(gaps: Sequence[BookGap], prefix: str) -> list[Block]:
+    """Accuracy without and with the source, and what became of each question."""
+    if not gaps:
+        return []
+    names = [f"{row.model}, {row.protocol}" for row in gaps]
+    series = {
+        what: [
+            Bar(label=name, value=each.accuracy, low=each.bootstrap.low, high=each.bootstrap.high)
+            for name, row in zip(names, gaps, strict=True)
+            for each in [row.closed if what == "closed book" else row.oracle]
+        ]
+        for what in ("closed book", "with the source")
+    }
+    draw = partial(grouped_bars, names, series, title="Accuracy without and with the source", limits=(0, 1))
+    return [
+        Heading("Closed book against the source at hand", f"{prefix}-gap", 3),
+        figure(f"{prefix}-gap", "Accuracy closed book and with the question's source, 95% intervals.", draw),
+        *_gap_tables(gaps, prefix),
+        Text(CAVEATS["gap"]),
+    ]
+
+
+def _gap_tables(gaps: Sequence[BookGap], prefix: str) -> list[Block]:
+    rows: list[tuple[Cell, ...]] = []
+    became: list[tuple[Cell, ...]] = []
+    for row in gaps:
+        paired = row.gap.paired
+        rows.append(
+            (
+                row.model,
+                row.protocol,
+                row.pairs,
+                (row.closed.accuracy, row.closed.bootstrap.low, row.closed.bootstrap.high),
+                (row.oracle.accuracy, row.oracle.bootstrap.low, row.oracle.bootstrap.high),
+                (paired.difference, paired.interval.low, paired.interval.high),
+                row.gap.p,
+                row.gap.unscored,
+            )
+        )
+        counts = (row.both, row.closed_only, row.oracle_only, row.neither, row.unscored)
+        became.append((row.model, row.protocol, row.pairs, *(value_cell(share_of(n, row.pairs)) for n in counts)))
+    who = (Column("model"), Column("protocol"), Column("answers", "count"))
+    n = max(row.pairs for row in gaps)
+    return [
+        Table(
+            name=f"{prefix}-gap",
+            caption="Accuracy closed book and with the source, paired by question",
+            n=n,
+            unit="answers",
+            columns=(
+                *who, Column("closed book", "share"), Column("with source", "share"), Column("gap", "points"),
+                Column("p (McNemar)", "p"), Column("unscored", "count"),
+            ),
+            rows=tuple(rows),
+            note="Gap: with source minus closed book. Bootstrap over sources, 1,000 samples, seed 0.",
+        ),
+        Table(
+            name=f"{prefix}-gap-became",
+            caption="What became of each question",
+            n=n,
+            unit="answers",
+            columns=(
+                *who, Column("right both ways", "share"), Column("right closed book only", "share"),
+                Column("right with source only", "share"), Column("wrong both ways", "share"),
+                Column("unscored in either", "share"),
+            ),
+            rows=tuple(became),
+            note="Shares with Wilson's interval. Where either answer is unscored, nothing is said of the pair.",
+        ),
+    ]  # fmt: skip
+
+
+_SHOWN = 12
+_NAMES = {"question": "question's second half", "reference": "gold answer", "explanation": "reference explanation"}
+
+
+def leakage_chapter(artefact: Artefact, prefix: str) -> Chapter:
+    """The chapter on one leakage check."""
+    summary = _read(artefact)
+    overlaps = list(read_jsonl(artefact.file("overlaps.jsonl"), OverlapRow))
+    near = list(read_jsonl(artefact.file("near.jsonl"), NearDuplicate))
+    found = list(read_jsonl(artefact.file("canaries.jsonl"), FoundCanary))
+    checked = next((ref.name for ref in artefact.manifest.inputs if ref.kind == "benchmark"), artefact.path.name)
+    models = ", ".join(summary.models) or "no model"
+    blocks: list[Block] = [
+        Text(f"{count_of(summary.questions, 'question')} of {checked}; probed: {models}. Intervals are 95%."),
+        Notice(
+            "These are signs. Each is consistent with leakage where it is strong, and none proves it; the absence of "
+            "signs proves nothing either."
+        ),
+    ]
+    blocks += _overlaps(summary.overlaps, overlaps, prefix)
+    blocks += _likelihoods(summary.likelihoods, prefix)
+    blocks += date_blocks(summary, prefix)
+    blocks += gap_blocks(summary.gaps, prefix)
+    blocks += near_blocks(summary, near, prefix)
+    blocks += canary_blocks(summary, found, prefix)
+    return Chapter(title=f"Leakage: {checked}", id=prefix, blocks=tuple(blocks), cards=_cards(summary))
+
+
+def _read(artefact: Artefact) -> LeakageSummary:
+    file = artefact.file("summary.json")
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=LeakageSummary)
+    except (OSError, msgspec.DecodeError) as err:
+        raise ArtefactError(
+            f"the summary of the leakage check can't be read: {err}", where=str(file), fix="make the artefact again"
+        ) from err
+
+
+def _bar(label: str, found: Figure) -> Bar:
+    return Bar(label=label, value=found.value, low=found.low, high=found.high)
+
+
+def _cards(summary: LeakageSummary) -> tuple[Card, ...]:
+    whole = [row for row in summary.overlaps if not row.by and row.probe == "continuation" and row.share.n]
+    if not whole:
+        return ()
+    most = max(whole, key=lambda row: (row.share.value or 0.0, row.model))
+    interval = (most.share.low or 0.0, most.share.high or 0.0)
+    return (
+        Card(
+            label=f"Questions given back word for word by {most.model}",
+            value=written(most.share.value, "share"),
+            detail=spread(interval, "share", count_of(most.share.n, "question")),
+        ),
+    )
+
+
+def _overlaps(summaries: Sequence[OverlapSummary], rows: Sequence[OverlapRow], prefix: str) -> list[Block]:
+    whole = [row for row in summaries if not row.by]
+    if not whole:
+        return []
+    blocks: list[Block] = [
+        Heading("What models give back", f"{prefix}-overlap", 3),
+        Text(
+            "Continuation: the model is shown the first part of a question and goes on; the true rest is the "
+            "reference. Rationale: it answers and explains; the reference is the explanation in the source. "
+            f"Reproduced means {RUN_WORDS} words in a row or more, or three quarters of the rest in order."
+        ),
+    ]
+    drawn = [row for row in whole if row.rouge.n]
+    if drawn:
+        series = {
+            "against its own reference": [_bar(_label(row), row.rouge) for row in drawn],
+            "against another question's": [_bar(_label(row), row.rouge_control) for row in drawn],
+        }
+        draw = partial(grouped_bars, [_label(row) for row in drawn], series, title="ROUGE-L", form="number")
+        blocks.append(
+            figure(
+                f"{prefix}-rouge",
+                "ROUGE-L (F) of generated texts, own reference and control.",
+                partial(draw, limits=(0, 1)),
+            )
+        )
+    blocks += _overlap_tables(whole, f"{prefix}-overlap", "Generated texts against their references")
+    blocks += _unscored([(row.model, row.probe, row.planned, row.unscored) for row in whole])
+    blocks.append(Text(CAVEATS["overlap"]))
+    if groups := [row for row in summaries if row.by]:
+        caption = "Generated texts by group of questions"
+        tables = _overlap_tables(groups, f"{prefix}-overlap-groups", caption)
+        blocks.append(Details(f"{caption} ({len(groups)})", tuple(tables)))
+    return blocks + _examples(rows)
+
+
+def _label(row: OverlapSummary) -> str:
+    return f"{row.model}, {row.probe}"
+
+
+def _overlap_tables(rows: Sequence[OverlapSummary], name: str, caption: str) -> list[Block]:
+    """Two tables that fit a page: by words in order, and by characters."""
+    n = max((row.planned for row in rows), default=0)
+    who = _who(rows, "probe")
+    first: list[tuple[Cell, ...]] = []
+    second: list[tuple[Cell, ...]] = []
+    for row in rows:
+        names = _names(row.model, row.probe, row.by, row.group, grouped=len(who) > 2)
+        rouge = [value_cell(each) for each in (row.rouge, row.rouge_control, row.rouge_gain)]
+        edit = [value_cell(each) for each in (row.edit, row.edit_control, row.edit_gain)]
+        first.append((*names, row.rouge.n, *rouge, row.run_longest, value_cell(row.share)))
+        second.append((*names, row.edit.n, *edit, row.run_median))
+    measured = (Column("control", "number"), Column("gain", "number"))
+    runs = (Column("longest run", "count"), Column("reproduced", "share"))
+    note = (
+        "Control: the same generated text against another question's reference. Gains are paired by question; "
+        "bootstrap over sources, 1,000 samples, seed 0. Runs are words in a row; reproduced has Wilson's interval."
+    )
+    return [
+        Table(
+            name=name,
+            caption=f"{caption}: ROUGE-L",
+            n=n,
+            unit="questions",
+            columns=(*who, Column("n", "count"), Column("ROUGE-L", "number"), *measured, *runs),
+            rows=tuple(first),
+            note=note,
+        ),
+        Table(
+            name=f"{name}-edit",
+            caption=f"{caption}: edit similarity",
+            n=n,
+            unit="questions",
+            columns=(
+                *who, Column("n", "count"), Column("edit similarity", "number"), *measured,
+                Column("median run", "amount"),
+            ),
+            rows=tuple(second),
+        ),
+    ]  # fmt: skip
+
+
+def _who(rows: Sequence[OverlapSummary] | Sequence[LikelihoodSummary], what: str) -> tuple[Column, ...]:
+    grouped = (Column("questions"),) if any(row.by for row in rows) else ()
+    return Column("model"), Column(what), *grouped
+
+
+def _names(model: str, what: str, by: str, group: str, *, grouped: bool) -> tuple[Cell, ...]:
+    return (model, what, f"{by}: {group}") if grouped else (model, what)
+
+
+def _unscored(rows: Sequence[tuple[str, str, int, dict[str, int]]]) -> list[Block]:
+    told = [
+        f"{model}, {what}: {sum(reasons.values())} of {planned} unscored ({reasons_text(reasons)})"
+        for model, what, planned, reasons in rows
+        if reasons
+    ]
+    return [Notice("; ".join(told) + ".")] if told else []
+
+
+def _examples(rows: Sequence[OverlapRow]) -> list[Block]:
+    """The texts with the longest runs, so that a reader can judge what the figures rest on."""
+    scored = [row for row in rows if row.own is not None and row.own.run > 0]
+    longest = sorted(scored, key=lambda row: (-(row.own.run if row.own else 0), row.question, row.model, row.probe))
+    inner: list[Block] = []
+    for row in longest[:_SHOWN]:
+        assert row.own is not None
+        again = " (reproduced)" if reproduced(row) else ""
+        head = f"{row.question}, {row.model}, {row.probe}: {count_of(row.own.run, 'word')} in a row{again}"
+        inner += [Text(f"“{cut(row.shared, 400)}”", head), Text(cut(row.text, 500), "generated")]
+        inner.append(Text(cut(row.reference, 500), "reference"))
+    return [Details(f"The longest runs of words given back ({len(longest[:_SHOWN])})", tuple(inner))] if inner else []
+
+
+def _likelihoods(summaries: Sequence[LikelihoodSummary], prefix: str) -> list[Block]:
+    whole = [row for row in summaries if not row.by]
+    if not whole:
+        return []
+    blocks: list[Block] = [
+        Heading("How likely models find the texts", f"{prefix}-likelihood", 3),
+        Text(
+            "Perplexity of the question's second half after its first, and of gold answer and reference explanation "
+            "after the question. The ratio sets the control's perplexity against the text's own: 1 means that the "
+            "text is no likelier than its control. Min-K% is the mean log-probability of the least likely fifth of "
+            "the tokens; its gain is positive where the text's own is the likelier."
+        ),
+    ]
+    none = sorted({row.model for row in whole if "unsupported" in row.unscored})
+    if none:
+        blocks.append(Notice(f"{', '.join(none)}: {CAVEATS['no likelihood']}"))
+    drawn = [row for row in whole if row.ratio.n]
+    if drawn:
+        names = [f"{row.model}, {_NAMES[row.text]}" for row in drawn]
+        panels = {
+            "control's perplexity over own": [_bar(name, row.ratio) for name, row in zip(names, drawn, strict=True)],
+            "Min-K% gain over control": [_bar(name, row.lowest_gain) for name, row in zip(names, drawn, strict=True)],
+        }
+        caption = "Each text against its control, paired by question, with 95% intervals."
+        blocks.append(
+            figure(
+                f"{prefix}-ratio", caption, partial(interval_dots, names, panels, title="Likelihood against controls")
+            )
+        )
+    blocks += _likelihood_tables(whole, f"{prefix}-likelihood", "The texts and their controls")
+    scored = [row for row in whole if row.model not in none]
+    blocks += _unscored([(row.model, _NAMES[row.text], row.planned, row.unscored) for row in scored])
+    if drawn:
+        blocks.append(Text(CAVEATS["likelihood"]))
+    if groups := [row for row in summaries if row.by and row.perplexity.n]:
+        caption = "The texts by group of questions"
+        tables = _likelihood_tables(groups, f"{prefix}-likelihood-groups", caption)
+        blocks.append(Details(f"{caption} ({len(groups)})", tuple(tables)))
+    return blocks
+
+
+def _likelihood_tables(rows: Sequence[LikelihoodSummary], name: str, caption: str) -> list[Block]:
+    """Two tables that fit a page: perplexities, and the other two ways to read the same log-probabilities."""
+    n = max((row.planned for row in rows), default=0)
+    who = _who(rows, "text")
+    first: list[tuple[Cell, ...]] = []
+    second: list[tuple[Cell, ...]] = []
+    for row in rows:
+        names = _names(row.model, _NAMES[row.text], row.by, row.group, grouped=len(who) > 2)
+        control = (row.control or None, value_cell(row.control_perplexity), value_cell(row.ratio))
+        first.append((*names, row.perplexity.n, row.tokens, value_cell(row.perplexity), *control))
+        rest = (value_cell(row.lowest), value_cell(row.lowest_gain), value_cell(row.per_zlib))
+        second.append((*names, row.perplexity.n, *rest))
+    return [
+        Table(
+            name=name,
+            caption=f"{caption}: perplexity",
+            n=n,
+            unit="questions",
+            columns=(
+                *who, Column("n", "count"), Column("tokens", "count"), Column("perplexity", "number"),
+                Column("control"), Column("its perplexity", "number"), Column("ratio", "number"),
+            ),
+            rows=tuple(first),
+            note="Geometric mean over questions of each text's perplexity a token; bootstrap over sources, 1,000 "
+            "samples, seed 0. A dash: the provider gave no log-probabilities, or there is no control.",
+        ),
+        Table(
+            name=f"{name}-tokens",
+            caption=f"{caption}: least likely tokens, and loss against compression",
+            n=n,
+            unit="questions",
+            columns=(
+                *who, Column("n", "count"), Column("Min-K%", "number"), Column("gain", "number"),
+                Column("bits a zlib bit", "number"),
+            ),
+            rows=tuple(second),
+        ),
+    ]  # fmt: skip
+
+
+SECTION = ReportSection(
+    name="leakage",
+    summary="signs that models have seen the questions, each with its control",
+    order=90,
+    kinds=("leakage",),
+    build=chapter_per_artefact("leakage", leakage_chapter),
+)

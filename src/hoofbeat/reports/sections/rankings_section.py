@@ -1,0 +1,255 @@
+"""Rankings in a report: retrievers that searched the same corpus for the same questions, side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+from msgspec import Struct
+
+from hoofbeat.findings.intervals import paired_difference
+from hoofbeat.findings.ranking_measures import Measure
+from hoofbeat.records import Hit
+from hoofbeat.reports.charts import Bar, Curve, curves, interval_bars
+from hoofbeat.reports.model import Block, Card, Notice, Text
+from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, ReportSection
+from hoofbeat.reports.section_blocks import figure, spread
+from hoofbeat.reports.tables import Cell, Column, Table
+from hoofbeat.reports.words import count_of, written
+from hoofbeat.store import Artefact
+from hoofbeat.store.tables import read_jsonl, read_tsv
+
+__all__ = ["SECTION", "rankings_chapters"]
+
+
+_MAIN = "nDCG@10"
+
+
+class MeasureValue(Struct, frozen=True):
+    """A measure of one ranking as its manifest tells it."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+
+
+class RankingSummary(Struct, frozen=True, kw_only=True):
+    """One ranking read: its retriever line, its measures, and each question's value of each measure."""
+
+    name: str
+    line: str
+    artefact: Artefact
+    figures: dict[str, MeasureValue]
+    per_query: dict[str, dict[str, float]]
+    questions: int
+    hits: int
+    failures: int
+
+
+def rankings_chapters(artefacts: Sequence[PlacedArtefact]) -> list[Chapter]:
+    """A chapter for each corpus that was searched."""
+    groups: dict[tuple[str, ...], list[PlacedArtefact]] = {}
+    for prefix, artefact in artefacts:
+        kinds = ("corpus", "benchmark")
+        key = tuple(sorted(ref.sha256 for ref in artefact.manifest.inputs if ref.kind in kinds)) or (prefix,)
+        groups.setdefault(key, []).append((prefix, artefact))
+    return [_chapter(group) for group in groups.values()]
+
+
+def _read(artefact: Artefact) -> RankingSummary:
+    figures: dict[str, MeasureValue] = {}
+    for name, raw in artefact.manifest.metrics.items():
+        with suppress(msgspec.ValidationError):
+            figures[name] = msgspec.convert(raw if isinstance(raw, dict) else {"value": raw}, MeasureValue)
+    per_query: dict[str, dict[str, float]] = {}
+    if artefact.has("queries.tsv"):
+        for row in read_tsv(artefact.file("queries.tsv")):
+            per_query.setdefault(row["measure"], {})[row["query"]] = float(row["value"])
+    asked: Counter[str] = Counter(hit.question for hit in read_jsonl(artefact.file("hits.jsonl"), Hit))
+    return RankingSummary(
+        name=artefact.path.name,
+        line=str(artefact.manifest.settings.get("line", artefact.path.name)),
+        artefact=artefact,
+        figures=figures,
+        per_query=per_query,
+        questions=max([len(asked), *(len(values) for values in per_query.values())]),
+        hits=asked.total(),
+        failures=artefact.manifest.counts.failed,
+    )
+
+
+def _chapter(group: Sequence[PlacedArtefact]) -> Chapter:
+    prefix = group[0][0]
+    rankings = [_read(artefact) for _, artefact in group]
+    lines = Counter(ranking.line for ranking in rankings)
+    labels = [r.line if lines[r.line] == 1 else f"{r.line} ({r.name})" for r in rankings]
+    measures = list(dict.fromkeys(name for ranking in rankings for name in ranking.figures))
+    questions = max(ranking.questions for ranking in rankings)
+    searched = next((ref.name for ref in group[0][1].manifest.inputs if ref.kind == "corpus"), "")
+    blocks: list[Block] = [
+        Text(
+            f"{count_of(len(rankings), 'retriever')} searched {searched or 'the same documents'} for "
+            f"{count_of(questions, 'question')}. A question for which nothing was found counts 0."
+        )
+    ]
+    cards: tuple[Card, ...] = ()
+    if not measures:
+        blocks.append(Notice("Nothing was measured: the questions name no relevant documents."))
+    else:
+        main = _MAIN if _MAIN in measures else measures[0]
+        blocks += [_chart(rankings, labels, main, prefix), *_curve(rankings, labels, measures, prefix)]
+        blocks += [_table(rankings, labels, measures, prefix, questions), *_gains(rankings, labels, main, prefix)]
+        cards = (_card(rankings, labels, main),)
+    blocks += _kept(rankings, labels, prefix, questions)
+    return Chapter(
+        title=f"Retrieval: {searched}" if searched else "Retrieval",
+        id=prefix,
+        blocks=tuple(blocks),
+        cards=cards,
+        figures=tuple(figure for _, artefact in group for figure in _own_figures(artefact)),
+    )
+
+
+def _interval(found: MeasureValue) -> tuple[float, float] | None:
+    return (found.low, found.high) if found.low is not None and found.high is not None else None
+
+
+def _card(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str) -> Card:
+    measured = [
+        (ranking.figures[main], label)
+        for ranking, label in zip(rankings, labels, strict=True)
+        if main in ranking.figures
+    ]
+    best, label = max(measured, key=lambda pair: pair[0].value)
+    tied = sum(found.value == best.value for found, _ in measured) > 1
+    what = f"{main} of {label}" + (
+        f", {'tied ' if tied else 'the '}best of {len(measured)}" if len(measured) > 1 else ""
+    )
+    n = f"{best.n:,} questions" if best.n else "not stated"
+    return Card(label=what, value=written(best.value, "number"), detail=spread(_interval(best), "number", n))
+
+
+def _chart(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str, prefix: str) -> Block:
+    bars = []
+    for ranking, label in zip(rankings, labels, strict=True):
+        found = ranking.figures.get(main)
+        low, high = (found.low, found.high) if found else (None, None)
+        bars.append(Bar(label=label, value=found.value if found else None, low=low, high=high))
+    return figure(
+        f"{prefix}-{main}",
+        f"{main} with 95% bootstrap intervals over questions.",
+        lambda width: interval_bars(bars, title=f"{main} of each retriever", form="number", limits=(0, 1), width=width),
+    )
+
+
+def _curve(
+    rankings: Sequence[RankingSummary], labels: Sequence[str], measures: Sequence[str], prefix: str
+) -> list[Block]:
+    """Recall over depth, where it was measured at three depths or more."""
+    depths = sorted(cut for name in measures if name.startswith("R@") for cut in [Measure.parse(name).cutoff] if cut)
+    if len(depths) < 3 or len(rankings) > 6:
+        return []
+    series = []
+    for ranking, label in zip(rankings, labels, strict=True):
+        known = [(depth, ranking.figures[f"R@{depth}"]) for depth in depths if f"R@{depth}" in ranking.figures]
+        bands = [_interval(found) for _, found in known]
+        band = tuple(pair for pair in bands if pair)
+        points = tuple((float(depth), found.value) for depth, found in known)
+        series.append(Curve(name=label, points=points, band=band if len(band) == len(points) else ()))
+    return [
+        figure(
+            f"{prefix}-recall",
+            "Share of the relevant documents among the first k, with 95% intervals.",
+            lambda width: curves(
+                series, title="Recall over depth", x="documents kept (k)", y="recall", log=True, width=width
+            ),
+        )
+    ]
+
+
+def _table(
+    rankings: Sequence[RankingSummary], labels: Sequence[str], measures: Sequence[str], prefix: str, questions: int
+) -> Table:
+    columns = [Column("retriever"), *(Column(name, "number") for name in measures)]
+    rows: list[tuple[Cell, ...]] = []
+    for ranking, label in zip(rankings, labels, strict=True):
+        row: list[Cell] = [label]
+        for name in measures:
+            found = ranking.figures.get(name)
+            interval = _interval(found) if found else None
+            row.append((found.value, *interval) if found and interval else found.value if found else None)
+        rows.append(tuple(row))
+    return Table(
+        name=f"{prefix}-measures",
+        caption="Measures of each retriever, with 95% intervals",
+        n=questions,
+        unit="questions",
+        columns=tuple(columns),
+        rows=tuple(rows),
+    )
+
+
+def _gains(rankings: Sequence[RankingSummary], labels: Sequence[str], main: str, prefix: str) -> list[Block]:
+    """Each retriever against the first, paired by question."""
+    base = rankings[0].per_query.get(main, {})
+    rows: list[tuple[Cell, ...]] = []
+    for ranking, label in zip(rankings[1:], labels[1:], strict=True):
+        mine = ranking.per_query.get(main, {})
+        shared = sorted(base.keys() & mine.keys())
+        if shared:
+            found = paired_difference([mine[q] for q in shared], [base[q] for q in shared])
+            better = sum(mine[q] > base[q] for q in shared)
+            worse = sum(mine[q] < base[q] for q in shared)
+            gained = (found.difference, found.interval.low, found.interval.high)
+            rows.append((label, len(shared), gained, better, worse))
+    if not rows:
+        return []
+    columns = (
+        Column("retriever"),
+        Column("questions", "count"),
+        Column(f"{main} gained", "number"),
+        Column("better", "count"),
+        Column("worse", "count"),
+    )
+    return [
+        Table(
+            name=f"{prefix}-gains",
+            caption=f"Against {labels[0]}, paired by question",
+            n=len(base),
+            unit="questions",
+            columns=columns,
+            rows=tuple(rows),
+            note="Paired bootstrap over questions, 1,000 samples, seed 0.",
+        )
+    ]
+
+
+def _kept(rankings: Sequence[RankingSummary], labels: Sequence[str], prefix: str, questions: int) -> list[Block]:
+    columns = (Column("retriever"), Column("artefact"), Column("hits kept", "count"), Column("failed", "count"))
+    rows = tuple((label, r.name, r.hits, r.failures) for r, label in zip(rankings, labels, strict=True))
+    return [
+        Table(name=f"{prefix}-hits", caption="Hits kept", n=questions, unit="questions", columns=columns, rows=rows)
+    ]
+
+
+def _own_figures(artefact: Artefact) -> list[OwnFigure]:
+    """The measures of a rankings folder, for tables of published figures; the ranking is the system."""
+    found = []
+    for measure, raw in artefact.manifest.metrics.items():
+        if isinstance(raw, dict) and {"value", "low", "high", "n"} <= raw.keys():
+            value = (float(raw["value"]), float(raw["low"]), float(raw["high"]))
+            title, bed = artefact.manifest.title, str(artefact.manifest.settings.get("bed", ""))
+            found.append(OwnFigure(measure=measure, model=title, condition=bed, value=value, n=int(raw["n"])))
+    return found
+
+
+SECTION = ReportSection(
+    name="rankings",
+    summary="retrievers that searched the same corpus, side by side, with intervals",
+    order=40,
+    kinds=("rankings",),
+    build=lambda report: rankings_chapters(report.of("rankings")),
+)

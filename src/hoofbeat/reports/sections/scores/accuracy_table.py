@@ -1,0 +1,202 @@
+"""The leaderboard: every model under every condition, best first, how sure its place is, and what has no score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from hoofbeat.findings.accuracy import Accuracy, accuracies
+from hoofbeat.findings.leaderboard_places import leaderboard
+from hoofbeat.findings.outcomes import SystemKey
+from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
+from hoofbeat.reports.model import Block, Details, Heading, Notice
+from hoofbeat.reports.section import OwnFigure
+from hoofbeat.reports.section_blocks import figure
+from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, base_condition, is_closed
+from hoofbeat.reports.sections.scores.score_tables import (
+    SENSITIVITY_NOTE,
+    UNSCORED,
+    ScoreBlocks,
+    folded,
+    interval_of,
+    missing,
+    wilson_note,
+)
+from hoofbeat.reports.tables import Cell, Column, Table
+from hoofbeat.reports.words import count_of
+
+__all__ = ["leaderboard_section"]
+
+
+_BARS = 30
+_FEW = 12
+
+
+class _Row(Struct, frozen=True):
+    """A system with its accuracy, and its place among the systems of the `n` questions put to all, if there are any."""
+
+    accuracy: Accuracy
+    rank: int | None
+    interval: tuple[int, int] | None
+    n: int
+    tied: int = 0
+
+    @property
+    def system(self) -> SystemKey:
+        return self.accuracy.model, self.accuracy.condition
+
+
+def leaderboard_section(group: OutcomeSet) -> tuple[ScoreBlocks, list[Accuracy]]:
+    """A leaderboard for each protocol with what went wrong; and all accuracies, for the sections that follow."""
+    blocks: list[Block] = []
+    table: list[Accuracy] = []
+    split = group.protocols()
+    for number, part in enumerate(split, start=1):
+        protocol = part.tallies[part.order[0]].protocol or "free text"
+        name = f"{group.prefix}-leaderboard" + (f"-{number}" if number > 1 else "")
+        title = "Leaderboard" if len(split) == 1 else f"Leaderboard, {protocol}"
+        places = _placed(part)
+        scores = [place.accuracy for place in places]
+        table += scores
+        blocks.append(Heading(title, name, 3))
+        if all(missing(row.unscored) == row.planned for row in scores):
+            blocks.append(Notice("No answer could be scored. The figures below only say what went wrong."))
+        blocks += [_chart(part, places, name, title), folded(_table(part, places, name, title), 40)]
+    if any(row.unscored for row in table):
+        chart = _outcomes(group, table)
+        blocks.append(chart if len(table) <= _FEW else Details("What became of every planned answer", (chart,)))
+        blocks.append(folded(_unscored(group, [row for row in table if row.unscored]), _FEW))
+    ours = tuple(
+        OwnFigure(
+            measure="accuracy, images" if _images(group, row) else "accuracy",
+            model=row.model,
+            condition=row.condition,
+            value=(row.accuracy, *interval_of(row)),
+            n=row.questions,
+            unscored=missing(row.unscored),
+            protocol=group.tallies[row.model, row.condition].protocol,
+            closed=is_closed(row.condition, group.tallies[row.model, row.condition].protocol),
+        )
+        for row in table
+    )
+    return ScoreBlocks(blocks=tuple(blocks), ours=ours), table
+
+
+def _placed(group: OutcomeSet) -> list[_Row]:
+    """Systems, best first; where no question was put to all of them, by accuracy and without a place."""
+    asked: dict[SystemKey, set[str]] = {}
+    for row in group.outcomes:
+        asked.setdefault((row.model, row.condition), set()).add(row.question)
+    if set.intersection(*asked.values()):
+        found = leaderboard(group.outcomes, clusters=group.clusters)
+        return [_Row(place.accuracy, place.rank, place.rank_interval, place.n, place.tied) for place in found]
+    table = accuracies(group.outcomes, clusters=group.clusters)
+    return [_Row(row, None, None, 0) for row in sorted(table, key=lambda row: -row.accuracy)]
+
+
+def _images(group: OutcomeSet, row: Accuracy) -> bool:
+    return base_condition(row.condition, group.tallies[row.model, row.condition].protocol) == "images"
+
+
+def _chart(group: OutcomeSet, places: Sequence[_Row], name: str, title: str) -> Block:
+    shown = places[:_BARS]
+    bars = []
+    for place in shown:
+        low, high = interval_of(place.accuracy)
+        bars.append(Bar(label=group.name(place.system), value=place.accuracy.accuracy, low=low, high=high))
+    caption = (
+        "Share right of all planned answers, best first, with 95% bootstrap intervals; questions from one document "
+        "stay together."
+    )
+    caption += wilson_note(place.accuracy for place in shown)
+    if len(places) > len(shown):
+        caption += f" The {_BARS} best of {len(places)} systems; all are in the table."
+    return figure(name, caption, partial(interval_bars, bars, title=title, limits=(0, 1)))
+
+
+def _table(group: OutcomeSet, places: Sequence[_Row], name: str, title: str) -> Table:
+    columns = (
+        Column("place, 95%", "count"),
+        Column("tied with", "count"),
+        Column("model"),
+        Column("condition"),
+        Column("accuracy, 95% bootstrap", "share"),
+        UNSCORED,
+        Column("sensitivity", "share"),
+        Column("95% Wilson", "share"),
+        Column("right", "count"),
+        Column("planned", "count"),
+        Column("questions", "count"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for place in places:
+        row = place.accuracy
+        rows.append(
+            (
+                (place.rank, *place.interval) if place.rank is not None and place.interval else None,
+                place.tied if place.rank is not None else None,
+                row.model,
+                row.condition,
+                (row.accuracy, row.bootstrap.low, row.bootstrap.high),
+                missing(row.unscored),
+                row.sensitivity,
+                (row.wilson.low, row.wilson.high),
+                row.correct,
+                row.planned,
+                row.questions,
+            )
+        )
+    return Table(
+        name=name,
+        caption=f"{title}: accuracy of each model and condition, best first",
+        n=len(group.questions),
+        unit="questions",
+        columns=columns,
+        rows=tuple(rows),
+        note=f"{SENSITIVITY_NOTE} {_ranked(places)}",
+    )
+
+
+def _ranked(places: Sequence[_Row]) -> str:
+    if not places[0].n:
+        return "There is no place, because no question was put to all of these systems."
+    of = f" over the {count_of(places[0].n, 'question')} put to all of them"
+    shared = of if any(place.accuracy.questions > place.n for place in places) else ""
+    words = f"Systems are placed by the share right{shared}; the interval comes from drawing the same questions again."
+    tied = any(place.tied for place in places)
+    return f"{words} Tied systems share a place and all the places they take up together." if tied else words
+
+
+def _outcomes(group: OutcomeSet, table: Sequence[Accuracy]) -> Block:
+    parts = []
+    for row in table[:_BARS]:
+        lost = missing(row.unscored)
+        counts = {"unscored": lost, "right": row.correct, "wrong": row.planned - row.correct - lost}
+        parts.append((group.name((row.model, row.condition)), counts))
+    tones = {"right": 1, "wrong": 3, "unscored": 0}
+    draw = partial(stacked_bars, parts, ("right", "wrong", "unscored"), title="Outcomes", tones=tones)
+    return figure(f"{group.prefix}-outcomes", "What became of every planned answer.", draw)
+
+
+def _unscored(group: OutcomeSet, rows: Sequence[Accuracy]) -> Table:
+    columns = (
+        Column("model"),
+        Column("condition"),
+        Column("stage and reason"),
+        Column("count", "count"),
+        Column("of planned", "share"),
+    )
+    return Table(
+        name=f"{group.prefix}-unscored",
+        caption="Answers without a score, by what went wrong",
+        n=sum(missing(row.unscored) for row in rows),
+        unit="answers",
+        columns=columns,
+        rows=tuple(
+            (row.model, row.condition, reason.replace(":", ": "), count, count / row.planned)
+            for row in rows
+            for reason, count in row.unscored.items()
+        ),
+    )

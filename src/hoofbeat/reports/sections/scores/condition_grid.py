@@ -1,0 +1,252 @@
+"""Models against conditions: the main table, what each condition adds to the closed book, and tests of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from hoofbeat.findings.accuracy import FEW, Accuracy, SystemDifference, comparable_pairs, differences
+from hoofbeat.findings.intervals import TANGO
+from hoofbeat.findings.outcomes import SystemKey
+from hoofbeat.reports.charts import Bar, Shade, heatmap, interval_bars
+from hoofbeat.reports.model import Block, Heading, Text
+from hoofbeat.reports.section_blocks import figure
+from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, is_closed
+from hoofbeat.reports.sections.scores.score_tables import (
+    SENSITIVITY_NOTE,
+    ScoreBlocks,
+    folded,
+    interval_of,
+    method_of,
+    missing,
+    wilson_note,
+)
+from hoofbeat.reports.tables import Cell, Column, Table
+from hoofbeat.reports.words import count_of, written
+
+__all__ = ["difference_table", "grid_section", "pairs_section"]
+
+_BARS = 24
+_PAIRED = "Paired by question: bootstrap of 1,000 samples (seed 0); p by {tests}; Holm's correction over the table."
+_SCORE = (
+    f"Tango's score interval stands where fewer than {FEW} questions tell two systems apart, or all that do speak for "
+    "one of them: resampling would show too little spread, or none."
+)
+_CLUSTERS = (
+    "Questions of one document are not independent, which McNemar's test takes them to be; p by clusters is from the "
+    "paired randomisation test in which all questions of a cluster change their sign together."
+)
+
+Deltas = dict[SystemKey, SystemDifference]
+
+
+def grid_section(group: OutcomeSet, table: Sequence[Accuracy]) -> ScoreBlocks:
+    """For each protocol the table of models by conditions with its heatmap; every condition against the closed book."""
+    found = {(row.model, row.condition): row for row in table}
+    versus, deltas = _deltas(group)
+    by_system = {row.a: row for row in deltas} if versus == "the closed book" else {}
+    blocks: list[Block] = []
+    split = group.protocols()
+    for number, part in enumerate(split, start=1):
+        conditions = list(dict.fromkeys(condition for _, condition in _closed_first(part)))
+        models = list(dict.fromkeys(model for model, _ in part.order))
+        if len(models) < 2 or len(conditions) < 2:
+            continue
+        protocol = part.tallies[part.order[0]].protocol or "free text"
+        name = f"{group.prefix}-grid" + (f"-{number}" if number > 1 else "")
+        title = "Models and conditions" if len(split) == 1 else f"Models and conditions, {protocol}"
+        blocks.append(Heading(title, name, 3))
+        blocks.append(_heat(name, models, conditions, found, by_system))
+        blocks.append(_grid(part, (name, title), models, conditions, found))
+    if deltas:
+        blocks += _delta_blocks(group, versus, deltas)
+    return ScoreBlocks(blocks=tuple(blocks))
+
+
+def pairs_section(group: OutcomeSet) -> ScoreBlocks:
+    """Models against each other under the same condition."""
+    pairs = comparable_pairs(group.outcomes, "condition")
+    if not pairs:
+        return ScoreBlocks()
+    rank = {row: place for place, row in enumerate(group.order)}
+    pairs.sort(key=lambda pair: (pair[0][1] != group.order[0][1], pair[0][1], rank[pair[0]], rank[pair[1]]))
+    found = differences(group.outcomes, pairs, clusters=group.clusters)
+    title = "Models against each other under the same condition"
+    table = difference_table(found, f"{group.prefix}-models", title, group.care)
+    sure = sum(row.p_holm < 0.05 for row in found)
+    words = f"Under the same condition, {sure} of {count_of(len(found), 'difference')} have a corrected p below 0.05"
+    heading = Heading("Models against each other", f"{group.prefix}-models", 3)
+    return ScoreBlocks(blocks=(heading, Text(f"{words}."), folded(table)))
+
+
+def _closed_first(group: OutcomeSet) -> list[SystemKey]:
+    return sorted(group.order, key=lambda system: not is_closed(system[1], group.tallies[system].protocol))
+
+
+def _deltas(group: OutcomeSet) -> tuple[str, list[SystemDifference]]:
+    """Every condition against the closed book of the same model and protocol, or every two where there is none."""
+    closed = {
+        (model, group.tallies[model, condition].protocol): (model, condition)
+        for model, condition in group.order
+        if is_closed(condition, group.tallies[model, condition].protocol)
+    }
+    known = {frozenset(pair) for pair in comparable_pairs(group.outcomes, "model")}
+    pairs = [
+        (system, base)
+        for system in group.order
+        if (base := closed.get((system[0], group.tallies[system].protocol))) and frozenset((system, base)) in known
+    ]
+    versus = "the closed book"
+    if not pairs:
+        versus = "each other"
+        rank = {row: place for place, row in enumerate(group.order)}
+        alike = [pair for pair in known if len({group.tallies[system].protocol for system in pair}) == 1]
+        ordered = [sorted(pair, key=lambda row: -rank[row]) for pair in alike]
+        pairs = sorted(((a, b) for a, b in ordered), key=lambda pair: (rank[pair[1]], rank[pair[0]]))
+    return versus, differences(group.outcomes, pairs, clusters=group.clusters) if pairs else []
+
+
+def _heat(
+    name: str, models: Sequence[str], conditions: Sequence[str], found: dict[SystemKey, Accuracy], deltas: Deltas
+) -> Block:
+    cells = []
+    for model in models:
+        line = []
+        for condition in conditions:
+            row, delta = found.get((model, condition)), deltas.get((model, condition))
+            if row is None:
+                line.append(Shade(value=None, tip="not asked"))
+                continue
+            gain = written(delta.paired.difference, "points") if delta else ""
+            tip = f"{written((row.accuracy, *interval_of(row)), 'share')} (95% {method_of(row)})"
+            tip += f", n = {row.questions:,} questions"
+            tip += f", {missing(row.unscored):,} of {row.planned:,} unscored" if row.unscored else ""
+            tip += f", {gain} points over the closed book" if gain else ""
+            line.append(Shade(value=row.accuracy, note=gain, tip=tip))
+        cells.append(line)
+    below = " Below it, the difference to the closed book of the same model in points." if deltas else ""
+    return figure(
+        name,
+        f"Share right of all planned answers.{below} Unscored answers are in the table.",
+        partial(heatmap, models, conditions, cells, title="Accuracy by model and condition", key="share right"),
+    )
+
+
+def _grid(
+    group: OutcomeSet,
+    names: tuple[str, str],
+    models: Sequence[str],
+    conditions: Sequence[str],
+    found: dict[SystemKey, Accuracy],
+) -> Table:
+    columns = [Column("model")]
+    for condition in conditions:
+        columns += [Column(condition, "share"), Column(f"{condition}, unscored", "count")]
+    rows: list[tuple[Cell, ...]] = []
+    shown = [found[model, condition] for model in models for condition in conditions if (model, condition) in found]
+    for model in models:
+        cells: list[Cell] = [model]
+        for condition in conditions:
+            row = found.get((model, condition))
+            cells += [(row.accuracy, *interval_of(row)), missing(row.unscored)] if row else [None, None]
+        rows.append(tuple(cells))
+    return Table(
+        name=names[0],
+        caption=f"{names[1]}: accuracy",
+        n=len(group.questions),
+        unit="questions",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        note="95% bootstrap intervals; unscored answers stay in the denominator." + wilson_note(shown),
+    )
+
+
+def _delta_blocks(group: OutcomeSet, versus: str, found: Sequence[SystemDifference]) -> list[Block]:
+    title = f"Differences to {versus}" if versus == "the closed book" else "Differences between conditions"
+    drawn = found[:_BARS]
+    bars = [
+        Bar(
+            label=group.name(row.a) if versus == "the closed book" else f"{group.name(row.a)} over {row.b[1]}",
+            value=row.paired.difference,
+            low=row.paired.interval.low,
+            high=row.paired.interval.high,
+        )
+        for row in drawn
+    ]
+    reach = max([0.1, *(abs(end) for bar in bars for end in (bar.low or 0.0, bar.high or 0.0))])
+    draw = partial(interval_bars, bars, title=title, form="points", limits=(-reach, reach))
+    caption = "Difference in accuracy in percentage points, with 95% paired bootstrap intervals."
+    if any(row.paired.interval.method == TANGO for row in drawn):
+        caption += f" {_SCORE}"
+    caption += f" The first {_BARS} of {len(found)}." if len(found) > len(drawn) else ""
+    table = difference_table(found, f"{group.prefix}-differences", title, group.care)
+    caption += f" {group.care}" if group.care else ""
+    return [
+        Heading(title, f"{group.prefix}-differences", 3),
+        figure(f"{group.prefix}-differences", caption, draw),
+        folded(table),
+    ]
+
+
+def difference_table(found: Sequence[SystemDifference], name: str, caption: str, care: str = "") -> Table:
+    """Paired differences with their tests; `care` is what makes them doubtful, and stands first in the note."""
+    several = any(row.a[0] != row.b[0] for row in found)
+    clustered = any(row.p_cluster is not None for row in found)
+    scored = any(row.paired.interval.method == TANGO for row in found)
+    columns = (
+        Column("model"),
+        Column("condition"),
+        Column("against"),
+        Column("difference, points", "points"),
+        Column("Holm p", "p"),
+        Column("p", "p"),
+        *((Column("Holm p by clusters", "p"), Column("p by clusters", "p")) if clustered else ()),
+        Column("interval by"),
+        Column("accuracy", "share"),
+        Column("against, accuracy", "share"),
+        Column("unscored", "count"),
+        Column("sensitivity", "points"),
+        Column("only this right", "count"),
+        Column("only that right", "count"),
+        Column("questions", "count"),
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            row.a[0],
+            row.a[1],
+            row.b[0] if several else row.b[1],
+            (row.paired.difference, row.paired.interval.low, row.paired.interval.high),
+            row.p_holm,
+            row.p,
+            *((row.p_cluster_holm, row.p_cluster) if clustered else ()),
+            row.paired.interval.method,
+            row.accuracy_a,
+            row.accuracy_b,
+            row.unscored,
+            row.sensitivity,
+            row.only_a,
+            row.only_b,
+            row.paired.n,
+        )
+        for row in found
+    )
+    tests = " or ".join(dict.fromkeys(row.test for row in found))
+    return Table(
+        name=name,
+        caption=caption,
+        n=max(row.paired.n for row in found),
+        unit="questions",
+        columns=columns,
+        rows=rows,
+        note=" ".join(
+            part
+            for part in (
+                care,
+                _PAIRED.format(tests=tests),
+                _SCORE if scored else "",
+                _CLUSTERS if clustered else "",
+                SENSITIVITY_NOTE,
+            )
+            if part
+        ),
+    )

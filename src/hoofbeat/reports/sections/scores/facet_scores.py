@@ -1,0 +1,245 @@
+"""Accuracy by facet of the questions, and of rare diseases against the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from hoofbeat.facets import facet_names, facet_values
+from hoofbeat.findings.accuracy import Accuracy, accuracies
+from hoofbeat.findings.breakdown import NONE, GroupAccuracy, GroupDifference, group_differences
+from hoofbeat.findings.outcomes import Outcome, SystemKey
+from hoofbeat.reports.charts import Bar, Shade, grouped_bars, heatmap
+from hoofbeat.reports.model import Block, Details, Heading, Notice
+from hoofbeat.reports.section import OwnFigure
+from hoofbeat.reports.section_blocks import figure
+from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
+from hoofbeat.reports.sections.scores.score_tables import (
+    SENSITIVITY_NOTE,
+    UNSCORED,
+    ScoreBlocks,
+    folded,
+    missing,
+    triple,
+)
+from hoofbeat.reports.tables import Cell, Column, Table
+from hoofbeat.reports.words import written
+
+__all__ = ["FEW", "RARE_FACETS", "facets_section", "grouped_outcomes", "rare_section"]
+
+
+FEW = 10
+"""A group of fewer questions than this is marked as small."""
+
+RARE_FACETS = ("rare", "rarity")
+"""The facets that say whether a disease is rare; they have a section of their own."""
+
+_FACETS = 4
+_SYSTEMS = 24
+_VALUES = 40
+
+Groups = dict[str, dict[SystemKey, Accuracy]]
+
+
+def facets_section(group: OutcomeSet) -> ScoreBlocks:
+    """The first facet in full, the others behind a line each; nothing where questions have no facets."""
+    known = [name for name in facet_names(group.facets.values()) if name not in RARE_FACETS]
+    blocks: list[Block] = []
+    for place, facet in enumerate(known[:_FACETS]):
+        found = _scored(group, facet)
+        parts = group.protocols()
+        drawn = [_heat(part, facet, found, number if len(parts) > 1 else 0) for number, part in enumerate(parts, 1)]
+        table = _facet_table(group, facet, found)
+        if place == 0:
+            blocks += [Heading(f"By {facet}", f"{group.prefix}-by-{place}", 3), *drawn, folded(table)]
+        else:
+            blocks.append(Details(f"Accuracy by {facet} ({len(found)})", (*drawn, table)))
+    if len(known) > _FACETS:
+        blocks.append(Notice(f"Further facets are not broken down: {', '.join(known[_FACETS:])}."))
+    return ScoreBlocks(blocks=tuple(blocks))
+
+
+def grouped_outcomes(group: OutcomeSet, facet: str) -> dict[str, list[Outcome]]:
+    """The outcomes of each value of a facet, most questions first; a question of several values counts in each."""
+    values = {name: facet_values(facets, facet) or [NONE] for name, facets in group.facets.items()}
+    rows: dict[str, list[Outcome]] = {}
+    members: dict[str, set[str]] = {}
+    for row in group.outcomes:
+        for value in values.get(row.question, [NONE]):
+            rows.setdefault(value, []).append(row)
+            members.setdefault(value, set()).add(row.question)
+    order = sorted(rows, key=lambda value: (value == NONE, -len(members[value]), value))
+    return {value: rows[value] for value in order}
+
+
+def _scored(group: OutcomeSet, facet: str) -> Groups:
+    return {
+        value: {(row.model, row.condition): row for row in accuracies(rows, clusters=group.clusters)}
+        for value, rows in grouped_outcomes(group, facet).items()
+    }
+
+
+def _shade(row: Accuracy | None) -> Shade:
+    if row is None:
+        return Shade(value=None, tip="not asked")
+    figures = written((row.accuracy, row.wilson.low, row.wilson.high), "share")
+    tip = f"{figures}, n = {row.questions:,} questions, {missing(row.unscored):,} of {row.planned:,} unscored"
+    return Shade(value=row.accuracy, tip=tip, few=row.questions < FEW)
+
+
+def _heat(group: OutcomeSet, facet: str, found: Groups, number: int) -> Block:
+    """One protocol's systems by the values of the facet; `number` tells several protocols apart."""
+    shown, values = group.order[:_SYSTEMS], list(found)[:_VALUES]
+    sizes = {value: max(row.questions for row in found[value].values()) for value in values}
+    columns = [f"{value} ({sizes[value]:,})" for value in values]
+    cells = [[_shade(found[value].get(system)) for value in values] for system in shown]
+    rows = [group.name(system) for system in shown]
+    protocol = f", {group.tallies[group.order[0]].protocol or 'free text'}" if number else ""
+    caption = (
+        f"Share right by {facet}{protocol}; the number of questions stands in brackets, and a dashed outline marks "
+        f"fewer than {FEW}. Intervals and unscored answers are in the table."
+    )
+    caption += f" The first {_SYSTEMS} of {len(group.order)} systems." if len(group.order) > len(shown) else ""
+    draw = partial(heatmap, rows, columns, cells, title=f"Accuracy by {facet}{protocol}", key=f"share right{protocol}")
+    return figure(f"{group.prefix}-by-{facet}" + (f"-{number}" if number > 1 else ""), caption, draw)
+
+
+def _facet_table(group: OutcomeSet, facet: str, found: Groups) -> Table:
+    columns = (
+        Column(facet),
+        Column("model"),
+        Column("condition"),
+        Column("questions", "count"),
+        Column("planned", "count"),
+        Column("right", "count"),
+        UNSCORED,
+        Column("accuracy, 95% Wilson", "share"),
+        Column("95% bootstrap", "share"),
+        Column("sensitivity", "share"),
+    )
+    return Table(
+        name=f"{group.prefix}-by-{facet}",
+        caption=f"Accuracy by {facet}",
+        n=len(group.questions),
+        unit="questions",
+        columns=columns,
+        rows=tuple(_rows(group.order, found)),
+        note=f"A group of few questions says little: those of fewer than {FEW} are marked *. Wilson's interval takes "
+        "answers as independent; the bootstrap keeps the samples of a question and the questions of a document "
+        "together.",
+    )
+
+
+def _rows(order: Sequence[SystemKey], found: Groups) -> list[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = []
+    for value, systems in found.items():
+        for system in order:
+            row = systems.get(system)
+            if row is None:
+                continue
+            rows.append(
+                (
+                    value + (" *" if row.questions < FEW else ""),
+                    *system,
+                    row.questions,
+                    row.planned,
+                    row.correct,
+                    missing(row.unscored),
+                    (row.accuracy, row.wilson.low, row.wilson.high),
+                    (row.bootstrap.low, row.bootstrap.high),
+                    row.sensitivity,
+                )
+            )
+    return rows
+
+
+_RARE = frozenset({"yes", "rare", "true"})
+_COMMON = frozenset({"no", "not rare", "non-rare", "common", "false"})
+_BARS = 12
+
+
+def rare_section(group: OutcomeSet) -> ScoreBlocks:
+    """Nothing where questions do not say whether their disease is rare, or where all say the same."""
+    rare, common = _questions(group, _RARE), _questions(group, _COMMON)
+    found = group_differences(group.outcomes, rare, common, clusters=group.clusters) if rare and common else []
+    if not found:
+        return ScoreBlocks()
+    by_system = {(row.model, row.condition): row for row in found}
+    rows = [by_system[system] for system in group.order if system in by_system]
+    ours = tuple(
+        OwnFigure(
+            measure=measure,
+            model=row.model,
+            condition=row.condition,
+            value=triple(half.accuracy, half.wilson),
+            n=half.questions,
+            unscored=missing(half.unscored),
+            protocol=group.tallies[row.model, row.condition].protocol,
+        )
+        for row in rows
+        for measure, half in (("accuracy, rare", row.a), ("accuracy, common", row.b))
+    )
+    heading = Heading("Rare diseases", f"{group.prefix}-rare", 3)
+    table = folded(_rare_table(group, rows, len(rare) + len(common)))
+    return ScoreBlocks(blocks=(heading, _rare_chart(group, rows), table), ours=ours)
+
+
+def _questions(group: OutcomeSet, words: frozenset[str]) -> set[str]:
+    return {
+        name
+        for name, facets in group.facets.items()
+        if any(value.lower() in words for facet in RARE_FACETS for value in facet_values(facets, facet))
+    }
+
+
+def _rare_chart(group: OutcomeSet, rows: Sequence[GroupDifference]) -> Block:
+    shown = rows[:_BARS]
+    series = {"rare": [_bar(row.a) for row in shown], "not rare": [_bar(row.b) for row in shown]}
+    systems: list[SystemKey] = [(row.model, row.condition) for row in shown]
+    names = [group.name(system) for system in systems]
+    caption = "Share right on questions about rare diseases and about others, with 95% Wilson intervals."
+    caption += f" The first {_BARS} of {len(rows)} systems." if len(rows) > len(shown) else ""
+    draw = partial(grouped_bars, names, series, title="Accuracy on rare and other diseases", limits=(0, 1))
+    return figure(f"{group.prefix}-rare", caption, draw)
+
+
+def _bar(half: GroupAccuracy) -> Bar:
+    return Bar(label="", value=half.accuracy, low=half.wilson.low, high=half.wilson.high)
+
+
+def _rare_table(group: OutcomeSet, rows: Sequence[GroupDifference], n: int) -> Table:
+    columns = (
+        Column("model"),
+        Column("condition"),
+        Column("rare questions", "count"),
+        Column("rare, 95% Wilson", "share"),
+        Column("rare, unscored", "count"),
+        Column("other questions", "count"),
+        Column("not rare, 95% Wilson", "share"),
+        Column("not rare, unscored", "count"),
+        Column("difference, points", "points"),
+        Column("sensitivity", "points"),
+    )
+    cells: list[tuple[Cell, ...]] = []
+    for row in rows:
+        halves = [
+            cell
+            for half in (row.a, row.b)
+            for cell in (half.questions, triple(half.accuracy, half.wilson), missing(half.unscored))
+        ]
+        cells.append((row.model, row.condition, *halves, triple(row.difference, row.interval), row.sensitivity))
+    return Table(
+        name=f"{group.prefix}-rare",
+        caption="Rare diseases against the others",
+        n=n,
+        unit="questions",
+        columns=columns,
+        rows=tuple(cells),
+        note="Rare less not rare, with a 95% bootstrap interval; the groups are different questions, so nothing is "
+        f"paired. {_score(rows)}{SENSITIVITY_NOTE}",
+    )
+
+
+def _score(rows: Sequence[GroupDifference]) -> str:
+    found = [f"{row.model} · {row.condition}" for row in rows if row.interval.method != "cluster bootstrap"]
+    return f"Resampling shows no spread, and Newcombe's score interval stands: {', '.join(found)}. " if found else ""

@@ -1,0 +1,367 @@
+"""How far the judge can be trusted: people's labels, corrected scores, votes of several judges, and probes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hoofbeat.findings.agreement import Agreement, Kappa, Weights, agreement, agreement_with_intervals, weighted_kappa
+from hoofbeat.findings.corrected_scores import CorrectedAccuracy, corrected_accuracies, labels_needed
+from hoofbeat.findings.intervals import wilson
+from hoofbeat.findings.outcomes import HUMAN, Outcome
+from hoofbeat.judging import Aspect
+from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
+from hoofbeat.judging.catalogue import criterion
+from hoofbeat.judging.judgments_folder import Judged
+from hoofbeat.judging.probes import FlipCount, flips
+from hoofbeat.records import Judgment
+from hoofbeat.reports.answers_viewer import answer_key
+from hoofbeat.reports.model import Block, Details, Heading, Notice
+from hoofbeat.reports.section import OwnFigure
+from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
+from hoofbeat.reports.sections.scores.score_tables import WEIGHTED, ScoreBlocks, alphas_table, labellers_table, triple
+from hoofbeat.reports.tables import Cell, Column, Table
+from hoofbeat.reports.words import count_of
+
+__all__ = ["is_ordered", "judges_section", "people_shown", "votes_shown"]
+
+_WEIGHTS: tuple[Weights, Weights] = ("linear", "quadratic")
+_STEPS = "The labels are in order ({order}): weighted κ counts a disagreement by its steps, or by their square."
+
+Ratings = dict[str, dict[str, str]]
+
+
+def people_shown(group: OutcomeSet) -> ScoreBlocks:
+    """Agreement of the judge with each person, and of people with each other, aspect by aspect."""
+    blocks: list[Block] = []
+    ours: list[OwnFigure] = []
+    people = [each for each in group.judgments if each.judge.startswith(HUMAN) and not each.failure and each.label]
+    for aspect in dict.fromkeys(each.aspect for each in people):
+        given = [each for each in group.judgments if each.aspect == aspect and not each.judge.startswith(HUMAN)]
+        known: dict[str, str | None] = {_item(each): None if each.failure else each.label for each in given}
+        ratings: Ratings = {}
+        for each in people:
+            if each.aspect == aspect:
+                ratings.setdefault(each.judge.removeprefix(HUMAN), {})[_item(each)] = each.label
+        labels = _labels(aspect, [*known.values(), *(label for rows in ratings.values() for label in rows.values())])
+        pairs = {
+            name: [(known[item], label) for item, label in rows.items() if item in known]
+            for name, rows in ratings.items()
+        }
+        checked = {name: agreement(mine, labels) for name, mine in pairs.items() if mine}
+        if checked:
+            weighted = {
+                name: tuple(weighted_kappa(pairs[name], labels, weights) for weights in _WEIGHTS)
+                for name in (checked if is_ordered(aspect, labels) else ())
+            }
+            blocks.append(_agreement_table(group, aspect, checked, weighted))
+            blocks += [_confusion(group, aspect, name, found) for name, found in checked.items()]
+            ours += _agreed(aspect, checked)
+        if len(ratings) > 1:
+            blocks += _annotators(group, aspect, ("people", "People among themselves"), ratings, labels)
+    return ScoreBlocks(blocks=tuple(blocks), ours=tuple(ours))
+
+
+def votes_shown(group: OutcomeSet) -> ScoreBlocks:
+    """Several judges: how far they agree, and how often there was no majority."""
+    voted = [each for each in group.judgments if len(each.votes) > 1]
+    blocks: list[Block] = []
+    for aspect in dict.fromkeys(each.aspect for each in voted):
+        mine = [each for each in voted if each.aspect == aspect]
+        ratings: Ratings = {}
+        for each in mine:
+            for vote in each.votes:
+                if not vote.failure and vote.label:
+                    ratings.setdefault(vote.judge, {})[_item(each)] = vote.label
+        if len(ratings) < 2:
+            continue
+        labels = _labels(aspect, [label for rows in ratings.values() for label in rows.values()])
+        blocks += _annotators(group, aspect, ("votes", "Judges among themselves"), ratings, labels)
+        split = sum(each.failure is not None for each in mine)
+        if split:
+            words = count_of(split, "answer")
+            blocks.append(Notice(f"{aspect}: {words} of {len(mine):,} got no label from the judges together."))
+    return ScoreBlocks(blocks=tuple(blocks))
+
+
+def _item(judgment: Judgment) -> str:
+    return "\x1f".join((*map(str, answer_key(judgment)), judgment.passage))
+
+
+def _labels(aspect: str, seen: Sequence[str | None]) -> list[str]:
+    known = criterion(aspect)
+    order = _scale(aspect) or (known.labels if known and known.positive else ())
+    return [*order, *sorted({label for label in seen if label} - set(order))]
+
+
+def _scale(aspect: str) -> tuple[str, ...]:
+    """The labels of a graded aspect, lowest first; none where labels are not steps of a scale."""
+    known = criterion(aspect)
+    return tuple(reversed(known.labels)) if isinstance(known, Aspect) and known.graded else ()
+
+
+def is_ordered(aspect: str, labels: Sequence[str]) -> bool:
+    """Whether an aspect's labels are steps of a scale, and no label lies beside it."""
+    scale = _scale(aspect)
+    return bool(scale) and tuple(labels) == scale
+
+
+def _agreed(aspect: str, checked: Mapping[str, Agreement]) -> list[OwnFigure]:
+    found = []
+    for name, row in checked.items():
+        condition, model = f"{aspect}, against {name}", "our judge"
+        agreed = triple(row.accuracy, row.accuracy_interval)
+        found.append(
+            OwnFigure(
+                measure="judge agreement",
+                model=model,
+                condition=condition,
+                value=agreed,
+                n=row.n,
+                unscored=row.unscored,
+            )
+        )
+        kappa = triple(row.kappa, row.kappa_interval)
+        found.append(
+            OwnFigure(
+                measure="judge kappa", model=model, condition=condition, value=kappa, n=row.n, unscored=row.unscored
+            )
+        )
+    return found
+
+
+def _agreement_table(
+    group: OutcomeSet, aspect: str, checked: Mapping[str, Agreement], weighted: Mapping[str, tuple[Kappa, ...]]
+) -> Table:
+    columns = (
+        Column("person"),
+        Column("labelled", "count"),
+        Column("unscored", "count"),
+        Column("agreement, 95% Wilson", "share"),
+        Column("κ, 95% bootstrap", "number"),
+        *(WEIGHTED if weighted else ()),
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            name,
+            row.n,
+            row.unscored,
+            triple(row.accuracy, row.accuracy_interval),
+            triple(row.kappa, row.kappa_interval),
+            *(triple(kappa.value, kappa.interval) for kappa in weighted.get(name, ())),
+        )
+        for name, row in checked.items()
+    )
+    return Table(
+        name=f"{group.prefix}-agreement-{aspect}",
+        caption=f"Agreement of the judge with people, {aspect}",
+        n=sum(row.n for row in checked.values()),
+        unit="labels",
+        columns=columns,
+        rows=rows,
+        note="A labelled answer that the judge failed on counts as disagreement and is left out of Cohen's κ."
+        + (f" {_STEPS.format(order=' < '.join(_scale(aspect)))}" if weighted else ""),
+    )
+
+
+def _confusion(group: OutcomeSet, aspect: str, name: str, found: Agreement) -> Block:
+    table = Table(
+        name=f"{group.prefix}-confusion-{aspect}-{name}",
+        caption=f"Labels of {name} (rows) and of the judge (columns), {aspect}",
+        n=found.n - found.unscored,
+        unit="labels",
+        columns=(Column("label"), *(Column(label, "count") for label in found.labels)),
+        rows=tuple((label, *counts) for label, counts in zip(found.labels, found.confusion, strict=True)),
+    )
+    return Details(table.caption, (table,))
+
+
+def _annotators(
+    group: OutcomeSet, aspect: str, names: tuple[str, str], ratings: Ratings, labels: Sequence[str]
+) -> list[Block]:
+    """Every two labellers, and all together; `names` are the table's and what it is called."""
+    name, caption = f"{names[0]}-{aspect}", f"{names[1]}, {aspect}"
+    ordered = is_ordered(aspect, labels)
+    found = agreement_with_intervals(ratings, labels, ordered=ordered)
+    note = _STEPS.format(order=" < ".join(_scale(aspect))) if ordered else ""
+    table = labellers_table(found, name=f"{group.prefix}-{name}", caption=caption, unit="items", note=note)
+    alphas = f"{caption}: Krippendorff's α"
+    return [table, alphas_table(found, name=f"{group.prefix}-{name}-alpha", caption=alphas, unit="items")]
+
+
+_WIDTHS = (0.05, 0.03)
+
+
+def judges_section(group: OutcomeSet) -> ScoreBlocks:
+    """Everything that says how good the judgments are; nothing where a single judge was never checked."""
+    shown = [_alone(group), people_shown(group), _corrected(group), votes_shown(group), _probes(group)]
+    blocks = [block for each in shown for block in each.blocks]
+    if blocks:
+        blocks.insert(0, Heading("The judge", f"{group.prefix}-judge", 3))
+    return ScoreBlocks(blocks=tuple(blocks), ours=tuple(figure for each in shown for figure in each.ours))
+
+
+def _alone(group: OutcomeSet) -> ScoreBlocks:
+    """Systems that only people have labelled: the share right of what they labelled, with nothing said of the rest."""
+    if not group.by_people:
+        return ScoreBlocks()
+    columns = (
+        Column("model"),
+        Column("condition"),
+        Column("planned", "count"),
+        Column("labelled", "count"),
+        Column("contested", "count"),
+        Column("unlabelled", "count"),
+        Column("right", "count"),
+        Column("right of the labelled, 95% Wilson", "share"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for system, count in group.by_people.items():
+        planned = group.tallies[system].answers
+        share = triple(count.right / count.labelled, wilson(count.right, count.labelled)) if count.labelled else None
+        rest = planned - count.labelled - count.contested
+        rows.append((*system, planned, count.labelled, count.contested, rest, count.right, share))
+    table = Table(
+        name=f"{group.prefix}-people-alone",
+        caption=f"Labels by {', '.join(group.people)}, and no judge",
+        n=sum(count.labelled for count in group.by_people.values()),
+        unit="labelled answers",
+        columns=columns,
+        rows=tuple(rows),
+        note="The label of more than half of those who labelled an answer; without such a label it is contested. The "
+        "share says something of all answers only where the labelled ones are a random sample of them; Wilson's "
+        "interval takes answers as independent.",
+    )
+    return ScoreBlocks(blocks=(table,))
+
+
+def _corrected(group: OutcomeSet) -> ScoreBlocks:
+    """The scores by the judge beside those corrected by people's labels, and how many more labels would help."""
+    human = [
+        Outcome(
+            question=each.question,
+            model=each.model,
+            condition=each.condition,
+            sample=each.sample,
+            correct=None if each.failure else each.label == "equivalent",
+        )
+        for each in group.judgments
+        if each.judge.startswith(HUMAN) and each.aspect == EQUIVALENCE.name
+    ]
+    mine = {(row.model, row.condition) for row in group.outcomes} - group.by_people.keys()
+    labels = [row for row in human if (row.model, row.condition) in mine]
+    found = corrected_accuracies(group.outcomes, labels, clusters=group.clusters)
+    if not found:
+        return ScoreBlocks()
+    doubtful = sum(bool(row.score.warnings) for row in found)
+    blocks: list[Block] = [_corrected_table(group, found)]
+    if doubtful:
+        care = _care_table(group, found)
+        words = f"{doubtful:,} of {count_of(len(found), 'corrected score')} must be read with care"
+        blocks.append(Details(words, (care,)))
+    return ScoreBlocks(blocks=tuple(blocks))
+
+
+def _corrected_table(group: OutcomeSet, found: Sequence[CorrectedAccuracy]) -> Table:
+    columns = (
+        Column("model"),
+        Column("condition"),
+        Column("by the judge", "share"),
+        Column("corrected, 95%", "share"),
+        Column("planned", "count"),
+        Column("unanswered", "count"),
+        Column("unscored", "count"),
+        Column("sensitivity", "share"),
+        Column("by people alone", "share"),
+        Column("labelled", "count"),
+        Column("contested", "count"),
+        Column("people less judge", "points"),
+        Column("judge's weight", "number"),
+        *(Column(f"more labels for ± {100 * width:g} points", "text") for width in _WIDTHS),
+    )
+    rank = {system: place for place, system in enumerate(group.order)}
+    rows: list[tuple[Cell, ...]] = []
+    for row in sorted(found, key=lambda row: rank[row.model, row.condition]):
+        score = row.score
+        needed = [labels_needed(score, width) for width in _WIDTHS]
+        rows.append(
+            (
+                row.model,
+                row.condition,
+                score.judge,
+                triple(score.estimate, score.interval),
+                row.planned,
+                row.unanswered,
+                row.unanswered + score.judge_missing,
+                row.sensitivity,
+                triple(score.classical, score.classical_interval),
+                score.n_labelled,
+                score.contested,
+                score.rectifier,
+                score.weight,
+                *("not even all" if count is None else f"{count:,}" for count in needed),
+            )
+        )
+    return Table(
+        name=f"{group.prefix}-corrected",
+        caption="Accuracy by the judge, corrected by people's labels",
+        n=sum(row.score.n_labelled for row in found),
+        unit="labelled answers",
+        columns=columns,
+        rows=tuple(rows),
+        note="Prediction-powered estimate: what people say differently on the labelled answers is added to the judge's "
+        "mean over all. It holds where the labelled answers are a random sample. An answer that failed can't be "
+        "labelled and counts as not right (unanswered; with those the judge failed on: unscored); sensitivity is the "
+        "estimate with all of those wrong and all right, where they exceed 1%. Contested: labelled by several people "
+        "with no majority, and not counted as labelled.",
+    )
+
+
+def _care_table(group: OutcomeSet, found: Sequence[CorrectedAccuracy]) -> Table:
+    rows = tuple((row.model, row.condition, warning) for row in found for warning in row.score.warnings)
+    return Table(
+        name=f"{group.prefix}-corrected-care",
+        caption="What makes corrected scores doubtful",
+        n=len(rows),
+        unit="reasons",
+        columns=(Column("model"), Column("condition"), Column("why")),
+        rows=rows,
+    )
+
+
+def _probes(group: OutcomeSet) -> ScoreBlocks:
+    """How often a verdict changed with what should not matter."""
+    probes = [
+        probe for artefact in group.artefacts if artefact.has("probes.jsonl") for probe in Judged(artefact).each_probe()
+    ]
+    found = flips(probes)
+    if not found:
+        return ScoreBlocks()
+    columns = (
+        Column("probe"),
+        Column("judge"),
+        Column("pairs", "count"),
+        Column("unscored", "count"),
+        Column("flipped", "count"),
+        Column("share flipped, 95% Wilson", "share"),
+        Column("to equivalent", "count"),
+        Column("to mismatch", "count"),
+        Column("equivalent, shorter half", "share"),
+        Column("equivalent, longer half", "share"),
+    )
+    table = Table(
+        name=f"{group.prefix}-probes",
+        caption="Verdicts that changed with what should not matter",
+        n=sum(row.n for row in found),
+        unit="answers judged twice",
+        columns=columns,
+        rows=tuple(_probe_row(row) for row in found),
+        note="order: the answer before the reference; length: harmless words added; consistency: the same call again. "
+        "A pair of which one verdict failed is unscored and in no share. The halves are of the answers by length.",
+    )
+    return ScoreBlocks(blocks=(table,))
+
+
+def _probe_row(row: FlipCount) -> tuple[Cell, ...]:
+    flipped = triple(row.flips / row.n, wilson(row.flips, row.n)) if row.n else None
+    halves = [triple(right / of, wilson(right, of)) if of else None for right, of in (row.short, row.long)]
+    return (row.probe, row.judge, row.n, row.unscored, row.flips, flipped, row.to_equivalent, row.to_mismatch, *halves)
