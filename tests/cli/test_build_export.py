@@ -10,7 +10,7 @@ import pytest
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.benchmarks.export import ExportFormat
 from hoofbeat.recipes.recipe import Recipe, find_recipe
-from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Question
 from hoofbeat.registry import registry
 from hoofbeat.store import Counts, open_artefact
@@ -24,8 +24,8 @@ BUILD = ["build", "clinbench", "cases", *WORDS]
 OWN = """
 import re
 
-from hoofbeat.recipes.items import Rejection
-from hoofbeat.recipes.recipe import Made, Recipe, from_documents
+from hoofbeat.recipes.recipe_items import ItemRejection
+from hoofbeat.recipes.recipe import RecipeOutput, Recipe, from_documents
 from hoofbeat.recipes.steps import check
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.records import Question
@@ -35,13 +35,13 @@ class OwnSettings(RecipeSettings, frozen=True, kw_only=True):
 
 def short(item, context):
     if len(item["title"]) > context.settings.max_letters:
-        return Rejection(reason="a long title")
+        return ItemRejection(reason="a long title")
     return item
 
 RECIPE = Recipe(
     name="own", title="Titles", about="Asks for titles.", settings=OwnSettings, begin=from_documents,
     steps=lambda s: [check("short title", short)],
-    finish=lambda items, context: Made(questions=tuple(
+    finish=lambda items, context: RecipeOutput(questions=tuple(
         Question(id=item.id, text="What is the title?", answer=item["title"], documents=item.documents)
         for item in items
     )),

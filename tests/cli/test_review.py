@@ -17,7 +17,7 @@ from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli import cli
 from hoofbeat.cli.review_group import SUBCOMMANDS
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.recipes.cases.revising import LEVEL_1, LEVEL_2
+from hoofbeat.recipes.cases.two_level_review import LEVEL_1, LEVEL_2
 from hoofbeat.recipes.recipe import find_recipe
 from hoofbeat.review.assignments import AssignmentPlan, assign_items, plan_of
 from hoofbeat.review.review_records import Person, ReviewItem

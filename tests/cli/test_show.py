@@ -12,7 +12,7 @@ import pytest
 
 from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.cli.console import Screen
-from hoofbeat.recipes.items import Failed, Item, Rejected
+from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem, RejectedItem
 from hoofbeat.records import Document, Failure, Question, Section, Span, Step
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl
@@ -50,7 +50,7 @@ QUESTION = Question(
     facets={"specialty": "Rheumatology", "topics": ["joints", "crystals"]},
     lineage=(Step(name="extract", prompt="case-extract@1a2b", model="scripted", note="2 calls"),),
 )
-REJECTED = Rejected(
+REJECTED = RejectedItem(
     id="q-002",
     step="leaks",
     reason="the stem gives the answer away",
@@ -59,7 +59,7 @@ REJECTED = Rejected(
     documents=("doc-1",),
     values={"stem": "A man has gout.", "options": ["a", "b"]},
 )
-FAILED = Failed(id="q-003", step="rewrite", failure=Failure(kind="timeout", message="no answer in 60 s"))
+FAILED = FailedItem(id="q-003", step="rewrite", failure=Failure(kind="timeout", message="no answer in 60 s"))
 
 
 def a_benchmark(target: Path, corpus: Artefact) -> None:
@@ -70,7 +70,7 @@ def a_benchmark(target: Path, corpus: Artefact) -> None:
         )
         write_jsonl(draft.path / "rejected.jsonl", [REJECTED])
         write_jsonl(draft.path / "failed.jsonl", [FAILED])
-        write_jsonl(draft.path / "items.jsonl", [Item(id="q-001"), Item(id="q-004", values={"kept": True})])
+        write_jsonl(draft.path / "items.jsonl", [RecipeItem(id="q-001"), RecipeItem(id="q-004", values={"kept": True})])
         draft.finish(
             Manifest(
                 kind="benchmark", title="For a test", inputs=[corpus.reference()], counts=Counts(kept=1, rejected=1)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from hoofbeat.corpus import Corpus
 from hoofbeat.models import ChatRequest, Encoder, Likelihood, Model, Reply
 from hoofbeat.models.wire import Trouble
+from hoofbeat.recipes.benchmark_output import build_benchmark
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.recipe import Recipe
-from hoofbeat.recipes.writing import build_benchmark
 from hoofbeat.records import Document, Usage
 from hoofbeat.store import Artefact, Counts, Ledger, Manifest, create
 from hoofbeat.store.tables import write_jsonl

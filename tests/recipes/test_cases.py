@@ -11,9 +11,15 @@ from hoofbeat.corpus.vocabularies import Match, Vocabulary, load_vocabulary
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.recipes.cases.stems import stem_spans, with_stem
 from hoofbeat.recipes.context import RecipeSettings
-from hoofbeat.recipes.items import Item, Rejection
-from hoofbeat.recipes.pools.collecting import Shelf
-from hoofbeat.recipes.pools.grouping import choose_queries, group_cases, group_names, groups_of, only_presentation
+from hoofbeat.recipes.pools.diagnosis_groups import (
+    choose_queries,
+    group_cases,
+    group_names,
+    groups_of,
+    only_presentation,
+)
+from hoofbeat.recipes.pools.pool_sources import PieceCollection
+from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.records import Document, Section, Span
 from tests.recipes.support import a_context
 
@@ -100,8 +106,8 @@ def test_what_was_not_compared_stands_in_the_metrics(tmp_path: Path) -> None:
         }
 
 
-def _case(id: str, diagnosis: str, **values: object) -> Item:
-    return Item(id=id, documents=(id,), values={"diagnosis": diagnosis, **values})
+def _case(id: str, diagnosis: str, **values: object) -> RecipeItem:
+    return RecipeItem(id=id, documents=(id,), values={"diagnosis": diagnosis, **values})
 
 
 def test_cases_with_too_few_fellows_are_turned_away(tmp_path: Path) -> None:
@@ -109,15 +115,15 @@ def test_cases_with_too_few_fellows_are_turned_away(tmp_path: Path) -> None:
     documents = [Document(id=item.id, title="", text="x") for item in items]
     with a_context(tmp_path, documents, RecipeSettings(), lambda n, r: {}) as context:
         a, b, c, _ = group_cases("group", least=2, vocabularies=()).run(items, context)
-        assert isinstance(a, Item)
+        assert isinstance(a, RecipeItem)
         assert a["fellows"] == ["c", "d"]
         assert a["synonyms"] == ["Sarcoidosis"]
-        assert isinstance(b, Rejection)
+        assert isinstance(b, ItemRejection)
         assert b.reason == "too few cases of its diagnosis"
-        assert isinstance(c, Item)
+        assert isinstance(c, RecipeItem)
         assert c["group"] == a["group"]
         four = group_cases("group", least=4, vocabularies=()).run(items, context)
-        assert all(isinstance(each, Rejection) for each in four)
+        assert all(isinstance(each, ItemRejection) for each in four)
 
 
 def test_those_that_ask_are_not_found_and_some_are_left_to_find(tmp_path: Path) -> None:
@@ -127,10 +133,10 @@ def test_those_that_ask_are_not_found_and_some_are_left_to_find(tmp_path: Path) 
     documents = [Document(id=id, title="", text=f"The case of {id}.") for id in ids]
     seen = set()
     for seed in range(8):
-        shelf = Shelf(cases=True)
+        shelf = PieceCollection(cases=True)
         with a_context(tmp_path, documents, RecipeSettings(), lambda n, r: {}, seed=seed) as context:
             outcomes = choose_queries("queries", shelf, most=5).run(items, context)
-            asking = [each for each in outcomes if isinstance(each, Item)]
+            asking = [each for each in outcomes if isinstance(each, RecipeItem)]
             assert len([each for each in asking if each["group"] == "abc"]) == 2
             assert len([each for each in asking if each["group"] == "xy"]) == 1
             left = {piece.id for piece in shelf.pieces(context)}
@@ -142,7 +148,7 @@ def test_those_that_ask_are_not_found_and_some_are_left_to_find(tmp_path: Path) 
     assert len(seen) > 1
 
 
-def _told(*sentences: str) -> tuple[Item, Document]:
+def _told(*sentences: str) -> tuple[RecipeItem, Document]:
     body = " ".join(sentences)
     text = f"Case presentation\n\n{body}\n"
     section = Section(heading="Case presentation", level=1, start=0, body=19, end=len(text), role="case")
@@ -171,7 +177,7 @@ def test_the_presentation_ends_where_the_diagnosis_or_the_treatment_begins(tmp_p
     item, document = _told(_OPENING, _HISTORY, _TESTS, telling, "Nothing after this is shown.")
     with a_context(tmp_path, [document], RecipeSettings(), lambda n, r: {}) as context:
         (outcome,) = only_presentation("presentation", least_words=10).run([item], context)
-    assert isinstance(outcome, Item)
+    assert isinstance(outcome, RecipeItem)
     assert outcome["query"] == (
         "A 40-year-old man came with a dry cough of two months. He was treated for asthma with inhalers ten years ago. "
         "Calcium was 2.9 mmol/L and the hilar nodes were large."
@@ -185,7 +191,7 @@ def test_it_ends_before_the_words_that_prove_the_diagnosis(tmp_path: Path) -> No
     proven = item.proven(Span(document="r", start=start, end=start + 10, quote="Granulomas"))
     with a_context(tmp_path, [document], RecipeSettings(), lambda n, r: {}) as context:
         (outcome,) = only_presentation("presentation", least_words=10).run([proven], context)
-    assert isinstance(outcome, Item)
+    assert isinstance(outcome, RecipeItem)
     assert "Granulomas" not in outcome["query"]
 
 
@@ -193,5 +199,5 @@ def test_a_case_told_from_its_end_is_turned_away(tmp_path: Path) -> None:
     item, document = _told("A man was diagnosed and treated here.", _OPENING, _TESTS)
     with a_context(tmp_path, [document], RecipeSettings(), lambda n, r: {}) as context:
         (outcome,) = only_presentation("presentation", least_words=10).run([item], context)
-    assert isinstance(outcome, Rejection)
+    assert isinstance(outcome, ItemRejection)
     assert outcome.reason == "too little of the case is told before its diagnosis"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hoofbeat.models import ChatRequest
-from hoofbeat.recipes.cases.diagnosing import cut_giveaway, cut_leaks, name_diagnosis, names, told
+from hoofbeat.recipes.cases.diagnosis import cut_giveaway, cut_leaks, name_diagnosis, names, told
 from hoofbeat.recipes.cases.differentials import (
     discussed,
     discussed_alternatives,
@@ -21,7 +21,7 @@ from hoofbeat.recipes.cases.differentials import (
 )
 from hoofbeat.recipes.cases.stems import stem_spans, with_stem
 from hoofbeat.recipes.context import RecipeSettings
-from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep
 from hoofbeat.records import Document, Section
 from tests.recipes.support import a_context, user_text
@@ -51,11 +51,11 @@ DENIES = Document(
     text="An invented man was pale. There was no lymphoma.",
     sections=(Section(heading="Case report", level=1, start=0, body=0, end=48, role="case"),),
 )
-START = Item(id="d", documents=("d",))
+START = RecipeItem(id="d", documents=("d",))
 KNOWN = START.put(diagnosis="Adult-onset Still disease", synonyms=["AOSD"], stem=CASE[:120], alternatives=[])
 
 
-def _run(tmp_path: Path, step: RecipeStep, item: Item, said: object, report: Document = REPORT) -> Outcome:
+def _run(tmp_path: Path, step: RecipeStep, item: RecipeItem, said: object, report: Document = REPORT) -> Outcome:
     def says(_name: str, request: ChatRequest) -> object:
         asked.append(user_text(request))
         return said
@@ -68,8 +68,8 @@ def _run(tmp_path: Path, step: RecipeStep, item: Item, said: object, report: Doc
     return outcome
 
 
-def _kept(outcome: Outcome) -> Item:
-    assert isinstance(outcome, Item), outcome
+def _kept(outcome: Outcome) -> RecipeItem:
+    assert isinstance(outcome, RecipeItem), outcome
     return outcome
 
 
@@ -120,7 +120,7 @@ def test_the_diagnosis_is_proven_and_everyday_synonyms_are_left_out(tmp_path: Pa
 def test_what_is_not_one_diagnosis_is_turned_away(tmp_path: Path, diagnosis: str, reason: str) -> None:
     said = {"quote": "had fever and a rash", "diagnosis": diagnosis, "synonyms": []}
     outcome = _run(tmp_path, name_diagnosis("d", most_words=15, least=0.9), START, said)
-    assert isinstance(outcome, Rejection)
+    assert isinstance(outcome, ItemRejection)
     assert outcome.reason == reason
 
 
@@ -144,7 +144,7 @@ def test_a_quote_that_proves_nothing_gives_way_to_the_sentence_that_does(
     report = Document(id="d", title="Fever (invented)", text=text, sections=(case,))
     said = {"quote": quote, "diagnosis": "Tuberculosis", "synonyms": []}
     outcome = _run(tmp_path, name_diagnosis("d", most_words=15, least=0.9), START, said, report)
-    if isinstance(outcome, Rejection):
+    if isinstance(outcome, ItemRejection):
         assert outcome.reason == proof
     else:
         assert _kept(outcome).evidence[0].quote.startswith(proof)
@@ -160,7 +160,7 @@ def test_how_much_of_a_name_a_quote_must_have_is_a_parameter(tmp_path: Path) -> 
     said = {"quote": "Findings fitted adult-onset Still disease", "diagnosis": "Severe Still disease", "synonyms": []}
     _kept(_run(tmp_path, name_diagnosis("d", most_words=15, least=0.9), START, said))
     strict = _run(tmp_path, name_diagnosis("d", most_words=15, least=0.9, shared=1.0), START, said)
-    assert isinstance(strict, Rejection)
+    assert isinstance(strict, ItemRejection)
     assert strict.reason == "the quote for the diagnosis does not name it"
 
 
@@ -184,7 +184,7 @@ def test_the_stem_ends_before_the_diagnosis_is_named(tmp_path: Path) -> None:
     assert cut["cut"]["by"] == "rule"
     assert _run(tmp_path, cut_leaks("again", ()), cut, {}) == cut
     at_once = with_stem(KNOWN.put(diagnosis="Fever"), REPORT, stem_spans(REPORT))
-    assert isinstance(_run(tmp_path, cut_leaks("cut", ()), at_once, {}), Rejection)
+    assert isinstance(_run(tmp_path, cut_leaks("cut", ()), at_once, {}), ItemRejection)
 
 
 def test_a_model_may_cut_earlier_and_nothing_means_nothing(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_how_long_an_option_may_be_is_a_parameter(tmp_path: Path) -> None:
     assert item["proposals"] == ["Mumps", "Still disease"]
 
 
-def _options(item: Item) -> list[tuple[str, str]]:
+def _options(item: RecipeItem) -> list[tuple[str, str]]:
     return [(each["text"], each["origin"]) for each in item["options"]]
 
 
@@ -279,7 +279,7 @@ def test_the_order_depends_on_seed_and_item_alone(tmp_path: Path) -> None:
 
 def test_too_few_options_are_no_question(tmp_path: Path) -> None:
     outcome = _merged(tmp_path, ["lymphomas", "Lymphoma"], ["Still disease, adult-onset"])
-    assert isinstance(outcome, Rejection)
+    assert isinstance(outcome, ItemRejection)
     assert outcome.reason == "too few options are left"
     assert outcome.details.startswith("2 of 3")
 
@@ -300,7 +300,7 @@ def test_what_is_no_option_takes_no_place_from_one(tmp_path: Path) -> None:
 def test_a_rejection_says_what_was_dropped(tmp_path: Path) -> None:
     item = KNOWN.put(proposals=["Ultrasound", "Gout", "gout"])
     outcome = _run(tmp_path, merge_step("m", least=3, most=9, vocabularies=()), item, {})
-    assert isinstance(outcome, Rejection)
+    assert isinstance(outcome, ItemRejection)
     assert "Dropped: Ultrasound (stem: names an examination); gout (stem: means the same as Gout" in outcome.details
 
 

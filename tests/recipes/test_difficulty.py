@@ -11,14 +11,14 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.models.wire import Trouble
 from hoofbeat.recipes.context import RecipeSettings
-from hoofbeat.recipes.items import Item, Outcome, Rejection
 from hoofbeat.recipes.pools.difficulty import difficult
-from hoofbeat.recipes.steps import Estimated, RecipeStep
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.steps import RecipeStep, StepEstimate
 from hoofbeat.records import Document, Failure
 from tests.recipes.support import Script, a_context, user_text
 
-_CHOICE = Item(id="choice", values={"query": "Which?", "options": ["Gout", "Lupus", "Scurvy"], "answer": "Lupus"})
-_OPEN = Item(id="open", values={"query": "What is it?", "answer": "Lupus"})
+_CHOICE = RecipeItem(id="choice", values={"query": "Which?", "options": ["Gout", "Lupus", "Scurvy"], "answer": "Lupus"})
+_OPEN = RecipeItem(id="open", values={"query": "What is it?", "answer": "Lupus"})
 
 
 _number = count()
@@ -43,7 +43,7 @@ def _step(most: int = 1, members: int = 8) -> RecipeStep:
     return difficult("difficulty", most_correct=most, most_members=members, choose="r2med-try", write="r2med-try-open")
 
 
-def _run(tmp_path: Path, item: Item, members: list[Script], most: int = 1) -> tuple[Outcome, dict[str, object]]:
+def _run(tmp_path: Path, item: RecipeItem, members: list[Script], most: int = 1) -> tuple[Outcome, dict[str, object]]:
     scripts = {"model": Script(_judge), **{f"committee-{n}": each for n, each in enumerate(members, start=1)}}
     step = _step(most)
     with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), scripts) as context:
@@ -53,21 +53,21 @@ def _run(tmp_path: Path, item: Item, members: list[Script], most: int = 1) -> tu
 
 @pytest.mark.parametrize("item", [_CHOICE, _OPEN], ids=["choice", "open"])
 @pytest.mark.parametrize(("right", "kept"), [(0, True), (1, True), (2, False), (4, False)])
-def test_at_most_one_of_four_may_know_it(tmp_path: Path, item: Item, right: int, kept: bool) -> None:
+def test_at_most_one_of_four_may_know_it(tmp_path: Path, item: RecipeItem, right: int, kept: bool) -> None:
     members = [_member("B", "Lupus") if n < right else _member("A", "Gout") for n in range(4)]
     outcome, metrics = _run(tmp_path, item, members)
     assert metrics["difficulty"] == {"members": 4, "most_correct": 1}
     if kept:
-        assert isinstance(outcome, Item)
+        assert isinstance(outcome, RecipeItem)
         assert sorted(outcome["tried"].values()) == ["right"] * right + ["wrong"] * (4 - right)
     else:
-        assert isinstance(outcome, Rejection)
+        assert isinstance(outcome, ItemRejection)
         assert outcome.details == f"{right} of 4, at most 1"
 
 
 def test_the_limit_is_a_parameter(tmp_path: Path) -> None:
-    assert isinstance(_run(tmp_path, _CHOICE, [_member("B", "")], most=0)[0], Rejection)
-    assert isinstance(_run(tmp_path, _CHOICE, [_member("B", ""), _member("B", "")], most=2)[0], Item)
+    assert isinstance(_run(tmp_path, _CHOICE, [_member("B", "")], most=0)[0], ItemRejection)
+    assert isinstance(_run(tmp_path, _CHOICE, [_member("B", ""), _member("B", "")], most=2)[0], RecipeItem)
 
 
 def test_without_a_committee_it_is_said_that_nothing_was_tried(tmp_path: Path) -> None:
@@ -82,10 +82,10 @@ def test_a_failed_call_is_no_wrong_answer(tmp_path: Path) -> None:
 
     right, wrong, broken = "B", "A", "broken"
     kept, _ = _run(tmp_path, _CHOICE, members(wrong, wrong, broken))  # even if it knew the answer, one of three would
-    assert isinstance(kept, Item)
+    assert isinstance(kept, RecipeItem)
     assert kept["tried"]["committee-3"] == "failed: bad-request"
     assert isinstance(_run(tmp_path, _CHOICE, members(right, wrong, broken))[0], Failure)  # that can't be told
-    assert isinstance(_run(tmp_path, _CHOICE, members(right, right, broken))[0], Rejection)  # too many either way
+    assert isinstance(_run(tmp_path, _CHOICE, members(right, right, broken))[0], ItemRejection)  # too many either way
 
 
 @pytest.mark.parametrize("letter", ["D", "Z", "", "Lupus", "A and B"])
@@ -97,7 +97,7 @@ def test_a_letter_that_is_no_option_fails(tmp_path: Path, letter: str) -> None:
 
 def test_an_empty_answer_is_wrong_and_needs_no_judge(tmp_path: Path) -> None:
     outcome, _ = _run(tmp_path, _OPEN, [_member("A", "  ")], most=0)
-    assert isinstance(outcome, Item)
+    assert isinstance(outcome, RecipeItem)
     assert outcome["tried"] == {"committee-1": "wrong"}
 
 
@@ -107,7 +107,7 @@ def test_an_estimate_names_the_step(tmp_path: Path) -> None:
     documents = [Document(id="d", title="", text="x")]
     with (
         a_context(tmp_path, documents, RecipeSettings(), scripts, estimating=True) as context,
-        pytest.raises(Estimated) as found,
+        pytest.raises(StepEstimate) as found,
     ):
         step.run([_CHOICE], context)
     assert found.value.step == "difficulty"
@@ -136,7 +136,7 @@ def test_an_estimate_is_no_lower_than_what_is_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("item", [_CHOICE, _OPEN], ids=["choice", "open"])
-def test_a_question_is_cut_to_the_members_window(tmp_path: Path, item: Item) -> None:
+def test_a_question_is_cut_to_the_members_window(tmp_path: Path, item: RecipeItem) -> None:
     member, judge = _member("A", "Gout"), Script(_judge)
     with a_context(
         tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), {"model": judge, "committee-1": member}

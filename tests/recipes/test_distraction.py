@@ -13,7 +13,7 @@ from hoofbeat.recipes.cases.distraction import (
     telling_words,
     without_person,
 )
-from hoofbeat.recipes.guards.numerals import new_numbers, numbers
+from hoofbeat.recipes.guards.text_checks import new_numbers, numbers
 
 BEFORE = (
     "A 54-year-old man presented with two days of severe pain in the left flank. He had no fever. Creatinine was "

@@ -18,7 +18,7 @@ from hoofbeat.recipes.cases.distractors import (
     similarity_summary,
 )
 from hoofbeat.recipes.context import RecipeSettings
-from hoofbeat.recipes.items import Item, Rejection
+from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.records import Document
 from tests.recipes.support import a_context
 from tests.retrieval.support import HashedWords
@@ -123,13 +123,14 @@ class _None(RecipeSettings, frozen=True, kw_only=True):
 
 def test_the_step_gives_distractors_and_records_how_similar_they_are(tmp_path: Path) -> None:
     items = [
-        Item(id=f"i{n}", values={"diagnosis": name}) for n, name in enumerate(("Acute appendicitis", "Dengue fever"))
+        RecipeItem(id=f"i{n}", values={"diagnosis": name})
+        for n, name in enumerate(("Acute appendicitis", "Dengue fever"))
     ]
     documents = [Document(id="d", title="d", text="An invented text.")]
     with a_context(tmp_path, documents, _None(), lambda _n, _r: "", encoder=Wider) as context:
         outcomes = distractor_step("distractors", encounters=False).run(items, context)
         for outcome in outcomes:
-            assert isinstance(outcome, Item)
+            assert isinstance(outcome, RecipeItem)
             assert len(set(outcome["distractors"])) == 3
         table = context.tables["similarity"]
         assert table.header == ("item", "rank", "code", "description", "cosine", "use")
@@ -149,8 +150,8 @@ def test_too_few_distractors_turn_an_item_away(tmp_path: Path) -> None:
     documents = [Document(id="d", title="d", text="An invented text.")]
     with a_context(tmp_path, documents, _None(), lambda _n, _r: "", encoder=Wider) as context:
         step = distractor_step("distractors", encounters=False, deepest=3)
-        (outcome,) = step.run([Item(id="i", values={"diagnosis": "Acute appendicitis"})], context)
-        assert isinstance(outcome, Rejection)
+        (outcome,) = step.run([RecipeItem(id="i", values={"diagnosis": "Acute appendicitis"})], context)
+        assert isinstance(outcome, ItemRejection)
         assert outcome.reason == "too few distractors that exclude the diagnosis"
         assert outcome.details.endswith("among the 3 nearest descriptions")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.recipes.messages.harvest import BadRow, Candidate, Limits, plain, read_harvest
+from hoofbeat.recipes.messages.harvest import BadRow, HarvestedQuestion, HarvestLimits, plain, read_harvest
 
 
 def _csv(tmp_path: Path, text: str, name: str = "asked.csv") -> Path:
@@ -25,7 +25,7 @@ def test_columns_are_found_by_their_names(tmp_path: Path) -> None:
         '7,"Can I swim, and when?",https://old.reddit.com/r/transplant/comments/abc/my_story,2021-03-04,Kidney\n',
     )
     (row,) = read_harvest([path])
-    assert row == Candidate(
+    assert row == HarvestedQuestion(
         file="asked.csv", line=2, text="Can I swim, and when?", site="reddit.com", year="2021", group="Kidney"
     )
 
@@ -38,9 +38,9 @@ def test_a_subject_stands_before_the_message(tmp_path: Path) -> None:
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     first, second = read_harvest([path])
-    assert isinstance(first, Candidate)
+    assert isinstance(first, HarvestedQuestion)
     assert first.text == "salts 20 mg\nare they gluten free"
-    assert isinstance(second, Candidate)
+    assert isinstance(second, HarvestedQuestion)
     assert second.text == "Grapefruit? Can I?"
 
 
@@ -88,7 +88,7 @@ def test_what_leads_to_a_post_is_not_kept(tmp_path: Path) -> None:
         "text,source\nCan I?,https://www.bbc.co.uk/a/b?user=tom\nMay I?,a.example.org/u/tom\n"
         "Should I?,u/tom\nDo I?,Inspire\n",
     )
-    assert [row.site for row in read_harvest([path]) if isinstance(row, Candidate)] == [
+    assert [row.site for row in read_harvest([path]) if isinstance(row, HarvestedQuestion)] == [
         "bbc.co.uk",
         "example.org",
         "",
@@ -111,7 +111,7 @@ def test_what_leads_to_a_post_is_not_kept(tmp_path: Path) -> None:
 )
 def test_a_site_is_a_host_that_names_nobody(tmp_path: Path, source: str, site: str) -> None:
     (row,) = read_harvest([_csv(tmp_path, f"text,source\nCan I swim?,{source}\n")])
-    assert isinstance(row, Candidate)
+    assert isinstance(row, HarvestedQuestion)
     assert row.site == site
 
 
@@ -137,10 +137,10 @@ def test_files_that_cant_be_used_say_so(tmp_path: Path) -> None:
             ]
         )
     with pytest.raises(HoofbeatError, match="larger than"):
-        read_harvest([_csv(tmp_path, "text\nCan I?\n")], Limits(bytes=3))
+        read_harvest([_csv(tmp_path, "text\nCan I?\n")], HarvestLimits(bytes=3))
     with pytest.raises(HoofbeatError, match="more than 1 rows"):
-        read_harvest([_csv(tmp_path, "text\nCan I?\nMay I?\n")], Limits(rows=1))
-    (row,) = read_harvest([_csv(tmp_path, "text\nCan I?\n")], Limits(characters=5))
+        read_harvest([_csv(tmp_path, "text\nCan I?\nMay I?\n")], HarvestLimits(rows=1))
+    (row,) = read_harvest([_csv(tmp_path, "text\nCan I?\n")], HarvestLimits(characters=5))
     assert isinstance(row, BadRow)
     assert row.why == "the question is longer than 5 characters"
 

@@ -9,7 +9,7 @@ import pytest
 from hoofbeat.corpus.vocabularies import Term, Vocabulary
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.guards.leaks import Leak, find_leaks, leak_check
-from hoofbeat.recipes.items import Item, Rejection
+from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.records import Document
 from tests.recipes.support import a_context
 
@@ -139,17 +139,17 @@ SOURCE = Document(
 STEP = leak_check("leaks")
 
 
-def judged(tmp_path: Path, stem: str, **more: object) -> Item | Rejection:
-    item = Item(id="i", documents=("d",), values={"stem": stem, "diagnosis": "Sarcoidosis", **more})
+def judged(tmp_path: Path, stem: str, **more: object) -> RecipeItem | ItemRejection:
+    item = RecipeItem(id="i", documents=("d",), values={"stem": stem, "diagnosis": "Sarcoidosis", **more})
     with a_context(tmp_path, [SOURCE], RecipeSettings(), lambda _name, _request: {}) as context:
         (outcome,) = STEP.run([item], context)
-    assert isinstance(outcome, Item | Rejection)
+    assert isinstance(outcome, RecipeItem | ItemRejection)
     return outcome
 
 
 def test_the_step_rejects_with_the_words_and_their_place_in_the_source(tmp_path: Path) -> None:
     outcome = judged(tmp_path, "A man of 40 came with a cough. Biopsy proved sarcoidosis of the lung.")
-    assert isinstance(outcome, Rejection)
+    assert isinstance(outcome, ItemRejection)
     assert outcome.reason == "the stem gives the answer away"
     assert "'sarcoidosis' (name of Sarcoidosis)" in outcome.details
     assert outcome.span is not None
@@ -158,24 +158,26 @@ def test_the_step_rejects_with_the_words_and_their_place_in_the_source(tmp_path:
 
 def test_a_rewritten_stem_has_no_place_in_the_source(tmp_path: Path) -> None:
     outcome = judged(tmp_path, "Someone has sarcoidosis, they say.")
-    assert isinstance(outcome, Rejection)
+    assert isinstance(outcome, ItemRejection)
     assert outcome.span is None
 
 
 def test_a_clean_stem_goes_on_unchanged(tmp_path: Path) -> None:
     outcome = judged(tmp_path, "A man of 40 came with a cough.", synonyms=["Boeck's disease"])
-    assert isinstance(outcome, Item)
+    assert isinstance(outcome, RecipeItem)
     assert outcome.lineage == ()
 
 
 def test_a_synonym_of_the_item_counts(tmp_path: Path) -> None:
     outcome = judged(tmp_path, "He had the marblewood ague.", synonyms=["marblewood ague"])
-    assert isinstance(outcome, Rejection)
+    assert isinstance(outcome, ItemRejection)
 
 
 def test_denied_mentions_may_be_let_through(tmp_path: Path) -> None:
-    item = Item(id="i", documents=("d",), values={"stem": "No evidence of sarcoidosis.", "diagnosis": "sarcoidosis"})
+    item = RecipeItem(
+        id="i", documents=("d",), values={"stem": "No evidence of sarcoidosis.", "diagnosis": "sarcoidosis"}
+    )
     with a_context(tmp_path, [SOURCE], RecipeSettings(), lambda _name, _request: {}) as context:
-        assert isinstance(STEP.run([item], context)[0], Rejection)
+        assert isinstance(STEP.run([item], context)[0], ItemRejection)
         assert STEP.run([item], context)[0] != item
         assert leak_check("lenient", negated=False).run([item], context)[0] == item

@@ -12,9 +12,9 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models.encoders.encoder_base import Encoder, EncoderBase, Vectors
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.context import RecipeSettings
-from hoofbeat.recipes.items import Item
-from hoofbeat.recipes.pools.collecting import Shelf
-from hoofbeat.recipes.pools.mining import Candidate, Committee, committee_lines, mine_step, pooled, vote
+from hoofbeat.recipes.pools.mining import Committee, PoolCandidate, committee_lines, mine_step, pooled, vote
+from hoofbeat.recipes.pools.pool_sources import PieceCollection
+from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.records import Document
 from tests.helpers import needs_weights
 from tests.recipes.support import a_context
@@ -43,7 +43,7 @@ def test_depth_is_counted_without_what_is_left_out() -> None:
     assert {each.id: each.best for each in vote(_RANKINGS, depth=1)} == {"a": 1, "b": 1, "c": 1}
     found = vote(_RANKINGS, depth=1, without={"a", "b", "c"})
     assert {each.id: each.best for each in found} == {"d": 1, "e": 1}
-    assert vote({"x": ["a", "a", "a"]}, depth=9) == [Candidate(id="a", votes=1, best=1, where=("x",))]
+    assert vote({"x": ["a", "a", "a"]}, depth=9) == [PoolCandidate(id="a", votes=1, best=1, where=("x",))]
 
 
 def test_the_pool_has_what_is_known_and_the_most_voted_of_the_rest() -> None:
@@ -62,7 +62,7 @@ def test_lines_are_put_together_again_and_checked() -> None:
     with pytest.raises(UsageError, match="write queries"):
         committee_lines(["hyde > bm25"])
     with pytest.raises(UsageError):
-        mine_step("mine", Shelf(), lines=["nonesuch"], depth=3, top=1)
+        mine_step("mine", PieceCollection(), lines=["nonesuch"], depth=3, top=1)
 
 
 _DOCUMENTS = [
@@ -109,11 +109,11 @@ class _Hearts(EncoderBase):
 
 def test_the_workshops_encoder_serves_a_plain_dense_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOOFBEAT_CACHE", str(tmp_path / "cache"))
-    item = Item(id="one", values={"query": "my heart", "answer": "heart", "reasoning": "heart", "known": []})
+    item = RecipeItem(id="one", values={"query": "my heart", "answer": "heart", "reasoning": "heart", "known": []})
     with a_context(tmp_path, _DOCUMENTS, RecipeSettings(), lambda name, request: {}, encoder=_Hearts) as context:
-        step = mine_step("mine", Shelf(chunking="words:160/32"), lines=["dense"], depth=2, top=2)
+        step = mine_step("mine", PieceCollection(chunking="words:160/32"), lines=["dense"], depth=2, top=2)
         (found,) = step.run([item], context)
-        assert isinstance(found, Item)
+        assert isinstance(found, RecipeItem)
         assert {each["id"] for each in found["pool"]} == {"heart.p1", "both.p1"}
         assert context.roles_used["encoder"] == "hearts"
         assert "hearts" in str(context.metrics["mine"])
@@ -138,15 +138,17 @@ def test_an_encoder_that_a_line_names_is_that_one() -> None:
 
 def test_the_step_gives_every_item_its_pool(tmp_path: Path) -> None:
     items = [
-        Item(id="one", values={"query": "liver", "answer": "jaundice", "reasoning": "heart", "known": ["kidney.p1"]}),
-        Item(id="two", values={"query": "urine", "answer": "kidney", "reasoning": "blood", "known": []}),
+        RecipeItem(
+            id="one", values={"query": "liver", "answer": "jaundice", "reasoning": "heart", "known": ["kidney.p1"]}
+        ),
+        RecipeItem(id="two", values={"query": "urine", "answer": "kidney", "reasoning": "blood", "known": []}),
     ]
-    shelf = Shelf(chunking="words:160/32")
+    shelf = PieceCollection(chunking="words:160/32")
     with a_context(tmp_path, _DOCUMENTS, RecipeSettings(), lambda name, request: {}) as context:
         step = mine_step("mine", shelf, lines=["bm25"], depth=2, top=2)
         one, two = step.run(items, context)
-        assert isinstance(one, Item)
-        assert isinstance(two, Item)
+        assert isinstance(one, RecipeItem)
+        assert isinstance(two, RecipeItem)
         assert one["pool"] == [
             {"id": "kidney.p1", "known": True, "votes": 0, "best": 0},
             {"id": "both.p1", "known": False, "votes": 3, "best": 2},
@@ -162,10 +164,10 @@ def test_the_step_gives_every_item_its_pool(tmp_path: Path) -> None:
 
 def test_known_ones_beyond_the_limit_are_left_ungraded(tmp_path: Path) -> None:
     known = ["heart.p1", "liver.p1", "both.p1"]
-    item = Item(id="one", values={"query": "liver", "answer": "jaundice", "reasoning": "heart", "known": known})
+    item = RecipeItem(id="one", values={"query": "liver", "answer": "jaundice", "reasoning": "heart", "known": known})
     with a_context(tmp_path, _DOCUMENTS, RecipeSettings(), lambda name, request: {}) as context:
-        step = mine_step("mine", Shelf(chunking="words:160/32"), lines=["bm25"], depth=3, top=5, most_known=2)
+        step = mine_step("mine", PieceCollection(chunking="words:160/32"), lines=["bm25"], depth=3, top=5, most_known=2)
         (found,) = step.run([item], context)
-        assert isinstance(found, Item)
+        assert isinstance(found, RecipeItem)
         assert [each["id"] for each in found["pool"]] == ["both.p1", "liver.p1"]
         assert found["ungraded"] == ["heart.p1"]

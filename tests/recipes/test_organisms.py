@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hoofbeat.recipes.guards.organisms import names_organism, place_of, same_infection
+from hoofbeat.recipes.guards.diagnosis_names import names_organism, place_of, same_infection
 
 ORGANISMS = """Klebsiella pneumoniae; K. pneumoniae; hypervirulent Klebsiella pneumoniae; Listeria monocytogenes;
 Coccidioides immitus; Mycobacterium tuberculosis; Mycobacterium avium complex; Group A streptococcus; Escherichia coli;

@@ -17,12 +17,20 @@ from hoofbeat.models import ChatRequest, Model
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.wire import Trouble
 from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.benchmark_output import build_benchmark, estimate_calls
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings
-from hoofbeat.recipes.items import Failed, Item, Outcome, Rejected, Rejection
-from hoofbeat.recipes.recipe import Edition, Made, Recipe, find_recipe, from_documents, parameters, read_settings
-from hoofbeat.recipes.reviewing import ReviewTask, drawn_for_review
+from hoofbeat.recipes.recipe import (
+    Edition,
+    Recipe,
+    RecipeOutput,
+    find_recipe,
+    from_documents,
+    parameters,
+    read_settings,
+)
+from hoofbeat.recipes.recipe_items import FailedItem, ItemRejection, Outcome, RecipeItem, RejectedItem
+from hoofbeat.recipes.review_tasks import ReviewTask, drawn_for_review
 from hoofbeat.recipes.steps import ask, check, sample
-from hoofbeat.recipes.writing import build_benchmark, estimate_calls
 from hoofbeat.records import Document, Question
 from hoofbeat.registry import registry
 from hoofbeat.store import Ledger
@@ -38,30 +46,30 @@ class Few(RecipeSettings, frozen=True, kw_only=True):
     draw: Annotated[int, Meta(description="How many to draw; 0 takes all.", ge=0)] = 0
 
 
-def _long_enough(item: Item, context: RecipeContext) -> Outcome:
+def _long_enough(item: RecipeItem, context: RecipeContext) -> Outcome:
     text = context.document(item.documents[0]).text
     return (
         item
         if len(text) >= context.settings.least
-        else Rejection(reason="too short", details=f"{len(text)} characters")
+        else ItemRejection(reason="too short", details=f"{len(text)} characters")
     )
 
 
-def _values(item: Item, context: RecipeContext) -> dict[str, object] | Rejection:
+def _values(item: RecipeItem, context: RecipeContext) -> dict[str, object] | ItemRejection:
     text = context.document(item.documents[0]).text
     if "nothing" in text:
-        return Rejection(reason="nothing to ask")
+        return ItemRejection(reason="nothing to ask")
     return {"question": "What is it?", "reference": "x", "answer": text}
 
 
-def _read(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
     span = locate(context.document(item.documents[0]), str(value["reason"]))
     if span is None:
-        return Rejection(reason="a quote is not in the source", details=str(value["reason"]))
+        return ItemRejection(reason="a quote is not in the source", details=str(value["reason"]))
     return item.put(quote=span.quote).proven(span).labelled(label=str(value["label"]))
 
 
-def _finish(items: Any, context: RecipeContext) -> Made:
+def _finish(items: Any, context: RecipeContext) -> RecipeOutput:
     made = tuple(
         Question(id=item.id, text="What is it?", answer=item["quote"], documents=item.documents,
                  evidence=item.evidence, facets=item.facets, lineage=item.lineage)
@@ -71,7 +79,9 @@ def _finish(items: Any, context: RecipeContext) -> Made:
         ReviewTask(item=item.id, kind="likert", criteria=("clear",), why="drawn")
         for item in drawn_for_review(items, context, "end", 0.5)
     ]
-    return Made(questions=made, editions=(Edition(name="bare", about="the same", questions=made),), review=tuple(tasks))
+    return RecipeOutput(
+        questions=made, editions=(Edition(name="bare", about="the same", questions=made),), review=tuple(tasks)
+    )
 
 
 TOY = Recipe(
@@ -125,10 +135,10 @@ def test_every_candidate_is_accounted_for(tmp_path: Path) -> None:
         ("draw", "7", "7", "0", "0"),
         ("quote", "7", "3", "2", "2"),
     ]
-    rejected = {each.id: each for each in read_jsonl(artefact.file("rejected.jsonl"), Rejected)}
+    rejected = {each.id: each for each in read_jsonl(artefact.file("rejected.jsonl"), RejectedItem)}
     assert rejected["short"].details == "6 characters"
     assert rejected["d1"].step == "quote"
-    assert {each.id for each in read_jsonl(artefact.file("failed.jsonl"), Failed)} == {"d2", "d3"}
+    assert {each.id for each in read_jsonl(artefact.file("failed.jsonl"), FailedItem)} == {"d2", "d3"}
     assert manifest.metrics["review"] == {"likert": 2}
     assert manifest.metrics["facets"] == {"label": {"mismatch": 3}}
     assert "equivalence" in manifest.prompts
@@ -161,7 +171,7 @@ def test_another_seed_draws_others(tmp_path: Path) -> None:
     for seed in range(6):
         with a_context(tmp_path, _documents(20), Few(draw=5), _says, seed=seed) as context:
             outcomes = sample("draw", 5).run(list(from_documents(context)), context)
-            kept = tuple(outcome.id for outcome in outcomes if isinstance(outcome, Item))
+            kept = tuple(outcome.id for outcome in outcomes if isinstance(outcome, RecipeItem))
             assert len(kept) == 5
             drawn.add(kept)
     assert len(drawn) > 1
@@ -190,7 +200,7 @@ def test_an_estimate_says_nothing_is_left_and_builds_nothing(tmp_path: Path) -> 
 def test_what_does_not_fit_the_window_is_counted(tmp_path: Path) -> None:
     prompt = load_prompt("equivalence")
 
-    def values(item: Item, context: RecipeContext) -> dict[str, object]:
+    def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
         text = context.fit(context.document(item.documents[0]).text, prompt)
         return {"question": "What is it?", "reference": "x", "answer": text}
 
@@ -261,7 +271,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 from hoofbeat.prompts import parse_prompt
-from hoofbeat.recipes.recipe import Made, Recipe, from_documents
+from hoofbeat.recipes.recipe import RecipeOutput, Recipe, from_documents
 from hoofbeat.recipes.steps import ask
 from hoofbeat.recipes.context import RecipeSettings
 
@@ -286,7 +296,7 @@ RECIPE = Recipe(
     name="mine", title="Mine", about="Colours.", settings=Mine, begin=from_documents,
     steps=lambda s: [ask("colour", PROMPT, values=lambda item, context: {"text": context.document(item.id).text},
                          read=lambda item, value, context: item.put(colour=value["colour"]))],
-    finish=lambda items, context: Made(questions=()),
+    finish=lambda items, context: RecipeOutput(questions=()),
 )
 """
 
@@ -301,7 +311,7 @@ def test_a_recipe_of_ones_own_brings_its_own_prompt_and_choices(tmp_path: Path) 
         read_settings(recipe, {"shade": "pale"})
     settings = read_settings(recipe, {"shade": "dark", "deep": "no"})
     artefact = build(tmp_path, recipe, _documents(1)[:1], settings, lambda name, _request: {"colour": name})
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert item["colour"] == "mine"
     assert artefact.manifest.prompts["mine"].startswith("mine@")
     assert artefact.manifest.settings["deep"] is False
@@ -349,7 +359,7 @@ def test_a_batch_folder_carries_a_recipe_across_its_rounds(tmp_path: Path) -> No
                 _answer(folder, rounds)
     assert rounds == 3  # the first step, its repair, the second step
     assert artefact.manifest.counts.kept == 4
-    assert [item.values["second"] for item in read_jsonl(artefact.file("items.jsonl"), Item)] == ["mismatch"] * 4
+    assert [item.values["second"] for item in read_jsonl(artefact.file("items.jsonl"), RecipeItem)] == ["mismatch"] * 4
 
 
 def _answer(folder: Path, number: int) -> None:

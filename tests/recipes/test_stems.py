@@ -26,7 +26,7 @@ from hoofbeat.recipes.cases.stems import (
     with_stem,
 )
 from hoofbeat.recipes.context import RecipeSettings
-from hoofbeat.recipes.items import Item, Rejection
+from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.records import Document, Figure, Section
 from tests.helpers import shared_data
 from tests.recipes.support import a_context
@@ -151,8 +151,8 @@ def test_images_may_be_asked_for(tmp_path: Path, images: str, files: tuple[str, 
     document = _report(*parts, figure=CAPTION, files=files)
     with a_context(tmp_path, [document], RecipeSettings(), lambda *_: {}) as context:
         step = complete("complete", by="sections", images=images)  # type: ignore[arg-type]
-        (outcome,) = step.run([Item(id="d", documents=("d",))], context)
-    assert (outcome.reason if isinstance(outcome, Rejection) else "") == reason
+        (outcome,) = step.run([RecipeItem(id="d", documents=("d",))], context)
+    assert (outcome.reason if isinstance(outcome, ItemRejection) else "") == reason
 
 
 def test_reports_of_several_patients_have_no_stem(tmp_path: Path) -> None:
@@ -163,14 +163,14 @@ def test_reports_of_several_patients_have_no_stem(tmp_path: Path) -> None:
     with a_context(
         tmp_path, [two, none, msgspec.structs.replace(STRUCTURED, id="s")], RecipeSettings(), lambda *_: {}
     ) as context:
-        items = [Item(id=id, documents=(id,)) for id in ("d", "e", "s")]
+        items = [RecipeItem(id=id, documents=(id,)) for id in ("d", "e", "s")]
         first, second, third = take_stem("stem").run(items, context)
-        assert first == Rejection(reason="the report tells of several patients")
-        assert second == Rejection(reason="no section with patient information or test results")
-        assert isinstance(third, Item)
+        assert first == ItemRejection(reason="the report tells of several patients")
+        assert second == ItemRejection(reason="no section with patient information or test results")
+        assert isinstance(third, RecipeItem)
         assert third["stem"].startswith("History")
         (short,) = long_enough("length", 500).run([third], context)
-        assert isinstance(short, Rejection)
+        assert isinstance(short, ItemRejection)
 
 
 def test_stems_of_real_reports_are_verbatim_and_without_captions(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_stems_of_real_reports_are_verbatim_and_without_captions(tmp_path: Path)
                 start < figure.end and figure.start < end for start, end in spans if figure.end > figure.start
             )
         if spans:
-            item = with_stem(Item(id="x"), document, spans)
+            item = with_stem(RecipeItem(id="x"), document, spans)
             assert spans_of(item) == spans
             assert all(document.text[start:end] in item["stem"] for start, end in sentences(document, spans))
     assert stems > 0.95 * len(corpus)

@@ -17,7 +17,7 @@ from hoofbeat.audit.pair_table import Kinds, comparison_frame
 from hoofbeat.corpus import Corpus
 from hoofbeat.prompts import load_pack
 from hoofbeat.prompts.packs import encode_pack
-from hoofbeat.recipes.teaching import teaching_patient_questions
+from hoofbeat.recipes.teaching_questions import teaching_patient_questions
 from hoofbeat.records import Answer, Comparison, Document, Failure, Passage, Question
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
 from hoofbeat.store.atomic_files import write_bytes

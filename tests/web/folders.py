@@ -16,13 +16,13 @@ from hoofbeat import teaching
 from hoofbeat.benchmarks.quote_search import locate
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.qrels import write_qrels
-from hoofbeat.recipes.cases.revising import LEVEL_1, LEVEL_2
-from hoofbeat.recipes.items import Failed, Item, Rejected, Stage
+from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER, funnel_rows
+from hoofbeat.recipes.cases.two_level_review import LEVEL_1, LEVEL_2
 from hoofbeat.recipes.papers.cupcase import DISTRACTOR_CRITERIA, LEAK_CRITERIA
 from hoofbeat.recipes.papers.ogcare import CRITERIA as LIKERT_CRITERIA
 from hoofbeat.recipes.papers.r2med import CRITERIA as THREE_CRITERIA
-from hoofbeat.recipes.reviewing import ReviewTask
-from hoofbeat.recipes.writing import FUNNEL_HEADER, funnel_rows
+from hoofbeat.recipes.recipe_items import FailedItem, RecipeFunnelStep, RecipeItem, RejectedItem
+from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Answer, Document, Failure, Judgment, Passage, Question, Span, Step, Usage
 from hoofbeat.reports.build import build_report
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
@@ -71,9 +71,9 @@ def _lines(artefact: Artefact, name: str) -> list[bytes]:
 def hand_written_benchmark(corpus: Corpus, target: Path) -> Artefact:
     """A benchmark of the teaching cases: open questions with evidence, choices, a funnel and review tasks."""
     questions: list[Question] = []
-    rejected: list[Rejected] = []
-    failed: list[Failed] = []
-    items: list[Item] = []
+    rejected: list[RejectedItem] = []
+    failed: list[FailedItem] = []
+    items: list[RecipeItem] = []
     for case in teaching.cases():
         document = corpus.get(case.id)
         values = {"title": case.title, "diagnosis": case.diagnosis, "specialty": case.specialty}
@@ -84,16 +84,16 @@ def hand_written_benchmark(corpus: Corpus, target: Path) -> Artefact:
             quote = document.text[begins : begins + 40]
             span = Span(document=document.id, start=begins, end=begins + 40, quote=quote)
             rejected.append(
-                Rejected(id=case.id, step="select", reason=reason, details="Planted.", span=span, values=values,
+                RejectedItem(id=case.id, step="select", reason=reason, details="Planted.", span=span, values=values,
                          documents=(case.id,))
             )  # fmt: skip
         elif not made or case.id == _LOST:
             failure = Failure(kind="schema", message="the model gave no question", attempts=2)
-            failed.append(Failed(id=case.id, step="write", failure=failure, documents=(case.id,), values=values))
+            failed.append(FailedItem(id=case.id, step="write", failure=failure, documents=(case.id,), values=values))
         else:
             questions += made
-            items.append(Item(id=case.id, documents=(case.id,), values=values, facets=dict(made[0].facets)))
-    write, select = Stage(step="write"), Stage(step="select")
+            items.append(RecipeItem(id=case.id, documents=(case.id,), values=values, facets=dict(made[0].facets)))
+    write, select = RecipeFunnelStep(step="write"), RecipeFunnelStep(step="select")
     for each in rejected:
         select.reasons[each.reason] = select.reasons.get(each.reason, 0) + 1
     for lost in failed:
@@ -152,10 +152,10 @@ def _write_benchmark(
     target: Path,
     corpus: Corpus,
     questions: Sequence[Question],
-    items: Sequence[Item],
-    rejected: Sequence[Rejected],
-    failed: Sequence[Failed],
-    stages: Sequence[Stage],
+    items: Sequence[RecipeItem],
+    rejected: Sequence[RejectedItem],
+    failed: Sequence[FailedItem],
+    stages: Sequence[RecipeFunnelStep],
 ) -> Artefact:
     plain = [replace(each, context="") for each in questions if not each.options]
     review = _review(questions)
@@ -199,7 +199,7 @@ def _write_benchmark(
     return open_artefact(target, "benchmark")
 
 
-def _stage(stage: Stage) -> dict[str, object]:
+def _stage(stage: RecipeFunnelStep) -> dict[str, object]:
     return {
         "step": stage.step, "in": stage.came, "kept": stage.kept, "rejected": stage.rejected, "failed": stage.failed,
         "reasons": dict(stage.reasons), "failures": dict(stage.failures),

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from hoofbeat.corpus import Corpus
 from hoofbeat.judging.aspects.error_type import ERROR_TYPE
 from hoofbeat.judging.aspects.failure_mode import FAILURE_MODE
-from hoofbeat.recipes.items import Rejected
 from hoofbeat.recipes.papers.r2med import CRITERIA as THREE_CRITERIA
 from hoofbeat.recipes.papers.sourceqa import CRITERIA as QUESTION_CRITERIA
-from hoofbeat.recipes.pools.two_stage import FLAGGED
-from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.recipes.pools.two_stage_review import FLAGGED
+from hoofbeat.recipes.recipe_items import RejectedItem
+from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.review.review_records import Assignment, Person, PersonRole, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
@@ -142,7 +142,7 @@ def further_benchmark(folders: Path) -> None:
         for number, text in enumerate(("When may I drive a car?", "How long must I not drive?", "May I drive?"))
     ]  # fmt: skip
     rejected = [
-        Rejected(
+        RejectedItem(
             id=each.id, step="review", reason="waits for its revision", documents=each.documents,
             values={
                 "stem": each.context, "diagnosis": each.answer, "options": [{"text": text} for text in each.options]

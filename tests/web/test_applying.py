@@ -11,8 +11,8 @@ import pytest
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError
-from hoofbeat.recipes.items import Rejected
-from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask
+from hoofbeat.recipes.recipe_items import RejectedItem
+from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask
 from hoofbeat.review.apply_reviews import (
     STEP,
     Edit,
@@ -130,7 +130,7 @@ def test_a_new_version_is_written_and_the_old_one_stays(bench: Artefact, tmp_pat
     waiting = list(read_jsonl(made.file("review.jsonl"), ReviewTask))
     assert {task.item for task in waiting if task.kind == "likert"} == {f"q-hbt-case-0{n}" for n in range(3, 7)}
     assert {task.criteria for task in waiting if task.item == "q-hbt-case-07"} == {("reasoning", "support")}
-    gone = list(read_jsonl(made.file("rejected.jsonl"), Rejected))[-1]
+    gone = list(read_jsonl(made.file("rejected.jsonl"), RejectedItem))[-1]
     assert (gone.id, gone.step) == ("q-hbt-case-01", STEP)
     last = list(read_tsv(made.file("funnel.tsv")))[-1]
     assert (last["step"], int(last["in"]) - int(last["kept"])) == (STEP, 1)

@@ -18,7 +18,7 @@ from hoofbeat.judging.designs import design_of
 from hoofbeat.judging.humans import human_judgments
 from hoofbeat.judging.humans import read_labels as read_sheet
 from hoofbeat.judging.judgments_folder import AnswerFolder
-from hoofbeat.recipes.reviewing import known_labels, read_labels
+from hoofbeat.recipes.review_tasks import known_labels, read_labels
 from hoofbeat.reports.sections.errors_section import (
     PHYSICIAN,
     SETTLED,

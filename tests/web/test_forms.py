@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.judging.catalogue import labels_of
 from hoofbeat.prompts import load_pack, pack_names
-from hoofbeat.recipes.cases import revising
-from hoofbeat.recipes.messages.duplicates import CRITERION
+from hoofbeat.recipes.cases import two_level_review
+from hoofbeat.recipes.messages.question_duplicates import CRITERION
 from hoofbeat.recipes.papers import cupcase, ogcare, r2med, sourceqa
-from hoofbeat.recipes.pools.two_stage import two_stage
-from hoofbeat.recipes.reviewing import ReviewLabel, known_labels, read_labels, read_rating, says_yes
+from hoofbeat.recipes.pools.two_stage_review import two_stage
+from hoofbeat.recipes.review_tasks import ReviewLabel, known_labels, read_labels, read_rating, says_yes
 from hoofbeat.review.forms import (
     agreement_fields,
     asked_fields,
@@ -66,12 +66,12 @@ def test_the_fields_are_the_criteria_of_the_recipes() -> None:
     assert names("leak") == cupcase.LEAK_CRITERIA
     assert names("distractors") == cupcase.DISTRACTOR_CRITERIA
     assert names("three-criteria") == names("three-criteria-expert") == r2med.CRITERIA
-    assert names("two-level-1") == revising.LEVEL_1
-    assert names("two-level-2") == revising.LEVEL_2
+    assert names("two-level-1") == two_level_review.LEVEL_1
+    assert names("two-level-2") == two_level_review.LEVEL_2
     assert names("question") == sourceqa.CRITERIA
     assert names("duplicate") == (CRITERION,)
     for form in ("two-level-1", "two-level-2", "revision"):
-        assert {revising.DROP, revising.ADD} <= {field.name for field in load_form(form).fields}
+        assert {two_level_review.DROP, two_level_review.ADD} <= {field.name for field in load_form(form).fields}
 
 
 @pytest.mark.parametrize("aspect", ["equivalence", "failure-mode", "error-type"])
@@ -112,7 +112,7 @@ def test_the_recipes_read_what_the_forms_give(tmp_path: Path) -> None:
     two_stage("review", str(path), criteria=r2med.CRITERIA)  # refuses what it can't read
     assert [label.note for label in read_labels(path) if label.value == "flag"] == ["A step is missing."]
     path = written(tmp_path / "levels.jsonl", "two-level-1", "two-level-2")
-    labels = revising.read_reviews(str(path))["q1"]
+    labels = two_level_review.read_reviews(str(path))["q1"]
     findings = {label.criterion: label.note for label in labels if label.value == "finding"}
     assert findings == {"options overlap": "B is A.", "factual accuracy": "The dose."}
 

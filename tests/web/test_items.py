@@ -19,7 +19,7 @@ from hoofbeat.judging.designs import SheetDesign, design_path
 from hoofbeat.judging.humans import human_judgments, write_sheet
 from hoofbeat.judging.humans import read_labels as read_sheet
 from hoofbeat.judging.judgments_folder import AnswerFolder
-from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Question
 from hoofbeat.review.forms import form_for, options_of
 from hoofbeat.review.item_display import parts_for, sides_exchanged, split_marked, visible_material

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import UsageError
-from hoofbeat.recipes.cases.revising import LEVEL_2, read_reviews
+from hoofbeat.recipes.cases.two_level_review import LEVEL_2, read_reviews
 from hoofbeat.review.adjudication_queue import queue_of
 from hoofbeat.review.forms import form_for
 from hoofbeat.review.label_export import export_labels, write_export

@@ -13,10 +13,10 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Estimate, Model, load_encoder
 from hoofbeat.recipes import build_teaching
+from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER, build_benchmark, estimate_calls
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.recipe import Parameter, Recipe, find_recipe, parameters, read_settings
-from hoofbeat.recipes.steps import UNLIMITED, Estimated
-from hoofbeat.recipes.writing import FUNNEL_HEADER, build_benchmark, estimate_calls
+from hoofbeat.recipes.steps import UNLIMITED, StepEstimate
 from hoofbeat.registry import registry
 from hoofbeat.store import Artefact
 
@@ -124,7 +124,7 @@ def _files(settings: RecipeSettings) -> list[Path]:
     return paths
 
 
-def _tell_estimate(screen: Screen, recipe: Recipe, settings: RecipeSettings, found: Estimated | None) -> None:
+def _tell_estimate(screen: Screen, recipe: Recipe, settings: RecipeSettings, found: StepEstimate | None) -> None:
     if found is None:
         screen.estimate(Estimate(calls=0, cached=0, tokens_in=0, tokens_out_most=0, money_most=None))
         screen.say("every call this recipe needs is in the ledger already")

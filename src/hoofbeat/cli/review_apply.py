@@ -16,7 +16,7 @@ from hoofbeat.cli.review_invite import database_option
 from hoofbeat.cli.session import json_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
-from hoofbeat.recipes.reviewing import ReviewLabel, read_labels
+from hoofbeat.recipes.review_tasks import ReviewLabel, read_labels
 from hoofbeat.records import Document
 from hoofbeat.review.apply_reviews import ReviewOutcome, apply_labels, describe_differences, version_of, write_applied
 from hoofbeat.review.label_export import Origin, export_labels, join_exports, origin_of

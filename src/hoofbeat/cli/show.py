@@ -29,7 +29,7 @@ from hoofbeat.cli.session import json_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, InputError
 from hoofbeat.facets import facet_values
-from hoofbeat.recipes.items import Failed, Item, Rejected
+from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem, RejectedItem
 from hoofbeat.records import Question, Span
 from hoofbeat.store import Artefact, Cost, Counts, open_artefact
 from hoofbeat.store.tables import read_jsonl
@@ -117,8 +117,8 @@ def _ids(benchmark: Benchmark) -> dict[str, tuple[str, ...]]:
     artefact = benchmark.artefact
     return {
         "questions": tuple(question.id for question in benchmark.questions),
-        "rejected": tuple(each.id for each in _rows(artefact, "rejected.jsonl", Rejected)),
-        "failed": tuple(each.id for each in _rows(artefact, "failed.jsonl", Failed)),
+        "rejected": tuple(each.id for each in _rows(artefact, "rejected.jsonl", RejectedItem)),
+        "failed": tuple(each.id for each in _rows(artefact, "failed.jsonl", FailedItem)),
     }
 
 
@@ -126,14 +126,14 @@ def _rows(artefact: Artefact, name: str, kind: type[R]) -> Iterator[R]:
     return read_jsonl(artefact.file(name), kind) if artefact.has(name) else iter(())
 
 
-def _find(benchmark: Benchmark, id: str) -> Question | Rejected | Failed | Item:
+def _find(benchmark: Benchmark, id: str) -> Question | RejectedItem | FailedItem | RecipeItem:
     """The item with this id: a question of the edition, else what became of the candidate."""
     artefact = benchmark.artefact
-    every: Iterable[Iterable[Question | Rejected | Failed | Item]] = (
+    every: Iterable[Iterable[Question | RejectedItem | FailedItem | RecipeItem]] = (
         benchmark.questions,
-        _rows(artefact, "rejected.jsonl", Rejected),
-        _rows(artefact, "failed.jsonl", Failed),
-        _rows(artefact, "items.jsonl", Item),
+        _rows(artefact, "rejected.jsonl", RejectedItem),
+        _rows(artefact, "failed.jsonl", FailedItem),
+        _rows(artefact, "items.jsonl", RecipeItem),
     )
     seen: list[str] = []
     for rows in every:
@@ -197,11 +197,13 @@ class _Shown:
         first_id = next((listed[0] for listed in ids.values() if listed), "ID")
         Screen(as_json=False).say(f"next: {shlex.join(['hoofbeat', 'show', str(self._artefact.path), first_id])}")
 
-    def one(self, row: Question | Rejected | Failed | Item, sources: _Sources) -> None:
+    def one(self, row: Question | RejectedItem | FailedItem | RecipeItem, sources: _Sources) -> None:
         """One item with its evidence."""
         places = [sources.place(span) for span in _spans(row)]
         if self._as_json:
-            state = {Question: "question", Rejected: "rejected", Failed: "failed", Item: "item"}[type(row)]
+            state = {Question: "question", RejectedItem: "rejected", FailedItem: "failed", RecipeItem: "item"}[
+                type(row)
+            ]
             self._emit({"state": state, "item": row, "evidence": places})
             return
         if isinstance(row, Question):
@@ -227,13 +229,13 @@ class _Shown:
             self._line(f"{name}: {'; '.join(facet_values(question.facets, name))}", "dim")
         self._lineage(question)
 
-    def _candidate(self, row: Rejected | Failed | Item) -> None:
+    def _candidate(self, row: RejectedItem | FailedItem | RecipeItem) -> None:
         self._line(row.id, "bold")
-        if isinstance(row, Rejected):
+        if isinstance(row, RejectedItem):
             self._line(f"rejected at {row.step}: {row.reason}", "bold red")
             if row.details:
                 self._block("details", row.details)
-        elif isinstance(row, Failed):
+        elif isinstance(row, FailedItem):
             self._line(f"failed at {row.step}: {row.failure.kind}: {row.failure.message}", "bold red")
         else:
             self._line("went through every step; no question of this edition has its id", "dim")
@@ -241,10 +243,10 @@ class _Shown:
         for name, value in row.values.items():
             text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
             self._block(name, text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} ...")
-        if isinstance(row, Item):
+        if isinstance(row, RecipeItem):
             self._lineage(row)
 
-    def _lineage(self, row: Question | Item) -> None:
+    def _lineage(self, row: Question | RecipeItem) -> None:
         for step in row.lineage:
             parts = [step.name, step.prompt, step.model, step.note]
             self._line(f"step: {' · '.join(part for part in parts if part)}", "dim")
@@ -290,7 +292,7 @@ class _Shown:
         Screen(as_json=True).emit({**frame, **value})
 
 
-def _spans(row: Question | Rejected | Failed | Item) -> Sequence[Span]:
-    if isinstance(row, Rejected):
+def _spans(row: Question | RejectedItem | FailedItem | RecipeItem) -> Sequence[Span]:
+    if isinstance(row, RejectedItem):
         return (row.span,) if row.span else ()
-    return row.evidence if isinstance(row, Question | Item) else ()
+    return row.evidence if isinstance(row, Question | RecipeItem) else ()

@@ -27,7 +27,7 @@ from hoofbeat.records import Document
 from hoofbeat.store import Cost
 from hoofbeat.window import DEFAULT_WINDOW, beginning, room_for, size
 
-__all__ = ["RecipeContext", "RecipeSettings", "TableFile"]
+__all__ = ["RecipeContext", "RecipeSettings", "TableFile", "fit_all"]
 
 _SPARE_TOKENS = 200
 _KEPT_DOCUMENTS = 256
@@ -169,3 +169,21 @@ class RecipeContext:
         """What all models used so far cost."""
         distinct = {id(model): model for model in self._models.values()}
         return sum((model.cost for model in distinct.values()), Cost())
+
+
+def fit_all(texts: Mapping[str, str], prompt: Prompt, context: RecipeContext, role: str = "model") -> dict[str, str]:
+    """The texts as a prompt takes them: short ones whole, and of the long ones as much as fits beside the rest.
+
+    A text that is no longer than its fair share of the window is short. The longest gets what the others leave.
+    """
+    share = context.room(prompt, role) // max(1, len(texts))
+    fitted: dict[str, str] = {}
+    waiting = sorted(texts, key=lambda name: size(texts[name]))
+    while waiting:
+        name = waiting.pop(0)
+        text = texts[name]
+        if size(text) > share or not waiting:
+            beside = sum(map(size, fitted.values())) + share * len(waiting)
+            text = context.fit(text, prompt, role, beside=beside)
+        fitted[name] = text
+    return {name: fitted[name] for name in texts}

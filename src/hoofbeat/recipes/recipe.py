@@ -17,18 +17,18 @@ from msgspec import Struct, field
 
 from hoofbeat.errors import UsageError
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings
-from hoofbeat.recipes.items import Failed, Item, Rejected, Rejection, Stage
-from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.recipes.recipe_items import FailedItem, ItemRejection, RecipeFunnelStep, RecipeItem, RejectedItem
+from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.recipes.steps import RecipeStep
 from hoofbeat.records import Document, Failure, Question
 from hoofbeat.registry import registry
 
 __all__ = [
     "Edition",
-    "Made",
     "Parameter",
-    "Ran",
     "Recipe",
+    "RecipeOutput",
+    "RecipeRun",
     "find_recipe",
     "from_documents",
     "parameters",
@@ -45,7 +45,7 @@ class Edition(Struct, frozen=True, kw_only=True):
     questions: tuple[Question, ...]
 
 
-class Made(Struct, frozen=True, kw_only=True):
+class RecipeOutput(Struct, frozen=True, kw_only=True):
     """What a recipe ends with: questions, their other editions, grades of documents, what waits for a reviewer."""
 
     questions: tuple[Question, ...]
@@ -68,8 +68,8 @@ class Recipe(Struct, frozen=True, kw_only=True):
     about: str
     settings: type[RecipeSettings]
     steps: Callable[[Any], Sequence[RecipeStep]]
-    finish: Callable[[Sequence[Item], RecipeContext], Made]
-    begin: Callable[[RecipeContext], Iterable[Item]]
+    finish: Callable[[Sequence[RecipeItem], RecipeContext], RecipeOutput]
+    begin: Callable[[RecipeContext], Iterable[RecipeItem]]
 
     @property
     def summary(self) -> str:
@@ -86,13 +86,13 @@ class Parameter(Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
 
 
-class Ran(Struct, frozen=True, kw_only=True):
+class RecipeRun(Struct, frozen=True, kw_only=True):
     """What became of every candidate."""
 
-    items: tuple[Item, ...]
-    rejected: tuple[Rejected, ...]
-    failed: tuple[Failed, ...]
-    stages: tuple[Stage, ...]
+    items: tuple[RecipeItem, ...]
+    rejected: tuple[RejectedItem, ...]
+    failed: tuple[FailedItem, ...]
+    stages: tuple[RecipeFunnelStep, ...]
 
 
 _RESERVED = frozenset(
@@ -128,18 +128,18 @@ def _recipe_of_file(path: Path) -> Recipe:
     return registry.get(Recipe, names[0])
 
 
-def from_documents(context: RecipeContext) -> Iterable[Item]:
+def from_documents(context: RecipeContext) -> Iterable[RecipeItem]:
     """Every document of the corpus as a candidate of the same id."""
     for document in context.corpus.documents():
         yield document_item(document)
 
 
-def document_item(document: Document) -> Item:
+def document_item(document: Document) -> RecipeItem:
     """A candidate made of one document."""
-    return Item(id=document.id, documents=(document.id,), values={"title": document.title})
+    return RecipeItem(id=document.id, documents=(document.id,), values={"title": document.title})
 
 
-def run_steps(recipe: Recipe, steps: Sequence[RecipeStep], context: RecipeContext) -> Ran:
+def run_steps(recipe: Recipe, steps: Sequence[RecipeStep], context: RecipeContext) -> RecipeRun:
     """Put all candidates through the steps. What a step turns away goes no further and is kept with its reason."""
     items = list(recipe.begin(context))
     doubled = [id for id, count in Counter(item.id for item in items).items() if count > 1]
@@ -149,21 +149,23 @@ def run_steps(recipe: Recipe, steps: Sequence[RecipeStep], context: RecipeContex
             where=str(context.corpus.path),
             fix="give every document, and every row of a file the recipe reads, an id of its own",
         )
-    rejected: list[Rejected] = []
-    failed: list[Failed] = []
-    stages: list[Stage] = []
+    rejected: list[RejectedItem] = []
+    failed: list[FailedItem] = []
+    stages: list[RecipeFunnelStep] = []
     for step in steps:
-        stage = Stage(step=step.name, came=len(items))
+        stage = RecipeFunnelStep(step=step.name, came=len(items))
         outcomes = step.run(items, context) if items else ()
-        staying: list[Item] = []
+        staying: list[RecipeItem] = []
         for item, outcome in zip(items, outcomes, strict=True):
-            if isinstance(outcome, Rejection):
+            if isinstance(outcome, ItemRejection):
                 stage.reasons[outcome.reason] = stage.reasons.get(outcome.reason, 0) + 1
                 rejected.append(_rejected(item, step.name, outcome))
             elif isinstance(outcome, Failure):
                 stage.failures[outcome.kind] = stage.failures.get(outcome.kind, 0) + 1
                 failed.append(
-                    Failed(id=item.id, step=step.name, failure=outcome, documents=item.documents, values=item.values)
+                    FailedItem(
+                        id=item.id, step=step.name, failure=outcome, documents=item.documents, values=item.values
+                    )
                 )
             else:
                 staying.append(outcome)
@@ -171,11 +173,11 @@ def run_steps(recipe: Recipe, steps: Sequence[RecipeStep], context: RecipeContex
         assert stage.came == stage.kept + stage.rejected + stage.failed, "every candidate is accounted for"
         stages.append(stage)
         items = staying
-    return Ran(items=tuple(items), rejected=tuple(rejected), failed=tuple(failed), stages=tuple(stages))
+    return RecipeRun(items=tuple(items), rejected=tuple(rejected), failed=tuple(failed), stages=tuple(stages))
 
 
-def _rejected(item: Item, step: str, why: Rejection) -> Rejected:
-    return Rejected(
+def _rejected(item: RecipeItem, step: str, why: ItemRejection) -> RejectedItem:
+    return RejectedItem(
         id=item.id,
         step=step,
         reason=why.reason,

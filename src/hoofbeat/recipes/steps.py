@@ -22,10 +22,10 @@ from hoofbeat.models import ChatRequest, Estimate
 from hoofbeat.models.model import StructuredReply
 from hoofbeat.prompts import Prompt, load_prompt
 from hoofbeat.recipes.context import RecipeContext
-from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.records import Failure, Step
 
-__all__ = ["UNLIMITED", "Answered", "Estimated", "RecipeStep", "ask", "ask_each", "check", "sample", "whole"]
+__all__ = ["UNLIMITED", "PartReply", "RecipeStep", "StepEstimate", "ask", "ask_each", "check", "sample", "whole"]
 
 UNLIMITED = 1_000_000
 """Calls of a step whose number no parameter bounds."""
@@ -39,12 +39,12 @@ class RecipeStep(Struct, frozen=True, kw_only=True):
     """One step: its name, what it does, the prompts it uses and how many calls it makes for an item at most."""
 
     name: str
-    run: Callable[[Sequence[Item], RecipeContext], Sequence[Outcome]]
+    run: Callable[[Sequence[RecipeItem], RecipeContext], Sequence[Outcome]]
     prompts: tuple[str, ...] = ()
     calls: int = 0
 
 
-class Answered(Struct, frozen=True, kw_only=True):
+class PartReply(Struct, frozen=True, kw_only=True):
     """What came back for one part of an item: an object that fits the prompt's schema, or why there is none."""
 
     part: Any
@@ -52,7 +52,7 @@ class Answered(Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
 
 
-class Estimated(HoofbeatError):
+class StepEstimate(HoofbeatError):
     """Raised in place of the first calls when only an estimate is wanted: what this step would make of them."""
 
     def __init__(self, step: str, items: int, estimate: Estimate) -> None:
@@ -62,10 +62,10 @@ class Estimated(HoofbeatError):
         self.estimate = estimate
 
 
-def check(name: str, judge: Callable[[Item, RecipeContext], Outcome]) -> RecipeStep:
+def check(name: str, judge: Callable[[RecipeItem, RecipeContext], Outcome]) -> RecipeStep:
     """A rule about one item."""
 
-    def run(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+    def run(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
         with context.progress.task(name, len(items)) as task:
             outcomes = []
             for item in items:
@@ -78,14 +78,14 @@ def check(name: str, judge: Callable[[Item, RecipeContext], Outcome]) -> RecipeS
 
 def whole(
     name: str,
-    judge: Callable[[Sequence[Item], RecipeContext], Sequence[Outcome]],
+    judge: Callable[[Sequence[RecipeItem], RecipeContext], Sequence[Outcome]],
     *,
     prompts: tuple[str, ...] = (),
     calls: int = 0,
 ) -> RecipeStep:
     """A rule that must see all items before it can say anything of one."""
 
-    def run(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+    def run(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
         outcomes = judge(items, context)
         assert len(outcomes) == len(items), f"the step {name} must return one outcome for each item"
         return [_noted(out, item, Step(name=name)) for out, item in zip(outcomes, items, strict=True)]
@@ -96,11 +96,11 @@ def whole(
 def sample(name: str, count: int, *, note: str = "not drawn into the sample") -> RecipeStep:
     """So many of the items, drawn by the seed; the others are rejected as not drawn. 0 takes all."""
 
-    def judge(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+    def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
         if not count or count >= len(items):
             return list(items)
         drawn = set(context.rng(name).sample(range(len(items)), count))
-        return [item if place in drawn else Rejection(reason=note) for place, item in enumerate(items)]
+        return [item if place in drawn else ItemRejection(reason=note) for place, item in enumerate(items)]
 
     return whole(name, judge)
 
@@ -109,15 +109,15 @@ def ask(
     name: str,
     prompt: str | Prompt,
     *,
-    values: Callable[[Item, RecipeContext], Values | Rejection],
-    read: Callable[[Item, dict[str, Any], RecipeContext], Outcome],
+    values: Callable[[RecipeItem, RecipeContext], Values | ItemRejection],
+    read: Callable[[RecipeItem, dict[str, Any], RecipeContext], Outcome],
     role: str = "model",
-    schema: Callable[[Item, RecipeContext], Schema] | None = None,
-    when: Callable[[Item], bool] | None = None,
+    schema: Callable[[RecipeItem, RecipeContext], Schema] | None = None,
+    when: Callable[[RecipeItem], bool] | None = None,
 ) -> RecipeStep:
     """One call an item; a call that brings nothing usable fails it. Items for which `when` is false pass by."""
 
-    def read_one(item: Item, answers: Sequence[Answered], context: RecipeContext) -> Outcome:
+    def read_one(item: RecipeItem, answers: Sequence[PartReply], context: RecipeContext) -> Outcome:
         (answer,) = answers
         return answer.failure or read(item, answer.value or {}, context)
 
@@ -137,12 +137,12 @@ def ask_each(
     name: str,
     prompt: str | Prompt,
     *,
-    parts: Callable[[Item, RecipeContext], Sequence[Part]],
-    values: Callable[[Item, Part, RecipeContext], Values | Rejection],
-    read: Callable[[Item, Sequence[Answered], RecipeContext], Outcome],
+    parts: Callable[[RecipeItem, RecipeContext], Sequence[Part]],
+    values: Callable[[RecipeItem, Part, RecipeContext], Values | ItemRejection],
+    read: Callable[[RecipeItem, Sequence[PartReply], RecipeContext], Outcome],
     role: str = "model",
-    schema: Callable[[Item, Part, RecipeContext], Schema] | None = None,
-    when: Callable[[Item], bool] | None = None,
+    schema: Callable[[RecipeItem, Part, RecipeContext], Schema] | None = None,
+    when: Callable[[RecipeItem], bool] | None = None,
     most: int = 1,
 ) -> RecipeStep:
     """A call for each part of an item; `read` sees them all, failures among them. `most` is how many at most.
@@ -150,7 +150,7 @@ def ask_each(
     Where `values` rejects, the item is rejected before any of its calls is made.
     """
 
-    def run(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+    def run(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
         file = load_prompt(prompt) if isinstance(prompt, str) else prompt
         context.prompts_used[file.name] = file.label
         with context.counting():
@@ -162,14 +162,16 @@ def ask_each(
             """Made when it is sent, and made again for a repair: fifty thousand reports are not held at once."""
             part = plan.parts[place]
             filled = values(plan.item, part, context)
-            assert not isinstance(filled, Rejection), f"{name}: the values of an item depend on nothing but the item"
+            assert not isinstance(filled, ItemRejection), (
+                f"{name}: the values of an item depend on nothing but the item"
+            )
             return file.request(filled, schema=schema(plan.item, part, context) if schema else None)
 
         if model is not None:
             if context.estimating:
                 estimate = model.estimate([request(plan, place) for plan, place in asked])
                 if estimate.calls:
-                    raise Estimated(name, len(items), estimate)
+                    raise StepEstimate(name, len(items), estimate)
 
             async def work(which: tuple[_Plan, int]) -> StructuredReply | Failure:
                 plan, place = which
@@ -182,11 +184,11 @@ def ask_each(
         spec = model.spec if model is not None else ""
         return [_read(plan, context, file, spec) for plan in plans]
 
-    def _planned(item: Item, context: RecipeContext) -> _Plan:
+    def _planned(item: RecipeItem, context: RecipeContext) -> _Plan:
         plan = _Plan(item)
         for part in parts(item, context):
             filled = values(item, part, context)
-            if isinstance(filled, Rejection):
+            if isinstance(filled, ItemRejection):
                 return _Plan(item, rejection=filled)
             plan.parts.append(part)
         return plan
@@ -208,21 +210,21 @@ def ask_each(
 class _Plan:
     """The calls of one item and what came of them."""
 
-    def __init__(self, item: Item, rejection: Rejection | None = None) -> None:
+    def __init__(self, item: RecipeItem, rejection: ItemRejection | None = None) -> None:
         self.item = item
         self.rejection = rejection
         self.parts: list[Any] = []
         self.results: list[StructuredReply | Failure] = []
 
-    def answers(self) -> list[Answered]:
+    def answers(self) -> list[PartReply]:
         return [
-            Answered(part=part, failure=result)
+            PartReply(part=part, failure=result)
             if isinstance(result, Failure)
-            else Answered(part=part, value=result.value)
+            else PartReply(part=part, value=result.value)
             for part, result in zip(self.parts, self.results, strict=True)
         ]
 
 
-def _noted(outcome: Outcome, before: Item, step: Step) -> Outcome:
+def _noted(outcome: Outcome, before: RecipeItem, step: Step) -> Outcome:
     """An item that a step changed carries the step in its lineage; one it only looked at does not."""
-    return outcome.done(step) if isinstance(outcome, Item) and (step.prompt or outcome != before) else outcome
+    return outcome.done(step) if isinstance(outcome, RecipeItem) and (step.prompt or outcome != before) else outcome

@@ -21,9 +21,9 @@ from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.benchmarks.benchmark import KIND, edition_file
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.errors import InputError
-from hoofbeat.recipes.items import Item, Rejected, Stage
-from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask
-from hoofbeat.recipes.writing import FUNNEL_HEADER
+from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER
+from hoofbeat.recipes.recipe_items import RecipeFunnelStep, RecipeItem, RejectedItem
+from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask
 from hoofbeat.records import Document, Question
 from hoofbeat.review.question_revisions import (
     QuestionRevision,
@@ -148,7 +148,7 @@ class ReviewOutcome(Struct, frozen=True, kw_only=True):
 
     questions: dict[str, list[Question]]
     differences: tuple[QuestionDifference, ...]
-    items: dict[str, Item]
+    items: dict[str, RecipeItem]
     waits: dict[str, tuple[str, ...]]
     labelled: int
     unlabelled: int
@@ -229,10 +229,10 @@ def _beside_source(artefact: Artefact) -> Source:
     return lambda id: corpus.get(id) if corpus is not None and id in corpus else None
 
 
-def _items(artefact: Artefact) -> dict[str, Item]:
+def _items(artefact: Artefact) -> dict[str, RecipeItem]:
     if not artefact.has("items.jsonl"):
         return {}
-    return {item.id: item for item in read_jsonl(artefact.file("items.jsonl"), Item)}
+    return {item.id: item for item in read_jsonl(artefact.file("items.jsonl"), RecipeItem)}
 
 
 def _gone(item: str, reason: str, details: str) -> QuestionDifference:
@@ -359,11 +359,11 @@ def _write_account(artefact: Artefact, applied: ReviewOutcome, labels: Iterable[
     if artefact.has("items.jsonl"):
         kept = (applied.items.get(id, item) for id, item in items.items() if id not in gone)
         write_jsonl(folder / "items.jsonl", kept)
-    rejected = list(read_jsonl(artefact.file("rejected.jsonl"), Rejected)) if artefact.has("rejected.jsonl") else []
+    rejected = list(read_jsonl(artefact.file("rejected.jsonl"), RejectedItem)) if artefact.has("rejected.jsonl") else []
     for id, each in gone.items():
         item = items.get(id)
         rejected.append(
-            Rejected(
+            RejectedItem(
                 id=id,
                 step=STEP,
                 reason=each.reason,
@@ -392,9 +392,11 @@ def _left(artefact: Artefact, said: set[tuple[str, str]], gone: Mapping[str, Que
     return left
 
 
-def _stage(applied: ReviewOutcome) -> Stage:
+def _stage(applied: ReviewOutcome) -> RecipeFunnelStep:
     kept, gone = len(applied.questions[""]), applied.dropped
-    return Stage(step=STEP, came=kept + len(gone), kept=kept, reasons=dict(Counter(each.reason for each in gone)))
+    return RecipeFunnelStep(
+        step=STEP, came=kept + len(gone), kept=kept, reasons=dict(Counter(each.reason for each in gone))
+    )
 
 
 def _funnel_row(applied: ReviewOutcome) -> tuple[object, ...]:

@@ -25,7 +25,7 @@ from msgspec import Struct, field
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.judging.designs import SheetDesign, design_path, write_design
-from hoofbeat.recipes.cases.revising import ADD, DROP
+from hoofbeat.recipes.cases.two_level_review import ADD, DROP
 from hoofbeat.review.adjudication_queue import EXPERT, base_item
 from hoofbeat.review.forms import criterion_rows, form_for
 from hoofbeat.review.item_display import sides_exchanged

@@ -11,17 +11,17 @@ from msgspec.structs import replace
 
 from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.errors import InputError
-from hoofbeat.recipes.cases.options import plain_option
-from hoofbeat.recipes.cases.revising import ADD, DROP, LEVEL_1, LEVEL_2, PASSES
+from hoofbeat.recipes.cases.answer_options import plain_option
 from hoofbeat.recipes.cases.stems import Spans, spans_of, stem_text
+from hoofbeat.recipes.cases.two_level_review import ADD, DROP, LEVEL_1, LEVEL_2, PASSES
 from hoofbeat.recipes.guards.leaks import find_leaks
-from hoofbeat.recipes.items import Item
-from hoofbeat.recipes.messages.duplicates import CRITERION as SAME
+from hoofbeat.recipes.messages.question_duplicates import CRITERION as SAME
 from hoofbeat.recipes.papers.cupcase import CRITERIA as LEAKS
 from hoofbeat.recipes.papers.ogcare import CRITERIA as RATINGS
 from hoofbeat.recipes.papers.r2med import CRITERIA as FLAGS
 from hoofbeat.recipes.papers.sourceqa import CRITERIA as QUESTIONS
-from hoofbeat.recipes.reviewing import ReviewLabel, read_rating, says_yes
+from hoofbeat.recipes.recipe_items import RecipeItem
+from hoofbeat.recipes.review_tasks import ReviewLabel, read_rating, says_yes
 from hoofbeat.records import Document, Question, Span, Step
 
 __all__ = [
@@ -172,7 +172,7 @@ class QuestionRevision(Struct, frozen=True, kw_only=True):
 
     before: Question
     question: Question
-    item: Item | None = None
+    item: RecipeItem | None = None
     dropped: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     reason: str = ""
@@ -181,7 +181,7 @@ class QuestionRevision(Struct, frozen=True, kw_only=True):
 
 def revise_question(
     question: Question,
-    item: Item | None,
+    item: RecipeItem | None,
     found: ReviewVerdict,
     rules: VerdictRules,
     source: Callable[[str], Document | None],

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.errors import UsageError
-from hoofbeat.recipes.cases.revising import ADD, DROP, PASSES
+from hoofbeat.recipes.cases.two_level_review import ADD, DROP, PASSES
 from hoofbeat.review.adjudication_queue import EXPERT, FLAG, base_item
 from hoofbeat.review.forms import Form, criterion_rows
 from hoofbeat.review.label_export import REVISION

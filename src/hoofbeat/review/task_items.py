@@ -12,9 +12,9 @@ from msgspec import Struct
 from hoofbeat.benchmarks import corpus_beside, find_quote
 from hoofbeat.corpus import Corpus
 from hoofbeat.facets import facet_value
-from hoofbeat.recipes.items import Rejected
-from hoofbeat.recipes.pools.two_stage import FLAGGED
-from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.recipes.pools.two_stage_review import FLAGGED
+from hoofbeat.recipes.recipe_items import RejectedItem
+from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Document, Facets, Question
 from hoofbeat.review.review_records import ItemMaterial, ReviewItem
 from hoofbeat.store import Artefact
@@ -217,7 +217,7 @@ def _open_revisions(artefact: Artefact) -> dict[str, list[tuple[str, str, str]]]
 def _revision_items(artefact: Artefact, beside: _Beside, strata: str | None) -> list[ReviewItem]:
     waiting = _open_revisions(artefact)
     turned_away = {
-        each.id: each for each in read_jsonl(artefact.file("rejected.jsonl"), Rejected) if each.id in waiting
+        each.id: each for each in read_jsonl(artefact.file("rejected.jsonl"), RejectedItem) if each.id in waiting
     }
     items = []
     for id, findings in waiting.items():

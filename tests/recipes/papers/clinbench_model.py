@@ -10,8 +10,8 @@ from hoofbeat import teaching
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus.vocabularies import load_vocabulary
 from hoofbeat.models import ChatRequest
-from hoofbeat.recipes.items import Failed, Rejected
 from hoofbeat.recipes.papers.clinbench import ClinbenchSettings
+from hoofbeat.recipes.recipe_items import FailedItem, RejectedItem
 from hoofbeat.retrieval.chunking import sentence_spans
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
@@ -99,5 +99,5 @@ def adds_up(artefact: Artefact, documents: int) -> None:
     counts = artefact.manifest.counts
     assert counts.kept + counts.rejected + counts.failed == documents
     assert counts.kept == len(Benchmark(artefact).questions)
-    assert counts.rejected == len(list(read_jsonl(artefact.file("rejected.jsonl"), Rejected)))
-    assert counts.failed == len(list(read_jsonl(artefact.file("failed.jsonl"), Failed)))
+    assert counts.rejected == len(list(read_jsonl(artefact.file("rejected.jsonl"), RejectedItem)))
+    assert counts.failed == len(list(read_jsonl(artefact.file("failed.jsonl"), FailedItem)))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hoofbeat.models import ChatRequest
-from hoofbeat.recipes.items import Failed, Rejected
 from hoofbeat.recipes.papers.ogcare import RECIPE, OgcareSettings
+from hoofbeat.recipes.recipe_items import FailedItem, RejectedItem
 from hoofbeat.records import Document
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
@@ -95,7 +95,7 @@ def build_one(folder: Path, script: Any = None, document: Document = REPORT, **s
 
 def ending(artefact: Artefact) -> tuple[str, str]:
     """At which step and for what reason the one report ended."""
-    ends = [(each.step, each.reason) for each in read_jsonl(artefact.file("rejected.jsonl"), Rejected)]
-    ends += [(each.step, each.failure.kind) for each in read_jsonl(artefact.file("failed.jsonl"), Failed)]
+    ends = [(each.step, each.reason) for each in read_jsonl(artefact.file("rejected.jsonl"), RejectedItem)]
+    ends += [(each.step, each.failure.kind) for each in read_jsonl(artefact.file("failed.jsonl"), FailedItem)]
     assert len(ends) == 1
     return ends[0]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hoofbeat.models import ChatRequest
-from hoofbeat.recipes.items import Rejected
 from hoofbeat.recipes.papers.sourceqa import RECIPE, SourceqaSettings
+from hoofbeat.recipes.recipe_items import RejectedItem
 from hoofbeat.records import Document, Section
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
@@ -65,9 +65,9 @@ def built(folder: Path, settings: SourceqaSettings, says: Any = rules, sources: 
     return build(folder, RECIPE, sources or handbooks(), settings, says, encoder=HashedWords, **more)
 
 
-def turned_away(artefact: Artefact) -> dict[str, Rejected]:
+def turned_away(artefact: Artefact) -> dict[str, RejectedItem]:
     """What was rejected, by id."""
-    return {each.id: each for each in read_jsonl(artefact.file("rejected.jsonl"), Rejected)}
+    return {each.id: each for each in read_jsonl(artefact.file("rejected.jsonl"), RejectedItem)}
 
 
 MESSAGES: list[Mapping[str, object] | str] = [

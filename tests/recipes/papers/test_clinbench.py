@@ -13,13 +13,13 @@ import pytest
 from hoofbeat import teaching
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus, import_corpus
-from hoofbeat.recipes.cases.options import same
-from hoofbeat.recipes.cases.revising import LEVEL_1, LEVEL_2
+from hoofbeat.recipes.cases.answer_options import same
 from hoofbeat.recipes.cases.stems import spans_of, stem_text
-from hoofbeat.recipes.items import Item
+from hoofbeat.recipes.cases.two_level_review import LEVEL_1, LEVEL_2
 from hoofbeat.recipes.papers.clinbench import RECIPE, ClinbenchSettings
 from hoofbeat.recipes.recipe import find_recipe
-from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.recipes.recipe_items import RecipeItem
+from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from tests.helpers import shared_data
@@ -39,7 +39,7 @@ def built(cases: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Artefact:
 
 def _is_fair(artefact: Artefact, corpus: Corpus) -> None:
     """Every question has one right option among six or more, and a stem that is its source's text to the letter."""
-    items = {item.id: item for item in read_jsonl(artefact.file("items.jsonl"), Item)}
+    items = {item.id: item for item in read_jsonl(artefact.file("items.jsonl"), RecipeItem)}
     for question in Benchmark(artefact).questions:
         item = items[question.id]
         document = corpus.get(question.documents[0])

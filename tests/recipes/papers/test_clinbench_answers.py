@@ -13,8 +13,8 @@ from hoofbeat import teaching
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.models import ChatRequest
-from hoofbeat.recipes.items import Failed, Item, Rejected
 from hoofbeat.recipes.papers.clinbench import RECIPE
+from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem, RejectedItem
 from hoofbeat.retrieval.chunking import sentence_spans
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
@@ -36,9 +36,9 @@ def _outcome(tmp_path: Path, cases: Corpus, id: str = "hbt-case-19", **answers: 
     folder.mkdir()
     artefact = build(folder, RECIPE, [cases.get(id)], TEACHING, saying(**answers))
     adds_up(artefact, 1)
-    for each in read_jsonl(artefact.file("rejected.jsonl"), Rejected):
+    for each in read_jsonl(artefact.file("rejected.jsonl"), RejectedItem):
         return artefact, each.step, each.reason
-    for failed in read_jsonl(artefact.file("failed.jsonl"), Failed):
+    for failed in read_jsonl(artefact.file("failed.jsonl"), FailedItem):
         return artefact, failed.step, failed.failure.kind
     return artefact, "", ""
 
@@ -110,7 +110,7 @@ def test_everything_from_the_giveaway_on_is_cut(tmp_path: Path, cases: Corpus) -
     artefact, _, _ = _outcome(tmp_path, cases, giveaway={"kind": "diagnosis", "quote": "Gastroscopy revealed pale"})
     (question,) = Benchmark(artefact).questions
     assert question.context.endswith("25-Hydroxyvitamin D (nmol/L) | 14 | 76")
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert item["cut"] == {"by": "model", "kind": "diagnosis", "words": "Gastroscopy revealed pale"}
 
 

@@ -13,10 +13,10 @@ from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError
 from hoofbeat.models.wire import Trouble
-from hoofbeat.recipes.items import Failed, Item, Rejected
 from hoofbeat.recipes.papers.cupcase import CRITERIA, RECIPE, CupcaseSettings
 from hoofbeat.recipes.recipe import read_settings
-from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem, RejectedItem
+from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Document, Figure, Section
 from hoofbeat.store import Artefact, Counts, Manifest, create
 from hoofbeat.store.tables import read_jsonl, write_jsonl
@@ -67,7 +67,7 @@ def _built(folder: Path, first: object, second: object = CLEAN, story: str = STO
 
 
 def _reason(artefact: Artefact) -> tuple[str, str]:
-    (rejected,) = read_jsonl(artefact.file("rejected.jsonl"), Rejected)
+    (rejected,) = read_jsonl(artefact.file("rejected.jsonl"), RejectedItem)
     return rejected.step, rejected.reason
 
 
@@ -86,7 +86,7 @@ def test_a_case_becomes_a_question_without_its_diagnosis(tmp_path: Path) -> None
     assert [step.name for step in question.lineage if step.prompt] == ["first pass", "second pass"]
     (free,) = Benchmark.open(artefact.path, "free").questions
     assert (free.id, free.context, free.answer, free.options) == (question.id, question.context, question.answer, ())
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     text = _document().text
     assert all(text[each["start"] : each["end"]] == each["text"] for each in item["removed"])
     assert {each["why"] for each in item["removed"]} == {"mentions the diagnosis", "after the diagnosis was made"}
@@ -199,7 +199,7 @@ def test_a_quote_that_denies_the_diagnosis_is_rejected(tmp_path: Path, sentence:
 def test_what_a_sentence_denies_of_something_else_does_not_count(tmp_path: Path) -> None:
     quote = "There was no fever and the biopsy confirmed sarcoidosis"
     story = UNSTATED.replace("He was given prednisone", f"{quote}. He was given prednisone")
-    (item,) = read_jsonl(_built(tmp_path, {**GOOD, "quote": quote}, story=story).file("items.jsonl"), Item)
+    (item,) = read_jsonl(_built(tmp_path, {**GOOD, "quote": quote}, story=story).file("items.jsonl"), RecipeItem)
     assert (item["diagnosis_quote"], item["quote_by"]) == (quote, "model")
 
 
@@ -209,7 +209,7 @@ def test_what_a_sentence_denies_of_something_else_does_not_count(tmp_path: Path)
 def test_a_rule_finds_the_sentence_where_the_quote_does_not_name_the_diagnosis(tmp_path: Path, quote: str) -> None:
     artefact = _built(tmp_path, {**GOOD, "quote": quote})
     (question,) = Benchmark(artefact).questions
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     sentence = f"The tissue showed granulomas without necrosis, {QUOTE} (Fig. 3)."
     assert (item["quote_by"], item["diagnosis_quote"]) == ("rule", sentence)
     assert [span.quote for span in question.evidence] == [sentence]
@@ -270,7 +270,7 @@ def test_a_second_pass_that_quotes_what_is_not_there_is_rejected(tmp_path: Path)
 def test_a_second_pass_that_only_repeats_the_answer_changes_nothing(tmp_path: Path) -> None:
     left = {"reason": "it is named", "named": "yes", "quotes": ["Sarcoidosis"]}
     artefact = _built(tmp_path, GOOD, left)
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert item["stem"] == item["first_stem"]
 
 
@@ -312,7 +312,7 @@ def test_a_second_pass_that_takes_nearly_all_is_rejected(tmp_path: Path) -> None
 )
 def test_output_that_breaks_the_contract_is_a_failure(tmp_path: Path, said: object, kind: str) -> None:
     artefact = _built(tmp_path, said)
-    (failed,) = read_jsonl(artefact.file("failed.jsonl"), Failed)
+    (failed,) = read_jsonl(artefact.file("failed.jsonl"), FailedItem)
     assert (failed.step, failed.failure.kind) == ("first pass", kind)
 
 
@@ -324,7 +324,7 @@ def test_markdown_around_json_is_read(tmp_path: Path) -> None:
 def test_everyday_words_as_other_names_do_not_empty_the_case(tmp_path: Path) -> None:
     said = {**GOOD, "also_called": ["disease", "he", "patient", "Boeck disease"]}
     artefact = _built(tmp_path, said)
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert item["synonyms"] == []
     assert "farmer" in item["stem"]
 

@@ -12,8 +12,8 @@ from hoofbeat.corpus.corpus_import import import_corpus
 from hoofbeat.corpus.roles import assign_roles
 from hoofbeat.models import ChatRequest
 from hoofbeat.recipes.guards.leaks import find_leaks
-from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.papers.cupcase import RECIPE, CupcaseSettings
+from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.records import Document
 from hoofbeat.retrieval.chunking import sentence_spans
 from hoofbeat.store.tables import read_jsonl, read_tsv
@@ -63,7 +63,9 @@ def test_real_reports_end_to_end(tmp_path: Path) -> None:
     for question in Benchmark(artefact).questions:
         assert not find_leaks(question.context, question.answer, source=by_id[question.documents[0]])
         assert len(set(question.options)) == 4
-    for item in read_jsonl(artefact.file("items.jsonl"), Item):  # nothing was written, and what went is all listed
+    for item in read_jsonl(
+        artefact.file("items.jsonl"), RecipeItem
+    ):  # nothing was written, and what went is all listed
         start, end = item["case"]
         text = by_id[item.id].text
         gone = {place for each in item["removed"] for place in range(each["start"], each["end"])}

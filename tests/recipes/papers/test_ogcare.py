@@ -15,10 +15,10 @@ from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.vocabularies import load_scheme
 from hoofbeat.errors import InputError
 from hoofbeat.models.wire import Trouble
-from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.papers.ogcare import CRITERIA, RECIPE, OgcareSettings
 from hoofbeat.recipes.recipe import read_settings
-from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.recipes.recipe_items import RecipeItem
+from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Figure, Section
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, REPORT, altered, build_one, ending, says
@@ -58,7 +58,7 @@ def test_what_was_changed_is_listed(tmp_path: Path) -> None:
         (row["kind"], row["before"], row["after"], row["about"]) for row in rows
     ]
     assert any(row["kind"] == "inserted" and "dry eyes" in row["after"] for row in rows)
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert len(item["changes"]) == len(rows)
     for change in item["changes"]:
         assert DISTRACTED[change["new_start"] : change["new_end"]] == change["after"]
@@ -67,7 +67,7 @@ def test_what_was_changed_is_listed(tmp_path: Path) -> None:
 def test_the_writer_sees_what_came_before_the_step_and_nothing_that_tells_it(tmp_path: Path) -> None:
     script = Script(says())
     artefact = build_one(tmp_path, {"model": script})
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert [event["when"] for event in item["timeline"]] == ["before", "before", "before", "decisive", "after"]
     facts = "\n".join(item["facts"])
     assert "38,000" in facts
@@ -119,7 +119,7 @@ def test_wrong_numbers_are_tolerated_where_the_parameter_says_so(tmp_path: Path)
     script = says(altered("ogcare-timeline", before=[3, 5, 6, 99]))
     assert ending(build_one(tmp_path, script)) == ("timeline", "a sentence for the timeline is not in the source")
     artefact = build_one(tmp_path, script, unfound=1)
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert len(item["timeline"]) == 4
 
 
@@ -135,7 +135,7 @@ def test_of_a_sentence_that_tells_the_step_what_leads_up_to_it_is_kept(tmp_path:
         {**altered("ogcare-significance", step_sentences=[9]), **altered("ogcare-timeline", before=[3, 6, 7])}
     )
     artefact = build_one(tmp_path, script, msgspec.structs.replace(REPORT, text=text))
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert item["facts"][-1] == "Surgery was ruled out because of portal hypertension."
 
 
@@ -144,7 +144,7 @@ def test_a_step_named_rightly_is_found_where_the_case_tells_it(tmp_path: Path, n
     """The sentence pointed at is another one: next to it, or elsewhere, stands the one that tells the step."""
     pointed = altered("ogcare-significance", step_sentences=[number], step="septal occluder under fluoroscopy")
     artefact = build_one(tmp_path, says(pointed), distraction=False)
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert [REPORT.text[start:end] for start, end in item["step_at"]] == [
         "A cardiac septal occluder was deployed across the tract under fluoroscopy."
     ]
@@ -164,7 +164,7 @@ def test_an_unfit_distraction_can_leave_the_original(tmp_path: Path, changed: di
     (question,) = Benchmark(artefact).questions
     assert question.context == CONTEXT
     assert question.facets["distracted"] == "no"
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert item["distraction_refused"]
     assert list(read_tsv(artefact.file("distraction.tsv"))) == []
 
@@ -259,7 +259,7 @@ def test_parameters_are_read_from_words() -> None:
 def test_nothing_told_after_the_step_came_before_it(tmp_path: Path) -> None:
     """A weak model takes everything for what came before; what the step led to would give it away."""
     artefact = build_one(tmp_path, says(altered("ogcare-timeline", before=[3, 5, 6, 8, 9], after=[])))
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert [event["when"] for event in item["timeline"]] == ["before", "before", "before", "decisive", "after"]
     assert "output stopped" not in "\n".join(item["facts"])
 
@@ -283,7 +283,7 @@ def test_a_name_known_before_the_step_gives_nothing_away(tmp_path: Path) -> None
 def test_pointers_to_figures_and_references_do_not_reach_the_writer(tmp_path: Path) -> None:
     text = REPORT.text.replace("for 6 weeks.", "for 6 weeks (Fig. 1, arrow) [3, 4].")
     artefact = build_one(tmp_path, says(), msgspec.structs.replace(REPORT, text=text))
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert item["facts"][0].endswith("in the left flank for 6 weeks.")
 
 

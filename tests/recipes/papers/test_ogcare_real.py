@@ -13,9 +13,9 @@ from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.corpus_import import import_corpus
 from hoofbeat.models import ChatRequest
-from hoofbeat.recipes.items import Failed, Rejected
 from hoofbeat.recipes.papers.ogcare import RECIPE, OgcareSettings
-from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.recipes.recipe_items import FailedItem, RejectedItem
+from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Question
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from tests.helpers import shared_data
@@ -89,8 +89,8 @@ def test_twenty_real_reports_end_to_end(tmp_path: Path, twenty: Corpus) -> None:
     artefact = build(tmp_path, RECIPE, twenty, settings, _by_rule, seed=7)
     questions: list[Question] = Benchmark(artefact).questions
     originals = {question.id: question for question in Benchmark(artefact, "original").questions}
-    rejected = list(read_jsonl(artefact.file("rejected.jsonl"), Rejected))
-    failed = list(read_jsonl(artefact.file("failed.jsonl"), Failed))
+    rejected = list(read_jsonl(artefact.file("rejected.jsonl"), RejectedItem))
+    failed = list(read_jsonl(artefact.file("failed.jsonl"), FailedItem))
     assert len(questions) + len(rejected) + len(failed) == len(twenty) == 20
     assert sum(each.step == "sample" for each in rejected) == 2
     came = 20

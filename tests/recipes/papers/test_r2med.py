@@ -11,9 +11,9 @@ from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.benchmark_passages import read_passages
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
-from hoofbeat.recipes.items import Item, Rejected
 from hoofbeat.recipes.papers.r2med import RECIPE, R2medSettings
-from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.recipes.recipe_items import RecipeItem, RejectedItem
+from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from tests.recipes.papers.r2med_case import (
     Words,
@@ -36,7 +36,7 @@ def test_similar_cases(tmp_path: Path) -> None:
     bench = Benchmark(artefact)
     assert len(bench.questions) >= 3
     searched = {piece.id for piece in read_passages(artefact)}
-    items = {item.id: item for item in read_jsonl(artefact.file("items.jsonl"), Item)}
+    items = {item.id: item for item in read_jsonl(artefact.file("items.jsonl"), RecipeItem)}
     for question in bench.questions:
         assert question.id not in searched  # who asks is not found
         assert question.answer.lower() not in question.text.lower()
@@ -171,7 +171,9 @@ def test_two_rows_of_one_id_do_not_stop_the_rest(tmp_path: Path) -> None:
     settings = R2medSettings(task="qa-reference", posts=str(posts), retrievers=("bm25",), keep=6, reject=2)
     artefact = build(tmp_path, RECIPE, corpus, settings, by_rule, encoder=Words)
     adds_up(artefact)
-    (again,) = [r for r in read_jsonl(artefact.file("rejected.jsonl"), Rejected) if "is that of line 1" in r.details]
+    (again,) = [
+        r for r in read_jsonl(artefact.file("rejected.jsonl"), RejectedItem) if "is that of line 1" in r.details
+    ]
     assert again.reason == "the row can't be used"
     assert again.details == f"posts.jsonl, line {len(rows) + 1}: the id post-0 is that of line 1"
 

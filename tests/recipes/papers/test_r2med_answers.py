@@ -10,7 +10,7 @@ import pytest
 
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.models import ChatRequest
-from hoofbeat.recipes.items import Rejected
+from hoofbeat.recipes.recipe_items import RejectedItem
 from hoofbeat.store.tables import read_jsonl
 from tests.recipes.papers.r2med_case import (
     adds_up,
@@ -79,7 +79,7 @@ def test_what_a_model_may_not_say(tmp_path: Path, step: str, said: object, reaso
     artefact, _ = built_task(tmp_path, "invented", partial(_wrong, step, said))
     adds_up(artefact)
     assert artefact.manifest.counts.kept == 0
-    assert reason in {each.reason for each in read_jsonl(artefact.file("rejected.jsonl"), Rejected)}
+    assert reason in {each.reason for each in read_jsonl(artefact.file("rejected.jsonl"), RejectedItem)}
 
 
 @pytest.mark.parametrize("step", ["clinbench-diagnosis", "r2med-quality", "r2med-reasoning", "r2med-grade-case"])
@@ -113,6 +113,6 @@ def test_exam_answers_that_are_no_entity_or_need_no_reasoning(tmp_path: Path) ->
         folder = tmp_path / said["reasoning"]
         folder.mkdir()
         artefact, _ = built_task(folder, "clinical-evidence", partial(_wrong, "r2med-rules", said), draw=3)
-        rejected = [each for each in read_jsonl(artefact.file("rejected.jsonl"), Rejected) if each.step == "rules"]
+        rejected = [each for each in read_jsonl(artefact.file("rejected.jsonl"), RejectedItem) if each.step == "rules"]
         assert rejected
         assert {each.reason for each in rejected} == {reason}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hoofbeat.recipes.items import Item, Rejection
 from hoofbeat.recipes.papers.r2med import RECIPE, R2medSettings
+from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.recipes.steps import UNLIMITED, RecipeStep
 from hoofbeat.records import Document
 from tests.recipes.papers.r2med_case import by_rule
@@ -20,8 +20,8 @@ def _step(name: str, **settings: Any) -> RecipeStep:
     return next(step for step in RECIPE.steps(R2medSettings(**chosen)) if step.name == name)
 
 
-def _asked(answer: str, query: str = "A man coughs. What does he have?") -> Item:
-    return Item(id="q", values={"query": query, "answer": answer})
+def _asked(answer: str, query: str = "A man coughs. What does he have?") -> RecipeItem:
+    return RecipeItem(id="q", values={"query": query, "answer": answer})
 
 
 @pytest.mark.parametrize("step", ["task type", "rules", "difficulty", "reasoning"])
@@ -56,8 +56,8 @@ def test_numbers_and_sentences_are_no_entity_whatever_a_model_says(tmp_path: Pat
     settings = R2medSettings(task="clinical-evidence", vocabularies=())
     with a_context(tmp_path, [Document(id="d", title="", text="x")], settings, by_rule) as context:
         (outcome,) = _step("answer").run([_asked(answer)], context)
-    assert isinstance(outcome, Item) == kept
-    if isinstance(outcome, Rejection):
+    assert isinstance(outcome, RecipeItem) == kept
+    if isinstance(outcome, ItemRejection):
         assert (outcome.reason, outcome.details) == ("the answer is no single medical entity", answer)
 
 
@@ -86,13 +86,15 @@ def test_how_much_of_an_answer_a_conclusion_names(tmp_path: Path, limits: dict[s
     settings = R2medSettings(task="clinical-evidence", **limits)
     with a_context(tmp_path, [Document(id="d", title="", text="x")], settings, lambda n, r: said) as context:
         (outcome,) = _step("reasoning").run([_asked("Hodgkin lymphoma")], context)
-    assert isinstance(outcome, Item) == kept
+    assert isinstance(outcome, RecipeItem) == kept
 
 
 @pytest.mark.parametrize(("negated", "kept"), [(True, False), (False, True)])
 def test_whether_a_denied_diagnosis_leaks_is_a_parameter(tmp_path: Path, negated: bool, kept: bool) -> None:
     document = Document(id="d", title="", text="A man had a cough. There was no evidence of sarcoidosis at first.")
-    item = Item(id="d", documents=("d",), values={"query": document.text, "diagnosis": "sarcoidosis", "synonyms": []})
+    item = RecipeItem(
+        id="d", documents=("d",), values={"query": document.text, "diagnosis": "sarcoidosis", "synonyms": []}
+    )
     with a_context(tmp_path, [document], R2medSettings(), by_rule) as context:
         (outcome,) = _step("leak check", task="clinical-case", leak_negated=negated).run([item], context)
-    assert isinstance(outcome, Item) == kept
+    assert isinstance(outcome, RecipeItem) == kept

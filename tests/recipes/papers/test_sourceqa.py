@@ -21,11 +21,11 @@ from hoofbeat.corpus.corpus_import import import_corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_pack
-from hoofbeat.recipes.items import Failed, Item
-from hoofbeat.recipes.messages.anonymising import find_identifiers, tidy
+from hoofbeat.recipes.messages.anonymisation import find_identifiers, tidy
 from hoofbeat.recipes.papers.sourceqa import RECIPE, SourceqaSettings
 from hoofbeat.recipes.recipe import read_settings
-from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem
+from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Passage, Question
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
@@ -146,7 +146,7 @@ def test_output_that_breaks_its_contract_fails_the_item(tmp_path: Path, prompt: 
         return said if name == prompt else rules(name, request)
 
     artefact = built(tmp_path, SourceqaSettings(harvest=harvest_file(tmp_path, MESSAGES[:1])), says)
-    (failed,) = read_jsonl(artefact.file("failed.jsonl"), Failed)
+    (failed,) = read_jsonl(artefact.file("failed.jsonl"), FailedItem)
     assert failed.failure.kind == kind
     _adds_up(artefact)
 
@@ -332,7 +332,7 @@ def test_real_messages_over_real_guidelines(tmp_path: Path) -> None:
     kept: list[Question] = questions
     assert {question.facets["group"] for question in kept} == {"general"}
     assert {question.facets["site"] for question in kept} == {"example.org", "reddit.com"}
-    assert len(list(read_jsonl(artefact.file("items.jsonl"), Item))) == len(kept)
+    assert len(list(read_jsonl(artefact.file("items.jsonl"), RecipeItem))) == len(kept)
 
 
 def _nothing_survives(values: Sequence[str], folder: Path) -> None:

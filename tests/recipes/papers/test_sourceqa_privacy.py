@@ -10,10 +10,10 @@ import pytest
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.errors import InputError
 from hoofbeat.prompts import load_pack
-from hoofbeat.recipes.items import Item
 from hoofbeat.recipes.papers.sourceqa import RECIPE, SourceqaSettings
 from hoofbeat.recipes.recipe import read_settings
-from hoofbeat.recipes.reviewing import ReviewTask
+from hoofbeat.recipes.recipe_items import RecipeItem
+from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.store.tables import read_jsonl
 from tests.recipes.papers.sourceqa_case import MESSAGES, built, handbooks, harvest_file, rules, turned_away
 from tests.recipes.support import a_context
@@ -109,13 +109,13 @@ def test_a_question_has_passed_when_all_was_asked_about_it(tmp_path: Path) -> No
     said = ["item,criterion,value", "q00001,relevant,yes", "q00001,anonymous,1", "q00777,relevant,no"]
     labels.write_text("\n".join(said))
     artefact = built(tmp_path, settings)
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert item["review"] == "waiting"
     tasks = list(read_jsonl(artefact.file("review.jsonl"), ReviewTask))
     assert {(task.item, task.criteria) for task in tasks} == {("q00001", ("stands alone",))}
     assert artefact.manifest.metrics["review labels"] == {"used": 2, "for items not here": 1}
     labels.write_text("\n".join([*said, "q00001,stands alone,true"]))
     artefact = built(tmp_path, settings)
-    (item,) = read_jsonl(artefact.file("items.jsonl"), Item)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
     assert item["review"] == "passed"
     assert not list(read_jsonl(artefact.file("review.jsonl"), ReviewTask))

@@ -14,14 +14,13 @@ from typing import Any
 from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.corpus.roles import Role
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases.diagnosing import LEAST_SHARED, names
-from hoofbeat.recipes.cases.options import CORRECT, merge_options, plain_option, shuffled
+from hoofbeat.recipes.cases.answer_options import CORRECT, merge_options, plain_option, shuffled
+from hoofbeat.recipes.cases.diagnosis import LEAST_SHARED, names
 from hoofbeat.recipes.cases.stems import names_test
 from hoofbeat.recipes.context import RecipeContext
-from hoofbeat.recipes.guards.checks import sound
-from hoofbeat.recipes.guards.deeds import names_deed, names_measure
-from hoofbeat.recipes.guards.organisms import names_organism
-from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.guards.diagnosis_names import names_measure, names_organism, names_procedure
+from hoofbeat.recipes.guards.text_checks import sound
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, Schema, ask, check
 from hoofbeat.records import Document
 
@@ -69,12 +68,12 @@ def discussed_alternatives(
     `shared` is the share of an alternative's words that its quote must have.
     """
 
-    def values(item: Item, context: RecipeContext) -> dict[str, object]:
+    def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
         text = discussed(context.document(item.documents[0]))
         fitted = context.fit(text, load_prompt(DIFFERENTIALS), beside=len(item["diagnosis"]))
         return {"count": count, "diagnosis": item["diagnosis"], "text": fitted}
 
-    def read(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
         document = context.document(item.documents[0])
         kept: list[dict[str, str]] = []
         for each in value["alternatives"]:
@@ -100,10 +99,10 @@ def discussed_alternatives(
 def further_alternatives(name: str, count: int, *, most_words: int = MOST_WORDS) -> RecipeStep:
     """Ask for as many alternatives as the discussion lacks; items that have enough pass by."""
 
-    def lacking(item: Item) -> int:
+    def lacking(item: RecipeItem) -> int:
         return count - len(item["alternatives"])
 
-    def values(item: Item, context: RecipeContext) -> dict[str, object]:
+    def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
         named = "\n".join(each["text"] for each in item["alternatives"]) or "none"
         beside = len(named) + len(item["diagnosis"])
         return {
@@ -113,7 +112,7 @@ def further_alternatives(name: str, count: int, *, most_words: int = MOST_WORDS)
             "stem": context.fit(item["stem"], load_prompt(FURTHER), beside=beside),
         }
 
-    def read(item: Item, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
         kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), lacking(item), most_words)
         return _dropping_all(item, dropped, ASKED_FOR).put(further=kept)
 
@@ -130,10 +129,10 @@ def further_alternatives(name: str, count: int, *, most_words: int = MOST_WORDS)
 def proposals_from_stem(name: str, count: int, *, role: str = "second", most_words: int = MOST_WORDS) -> RecipeStep:
     """The likeliest diagnoses by the stem alone: whoever proposes them does not know the answer."""
 
-    def values(item: Item, context: RecipeContext) -> dict[str, object]:
+    def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
         return {"count": count, "stem": context.fit(item["stem"], load_prompt(PROPOSALS), role)}
 
-    def read(item: Item, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
         kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), count, most_words)
         return _dropping_all(item, dropped, STEM).put(proposals=kept)
 
@@ -158,7 +157,7 @@ def _at_least(prompt: str, count: int) -> Schema:
 def merge_step(name: str, *, least: int, most: int, vocabularies: Sequence[str]) -> RecipeStep:
     """Merge all proposals with the right answer into `least` to `most` options that exclude each other."""
 
-    def judge(item: Item, context: RecipeContext) -> Outcome:
+    def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
         proposals: list[tuple[str, list[str]]] = []
         for origin, texts in (
             (DISCUSSION, [each["text"] for each in item["alternatives"]]),
@@ -181,10 +180,10 @@ def merge_step(name: str, *, least: int, most: int, vocabularies: Sequence[str])
 def overlap_step(name: str, *, least: int) -> RecipeStep:
     """Ask which wrong options could also be counted right, and drop them."""
 
-    def wrong(item: Item) -> list[str]:
+    def wrong(item: RecipeItem) -> list[str]:
         return [each["text"] for each in item["options"] if each["origin"] != CORRECT]
 
-    def schema(item: Item, _shop: RecipeContext) -> Schema:
+    def schema(item: RecipeItem, _shop: RecipeContext) -> Schema:
         contract: Any = load_prompt(OVERLAP).schema
         each = contract["properties"]["overlapping"]["items"]
         option = {"type": "string", "enum": wrong(item)}
@@ -192,7 +191,7 @@ def overlap_step(name: str, *, least: int) -> RecipeStep:
         listed = {"type": "array", "items": limited, "maxItems": len(wrong(item))}
         return {**contract, "properties": {"overlapping": listed}}
 
-    def read(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
         found = {str(each["option"]): str(each["reason"]) for each in value["overlapping"]}
         return drop_options(
             item, {text: f"could be counted right: {why}" for text, why in found.items()}, least, context
@@ -207,7 +206,7 @@ def overlap_step(name: str, *, least: int) -> RecipeStep:
     )
 
 
-def drop_options(item: Item, why: dict[str, str], least: int, context: RecipeContext) -> Outcome:
+def drop_options(item: RecipeItem, why: dict[str, str], least: int, context: RecipeContext) -> Outcome:
     """The item without these wrong options, by their texts; rejected where too few are left. The right one stays."""
     kept = []
     for option in item["options"]:
@@ -218,13 +217,13 @@ def drop_options(item: Item, why: dict[str, str], least: int, context: RecipeCon
     return _enough(item.put(options=kept), least, context)
 
 
-def _enough(item: Item, least: int, context: RecipeContext) -> Outcome:
+def _enough(item: RecipeItem, least: int, context: RecipeContext) -> Outcome:
     """The item with its options in the order they are shown, if there are enough of them."""
     texts = [str(option["text"]) for option in item["options"]]
     if len(texts) < least:
         dropped = "; ".join(f"{each['text']} ({each['origin']}: {each['why']})" for each in item.get("dropped", ()))
         details = f"{len(texts)} of {least}: {'; '.join(texts)}" + (f". Dropped: {dropped}" if dropped else "")
-        return Rejection(reason=TOO_FEW, details=details)
+        return ItemRejection(reason=TOO_FEW, details=details)
     order = shuffled(texts, context.rng("options", item.id))
     return item.put(options=sorted(item["options"], key=lambda option: order.index(option["text"])))
 
@@ -253,7 +252,7 @@ def _no_disease(text: str, context: RecipeContext, vocabularies: Sequence[str]) 
     """Why a wrong option names no disease but something done, measured or caught; ICD-10-CM knows symptoms."""
     for is_it, what in (
         (names_test, "an examination"),
-        (names_deed, "a procedure or treatment"),
+        (names_procedure, "a procedure or treatment"),
         (names_measure, "a measured value"),
         (names_organism, "an organism"),
     ):
@@ -263,11 +262,11 @@ def _no_disease(text: str, context: RecipeContext, vocabularies: Sequence[str]) 
     return "names a symptom" if found and found[0].code.startswith(_SYMPTOMS) else ""
 
 
-def _dropping(item: Item, text: str, origin: str, why: str) -> Item:
+def _dropping(item: RecipeItem, text: str, origin: str, why: str) -> RecipeItem:
     return item.put(dropped=[*item.get("dropped", ()), {"text": text, "origin": origin, "why": why}])
 
 
-def _dropping_all(item: Item, dropped: Iterable[tuple[str, str]], origin: str) -> Item:
+def _dropping_all(item: RecipeItem, dropped: Iterable[tuple[str, str]], origin: str) -> RecipeItem:
     for text, why in dropped:
         item = _dropping(item, text, origin, why)
     return item

@@ -22,16 +22,15 @@ from rapidfuzz import fuzz
 
 from hoofbeat.corpus.vocabularies.word_forms import term_form
 from hoofbeat.recipes.context import RecipeContext, TableFile
-from hoofbeat.recipes.guards.checks import sound
-from hoofbeat.recipes.guards.numerals import numbers
-from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.steps import Answered, RecipeStep, ask_each
+from hoofbeat.recipes.guards.text_checks import numbers, sound
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.steps import PartReply, RecipeStep, ask_each
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Failure
 from hoofbeat.retrieval.chunking import sentence_spans
 
 __all__ = [
-    "Change",
+    "TextChange",
     "changes",
     "check_core",
     "check_rewriting",
@@ -66,7 +65,7 @@ class _Lists(Struct, frozen=True, forbid_unknown_fields=True):
     general: frozenset[str]
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class TextChange(Struct, frozen=True, kw_only=True):
     """Words that were replaced, inserted or deleted, with their places in the old and the new text, and what of."""
 
     kind: Literal["replaced", "inserted", "deleted"]
@@ -101,11 +100,11 @@ def _lists() -> _Lists:
     return msgspec.convert(word_data("distraction"), _Lists)
 
 
-def changes(before: str, after: str) -> list[Change]:
+def changes(before: str, after: str) -> list[TextChange]:
     """What became of a text, word by word, in its order; empty where no word changed."""
     old, new = _Words(before), _Words(after)
     people = [(text, demographics(text)) for text in (before, after)]
-    found: list[Change] = []
+    found: list[TextChange] = []
     for tag, a, b, c, d in SequenceMatcher(None, old.forms, new.forms, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
@@ -122,7 +121,7 @@ def changes(before: str, after: str) -> list[Change]:
             "replaced" if tag == "replace" else "inserted" if tag == "insert" else "deleted"
         )
         found.append(
-            Change(
+            TextChange(
                 kind=kind,
                 about=about,
                 before=was,
@@ -157,32 +156,36 @@ def without_person(sentence: str) -> str:
 
 def check_rewriting(
     before: str, after: str, core: Sequence[str], *, least_core: float, least_change: float, most_growth: float
-) -> Rejection | None:
+) -> ItemRejection | None:
     """Whether a rewritten text still holds the core, has changed at all, and has kept its measure."""
     old, new = _Words(before).forms, _Words(after).forms
     if len(new) > most_growth * len(old) or len(old) > most_growth * len(new):
-        return Rejection(
+        return ItemRejection(
             reason="the distraction changes the length too much", details=f"{len(old)} words became {len(new)}"
         )
     touched = 1.0 - SequenceMatcher(None, old, new, autojunk=False).ratio()
     if touched < least_change or not touched:
-        return Rejection(reason="the distraction changes next to nothing", details=f"{touched:.1%} of the words")
+        return ItemRejection(reason="the distraction changes next to nothing", details=f"{touched:.1%} of the words")
     return check_core(core, before, after, least=least_core)
 
 
-def check_core(core: Sequence[str], before: str, after: str, *, least: float) -> Rejection | None:
+def check_core(core: Sequence[str], before: str, after: str, *, least: float) -> ItemRejection | None:
     """Whether every fact of the core still stands in the new text, with its numbers and the sense it had."""
     for fact in core:
         score, now, around = _place(fact, after)
         if score < least:
-            return Rejection(
+            return ItemRejection(
                 reason="the distraction drops a fact of the core", details=f"{fact} (best match {score:.2f}: {now})"
             )
         if Counter(numbers(fact)) - Counter(numbers(around)):
-            return Rejection(reason="the distraction alters a number of the core", details=f"{fact} became {around}")
+            return ItemRejection(
+                reason="the distraction alters a number of the core", details=f"{fact} became {around}"
+            )
         _, _, was = _place(fact, before)
         if _turning(was) != _turning(around):
-            return Rejection(reason="the distraction turns a fact of the core round", details=f"{was} became {around}")
+            return ItemRejection(
+                reason="the distraction turns a fact of the core round", details=f"{was} became {around}"
+            )
     return None
 
 
@@ -244,7 +247,7 @@ def _touches(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
     return any(first < end and start < last for first, last in spans)
 
 
-Leak = Callable[[Item, str, RecipeContext], Rejection | None]
+Leak = Callable[[RecipeItem, str, RecipeContext], ItemRejection | None]
 
 
 def distraction_steps(leak: Leak) -> list[RecipeStep]:
@@ -255,7 +258,7 @@ def distraction_steps(leak: Leak) -> list[RecipeStep]:
     not fit (`on_bad_distraction`). What was written is `distracted`, its list of changes `changes`.
     """
 
-    def read(item: Item, answers: Sequence[Answered], context: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, answers: Sequence[PartReply], context: RecipeContext) -> Outcome:
         return _distracted(item, answers[0], context, leak)
 
     return [
@@ -288,7 +291,7 @@ def distraction_steps(leak: Leak) -> list[RecipeStep]:
     ]
 
 
-def distraction_table(items: Sequence[Item]) -> TableFile:
+def distraction_table(items: Sequence[RecipeItem]) -> TableFile:
     """Every change of every item, as a table."""
     rows = [
         (item.id, each["kind"], each["before"], each["after"], each["about"])
@@ -298,7 +301,7 @@ def distraction_table(items: Sequence[Item]) -> TableFile:
     return TableFile(("item", "kind", "before", "after", "about"), rows)
 
 
-def _distracted(item: Item, answer: Answered, context: RecipeContext, leak: Leak) -> Outcome:
+def _distracted(item: RecipeItem, answer: PartReply, context: RecipeContext, leak: Leak) -> Outcome:
     s = context.settings
     if answer.value is None:
         return _unfit(item, answer.failure, context)
@@ -319,7 +322,7 @@ def _distracted(item: Item, answer: Answered, context: RecipeContext, leak: Leak
     return item.put(distracted=after, changes=listed).labelled(distracted="yes")
 
 
-def _verified(item: Item, answers: Sequence[Answered], context: RecipeContext) -> Outcome:
+def _verified(item: RecipeItem, answers: Sequence[PartReply], context: RecipeContext) -> Outcome:
     value = answers[0].value
     if value is None:
         return _unfit(item, answers[0].failure, context)
@@ -329,11 +332,11 @@ def _verified(item: Item, answers: Sequence[Answered], context: RecipeContext) -
         ("given_away", "no", "verification finds that the distraction gives the answer away"),
     ):
         if value[name] != wanted:
-            return _unfit(item, Rejection(reason=reason, details=value["reason"]), context)
+            return _unfit(item, ItemRejection(reason=reason, details=value["reason"]), context)
     return item.put(distraction_verified=value["reason"])
 
 
-def _unfit(item: Item, why: Rejection | Failure | None, context: RecipeContext) -> Outcome:
+def _unfit(item: RecipeItem, why: ItemRejection | Failure | None, context: RecipeContext) -> Outcome:
     """A distraction that can't be used: the item goes, or goes on with its original question."""
     assert why is not None, "a call brings a value or a failure"
     if context.settings.on_bad_distraction == "reject":

@@ -19,17 +19,17 @@ from hoofbeat.models.encoder import Encoder
 from hoofbeat.models.encoders.vector_cache import CachedEncoder, cached_encoder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.context import RecipeContext, TableFile
-from hoofbeat.recipes.guards.sameness import same, without_sides
-from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.guards.diagnosis_names import same, without_sides
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.retrieval.index.dense_search import DenseSearcher
 
 __all__ = [
     "NO_DIAGNOSES",
     "SIMILARITY_HEADER",
-    "Codes",
+    "IcdCodes",
     "Neighbour",
-    "Walked",
+    "NeighbourOutcome",
     "choose_distractors",
     "code_descriptions",
     "distractor_step",
@@ -46,7 +46,7 @@ _DEEPEST = 200
 _BINS = 20
 
 
-class Codes(Struct, frozen=True):
+class IcdCodes(Struct, frozen=True):
     """Codes with their descriptions, each description once under its shortest code."""
 
     codes: tuple[str, ...]
@@ -62,14 +62,14 @@ class Neighbour(Struct, frozen=True, kw_only=True):
     cosine: float
 
 
-class Walked(Struct, frozen=True):
+class NeighbourOutcome(Struct, frozen=True):
     """A neighbour that was looked at and what became of it: empty `why` where it became a distractor."""
 
     neighbour: Neighbour
     why: str = ""
 
 
-def code_descriptions(vocabulary: Vocabulary, *, encounters: bool = True) -> Codes:
+def code_descriptions(vocabulary: Vocabulary, *, encounters: bool = True) -> IcdCodes:
     """The long descriptions of all codes, categories and leaves, without chapters and blocks.
 
     `encounters` takes in the codes that only add an encounter (initial, subsequent, sequela) to an injury.
@@ -83,11 +83,11 @@ def code_descriptions(vocabulary: Vocabulary, *, encounters: bool = True) -> Cod
         known = shortest.get(term.name)
         if known is None or (len(term.code), term.code) < (len(known), known):
             shortest[term.name] = term.code
-    return Codes(tuple(shortest.values()), tuple(shortest))
+    return IcdCodes(tuple(shortest.values()), tuple(shortest))
 
 
 def nearest_codes(
-    texts: Sequence[str], codes: Codes, encoder: Encoder, *, count: int = 4, progress: Progress = SILENT
+    texts: Sequence[str], codes: IcdCodes, encoder: Encoder, *, count: int = 4, progress: Progress = SILENT
 ) -> list[list[Neighbour]]:
     """The `count` descriptions nearest to each text by cosine, the nearest first; every description is compared.
 
@@ -115,7 +115,7 @@ def choose_distractors(
     synonyms: Sequence[str] = (),
     vocabularies: Sequence[Vocabulary] = (),
     leave_out: Sequence[str] = (),
-) -> list[Walked]:
+) -> list[NeighbourOutcome]:
     """Walk down the neighbours until there are as many distractors as there are ranks from the first to the last.
 
     Ranks before the first are taken to be the diagnosis itself. Codes that begin with one of `leave_out` are no
@@ -123,7 +123,7 @@ def choose_distractors(
     """
     wanted = ranks[1] - ranks[0] + 1
     taken: list[str] = []
-    walked: list[Walked] = []
+    walked: list[NeighbourOutcome] = []
     itself: list[str] = []
     names = [diagnosis, *synonyms]
     for neighbour in neighbours:
@@ -133,14 +133,14 @@ def choose_distractors(
             itself.append(neighbour.description)
             if same(diagnosis, neighbour.description, vocabularies).startswith("the same"):
                 names.append(neighbour.description)
-            walked.append(Walked(neighbour, ITSELF))
+            walked.append(NeighbourOutcome(neighbour, ITSELF))
             continue
         why = "its code names no diagnosis" if neighbour.code.startswith(tuple(leave_out)) else ""
         why = why or _is_diagnosis(neighbour.description, names, itself, vocabularies)
         why = why or _is_taken(neighbour.description, taken, vocabularies)
         if not why:
             taken.append(neighbour.description)
-        walked.append(Walked(neighbour, why))
+        walked.append(NeighbourOutcome(neighbour, why))
     return walked
 
 
@@ -182,7 +182,7 @@ def distractor_step(
     `leave_out` are beginnings of codes that are passed over, `guards` the vocabularies that know wordings of one code.
     """
 
-    def judge(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+    def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
         codes = _descriptions(context.vocabulary("icd10cm"), encounters)
         guarding = [context.vocabulary(each) for each in guards]
         texts = [str(item[answer]) for item in items]
@@ -212,14 +212,14 @@ def distractor_step(
 
 
 @lru_cache(maxsize=2)
-def _descriptions(vocabulary: Vocabulary, encounters: bool) -> Codes:
+def _descriptions(vocabulary: Vocabulary, encounters: bool) -> IcdCodes:
     return code_descriptions(vocabulary, encounters=encounters)
 
 
-def _outcome(item: Item, walked: Sequence[Walked], wanted: int, deepest: int) -> Outcome:
+def _outcome(item: RecipeItem, walked: Sequence[NeighbourOutcome], wanted: int, deepest: int) -> Outcome:
     taken = [each.neighbour for each in walked if not each.why]
     if len(taken) < wanted:
-        return Rejection(
+        return ItemRejection(
             reason="too few distractors that exclude the diagnosis",
             details=f"{len(taken)} of {wanted} among the {min(deepest, len(walked))} nearest descriptions",
         )
@@ -230,7 +230,7 @@ def _outcome(item: Item, walked: Sequence[Walked], wanted: int, deepest: int) ->
     )
 
 
-def _rows(item: str, walked: Sequence[Walked]) -> list[tuple[object, ...]]:
+def _rows(item: str, walked: Sequence[NeighbourOutcome]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     number = 0
     for each in walked:

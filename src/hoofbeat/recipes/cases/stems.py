@@ -17,7 +17,7 @@ from msgspec import Struct
 from hoofbeat.corpus.figures import figure_roles
 from hoofbeat.corpus.roles import CASE_ROLES, Role, case_spans, role_spans
 from hoofbeat.recipes.context import RecipeContext
-from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Section, Span
@@ -109,16 +109,16 @@ def complete(name: str, *, by: Literal["text", "sections"], images: Literal["any
     `images` asks for a figure in the first two as well: one with its image file, or one whose caption is there.
     """
 
-    def judge(item: Item, context: RecipeContext) -> Outcome:
+    def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
         document = context.document(item.documents[0])
         missing = missing_parts(document, by=by)
         if missing:
             lacking = ", ".join(PARTS[part] for part in missing)
-            return Rejection(reason=f"no {PARTS[missing[0]]} in the report", details=f"missing: {lacking}")
+            return ItemRejection(reason=f"no {PARTS[missing[0]]} in the report", details=f"missing: {lacking}")
         if images != "any" and not _illustrated(document, files=images == "files", by=by):
             what = "image" if images == "files" else "figure"
             details = f"{len(document.figures)} figures, {sum(bool(f.files) for f in document.figures)} with an image"
-            return Rejection(reason=f"no {what} in patient information or test results", details=details)
+            return ItemRejection(reason=f"no {what} in patient information or test results", details=details)
         return item
 
     return check(name, judge)
@@ -204,12 +204,12 @@ def trim_treatment(document: Document, spans: Spans) -> Spans:
     return spans
 
 
-def with_stem(item: Item, document: Document, spans: Spans) -> Item:
+def with_stem(item: RecipeItem, document: Document, spans: Spans) -> RecipeItem:
     """The item with this stem: `stem` as text, `stem_spans` as places."""
     return item.put(stem=stem_text(document, spans), stem_spans=[list(span) for span in spans])
 
 
-def spans_of(item: Item) -> Spans:
+def spans_of(item: RecipeItem) -> Spans:
     """The places of an item's stem."""
     return tuple((int(start), int(end)) for start, end in item["stem_spans"])
 
@@ -217,13 +217,13 @@ def spans_of(item: Item) -> Spans:
 def take_stem(name: str) -> RecipeStep:
     """Take the stem from the report's sections; a report of several patients has none."""
 
-    def judge(item: Item, context: RecipeContext) -> Outcome:
+    def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
         document = context.document(item.documents[0])
         if several_patients(document):
-            return Rejection(reason="the report tells of several patients")
+            return ItemRejection(reason="the report tells of several patients")
         spans = stem_spans(document)
         if not spans:
-            return Rejection(reason="no section with patient information or test results")
+            return ItemRejection(reason="no section with patient information or test results")
         return with_stem(item, document, spans)
 
     return check(name, judge)
@@ -232,10 +232,10 @@ def take_stem(name: str) -> RecipeStep:
 def long_enough(name: str, least: int) -> RecipeStep:
     """Stems of so many words or more."""
 
-    def judge(item: Item, _shop: RecipeContext) -> Outcome:
+    def judge(item: RecipeItem, _shop: RecipeContext) -> Outcome:
         count = len(str(item["stem"]).split())
         if count < least:
-            return Rejection(reason="too little of the case is told before the diagnosis", details=f"{count} words")
+            return ItemRejection(reason="too little of the case is told before the diagnosis", details=f"{count} words")
         return item
 
     return check(name, judge)

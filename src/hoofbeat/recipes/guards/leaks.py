@@ -19,10 +19,9 @@ from hoofbeat.corpus.vocabularies import Vocabulary, find_abbreviations, vocabul
 from hoofbeat.corpus.vocabularies.word_forms import phrase_key, term_form
 from hoofbeat.errors import UsageError
 from hoofbeat.recipes.context import RecipeContext
-from hoofbeat.recipes.guards.leak_forms import Signs, Wanted, operation_endings, signs_of
-from hoofbeat.recipes.guards.leak_text import Reading
-from hoofbeat.recipes.guards.leak_words import lists, misspelt
-from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.guards.leak_patterns import LeakPattern, LeakPatterns, operation_endings, signs_of
+from hoofbeat.recipes.guards.leak_words import NormalisedText, lists, misspelt
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check
 from hoofbeat.records import Document, Span
 
@@ -68,7 +67,7 @@ def find_leaks(
     if not any(map(str.isalnum, diagnosis)):
         return []
     signs = signs_of(diagnosis.strip(), tuple(filter(None, map(str.strip, synonyms))), tuple(vocabularies))
-    reading = Reading(text)
+    reading = NormalisedText(text)
     found = [
         *_phrases(reading, signs, least, _known_words(vocabularies)),
         *_shorts(reading, signs, source),
@@ -93,7 +92,7 @@ def leak_check(
     """
     loaded: WeakKeyDictionary[RecipeContext, tuple[Vocabulary, ...]] = WeakKeyDictionary()
 
-    def judge(item: Item, context: RecipeContext) -> Outcome:
+    def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
         if context not in loaded:
             loaded[context] = _installed(context)
         source = context.document(item.documents[0]) if item.documents else None
@@ -110,7 +109,7 @@ def leak_check(
             return item
         told = "; ".join(dict.fromkeys(f"{leak.text!r} ({leak.kind} of {leak.form})" for leak in counted))
         span = _in_source(counted[0], str(item[stem]), source) if source else None
-        return Rejection(reason="the stem gives the answer away", details=told, span=span)
+        return ItemRejection(reason="the stem gives the answer away", details=told, span=span)
 
     return check(name, judge)
 
@@ -135,7 +134,7 @@ def _installed(context: RecipeContext) -> tuple[Vocabulary, ...]:
     return tuple(found)
 
 
-def _leak(reading: Reading, first: int, last: int, form: str, kind: str) -> Leak:
+def _leak(reading: NormalisedText, first: int, last: int, form: str, kind: str) -> Leak:
     start, end = reading.span(first, last)
     kind = "negated" if reading.denied(first, last) else kind
     return Leak(start=start, end=end, text=reading.text[start:end], form=form, kind=kind)
@@ -144,7 +143,9 @@ def _leak(reading: Reading, first: int, last: int, form: str, kind: str) -> Leak
 # names, synonyms, other orders, inflections and misspellings
 
 
-def _phrases(reading: Reading, signs: Signs, least: float, known: Callable[[str], bool]) -> Iterator[Leak]:
+def _phrases(
+    reading: NormalisedText, signs: LeakPatterns, least: float, known: Callable[[str], bool]
+) -> Iterator[Leak]:
     exact: dict[frozenset[str], list[tuple[int, int, str]]] = {}
     loose: dict[str, list[tuple[int, int, str]]] = {}
     for wanted in signs.wanted:
@@ -178,7 +179,7 @@ def _ends(chosen: Sequence[tuple[int, int, str]]) -> tuple[int, int]:
     return min(first for first, _, _ in chosen), max(last for _, last, _ in chosen)
 
 
-def _kind(wanted: Wanted, chosen: Sequence[tuple[int, int, str]]) -> str:
+def _kind(wanted: LeakPattern, chosen: Sequence[tuple[int, int, str]]) -> str:
     if wanted.kind != "name":
         return wanted.kind
     forms = [form for _, _, form in sorted(chosen)]
@@ -202,7 +203,7 @@ def _vocabulary_words(vocabulary: Vocabulary) -> frozenset[str]:
 # short forms
 
 
-def _shorts(reading: Reading, signs: Signs, source: Document | None) -> Iterator[Leak]:
+def _shorts(reading: NormalisedText, signs: LeakPatterns, source: Document | None) -> Iterator[Leak]:
     defined = find_abbreviations(source.text[:_DEFINED_READ]) if source else {}
     defined.update(find_abbreviations(reading.text[:_DEFINED_READ]))
     meant = {short: _names_it(long, signs) for short, long in defined.items()}
@@ -219,9 +220,9 @@ def _shorts(reading: Reading, signs: Signs, source: Document | None) -> Iterator
             yield Leak(start=start, end=end, text=short, form=form, kind=kind)
 
 
-def _names_it(long: str, signs: Signs) -> bool:
+def _names_it(long: str, signs: LeakPatterns) -> bool:
     """Whether a long form names the diagnosis."""
-    reading = Reading(long)
+    reading = NormalisedText(long)
     for wanted in signs.wanted:
         if wanted.kind == "procedure":
             continue
@@ -231,7 +232,7 @@ def _names_it(long: str, signs: Signs) -> bool:
     return phrase_key(long) in {phrase_key(wanted.name) for wanted in signs.wanted}
 
 
-def _initials(short: str, signs: Signs) -> str:
+def _initials(short: str, signs: LeakPatterns) -> str:
     """The words a short form may be made of: one letter of each in order, or a few more from inside long words."""
     letters = short.replace("-", "")
     if len(letters) < 3 or not letters.isalpha() or letters.upper() in lists().not_short:
@@ -268,7 +269,7 @@ def _spelt_by(letters: str, words: Sequence[str]) -> bool:
 # codes and procedures
 
 
-def _codes(text: str, signs: Signs, vocabularies: Sequence[Vocabulary]) -> Iterator[Leak]:
+def _codes(text: str, signs: LeakPatterns, vocabularies: Sequence[Vocabulary]) -> Iterator[Leak]:
     if not signs.codes:
         return
     for match in _CODE.finditer(text):
@@ -286,7 +287,7 @@ def _above(own: str, code: str) -> bool:
     return len(code) >= 3 and own.startswith(code) and len(own) - len(code) <= 2
 
 
-def _procedures(reading: Reading, signs: Signs) -> Iterator[Leak]:
+def _procedures(reading: NormalisedText, signs: LeakPatterns) -> Iterator[Leak]:
     endings = operation_endings()
 
     def telling(form: str) -> str:
@@ -303,7 +304,7 @@ def _procedures(reading: Reading, signs: Signs) -> Iterator[Leak]:
 # what is left
 
 
-def _innocent(reading: Reading, leak: Leak, signs: Signs) -> bool:
+def _innocent(reading: NormalisedText, leak: Leak, signs: LeakPatterns) -> bool:
     """Whether the words stand in a phrase that speaks of something else."""
     for phrase in lists().innocent:
         if phrase[0] in reading.forms and not set(phrase) <= signs.own_words:

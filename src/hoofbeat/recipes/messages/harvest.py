@@ -1,9 +1,11 @@
 """Reading harvested questions: what people asked on forums and question pages, as CSV, TSV or JSONL files.
 
 A row has the question (`question`, `text`, `message`, ..., with a `title` or `subject` before it where there is one)
-and may say where and when it was asked and about which group. Rows that can't be used are named by file and line and go
-on to be counted; a file that can't be used stops the run. What is read here still tells who asked: it goes no further
-than the anonymiser.
+and may say where and when it was asked and about which group. Rows that can't be used are named by file and line and
+go on to be counted; a file that can't be used stops the run. What is read here still tells who asked: it goes no
+further than the anonymiser.
+
+Rules decide, without a model, whether a text is a question and can be understood by itself.
 """
 
 from __future__ import annotations
@@ -11,18 +13,87 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from msgspec import Struct
 
+from hoofbeat.corpus.filters.language import detect_language
 from hoofbeat.corpus.parsers.rows import ROW_SUFFIXES, read_rows, table_suffix
 from hoofbeat.corpus.reader import Refusal
 from hoofbeat.errors import InputError
-from hoofbeat.recipes.messages.anonymising import find_identifiers
+from hoofbeat.recipes.messages.anonymisation import find_identifiers
 from hoofbeat.recipes.messages.identifiers import words_of
+from hoofbeat.recipes.recipe_items import ItemRejection
+from hoofbeat.recipes.wordlists import word_data
 
-__all__ = ["BadRow", "Candidate", "Limits", "plain", "read_harvest"]
+__all__ = [
+    "BadRow",
+    "HarvestLimits",
+    "HarvestedQuestion",
+    "asks",
+    "plain",
+    "read_harvest",
+    "stands_alone",
+    "well_formed",
+]
+
+_SURE_WORDS = 60
+_TELLING_WORDS = 12
+_MARK = re.compile(r"\[\w+\]")
+
+
+@cache
+def _patterns(name: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(each, re.IGNORECASE | re.MULTILINE) for each in words_of("asking", name))
+
+
+def asks(text: str) -> bool:
+    """Whether a text asks something, with or without a question mark."""
+    return any(pattern.search(text) for pattern in _patterns("asks"))
+
+
+def well_formed(text: str, *, least: int, most: int, language: str) -> ItemRejection | None:
+    """Why a harvested text is no usable question, or nothing. `language` may be empty: any will do."""
+    words = len(_MARK.sub("", text).split())
+    if words < least:
+        return ItemRejection(reason="too short for a question", details=f"{words} words, at least {least}")
+    if words > most:
+        return ItemRejection(reason="too long for a question", details=f"{words} words, at most {most}")
+    found = _another_language(text, words, language) if language else ""
+    if found:
+        return ItemRejection(reason="in another language", details=f"{found}, wanted is {language}")
+    if any(pattern.search(text) for pattern in _patterns("administrative")):
+        return ItemRejection(reason="administrative by its words")
+    return None if asks(text) else ItemRejection(reason="nothing is asked")
+
+
+def _another_language(text: str, words: int, wanted: str) -> str:
+    """The language of a text that is not in the one wanted; in short texts little words outweigh the detector."""
+    found = detect_language(text)
+    if found == wanted:
+        return ""
+    table = word_data("asking")["little"]
+    assert isinstance(table, dict)
+    known = set(str(table.get(wanted, "")).split())
+    little = len(known & set(re.findall(r"\w+", text.lower())))
+    if found == "unknown":
+        return found if known and words >= _TELLING_WORDS and not little else ""
+    return "" if words < _SURE_WORDS and little > 1 else found
+
+
+def stands_alone(text: str, language: str = "") -> ItemRejection | None:
+    """Why a rewritten question can't be understood by itself, or nothing."""
+    if language and _another_language(text, len(text.split()), language):
+        return ItemRejection(reason="the rewritten question is in another language")
+    if text.count("?") == 0 or not text.rstrip(" \"'”’)").endswith("?"):
+        return ItemRejection(reason="the rewritten question does not end as a question")
+    if _MARK.search(text):
+        return ItemRejection(reason="a mark of something removed is left in the rewritten question")
+    if any(pattern.search(text) for pattern in (*_patterns("hanging"), *_patterns("headless"))):
+        return ItemRejection(reason="the rewritten question does not stand alone")
+    return None
+
 
 TEXTS = ("question", "text", "message", "body", "selftext", "content", "post")
 TITLES = ("title", "subject")
@@ -37,7 +108,7 @@ _HOST = re.compile(r"^(https?://(?:www\.)?|www\.)?((?:[\w-]+\.)+([a-z]{2,}))(?:[
 _SECOND_LEVEL = frozenset({"co", "com", "org", "ac", "gov", "edu", "net", "nhs"})
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class HarvestLimits(Struct, frozen=True, kw_only=True):
     """What is more than this is no harvest of questions: bytes of a file, rows in all, characters of a question."""
 
     bytes: int = 100_000_000
@@ -45,10 +116,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     characters: int = 20_000
 
 
-_LIMITS = Limits()
+_LIMITS = HarvestLimits()
 
 
-class Candidate(Struct, frozen=True, kw_only=True):
+class HarvestedQuestion(Struct, frozen=True, kw_only=True):
     """One harvested question as it was written, with the little that is kept of where and when it was asked."""
 
     file: str
@@ -67,12 +138,12 @@ class BadRow(Struct, frozen=True, kw_only=True):
     why: str
 
 
-def read_harvest(paths: Iterable[Path], limits: Limits = _LIMITS) -> list[Candidate | BadRow]:
+def read_harvest(paths: Iterable[Path], limits: HarvestLimits = _LIMITS) -> list[HarvestedQuestion | BadRow]:
     """All rows of the files, in their order."""
-    rows: list[Candidate | BadRow] = []
+    rows: list[HarvestedQuestion | BadRow] = []
     for path in paths:
         _check_file(path, limits)
-        found: list[Candidate | BadRow] = []
+        found: list[HarvestedQuestion | BadRow] = []
         for line, row in read_rows(path):
             if len(rows) + len(found) >= limits.rows:
                 raise InputError(
@@ -100,7 +171,7 @@ def plain(text: str) -> str:
 _NO_TEXT = "the row has no question"
 
 
-def _check_file(path: Path, limits: Limits) -> None:
+def _check_file(path: Path, limits: HarvestLimits) -> None:
     if not path.is_file():
         raise InputError("there is no such file", where=str(path), fix="check the path")
     if table_suffix(path) not in ROW_SUFFIXES:
@@ -115,7 +186,7 @@ def _check_file(path: Path, limits: Limits) -> None:
         )
 
 
-def _read(row: Mapping[str, object], file: str, line: int, limits: Limits) -> Candidate | BadRow:
+def _read(row: Mapping[str, object], file: str, line: int, limits: HarvestLimits) -> HarvestedQuestion | BadRow:
     cells = {str(name).strip().lower(): str(value) for name, value in row.items() if isinstance(value, str | int)}
     body = plain(_first(cells, TEXTS))
     if not any(map(str.isalnum, body)):
@@ -125,7 +196,7 @@ def _read(row: Mapping[str, object], file: str, line: int, limits: Limits) -> Ca
     if len(text) > limits.characters:
         return BadRow(file=file, line=line, why=f"the question is longer than {limits.characters:,} characters")
     year = _YEAR.search(_first(cells, DATES))
-    return Candidate(
+    return HarvestedQuestion(
         file=file,
         line=line,
         text=text,

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from hoofbeat.recipes.cases.diagnosing import LEAST_SHARED, cut_giveaway, cut_leaks, name_diagnosis
+from hoofbeat.recipes.cases.diagnosis import LEAST_SHARED, cut_giveaway, cut_leaks, name_diagnosis
 from hoofbeat.recipes.cases.differentials import (
     MOST_WORDS,
     discussed_alternatives,
@@ -22,16 +22,15 @@ from hoofbeat.recipes.cases.differentials import (
     overlap_step,
     proposals_from_stem,
 )
-from hoofbeat.recipes.cases.illustrating import account_for_images, describing_sentences, find_figures, image_version
-from hoofbeat.recipes.cases.rarity import CATALOGUES, rare_track
-from hoofbeat.recipes.cases.revising import draw_sample, findings_step, review_tasks, revise
+from hoofbeat.recipes.cases.image_stems import account_for_images, describing_sentences, find_figures, image_version
+from hoofbeat.recipes.cases.rare_diseases import CATALOGUES, rare_track
 from hoofbeat.recipes.cases.stems import complete, long_enough, spans_of, stem_evidence, take_stem
+from hoofbeat.recipes.cases.two_level_review import draw_sample, findings_step, review_tasks, revise
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings, TableFile
+from hoofbeat.recipes.corpus_steps import filter_steps, label_step
 from hoofbeat.recipes.guards.leaks import leak_check
-from hoofbeat.recipes.items import Item
-from hoofbeat.recipes.labelling import label_step
-from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents
-from hoofbeat.recipes.selecting import filter_steps
+from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
+from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, sample
 from hoofbeat.records import Question
 
@@ -134,7 +133,7 @@ def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
     ]
 
 
-def _finish(items: Sequence[Item], context: RecipeContext) -> Made:
+def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput:
     questions = tuple(_question(item, context) for item in items)
     shown = {item.id: item["image"] for item in items if "image" in item.values}
     images = tuple(
@@ -147,10 +146,10 @@ def _finish(items: Sequence[Item], context: RecipeContext) -> Made:
     about = "Figures in place of the text that describes them; questions without a usable image are left out."
     edition = Edition(name="image", about=about, questions=images)
     tasks = review_tasks(items, context.settings.question)
-    return Made(questions=questions, editions=(edition,), review=tuple(tasks))
+    return RecipeOutput(questions=questions, editions=(edition,), review=tuple(tasks))
 
 
-def _question(item: Item, context: RecipeContext) -> Question:
+def _question(item: RecipeItem, context: RecipeContext) -> Question:
     document = context.document(item.documents[0])
     proven = item.proven(*stem_evidence(document, spans_of(item)))
     return Question(
@@ -166,7 +165,7 @@ def _question(item: Item, context: RecipeContext) -> Question:
     )
 
 
-def _account(items: Sequence[Item], context: RecipeContext) -> None:
+def _account(items: Sequence[RecipeItem], context: RecipeContext) -> None:
     """How many options there are, where they come from, and what was left out and why."""
     origins = Counter(each["origin"] for item in items for each in item["options"])
     context.metrics["options"] = {

@@ -16,13 +16,19 @@ from msgspec import Meta
 from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.corpus.roles import find_case
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases.diagnoses import VOCABULARIES, not_one_diagnosis, other_names, words_stand, written_out
-from hoofbeat.recipes.cases.diagnosing import names
+from hoofbeat.recipes.cases.answer_options import plain_option, shuffled
+from hoofbeat.recipes.cases.diagnosis import (
+    VOCABULARIES,
+    names,
+    not_one_diagnosis,
+    other_names,
+    words_stand,
+    written_out,
+)
 from hoofbeat.recipes.cases.distractors import NO_DIAGNOSES, distractor_step
-from hoofbeat.recipes.cases.options import plain_option, shuffled
-from hoofbeat.recipes.cases.redacting import (
+from hoofbeat.recipes.cases.redaction import (
+    RedactedSpan,
     Redaction,
-    Removed,
     cut_after_diagnosis,
     drop_empty_headings,
     find_made,
@@ -34,13 +40,12 @@ from hoofbeat.recipes.cases.redacting import (
 )
 from hoofbeat.recipes.cases.stems import long_enough, several_patients
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings
+from hoofbeat.recipes.corpus_steps import filter_steps, label_step
 from hoofbeat.recipes.guards.leaks import Leak, find_leaks, leak_check
-from hoofbeat.recipes.guards.quoting import prove
-from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.labelling import label_step
-from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents
-from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, drawn_for_review, reviewed, says_yes
-from hoofbeat.recipes.selecting import filter_steps
+from hoofbeat.recipes.guards.text_checks import prove
+from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, drawn_for_review, reviewed, says_yes
 from hoofbeat.recipes.steps import RecipeStep, ask, check, sample
 from hoofbeat.records import Document, Question
 
@@ -110,40 +115,40 @@ def _steps(s: CupcaseSettings) -> list[RecipeStep]:
 # The case
 
 
-def _case(item: Item, context: RecipeContext) -> Outcome:
+def _case(item: RecipeItem, context: RecipeContext) -> Outcome:
     """The section that presents the case, without its heading and without captions; references to figures stay."""
     document = context.document(item.documents[0])
     span = find_case(document)
     if span is None:
-        return Rejection(reason="no case presentation")
+        return ItemRejection(reason="no case presentation")
     if several_patients(document):
-        return Rejection(reason="the report tells of several patients")
+        return ItemRejection(reason="the report tells of several patients")
     start = next((section.body for section in document.sections if section.start == span[0]), span[0])
-    captions = (Removed(f.start, f.end, "a figure's caption") for f in document.figures if f.start < f.end)
+    captions = (RedactedSpan(f.start, f.end, "a figure's caption") for f in document.figures if f.start < f.end)
     case = redact(document, (start, span[1])).without(*captions)
     count = len(case.text.split())
     if count < context.settings.least_section:
-        return Rejection(reason="the case presentation is too short", details=f"{count} words")
+        return ItemRejection(reason="the case presentation is too short", details=f"{count} words")
     return _with_case(item, case)
 
 
-def _with_case(item: Item, case: Redaction) -> Item:
+def _with_case(item: RecipeItem, case: Redaction) -> RecipeItem:
     return item.put(case=[case.start, case.end], removed=case.listed(), stem=case.text)
 
 
-def _case_of(item: Item, context: RecipeContext) -> Redaction:
+def _case_of(item: RecipeItem, context: RecipeContext) -> Redaction:
     start, end = item["case"]
     return redact(context.document(item.documents[0]), (int(start), int(end)), item["removed"])
 
 
-def _case_shown(item: Item, context: RecipeContext) -> dict[str, object]:
+def _case_shown(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
     return {"case": context.fit(str(item["stem"]), load_prompt("cupcase-diagnosis"))}
 
 
 # First pass
 
 
-def _first_pass(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _first_pass(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
     """The diagnosis, proven by a quote; everything after it was made and every mention of it are taken out."""
     s: CupcaseSettings = context.settings
     case = _case_of(item, context)
@@ -153,40 +158,40 @@ def _first_pass(item: Item, value: dict[str, Any], context: RecipeContext) -> Ou
         return wrong
     named = _Named(diagnosis, other_names(value["also_called"], diagnosis, document), document, context)
     if not named.mentions(document.text) and not words_stand(diagnosis, document.text):
-        return Rejection(reason="the diagnosis is not named in the source", details=diagnosis)
+        return ItemRejection(reason="the diagnosis is not named in the source", details=diagnosis)
     proven = _quoted(item, str(value["quote"]), named, case, s.quote_match)
-    if isinstance(proven, Rejection):
+    if isinstance(proven, ItemRejection):
         return proven
     stated = next(span.start for span in proven.evidence if span not in item.evidence)
     cut = cut_after_diagnosis(case, stated, named.mentions, s.least_words)
     if cut is None:
         details = str(proven["diagnosis_quote"])[:300]
-        return Rejection(reason="too little of the case is told before the diagnosis", details=details)
+        return ItemRejection(reason="too little of the case is told before the diagnosis", details=details)
     clean = drop_empty_headings(remove_mentions(cut, named.mentions, "mentions the diagnosis"))
     kept = proven.put(diagnosis=diagnosis[:1].upper() + diagnosis[1:], synonyms=named.synonyms)
     return _with_case(kept, clean).put(first_stem=clean.text)
 
 
-def _quoted(item: Item, quote: str, named: _Named, case: Redaction, least: float) -> Item | Rejection:
+def _quoted(item: RecipeItem, quote: str, named: _Named, case: Redaction, least: float) -> RecipeItem | ItemRejection:
     """The item with the words that state its diagnosis: the model's quote, or the sentence a rule finds."""
     proven = prove(item, case.document, [quote], "diagnosis", least=least, within=(case.start, case.end))
-    if isinstance(proven, Item):
+    if isinstance(proven, RecipeItem):
         stated = next(span.start for span in proven.evidence if span not in item.evidence)
         sentence = sentence_at(case, stated)
         if named.in_words(f"{sentence} {quote}", sentence):
             if is_provisional(quote):
-                return Rejection(reason="the quoted diagnosis stood for a while only", details=quote[:300])
+                return ItemRejection(reason="the quoted diagnosis stood for a while only", details=quote[:300])
             if named.denied(sentence if named.mentions(sentence) else quote):
-                return Rejection(reason="the quoted diagnosis is denied", details=quote[:300])
+                return ItemRejection(reason="the quoted diagnosis is denied", details=quote[:300])
             return proven.put(diagnosis_quote=quote, quote_by="model")
         details = f"{named.diagnosis}: {quote[:300]}"
-        proven = Rejection(reason="the quote for the diagnosis does not name it", details=details)
+        proven = ItemRejection(reason="the quote for the diagnosis does not name it", details=details)
     place = find_made(case, named.affirmed) if named.discussed(case) else None
     if place is None:
         return proven
     sentence = case.document.text[slice(*place)]
     found = prove(item, case.document, [sentence], "diagnosis", within=place)
-    return found.put(diagnosis_quote=sentence, quote_by="rule") if isinstance(found, Item) else proven
+    return found.put(diagnosis_quote=sentence, quote_by="rule") if isinstance(found, RecipeItem) else proven
 
 
 class _Named:
@@ -238,19 +243,21 @@ class _Named:
 # Second pass
 
 
-def _stem_shown(item: Item, context: RecipeContext) -> dict[str, object]:
+def _stem_shown(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
     beside = len(str(item["diagnosis"]))
     case = context.fit(str(item["stem"]), load_prompt("cupcase-leftover"), beside=beside)
     return {"diagnosis": item["diagnosis"], "case": case}
 
 
-def _second_pass(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _second_pass(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
     """What the model still finds of the diagnosis is taken out too; words that are not in the case prove nothing."""
     quotes = [str(quote) for quote in value["quotes"] if str(quote).strip()]
     if value["named"] == "no":
         return item.put(leftover=[])
     if not quotes:
-        return Rejection(reason="the diagnosis is said to be left in the case, but not where", details=value["reason"])
+        return ItemRejection(
+            reason="the diagnosis is said to be left in the case, but not where", details=value["reason"]
+        )
     least = context.settings.quote_match
     case = _case_of(item, context)
     named = _Named(item["diagnosis"], item["synonyms"], case.document, context)
@@ -258,7 +265,9 @@ def _second_pass(item: Item, value: dict[str, Any], context: RecipeContext) -> O
         if _places(item["stem"], quote, least) is None:
             if named.mentions(quote):  # the answer said again, which the leak check saw is not in the case
                 continue
-            return Rejection(reason="a quote for what is left of the diagnosis is not in the case", details=quote[:300])
+            return ItemRejection(
+                reason="a quote for what is left of the diagnosis is not in the case", details=quote[:300]
+            )
         if places := _places(case.text, quote, least):  # an earlier quote may have taken it out with its sentence
             case = remove_mentions(case, _once(case.text, places), "the second pass found the diagnosis in it")
     return _with_case(item, drop_empty_headings(case)).put(leftover=quotes)
@@ -277,26 +286,26 @@ def _once(text: str, places: list[tuple[int, int]]) -> Callable[[str], list[tupl
 # Review and questions
 
 
-def _reviewed(labels: Mapping[str, Sequence[ReviewLabel]], where: str) -> Rejection | None:
+def _reviewed(labels: Mapping[str, Sequence[ReviewLabel]], where: str) -> ItemRejection | None:
     """One reviewer who says no to a criterion is enough."""
     for criterion in CRITERIA:
         for label in labels.get(criterion, ()):
             if not says_yes(label, where):
-                return Rejection(reason=f"a reviewer said no to: {criterion}", details=label.note)
+                return ItemRejection(reason=f"a reviewer said no to: {criterion}", details=label.note)
     return None
 
 
-def _finish(items: Sequence[Item], context: RecipeContext) -> Made:
+def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput:
     choice = tuple(_question(item, context, options=True) for item in items)
     free = tuple(_question(item, context, options=False) for item in items)
-    return Made(
+    return RecipeOutput(
         questions=choice,
         editions=(Edition(name="free", about="The same cases without options: free text.", questions=free),),
         review=tuple(_tasks(items, context)),
     )
 
 
-def _question(item: Item, context: RecipeContext, *, options: bool) -> Question:
+def _question(item: RecipeItem, context: RecipeContext, *, options: bool) -> Question:
     every = (item["diagnosis"], *item["distractors"])
     return Question(
         id=item.id,
@@ -312,7 +321,7 @@ def _question(item: Item, context: RecipeContext, *, options: bool) -> Question:
     )
 
 
-def _images(item: Item, context: RecipeContext) -> tuple[str, ...]:
+def _images(item: RecipeItem, context: RecipeContext) -> tuple[str, ...]:
     """The images of the figures that the case still refers to, where the corpus holds them."""
     numbers = {number for match in _FIGURE.finditer(item["stem"]) for number in re.findall(r"\d+", match[1])}
     document = context.document(item.documents[0])
@@ -320,7 +329,7 @@ def _images(item: Item, context: RecipeContext) -> tuple[str, ...]:
     return tuple(file for file in dict.fromkeys(files) if context.corpus.artefact.has(file))
 
 
-def _tasks(items: Sequence[Item], context: RecipeContext) -> list[ReviewTask]:
+def _tasks(items: Sequence[RecipeItem], context: RecipeContext) -> list[ReviewTask]:
     """A seeded share after each step: the case after both passes, and the distractors."""
     tasks: list[ReviewTask] = []
     for step, stem in (("first pass", "first_stem"), ("second pass", "stem")):
@@ -342,7 +351,7 @@ def _tasks(items: Sequence[Item], context: RecipeContext) -> list[ReviewTask]:
     return tasks
 
 
-def _drawn(items: Sequence[Item], context: RecipeContext, step: str) -> list[Item]:
+def _drawn(items: Sequence[RecipeItem], context: RecipeContext, step: str) -> list[RecipeItem]:
     waiting = [item for item in items if item.get("review") == "waiting"]
     drawn = {item.id for item in drawn_for_review(items, context, step, context.settings.review_share)}
     return [item for item in waiting if item.id in drawn]

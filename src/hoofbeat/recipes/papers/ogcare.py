@@ -16,7 +16,15 @@ from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.roles import CASE_ROLES, Role
 from hoofbeat.facets import year_of
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases.deciding import asks_yes_no, begun_at, fact_before, first_asked, lies, no_deed, told_at
+from hoofbeat.recipes.cases.decisive_step import (
+    asks_yes_no,
+    begun_at,
+    fact_before,
+    first_asked,
+    lies,
+    no_action,
+    told_at,
+)
 from hoofbeat.recipes.cases.distraction import (
     distraction_steps,
     distraction_table,
@@ -25,23 +33,20 @@ from hoofbeat.recipes.cases.distraction import (
     without_person,
 )
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings
-from hoofbeat.recipes.guards.checks import sound
+from hoofbeat.recipes.corpus_steps import filter_steps, label_step, rarity_step
 from hoofbeat.recipes.guards.leaks import find_leaks
-from hoofbeat.recipes.guards.numerals import new_numbers
-from hoofbeat.recipes.guards.pointing import numbered, pointed
-from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.labelling import label_step
-from hoofbeat.recipes.recipe import Edition, Made, Recipe, from_documents
-from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, read_rating, reviewed
-from hoofbeat.recipes.selecting import filter_steps, rarity_step
+from hoofbeat.recipes.guards.text_checks import new_numbers, numbered, pointed, sound
+from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, read_rating, reviewed
 from hoofbeat.recipes.steps import RecipeStep, ask, sample
 from hoofbeat.records import Document, Question, Span
 from hoofbeat.retrieval.chunking import sentence_spans
 
 __all__ = ["RECIPE", "OgcareSettings"]
 
-Values = Callable[[Item, RecipeContext], dict[str, object]]
-Read = Callable[[Item, dict[str, Any], RecipeContext], Outcome]
+Values = Callable[[RecipeItem, RecipeContext], dict[str, object]]
+Read = Callable[[RecipeItem, dict[str, Any], RecipeContext], Outcome]
 _QUESTION = {"written": "ogcare-question", "facts": "ogcare-ask"}
 _CORE = "ogcare-core"
 CRITERIA = ("medical alignment", "need for expertise")
@@ -145,60 +150,60 @@ def _venue_line(s: OgcareSettings) -> str:
     return {"medical": "venue(medical)", "all": "venue", "any": ""}[s.venues]
 
 
-def _report(item: Item, context: RecipeContext) -> Document:
+def _report(item: RecipeItem, context: RecipeContext) -> Document:
     return context.document(item.documents[0])
 
 
-def _shown(item: Item, context: RecipeContext, step: str) -> tuple[list[Span], str]:
+def _shown(item: RecipeItem, context: RecipeContext, step: str) -> tuple[list[Span], str]:
     """The sentences of the report that a step shows, and the numbered lines."""
     document, prompt = _report(item, context), load_prompt(f"ogcare-{step}")
     return numbered(document, context, prompt, hidden=_HIDDEN[step], beside=len(document.title) + _BESIDE)
 
 
-def _extract(name: str, read: Read, **beside: Callable[[Item, RecipeContext], str]) -> RecipeStep:
+def _extract(name: str, read: Read, **beside: Callable[[RecipeItem, RecipeContext], str]) -> RecipeStep:
     """A step that shows the numbered sentences of the report, with these values beside them."""
 
-    def values(item: Item, context: RecipeContext) -> dict[str, object] | Rejection:
+    def values(item: RecipeItem, context: RecipeContext) -> dict[str, object] | ItemRejection:
         spans, lines = _shown(item, context, name)
         if not spans:
-            return Rejection(reason="no sentence of the report can be shown to the model")
+            return ItemRejection(reason="no sentence of the report can be shown to the model")
         return {"report": lines, **{each: value(item, context) for each, value in beside.items()}}
 
     return ask(name, f"ogcare-{name}", values=values, read=read)
 
 
-def _significance(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _significance(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
     s, document = context.settings, _report(item, context)
     spans, _ = _shown(item, context, "significance")
     significance, step = _line(value["significance"]), _line(value["step"]).rstrip(".")
     why = pointed(value["significance_sentences"], spans, "significance", tolerated=s.unfound)
     if value["kind"] in _REFUSED:
-        at = None if isinstance(why, Rejection) else why[0]
-        return Rejection(reason=_REFUSED[value["kind"]], details=significance, span=at)
+        at = None if isinstance(why, ItemRejection) else why[0]
+        return ItemRejection(reason=_REFUSED[value["kind"]], details=significance, span=at)
     for what, text, most in (("significance", significance, s.reason_words), ("decisive step", step, s.step_words)):
         if fault := sound(text, what=what, source=document.text, most_words=most):
             return fault
-    if fault := no_deed(step):
+    if fault := no_action(step):
         return fault
     done = pointed(value["step_sentences"], spans, "decisive step", tolerated=s.unfound)
-    if isinstance(why, Rejection):
+    if isinstance(why, ItemRejection):
         return why
-    if isinstance(done, Rejection):
+    if isinstance(done, ItemRejection):
         return done
     told = told_at(step, done, spans, document)
-    if isinstance(told, Rejection):
+    if isinstance(told, ItemRejection):
         return told
     step_at = begun_at(step, told, spans, document)
     return item.proven(*why, *told).put(significance=significance, step=step, step_at=step_at)
 
 
-def _timeline(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _timeline(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
     s, step = context.settings, item["step"]
     spans, _ = _shown(item, context, "timeline")
     said: dict[Span, set[str]] = {}
     for when in ("before", "after"):
         found = pointed(value[when], spans, "timeline", tolerated=s.unfound) if value[when] else []
-        if isinstance(found, Rejection):
+        if isinstance(found, ItemRejection):
             return found
         for span in found:
             said.setdefault(span, set()).add(when)
@@ -208,28 +213,28 @@ def _timeline(item: Item, value: dict[str, Any], context: RecipeContext) -> Outc
         when = lies(span, min(said[span]), step, item["step_at"], share=s.leak_share)
         if when != "decisive" and len(said[span]) > 1:
             reason = "a sentence is said to lie both before and after the decisive step"
-            return Rejection(reason=reason, details=_line(span.quote), span=span)
+            return ItemRejection(reason=reason, details=_line(span.quote), span=span)
         events.append({"quote": span.quote, "when": when, "start": span.start, "end": span.end})
         if "before" in said[span]:
             facts[fact_before(span, when, step)] = None
     facts.pop("", None)
     if len(facts) < s.least_events:
         details = f"{len(facts)} of {len(events)} events"
-        return Rejection(reason="too few events before the decisive step", details=details)
+        return ItemRejection(reason="too few events before the decisive step", details=details)
     return item.put(timeline=events, facts=list(facts))
 
 
-def _limitations(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _limitations(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
     s = context.settings
     spans, _ = _shown(item, context, "limitations")
     found: list[dict[str, str]] = []
-    faults: list[Rejection] = []
+    faults: list[ItemRejection] = []
     for entry in value["limitations"]:
         words = _line(entry["limitation"])
         if fault := sound(words, what="limitation", source=_report(item, context).text, most_words=s.reason_words):
             return fault
         quotes = pointed(entry["sentences"], spans, "limitations", tolerated=s.unfound)
-        if isinstance(quotes, Rejection):
+        if isinstance(quotes, ItemRejection):
             faults.append(quotes)
             continue
         item = item.proven(*quotes)
@@ -237,7 +242,7 @@ def _limitations(item: Item, value: dict[str, Any], context: RecipeContext) -> O
     if len(faults) > s.unfound:
         return faults[0]
     if len(found) < s.least_limitations:
-        return Rejection(reason="nothing ruled the standard procedure out", details=f"{len(found)} limitations")
+        return ItemRejection(reason="nothing ruled the standard procedure out", details=f"{len(found)} limitations")
     return item.put(limitations=found)
 
 
@@ -246,7 +251,7 @@ def _of(*names: str) -> Values:
     return lambda item, _shop: {name: item[name] for name in names}
 
 
-def _ruled_out(item: Item, context: RecipeContext) -> list[str]:
+def _ruled_out(item: RecipeItem, context: RecipeContext) -> list[str]:
     """What ruled standard care out, in words that do not give the step away: the report's own where they can be had."""
     telling = context.settings.leak_share
     told = ((each["quote"], each["limitation"]) for each in item["limitations"])
@@ -254,7 +259,7 @@ def _ruled_out(item: Item, context: RecipeContext) -> list[str]:
     return [texts[0] for texts in silent if texts]
 
 
-def _question_values(item: Item, context: RecipeContext) -> dict[str, object]:
+def _question_values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
     values = {"step": item["step"], "facts": listed(item["facts"])}
     if context.settings.context == "written":
         limits = listed(_ruled_out(item, context)) or "(none)"
@@ -262,14 +267,14 @@ def _question_values(item: Item, context: RecipeContext) -> dict[str, object]:
     return values
 
 
-def _facts_told(item: Item, context: RecipeContext) -> str:
+def _facts_told(item: RecipeItem, context: RecipeContext) -> str:
     """The facts before the step as they stand in the report, then what ruled standard care out, if not among them."""
     facts = " ".join(item["facts"])
     limits = [limit for limit in _ruled_out(item, context) if limit not in facts]
     return "\n\n".join(filter(None, (facts, " ".join(limits))))
 
 
-def _question(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _question(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
     s, source = context.settings, _report(item, context).text
     vignette = str(value["context"]).strip() if s.context == "written" else _facts_told(item, context)
     question, answer = first_asked(_line(value["question"])), _line(value["answer"])
@@ -281,61 +286,63 @@ def _question(item: Item, value: dict[str, Any], context: RecipeContext) -> Outc
         if fault := sound(text, what=what, source=source, most_words=most):
             return fault
     if len(vignette.split()) < s.least_words:
-        return Rejection(reason="the context is too short", details=f"{len(vignette.split())} words")
+        return ItemRejection(reason="the context is too short", details=f"{len(vignette.split())} words")
     if not question.endswith("?"):
-        return Rejection(reason="the question does not end as a question", details=question)
+        return ItemRejection(reason="the question does not end as a question", details=question)
     if len(sentence_spans(answer)) > s.answer_sentences:
-        return Rejection(reason="the answer has too many sentences", details=answer)
+        return ItemRejection(reason="the answer has too many sentences", details=answer)
     if not giving_away(answer, item["step"], share=s.answer_share):
-        return Rejection(reason="the answer is not the decisive step", details=f"{answer} (step: {item['step']})")
+        return ItemRejection(reason="the answer is not the decisive step", details=f"{answer} (step: {item['step']})")
     if invented := new_numbers(f"{vignette}\n{question}\n{answer}", source):
-        return Rejection(reason="a number is not in the source", details=", ".join(invented))
+        return ItemRejection(reason="a number is not in the source", details=", ".join(invented))
     item = item.put(context=vignette, question=question, answer=answer)
     if leak := _leak(item, f"{vignette}\n\n{question}", context):
         return leak
-    return Rejection(reason="the question proposes an answer", details=question) if asks_yes_no(question) else item
+    return ItemRejection(reason="the question proposes an answer", details=question) if asks_yes_no(question) else item
 
 
-def _leak(item: Item, text: str, context: RecipeContext) -> Rejection | None:
+def _leak(item: RecipeItem, text: str, context: RecipeContext) -> ItemRejection | None:
     """Whether a text names the decisive step, whole or by its telling words; single words known before it do not."""
     reason, known = "the question gives the answer away", " ".join(item["facts"]).casefold()
     for leak in find_leaks(text, item["step"], source=_report(item, context)):
         if " " in leak.text or leak.text.casefold() not in known:
-            return Rejection(reason=reason, details=f"{leak.text} ({leak.kind})")
+            return ItemRejection(reason=reason, details=f"{leak.text} ({leak.kind})")
     for phrase in (item["step"], item["answer"]):
         if sentence := giving_away(text, phrase, share=context.settings.leak_share):
-            return Rejection(reason=reason, details=sentence)
+            return ItemRejection(reason=reason, details=sentence)
     return None
 
 
-def _core_shown(item: Item, context: RecipeContext) -> tuple[list[Span], str]:
+def _core_shown(item: RecipeItem, context: RecipeContext) -> tuple[list[Span], str]:
     """The sentences of the vignette, and the numbered lines."""
     vignette = Document(id=item.id, title="", text=item["context"])
     beside = len(item["question"]) + len(item["answer"]) + _BESIDE
     return numbered(vignette, context, load_prompt(_CORE), beside=beside)
 
 
-def _core_values(item: Item, context: RecipeContext) -> dict[str, object]:
+def _core_values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
     return {"context": _core_shown(item, context)[1], "question": item["question"], "answer": item["answer"]}
 
 
-def _core(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _core(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
     found = pointed(value["core"], _core_shown(item, context)[0], "core", tolerated=context.settings.unfound)
-    if isinstance(found, Rejection):
+    if isinstance(found, ItemRejection):
         return found
     core = [without_person(_line(span.quote)) for span in found]
     return item.put(core=list(dict.fromkeys(core)))
 
 
-def _verify(item: Item, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
+def _verify(item: RecipeItem, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
     if value["answer_is_significance"] != "yes":
-        return Rejection(reason="the answer is not the significance", details=value["reason"])
+        return ItemRejection(reason="the answer is not the significance", details=value["reason"])
     if value["given_away"] != "no":
-        return Rejection(reason="verification finds that the question gives the answer away", details=value["reason"])
+        return ItemRejection(
+            reason="verification finds that the question gives the answer away", details=value["reason"]
+        )
     return item.put(verified=value["reason"])
 
 
-def _rated(labels: Mapping[str, Sequence[ReviewLabel]], s: OgcareSettings) -> Rejection | None:
+def _rated(labels: Mapping[str, Sequence[ReviewLabel]], s: OgcareSettings) -> ItemRejection | None:
     for criterion in CRITERIA:
         ratings = [read_rating(label, s.reviews) for label in labels.get(criterion, ())]
         if not ratings:
@@ -343,11 +350,11 @@ def _rated(labels: Mapping[str, Sequence[ReviewLabel]], s: OgcareSettings) -> Re
         low = min(ratings) if s.review_rule == "each" else sum(ratings) / len(ratings)
         if low < s.least_rating:
             given = ", ".join(f"{rating:g}" for rating in ratings)
-            return Rejection(reason=f"rated below {s.least_rating:g} on {criterion}", details=f"ratings {given}")
+            return ItemRejection(reason=f"rated below {s.least_rating:g} on {criterion}", details=f"ratings {given}")
     return None
 
 
-def _finish(items: Sequence[Item], context: RecipeContext) -> Made:
+def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput:
     plain = tuple(_made(item, item["context"], context) for item in items)
     main = tuple(_made(item, item.get("distracted") or item["context"], context) for item in items)
     editions: tuple[Edition, ...] = ()
@@ -367,10 +374,10 @@ def _finish(items: Sequence[Item], context: RecipeContext) -> Made:
         for item, question, original in zip(items, main, plain, strict=True)
         if item["review"] == "waiting"
     )
-    return Made(questions=main, editions=editions, review=tasks)
+    return RecipeOutput(questions=main, editions=editions, review=tasks)
 
 
-def _made(item: Item, vignette: str, context: RecipeContext) -> Question:
+def _made(item: RecipeItem, vignette: str, context: RecipeContext) -> Question:
     year = year_of(_report(item, context))
     return Question(
         id=item.id,

@@ -15,23 +15,22 @@ from msgspec import Meta
 
 from hoofbeat.corpus.vocabularies.word_forms import content_forms
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases.diagnosing import cut_giveaway, cut_leaks, name_diagnosis
+from hoofbeat.recipes.cases.diagnosis import cut_giveaway, cut_leaks, name_diagnosis
 from hoofbeat.recipes.cases.stems import take_stem
-from hoofbeat.recipes.context import RecipeContext, RecipeSettings
-from hoofbeat.recipes.fitting import fit_all
-from hoofbeat.recipes.guards.checks import sound
+from hoofbeat.recipes.context import RecipeContext, RecipeSettings, fit_all
+from hoofbeat.recipes.corpus_steps import label_step
 from hoofbeat.recipes.guards.leaks import leak_check
-from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.labelling import label_step
-from hoofbeat.recipes.pools.collecting import Shelf, asked_items, cited, readable
+from hoofbeat.recipes.guards.text_checks import sound
+from hoofbeat.recipes.pools.diagnosis_groups import choose_queries, group_cases, only_presentation
 from hoofbeat.recipes.pools.difficulty import difficult
-from hoofbeat.recipes.pools.grading import Contradictory, Limits, grade_step
-from hoofbeat.recipes.pools.grouping import choose_queries, group_cases, only_presentation
 from hoofbeat.recipes.pools.mining import mine_step
-from hoofbeat.recipes.pools.opening import open_steps
-from hoofbeat.recipes.pools.searched import searched_step
-from hoofbeat.recipes.pools.two_stage import review_tasks, two_stage
-from hoofbeat.recipes.recipe import Made, Recipe, from_documents
+from hoofbeat.recipes.pools.open_questions import open_steps
+from hoofbeat.recipes.pools.pool_grades import Contradictory, GradeThresholds, grade_step
+from hoofbeat.recipes.pools.pool_sources import PieceCollection, asked_items, cited, readable
+from hoofbeat.recipes.pools.searched_documents import searched_step
+from hoofbeat.recipes.pools.two_stage_review import review_tasks, two_stage
+from hoofbeat.recipes.recipe import Recipe, RecipeOutput, from_documents
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import UNLIMITED, RecipeStep, ask, check, sample
 from hoofbeat.records import Question
 
@@ -121,7 +120,7 @@ class R2medSettings(RecipeSettings, frozen=True, kw_only=True):
     overlap_by: Annotated[Literal["tokens", "words"], Meta(description="What overlap is counted in.")] = "tokens"
 
 
-def _begin(context: RecipeContext) -> Iterable[Item]:
+def _begin(context: RecipeContext) -> Iterable[RecipeItem]:
     if context.settings.task == "clinical-case":
         return from_documents(context)
     posts = context.settings.task == "qa-reference"
@@ -131,7 +130,7 @@ def _begin(context: RecipeContext) -> Iterable[Item]:
 
 
 def _steps(s: R2medSettings) -> list[RecipeStep]:
-    shelf = Shelf(chunking=s.passages, cases=s.task == "clinical-case")
+    shelf = PieceCollection(chunking=s.passages, cases=s.task == "clinical-case")
     return [
         *_COLLECT[s.task](s, shelf),
         sample("draw", s.draw),
@@ -141,7 +140,7 @@ def _steps(s: R2medSettings) -> list[RecipeStep]:
             "grade",
             f"r2med-grade-{_GRADED_BY[s.task]}",
             text=shelf.text,
-            limits=Limits(keep=s.keep, reject=s.reject, contradictory=s.contradictory),
+            limits=GradeThresholds(keep=s.keep, reject=s.reject, contradictory=s.contradictory),
             most=s.mined + (s.most_known or UNLIMITED),
         ),
         check("scenario", _scenario),
@@ -154,14 +153,14 @@ def _steps(s: R2medSettings) -> list[RecipeStep]:
 # Collecting and filtering, by task
 
 
-def _reference_steps(s: R2medSettings, shelf: Shelf) -> list[RecipeStep]:
+def _reference_steps(s: R2medSettings, shelf: PieceCollection) -> list[RecipeStep]:
     return [
         readable("accepted posts", least_votes=s.least_votes),
         cited("cited pages", shelf, most=s.most_pages),
     ]
 
 
-def _evidence_steps(s: R2medSettings, shelf: Shelf) -> list[RecipeStep]:
+def _evidence_steps(s: R2medSettings, shelf: PieceCollection) -> list[RecipeStep]:
     can_be_asked, *opened = open_steps(
         "open question", "r2med-open", most_words=s.open_words, most_new=s.open_new_words
     )
@@ -183,7 +182,7 @@ def _evidence_steps(s: R2medSettings, shelf: Shelf) -> list[RecipeStep]:
     ]
 
 
-def _case_steps(s: R2medSettings, shelf: Shelf) -> list[RecipeStep]:
+def _case_steps(s: R2medSettings, shelf: PieceCollection) -> list[RecipeStep]:
     return [
         take_stem("case"),
         name_diagnosis("diagnosis", most_words=s.diagnosis_words, least=s.quote_match),
@@ -208,27 +207,27 @@ def _case_steps(s: R2medSettings, shelf: Shelf) -> list[RecipeStep]:
     ]
 
 
-_COLLECT: dict[str, Callable[[R2medSettings, Shelf], list[RecipeStep]]] = {
+_COLLECT: dict[str, Callable[[R2medSettings, PieceCollection], list[RecipeStep]]] = {
     "qa-reference": _reference_steps,
     "clinical-evidence": _evidence_steps,
     "clinical-case": _case_steps,
 }
 
 
-def _question_values(prompt: str) -> Callable[[Item, RecipeContext], dict[str, object]]:
-    def values(item: Item, context: RecipeContext) -> dict[str, object]:
+def _question_values(prompt: str) -> Callable[[RecipeItem, RecipeContext], dict[str, object]]:
+    def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
         texts = {"question": str(item["query"]), "answer": str(item["answer"])}
         return {**fit_all(texts, load_prompt(prompt), context)}
 
     return values
 
 
-def _one_thing(item: Item, context: RecipeContext) -> Outcome:
+def _one_thing(item: RecipeItem, context: RecipeContext) -> Outcome:
     """What can be told without a model: a number with its unit, and a sentence, are no medical entity."""
     answer = str(item["answer"]).strip()
     told = len(answer.split()) > context.settings.entity_words and not _known(answer, context)
     if told or _MEASURED.fullmatch(answer):
-        return Rejection(reason="the answer is no single medical entity", details=answer[:200])
+        return ItemRejection(reason="the answer is no single medical entity", details=answer[:200])
     return item
 
 
@@ -236,47 +235,49 @@ def _known(answer: str, context: RecipeContext) -> bool:
     return any(context.vocabulary(name).lookup(answer) for name in context.settings.vocabularies)
 
 
-def _read_type(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _read_type(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
     if value["type"] not in context.settings.types:
-        return Rejection(reason="it asks for another kind of decision", details=f"{value['type']}: {value['reason']}")
+        return ItemRejection(
+            reason="it asks for another kind of decision", details=f"{value['type']}: {value['reason']}"
+        )
     return item.put(type=value["type"])
 
 
-def _read_rules(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _read_rules(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
     """A wording that a vocabulary knows is a medical entity, whatever the model says."""
     if value["reasoning"] != "yes":
-        return Rejection(reason="it can be answered without reasoning", details=str(value["reason"]))
+        return ItemRejection(reason="it can be answered without reasoning", details=str(value["reason"]))
     if value["entity"] != "yes" and not _known(str(item["answer"]), context):
-        return Rejection(reason="the answer is no single medical entity", details=str(item["answer"])[:200])
+        return ItemRejection(reason="the answer is no single medical entity", details=str(item["answer"])[:200])
     return item
 
 
-def _quality_values(item: Item, shelf: Shelf, context: RecipeContext) -> dict[str, object]:
+def _quality_values(item: RecipeItem, shelf: PieceCollection, context: RecipeContext) -> dict[str, object]:
     prompt = load_prompt("r2med-quality")
     fellow = shelf.text(item["fellows"][0], context)[: context.settings.fellow_shown]
     shown = context.fit(str(item["query"]), prompt, beside=len(fellow) + len(item["diagnosis"]))
     return {"diagnosis": item["diagnosis"], "presentation": shown, "fellow": fellow}
 
 
-def _read_quality(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _read_quality(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
     s = context.settings
     least = {"focus": s.least_focus, "completeness": s.least_completeness, "similarity": s.least_similarity}
     for grade, lowest in least.items():
         if value[grade] < lowest:
             why = f"{value[grade]}, at least {lowest}: {value['reason']}"
-            return Rejection(reason=f"the case's {grade} is too low", details=why)
+            return ItemRejection(reason=f"the case's {grade} is too low", details=why)
     return item.put(quality={grade: value[grade] for grade in least})
 
 
 # Reasoning
 
 
-def _reasoning_values(item: Item, context: RecipeContext) -> dict[str, object]:
+def _reasoning_values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
     texts = {"query": str(item["query"]), "answer": str(item["answer"])}
     return {**fit_all(texts, load_prompt("r2med-reasoning"), context, "second")}
 
 
-def _read_reasoning(item: Item, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _read_reasoning(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
     steps = [" ".join(str(step).split()) for step in value["steps"]]
     conclusion = " ".join(str(value["conclusion"]).split())
     path = "\n".join([*steps, conclusion])
@@ -285,9 +286,9 @@ def _read_reasoning(item: Item, value: dict[str, Any], context: RecipeContext) -
     if wrong is not None:
         return wrong
     if not all(steps) or not conclusion:
-        return Rejection(reason="a step of the reasoning is empty", details=path[:200])
+        return ItemRejection(reason="a step of the reasoning is empty", details=path[:200])
     if not _mentions(conclusion, str(item["answer"]), context.settings):
-        return Rejection(reason="the reasoning does not end at the answer", details=conclusion[:200])
+        return ItemRejection(reason="the reasoning does not end at the answer", details=conclusion[:200])
     return item.put(reasoning=path)
 
 
@@ -303,7 +304,7 @@ def _mentions(conclusion: str, answer: str, s: R2medSettings) -> bool:
 # Grading and labels
 
 
-def _scenario(item: Item, context: RecipeContext) -> Outcome:
+def _scenario(item: RecipeItem, context: RecipeContext) -> Outcome:
     """The paper's five scenarios: three kinds of decision, and the two tasks that are one by themselves."""
     task = context.settings.task
     return item.labelled(task=task, scenario=_SCENARIOS.get(task) or str(item["type"]))
@@ -323,7 +324,7 @@ def _body_system(s: R2medSettings) -> list[RecipeStep]:
     ]
 
 
-def _finish(items: Sequence[Item], _shop: RecipeContext) -> Made:
+def _finish(items: Sequence[RecipeItem], _shop: RecipeContext) -> RecipeOutput:
     questions = tuple(
         Question(
             id=item.id,
@@ -336,14 +337,14 @@ def _finish(items: Sequence[Item], _shop: RecipeContext) -> Made:
         )
         for item in items
     )
-    return Made(
+    return RecipeOutput(
         questions=questions,
         qrels={item.id: item["qrels"] for item in items},
         review=review_tasks(items, kind="three-criteria", criteria=CRITERIA, shown=_for_review),
     )
 
 
-def _for_review(item: Item) -> dict[str, str]:
+def _for_review(item: RecipeItem) -> dict[str, str]:
     positives = ", ".join(id for id, grade in item["qrels"].items() if grade)
     return {"answer": item["answer"], "reasoning": item["reasoning"], "positives": positives}
 

@@ -19,10 +19,8 @@ from msgspec import Meta
 
 from hoofbeat.prompts import Pack, load_pack, load_prompt
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings, TableFile
-from hoofbeat.recipes.guards.checks import sound
-from hoofbeat.recipes.guards.numerals import new_numbers
-from hoofbeat.recipes.items import Item, Outcome, Rejection
-from hoofbeat.recipes.messages.anonymising import (
+from hoofbeat.recipes.guards.text_checks import new_numbers, sound
+from hoofbeat.recipes.messages.anonymisation import (
     anonymise,
     find_identifiers,
     in_plain_words,
@@ -30,10 +28,16 @@ from hoofbeat.recipes.messages.anonymising import (
     tells_who,
     tidy,
 )
-from hoofbeat.recipes.messages.asking import stands_alone, well_formed
-from hoofbeat.recipes.messages.duplicates import CRITERION, duplicate_tasks, exact_step, near_step
-from hoofbeat.recipes.messages.harvest import BadRow, Candidate, Limits, read_harvest
-from hoofbeat.recipes.messages.topics import (
+from hoofbeat.recipes.messages.harvest import (
+    BadRow,
+    HarvestedQuestion,
+    HarvestLimits,
+    read_harvest,
+    stands_alone,
+    well_formed,
+)
+from hoofbeat.recipes.messages.question_duplicates import CRITERION, duplicate_tasks, exact_step, near_step
+from hoofbeat.recipes.messages.question_topics import (
     GENERAL,
     group_doubt,
     group_step,
@@ -43,8 +47,9 @@ from hoofbeat.recipes.messages.topics import (
     subtopic_step,
     topic_step,
 )
-from hoofbeat.recipes.recipe import Made, Recipe
-from hoofbeat.recipes.reviewing import ReviewLabel, ReviewTask, drawn_for_review, known_labels, reviewed, says_yes
+from hoofbeat.recipes.recipe import Recipe, RecipeOutput
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, drawn_for_review, known_labels, reviewed, says_yes
 from hoofbeat.recipes.steps import RecipeStep, ask, check, sample, whole
 from hoofbeat.records import Document, Question, Section, Step
 
@@ -93,15 +98,15 @@ class SourceqaSettings(RecipeSettings, frozen=True, kw_only=True):
 # -- candidates
 
 
-def _candidates(context: RecipeContext) -> list[tuple[str, Candidate | BadRow]]:
+def _candidates(context: RecipeContext) -> list[tuple[str, HarvestedQuestion | BadRow]]:
     s = context.settings
     paths = [s.harvest] if isinstance(s.harvest, str) else list(s.harvest)
-    limits = Limits(bytes=s.harvest_bytes, rows=s.harvest_rows, characters=s.harvest_characters)
+    limits = HarvestLimits(bytes=s.harvest_bytes, rows=s.harvest_rows, characters=s.harvest_characters)
     rows = read_harvest((Path(path) for path in paths if path), limits)
     return [(f"q{number:05d}", row) for number, row in enumerate(rows, start=1)]
 
 
-def _begin(context: RecipeContext) -> Iterator[Item]:
+def _begin(context: RecipeContext) -> Iterator[RecipeItem]:
     """The harvest's rows, anonymised; without a harvest, places for questions to be proposed."""
     context.tables["anonymised"] = TableFile(REMOVED, [])
     if not context.settings.harvest:
@@ -109,11 +114,11 @@ def _begin(context: RecipeContext) -> Iterator[Item]:
         return
     groups = {*groups_of(context.corpus, load_pack(context.settings.pack)), GENERAL}
     rows = _candidates(context)
-    sites = Counter(row.site for _, row in rows if isinstance(row, Candidate) and row.site)
+    sites = Counter(row.site for _, row in rows if isinstance(row, HarvestedQuestion) and row.site)
     for name, row in rows:
         origin = Step(name="harvest", note=f"{row.file}, line {row.line}")
         if isinstance(row, BadRow):
-            yield Item(id=name, values={"unusable": row.why}, lineage=(origin,))
+            yield RecipeItem(id=name, values={"unusable": row.why}, lineage=(origin,))
             continue
         values: dict[str, Any] = {
             "message": _anonymous(name, row.text, "message", context),
@@ -121,16 +126,16 @@ def _begin(context: RecipeContext) -> Iterator[Item]:
         }
         site = {"site": row.site} if sites[row.site] >= context.settings.site_questions else {}
         year = {"year": row.year} if row.year else {}
-        yield Item(id=name, values=values, facets={"origin": "harvested", **site, **year}, lineage=(origin,))
+        yield RecipeItem(id=name, values=values, facets={"origin": "harvested", **site, **year}, lineage=(origin,))
 
 
-def _slots(context: RecipeContext) -> Iterator[Item]:
+def _slots(context: RecipeContext) -> Iterator[RecipeItem]:
     number = 0
     for document in context.corpus.documents():
         for place, section in _sections(document, context):
             for slot in range(context.settings.propose):
                 number += 1
-                yield Item(
+                yield RecipeItem(
                     id=f"q{number:05d}",
                     documents=(document.id,),
                     values={"section": place, "slot": slot},
@@ -198,13 +203,13 @@ def _labels(path: str) -> Mapping[str, Sequence[ReviewLabel]]:
     return by_item
 
 
-def _usable(item: Item, _shop: RecipeContext) -> Outcome:
+def _usable(item: RecipeItem, _shop: RecipeContext) -> Outcome:
     why = item.get("unusable")
-    return Rejection(reason=str(why), details=item.lineage[0].note) if why else item
+    return ItemRejection(reason=str(why), details=item.lineage[0].note) if why else item
 
 
 def _proposal(pack: Pack) -> Any:
-    def values(item: Item, context: RecipeContext) -> dict[str, object]:
+    def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
         document = context.document(item.documents[0])
         section = document.sections[item["section"]]
         text = context.fit(document.section_text(section), load_prompt("sourceqa-propose"))
@@ -219,10 +224,10 @@ def _proposal(pack: Pack) -> Any:
     return values
 
 
-def _proposed(item: Item, said: dict[str, Any], context: RecipeContext) -> Outcome:
+def _proposed(item: RecipeItem, said: dict[str, Any], context: RecipeContext) -> Outcome:
     questions = [str(each) for each in said["questions"]]
     if item["slot"] >= len(questions):
-        return Rejection(reason="fewer questions were proposed than asked for", details=f"{len(questions)} came")
+        return ItemRejection(reason="fewer questions were proposed than asked for", details=f"{len(questions)} came")
     document = context.document(item.documents[0])
     text = _anonymous(item.id, questions[item["slot"]], "proposal", context)
     section = document.section_text(document.sections[item["section"]])
@@ -230,17 +235,17 @@ def _proposed(item: Item, said: dict[str, Any], context: RecipeContext) -> Outco
     return sound(text, what="proposed question", source=section, most_words=most) or item.put(message=text)
 
 
-def _form(item: Item, context: RecipeContext) -> Outcome:
+def _form(item: RecipeItem, context: RecipeContext) -> Outcome:
     s = context.settings
     return well_formed(item["message"], least=s.least_words, most=s.most_words, language=s.language) or item
 
 
 def _relevance(name: str, pack: Pack, role: str) -> RecipeStep:
-    def read(item: Item, said: dict[str, Any], _shop: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, said: dict[str, Any], _shop: RecipeContext) -> Outcome:
         reason = anonymise(str(said["reason"])).text
         if said["verdict"] == "good":
             return item.put(relevance=reason)
-        return Rejection(reason=f"judged {said['verdict']}", details=reason)
+        return ItemRejection(reason=f"judged {said['verdict']}", details=reason)
 
     return ask(
         name,
@@ -270,19 +275,19 @@ class _Removed:
     def __init__(self) -> None:
         self._words: dict[str, list[str]] | None = None
 
-    def of(self, item: Item, context: RecipeContext) -> list[str]:
+    def of(self, item: RecipeItem, context: RecipeContext) -> list[str]:
         """The words that were removed from one message."""
         if self._words is None:
             self._words = {
                 name: [clean[each.start : each.end] for each in find_identifiers(clean)]
                 for name, row in _candidates(context)
-                if isinstance(row, Candidate) and (clean := tidy(row.text))
+                if isinstance(row, HarvestedQuestion) and (clean := tidy(row.text))
             }
         return self._words.get(item.id, [])
 
 
 def _rewriting(removed: _Removed) -> Any:
-    def read(item: Item, said: dict[str, Any], context: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, said: dict[str, Any], context: RecipeContext) -> Outcome:
         text = " ".join(tidy(str(said["question"])).split()).strip("\"'“”‘’ ")
         # Checked before the text is put down: one that tells who asked must not reach any file.
         wrong = tells_who(text, removed.of(item, context)) or sound(
@@ -294,7 +299,7 @@ def _rewriting(removed: _Removed) -> Any:
 
 
 def _report(
-    questions: Sequence[Question], removed: _Removed, items: Sequence[Item], context: RecipeContext
+    questions: Sequence[Question], removed: _Removed, items: Sequence[RecipeItem], context: RecipeContext
 ) -> dict[str, object]:
     """What was removed in all, and a last look at every question."""
     kinds: Counter[str] = Counter()
@@ -310,7 +315,7 @@ def _report(
     }
 
 
-def _faithful(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+def _faithful(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
     """A rewritten question asks what its message asked: no strange numbers, and not about something else."""
     if not items:
         return []
@@ -321,9 +326,11 @@ def _faithful(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
     for item, cosine in zip(items, (asked * written).sum(axis=1).round(4).tolist(), strict=True):
         strange = new_numbers(item["question"], in_plain_words(item["message"]))
         if strange:
-            outcomes.append(Rejection(reason="the rewritten question has a new number", details=", ".join(strange)))
+            outcomes.append(ItemRejection(reason="the rewritten question has a new number", details=", ".join(strange)))
         elif cosine < context.settings.alike:
-            outcomes.append(Rejection(reason="the rewritten question asks something else", details=f"cosine {cosine}"))
+            outcomes.append(
+                ItemRejection(reason="the rewritten question asks something else", details=f"cosine {cosine}")
+            )
         else:
             outcomes.append(item.put(alike=cosine))
     return outcomes
@@ -332,11 +339,11 @@ def _faithful(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
 def _same_question() -> RecipeStep:
     """A second reader compares message and question: a changed substance or a turned question keeps its words."""
 
-    def read(item: Item, said: dict[str, Any], _shop: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, said: dict[str, Any], _shop: RecipeContext) -> Outcome:
         reason = anonymise(str(said["reason"])).text
         if said["verdict"] == "same":
             return item.put(compared=reason)
-        return Rejection(reason="a reader says that the rewritten question asks something else", details=reason)
+        return ItemRejection(reason="a reader says that the rewritten question asks something else", details=reason)
 
     return ask(
         "same question",
@@ -348,11 +355,11 @@ def _same_question() -> RecipeStep:
 
 
 def _verdict(path: str) -> Any:
-    def rule(_item: Item, labels: Mapping[str, Sequence[ReviewLabel]]) -> Rejection | None:
+    def rule(_item: RecipeItem, labels: Mapping[str, Sequence[ReviewLabel]]) -> ItemRejection | None:
         for criterion in CRITERIA:
             against = [not says_yes(label, path) for label in labels.get(criterion, ())]
             if sum(against) * 2 > len(against):
-                return Rejection(reason=f"reviewers: not {criterion}", details=f"{sum(against)} of {len(against)}")
+                return ItemRejection(reason=f"reviewers: not {criterion}", details=f"{sum(against)} of {len(against)}")
         return None
 
     return rule
@@ -361,7 +368,7 @@ def _verdict(path: str) -> Any:
 # -- questions
 
 
-def _finish(items: Sequence[Item], context: RecipeContext) -> Made:
+def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput:
     pack = load_pack(context.settings.pack)
     questions = tuple(
         Question(id=item.id, text=item["question"], facets=item.facets, lineage=item.lineage) for item in items
@@ -382,16 +389,16 @@ def _finish(items: Sequence[Item], context: RecipeContext) -> Made:
     ]
     labels = _labels(context.settings.reviews)
     tasks = (_task(item, why, labels.get(item.id, ())) for item, why in look)
-    return Made(questions=questions, review=(*duplicate_tasks(context), *tasks))
+    return RecipeOutput(questions=questions, review=(*duplicate_tasks(context), *tasks))
 
 
-def _task(item: Item, why: str, labels: Sequence[ReviewLabel]) -> ReviewTask:
+def _task(item: RecipeItem, why: str, labels: Sequence[ReviewLabel]) -> ReviewTask:
     left = tuple(each for each in CRITERIA if each not in {label.criterion for label in labels})
     shown = {"message": str(item["message"]), "group": _group(item)}
     return ReviewTask(item=item.id, kind="question", criteria=left, why=why, question=item["question"], shown=shown)
 
 
-def _group(item: Item) -> str:
+def _group(item: RecipeItem) -> str:
     return str(item.facets.get("group", GENERAL))
 
 

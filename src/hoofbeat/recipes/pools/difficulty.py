@@ -14,7 +14,7 @@ from typing import Any
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.context import RecipeContext
-from hoofbeat.recipes.items import Item, Outcome, Rejection
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask, whole
 from hoofbeat.records import Failure
 
@@ -34,7 +34,7 @@ def difficult(
     and so are more than `most_members`: a member answers with one call, or with two where a judge is needed.
     """
 
-    def run(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+    def run(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
         members = context.committee()
         if not members:
             context.metrics[name] = {"skipped": "no committee of models was given (--committee)"}
@@ -69,7 +69,7 @@ def _check(members: Sequence[str], context: RecipeContext, most: int) -> None:
 
 
 def _try(
-    name: str, items: Sequence[Item], context: RecipeContext, member: str, choose: str, write: str, judge: str
+    name: str, items: Sequence[RecipeItem], context: RecipeContext, member: str, choose: str, write: str, judge: str
 ) -> list[Tried]:
     """What one member made of every item."""
     chosen = ask(
@@ -109,30 +109,30 @@ def _try(
     return [_said(each) for each in outcomes]
 
 
-def _shown(item: Item, context: RecipeContext, prompt: str, role: str = "model", *, beside: int = 0) -> str:
+def _shown(item: RecipeItem, context: RecipeContext, prompt: str, role: str = "model", *, beside: int = 0) -> str:
     """The question, as much of it as the model's window holds."""
     return context.fit(str(item["query"]), load_prompt(prompt), role, beside=beside)
 
 
-def _onward(outcomes: Sequence[Outcome], run: Callable[[Sequence[Item]], Sequence[Outcome]]) -> list[Outcome]:
+def _onward(outcomes: Sequence[Outcome], run: Callable[[Sequence[RecipeItem]], Sequence[Outcome]]) -> list[Outcome]:
     """Run a step on what is still alive; what failed stays as it is."""
-    alive = [each for each in outcomes if isinstance(each, Item)]
+    alive = [each for each in outcomes if isinstance(each, RecipeItem)]
     done = iter(run(alive) if alive else ())
-    return [next(done) if isinstance(each, Item) else each for each in outcomes]
+    return [next(done) if isinstance(each, RecipeItem) else each for each in outcomes]
 
 
 def _said(outcome: Outcome) -> Tried:
     if isinstance(outcome, Failure):
         return outcome
-    assert isinstance(outcome, Item), "no step of a committee rejects"
+    assert isinstance(outcome, RecipeItem), "no step of a committee rejects"
     return "right" if outcome["tried"] == "right" else "wrong"
 
 
-def _judged(item: Item, tried: dict[str, Tried], most: int) -> Outcome:
+def _judged(item: RecipeItem, tried: dict[str, Tried], most: int) -> Outcome:
     right = sum(result == "right" for result in tried.values())
     failures = [result for result in tried.values() if isinstance(result, Failure)]
     if right > most:
-        return Rejection(
+        return ItemRejection(
             reason="too many models of the committee answer it", details=f"{right} of {len(tried)}, at most {most}"
         )
     if right + len(failures) > most and failures:
@@ -141,15 +141,15 @@ def _judged(item: Item, tried: dict[str, Tried], most: int) -> Outcome:
     return item.put(tried=told)
 
 
-def _has_options(item: Item) -> bool:
+def _has_options(item: RecipeItem) -> bool:
     return bool(item.get("options"))
 
 
-def _lettered(item: Item) -> str:
+def _lettered(item: RecipeItem) -> str:
     return "\n".join(f"{letter}. {text}" for letter, text in zip(ascii_uppercase, item["options"], strict=False))
 
 
-def _chosen(item: Item, letter: str) -> str:
+def _chosen(item: RecipeItem, letter: str) -> str:
     place = ascii_uppercase.find(letter.strip().upper()[:1])
     options = item["options"]
     return "right" if 0 <= place < len(options) and options[place] == item["answer"] else "wrong"

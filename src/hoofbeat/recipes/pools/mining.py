@@ -21,15 +21,15 @@ from hoofbeat.models.encoder import Encoder
 from hoofbeat.models.encoders.vector_cache import cached_encoder, vectors_folder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.context import RecipeContext
-from hoofbeat.recipes.items import Item, Outcome
-from hoofbeat.recipes.pools.collecting import Shelf
+from hoofbeat.recipes.pools.pool_sources import PieceCollection
+from hoofbeat.recipes.recipe_items import Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.records import Document
 from hoofbeat.retrieval import Retriever, parse
 from hoofbeat.retrieval.index.index_set import index_documents
 from hoofbeat.retrieval.line import stages
 
-__all__ = ["VIEWS", "Candidate", "Committee", "committee_lines", "mine_step", "pooled", "vote"]
+__all__ = ["VIEWS", "Committee", "PoolCandidate", "committee_lines", "mine_step", "pooled", "vote"]
 
 _USUAL = next(stages(parse("dense"))).word("encoder")
 _NAMES_USUAL = re.compile(rf"\bencoder\s*=\s*{_USUAL}\b")
@@ -38,7 +38,7 @@ VIEWS = ("query", "answer", "reasoning")
 """What of an item is searched for, each by itself."""
 
 
-class Candidate(Struct, frozen=True, kw_only=True):
+class PoolCandidate(Struct, frozen=True, kw_only=True):
     """A document that rankings hold: in how many, its best place in any, and in which."""
 
     id: str
@@ -47,7 +47,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     where: tuple[str, ...] = ()
 
 
-def vote(rankings: Mapping[str, Sequence[str]], *, depth: int, without: Collection[str] = ()) -> list[Candidate]:
+def vote(rankings: Mapping[str, Sequence[str]], *, depth: int, without: Collection[str] = ()) -> list[PoolCandidate]:
     """All documents of some rankings by how many hold them; ties by their best place, then by id.
 
     Places are counted without the documents that are left out, and only the first `depth` of each ranking count.
@@ -59,7 +59,7 @@ def vote(rankings: Mapping[str, Sequence[str]], *, depth: int, without: Collecti
         for place, document in enumerate(counted, start=1):
             places.setdefault(document, {})[name] = place
     found = [
-        Candidate(id=document, votes=len(held), best=min(held.values()), where=tuple(held))
+        PoolCandidate(id=document, votes=len(held), best=min(held.values()), where=tuple(held))
         for document, held in places.items()
     ]
     return sorted(found, key=lambda each: (-each.votes, each.best, each.id))
@@ -67,11 +67,11 @@ def vote(rankings: Mapping[str, Sequence[str]], *, depth: int, without: Collecti
 
 def pooled(
     rankings: Mapping[str, Sequence[str]], known: Sequence[str], *, depth: int, top: int, without: Collection[str] = ()
-) -> list[Candidate]:
+) -> list[PoolCandidate]:
     """The pool: what is known already, with its votes too, then the `top` most voted for of everything else."""
     mined = vote(rankings, depth=depth, without={*known, *without})[:top]
     votes = {each.id: each for each in vote(rankings, depth=depth, without=without)}
-    nobody = [votes.get(each) or Candidate(id=each, votes=0, best=0) for each in dict.fromkeys(known)]
+    nobody = [votes.get(each) or PoolCandidate(id=each, votes=0, best=0) for each in dict.fromkeys(known)]
     return nobody + mined
 
 
@@ -175,7 +175,7 @@ def _content(documents: Iterable[Document]) -> str:
 
 def mine_step(
     name: str,
-    shelf: Shelf,
+    shelf: PieceCollection,
     *,
     lines: Sequence[str],
     depth: int,
@@ -190,7 +190,7 @@ def mine_step(
     """
     committee_lines(lines)
 
-    def judge(items: Sequence[Item], context: RecipeContext) -> list[Outcome]:
+    def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
         committee = Committee(
             shelf.documents(context),
             lines,
@@ -207,7 +207,9 @@ def mine_step(
     return whole(name, judge)
 
 
-def _pooled(item: Item, rankings: Mapping[str, Sequence[str]], depth: int, top: int, most_known: int) -> Item:
+def _pooled(
+    item: RecipeItem, rankings: Mapping[str, Sequence[str]], depth: int, top: int, most_known: int
+) -> RecipeItem:
     known = [str(each) for each in item.get("known", ())]
     pool = pooled(rankings, known, depth=depth, top=top)
     named = sorted(

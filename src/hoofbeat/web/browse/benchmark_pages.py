@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hoofbeat.benchmarks.benchmark import edition_file
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.recipes.items import Failed, Rejected
+from hoofbeat.recipes.recipe_items import FailedItem, RejectedItem
 from hoofbeat.records import Question
 from hoofbeat.reports.item_views import question_view
 from hoofbeat.reports.model import Block, Heading, QuestionView
@@ -38,7 +38,7 @@ router = APIRouter()
 _NONE = "there is no such benchmark here"
 _MAX_CASE = 50_000
 _MAX_VALUE = 4_000
-_TURNED_AWAY: dict[str, type[Rejected] | type[Failed]] = {"rejected": Rejected, "failed": Failed}
+_TURNED_AWAY: dict[str, type[RejectedItem] | type[FailedItem]] = {"rejected": RejectedItem, "failed": FailedItem}
 
 
 def _benchmark(request: Request, slug: str, edition: str = "") -> tuple[Site, Folder | None]:
@@ -279,7 +279,7 @@ def candidate_page(
     if not 1 <= number <= len(opened.listing):
         return not_found(request, "there is no candidate of that number")
     row = opened.listing.record(number, _TURNED_AWAY[table])
-    spans = [row.span] if isinstance(row, Rejected) and row.span else []
+    spans = [row.span] if isinstance(row, RejectedItem) and row.span else []
     sources = sources_of(site, opened.artefact, row.documents, spans, source - 1, part)
     return render(
         request,

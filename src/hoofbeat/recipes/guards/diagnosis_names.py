@@ -1,0 +1,475 @@
+"""What names of diagnoses mean: whether two mean the same, and which name a procedure or an organism instead.
+
+Options of one question must exclude each other. Two names are the same when their words are (whatever their order,
+inflection, spelling and filling words), when one names a wider condition that the other is a kind of or has with it,
+when one abbreviates the other, when a vocabulary has them under one code, when one organism causes both in one place,
+and when they differ by a slip of the pen. They are never the same when words exclude each other: type 1 and type 2,
+left and right, acute and chronic, with and without. The words are data (`sameness.toml`).
+
+A procedure is neither a diagnosis nor an option beside one. Its name is recognised by its last word of weight: a
+hernia repair is a procedure, a complication of a repair is not (`procedures.toml`). Genera are in `organisms.toml`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence, Set
+from functools import cache, lru_cache
+from itertools import pairwise
+
+import msgspec
+from msgspec import Struct
+from rapidfuzz.distance import DamerauLevenshtein
+
+from hoofbeat.corpus.vocabularies import Vocabulary
+from hoofbeat.corpus.vocabularies.abbreviations import is_candidate, well_known_abbreviations
+from hoofbeat.corpus.vocabularies.word_forms import COMMA, tokens
+from hoofbeat.recipes.guards.leak_words import forms_of, is_disease, worth
+from hoofbeat.recipes.wordlists import word_data
+
+__all__ = [
+    "excludes",
+    "names_measure",
+    "names_organism",
+    "names_procedure",
+    "place_of",
+    "same",
+    "same_infection",
+    "without_sides",
+]
+
+_WORD = re.compile(r"[^\W\d_]+")
+_PROCEDURE_BRACKET = re.compile(r"[(\[][^()\[\]]*[)\]]")
+_BEHIND = re.compile(r"\s(?:of|for|with|under|using|via|by|in|on|at|from|due to|after)\s", re.IGNORECASE)
+_MEASURE = re.compile(r"\d\s*(?:%|percent\b|mm\s?Hg\b|m[gl]/|g/d?l\b|/min\b|bpm\b|°)", re.IGNORECASE)
+
+
+@cache
+def _procedure_data() -> tuple[frozenset[str], tuple[str, ...]]:
+    data = word_data("procedures")
+    return frozenset(data["procedures"]), (*data["operations"], *data["procedure_endings"])
+
+
+def names_procedure(text: str) -> bool:
+    """Whether a name is that of an operation, a treatment or a specialty: pediatric surgery, splenectomy."""
+    words, endings = _procedure_data()
+    head = _BEHIND.split(_PROCEDURE_BRACKET.sub(" ", text), maxsplit=1)[0]
+    named = _WORD.findall(head.lower())
+    return bool(named) and (named[-1] in words or named[-1].endswith(endings))
+
+
+def names_measure(text: str) -> bool:
+    """Whether a name is a measured value: an ejection fraction of 30%."""
+    return bool(_MEASURE.search(text))
+
+
+_SPECIES = re.compile(r"^[a-z]{4,}(?:ae?|ii?|is|us|um|ens|ans|es?|ix|er|or)$")
+_AGENT = re.compile(r"(?:virus|cov)$")
+_SHORT_GENUS = re.compile(r"^\s*[A-Z](?:\.\s*|\s+)(?=[a-z])")
+_ORGANISM_BRACKET = re.compile(r"[(\[][^()\[\]]*[)\]]")
+
+
+class _OrganismLists(Struct, frozen=True, forbid_unknown_fields=True):
+    genera: str
+    species: frozenset[str]
+    strains: frozenset[str]
+    acronyms: frozenset[str]
+    places: dict[str, str]
+
+
+@cache
+def _organism_lists() -> _OrganismLists:
+    return msgspec.convert(word_data("organisms"), _OrganismLists)
+
+
+@cache
+def _genera() -> frozenset[str]:
+    return frozenset(form for form in tokens(_organism_lists().genera).forms if form)
+
+
+def names_organism(text: str) -> bool:
+    """Whether a name is that of an organism, not of what it does: Listeria monocytogenes, K. pneumoniae, MRSA."""
+    bare = _ORGANISM_BRACKET.sub(" ", text)
+    if bare.strip() in _organism_lists().acronyms:
+        return True
+    short = _SHORT_GENUS.match(bare)
+    bare = bare[short.end() :] if short else bare
+    words = [word for word in re.findall(r"[^\W_]+", bare.lower()) if word not in _organism_lists().strains]
+    if not words:
+        return False
+    if _AGENT.search(words[-1]):
+        return True
+    if not short and _form(words[0]) not in _genera():
+        return False
+    return all(_is_species(word) for word in (words if short else words[1:]))
+
+
+def place_of(word: str) -> str:
+    """Where an inflammation is, given and told in normal form; any other word as it is."""
+    return _organism_lists().places.get(word, word)
+
+
+def same_infection(
+    one: Sequence[str], other: Sequence[str], telling: frozenset[str], other_telling: frozenset[str]
+) -> str:
+    """Why two names mean what one organism does in one place: Aspergillus pneumonia, pulmonary aspergillosis.
+
+    The names come as their words in order and those that tell something, in normal form.
+    """
+    for words, first, second in ((one, telling, other_telling), (other, other_telling, telling)):
+        for genus in sorted(first & _genera()):
+            derived = {word for word in second if word != genus and genus in forms_of(word)}
+            if derived and _in_one_place(_beside(words, first, genus), second - derived):
+                return "one is a kind of the other: the same organism"
+    return ""
+
+
+def _beside(words: Sequence[str], telling: frozenset[str], genus: str) -> frozenset[str]:
+    """What a name says besides the organism, its species left out."""
+    after = next((word for before, word in pairwise(words) if before == genus), "")
+    return telling - ({genus, after} if _is_species(after) else {genus})
+
+
+def _in_one_place(first: frozenset[str], second: frozenset[str]) -> bool:
+    """Whether words say nothing but a place, and not two places."""
+    places = frozenset(_organism_lists().places.values())
+    one, other = (frozenset(place_of(word) for word in words if worth(word) != "modifier") for words in (first, second))
+    if any(worth(word) != "site" and word not in places for word in one | other):
+        return False
+    return not one or not other or one == other
+
+
+def _is_species(word: str) -> bool:
+    form = _form(word)
+    if not {word, form}.isdisjoint(_organism_lists().species):
+        return True
+    return bool(_SPECIES.match(word)) and not is_disease(form) and worth(form) == "special"
+
+
+def _form(word: str) -> str:
+    return next(iter(tokens(word).forms), "")
+
+
+_BRACKET = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
+_SQUARE = re.compile(r"\[[^\[\]]*\]")
+_SIDES = re.compile(r"\b(?:left|right|bilateral|unspecified)\b(?: (?:side|eye|ear))?,?", re.IGNORECASE)
+_ROMAN = {
+    "i": "1",
+    "ii": "2",
+    "iii": "3",
+    "iv": "4",
+    "v": "5",
+    "vi": "6",
+    "vii": "7",
+    "viii": "8",
+    "ix": "9",
+    "x": "10",
+}
+_NUMBERED = frozenset({"type", "stage", "grade", "class", "group", "phase", "factor", "subtype", "level"})
+_LONE = frozenset({"ii", "iii", "iv", "vi", "vii", "viii", "ix"})
+_NUMBER = re.compile(r"^(?:\d+[a-z]?|[a-z]\d*)$")
+_INFLAMED = "itis"
+_SLIP = 7
+_LONG_SLIP = 13
+_MOST_NAMES = 8
+
+
+class _Lists(Struct, frozen=True, forbid_unknown_fields=True):
+    empty: frozenset[str]
+    ends_head: frozenset[str]
+    kinds: frozenset[str]
+    course: tuple[str, ...]
+    opposites: tuple[frozenset[str], ...]
+    reversals: tuple[str, ...]
+    phrases: dict[str, str]
+    words: dict[str, str]
+    endings: dict[str, tuple[str, ...]]
+
+
+class _Name(Struct, frozen=True):
+    """A diagnosis as it is compared: its words in order, those that count, those of its head, and its short forms."""
+
+    words: tuple[str, ...]
+    telling: frozenset[str]
+    head: frozenset[str]
+    last: str
+    short: tuple[str, ...]
+    plain: str
+
+
+@cache
+def _lists() -> _Lists:
+    return msgspec.convert(word_data("sameness"), _Lists)
+
+
+def same(a: str, b: str, vocabularies: Sequence[Vocabulary] = ()) -> str:
+    """Why two diagnoses mean the same, or can't be told apart as options; nothing when they exclude each other."""
+    one, other = _name(a), _name(b)
+    if not one.telling or not other.telling:
+        return "the same words" if one.words == other.words else ""
+    if _abbreviates(one, other) or _abbreviates(other, one):
+        return "an abbreviation of it"
+    if _opposed(one, other):
+        return ""
+    return (
+        _by_words(one, other)
+        or _by_code(one, other, vocabularies)
+        or same_infection(one.words, other.words, one.telling, other.telling)
+        or _by_slip(one, other, vocabularies)
+    )
+
+
+def excludes(a: str, b: str) -> bool:
+    """Whether words of two names exclude each other: type 1 and type 2, left and right, acute and chronic."""
+    return _opposed(_name(a), _name(b))
+
+
+def without_sides(text: str) -> str:
+    """A name without what only says on which side."""
+    return " ".join(_SIDES.sub(" ", text).split())
+
+
+# Names
+
+
+@lru_cache(maxsize=50_000)
+def _name(text: str) -> _Name:
+    lists = _lists()
+    bare = _SQUARE.sub(" ", text) if _SQUARE.sub("", text).strip() else text
+    brackets = [inner.strip() for inner in _BRACKET.findall(text)]
+    for inner in brackets:
+        if is_candidate(inner) and bare.strip() != f"({inner})":
+            bare = bare.replace(f"({inner})", " ")
+    plain = _course().sub("", " ".join(bare.split())).strip(" ,.;:")
+    words = _joined(_numbered([form for form in tokens(plain).forms if form]))
+    kept = [lists.words.get(word, word) for word in words]
+    short = tuple(each for each in (plain, *brackets) if is_candidate(each))
+    head, last = _head(kept)
+    telling = frozenset(word for word in kept if word != COMMA and word not in lists.empty)
+    return _Name(tuple(kept), telling, head, last, short, plain)
+
+
+@cache
+def _course() -> re.Pattern[str]:
+    return re.compile(r",\s*(?:" + "|".join(_lists().course) + r")$", re.IGNORECASE)
+
+
+def _numbered(words: list[str]) -> list[str]:
+    """Roman numbers as Arabic ones, where they are numbers for sure."""
+    return [
+        _ROMAN[word] if word in _LONE or (word in _ROMAN and place and words[place - 1] in _NUMBERED) else word
+        for place, word in enumerate(words)
+    ]
+
+
+def _joined(words: list[str]) -> list[str]:
+    """The words with fixed phrases replaced by what stands for them."""
+    text = f" {' '.join(words)} "
+    for phrase, plain in _lists().phrases.items():
+        text = text.replace(f" {phrase} ", f" {plain} ")
+    return text.split()
+
+
+def _head(words: Sequence[str]) -> tuple[frozenset[str], str]:
+    """The words of the head noun phrase, and the noun: what stands before the first comma or little word."""
+    lists = _lists()
+    head: list[str] = []
+    for word in words:
+        if word == COMMA or word in lists.ends_head:
+            if head:
+                break
+            continue
+        if word not in lists.empty:
+            head.append(word)
+    nouns = [word for word in head if not _NUMBER.match(word)]
+    return frozenset(head), nouns[-1] if nouns else ""
+
+
+# Reasons for and against
+
+
+def _opposed(one: _Name, other: _Name) -> bool:
+    if _apart(_numbers(one), _numbers(other)):
+        return True
+    for axis in _lists().opposites:
+        first, second = axis & set(one.words), axis & set(other.words)
+        if first and second and not first & second:
+            return True
+    return bool(_after(one, "with") & _after(other, "without") or _after(one, "without") & _after(other, "with"))
+
+
+def _after(name: _Name, little: str) -> frozenset[str]:
+    """The telling words that stand next after a little word, each time it comes."""
+    words = [word for word in name.words if word == little or word in name.telling]
+    return frozenset(after for word, after in pairwise(words) if word == little)
+
+
+def _numbers(name: _Name) -> frozenset[str]:
+    return frozenset(word for word in name.words if _NUMBER.match(word) and word != "a")
+
+
+def _apart(first: frozenset[str], second: frozenset[str]) -> bool:
+    return bool(first and second) and not first <= second and not second <= first
+
+
+def _by_words(one: _Name, other: _Name) -> str:
+    if one.telling == other.telling:
+        return "the same words"
+    kinds = _lists().kinds
+    first, second = one.telling - kinds, other.telling - kinds
+    if first and first == second:
+        return "the same words but for disease, syndrome or the like"
+    few, many = (one, other) if len(one.telling) < len(other.telling) else (other, one)
+    called = any(word == few.last and after in kinds for word, after in pairwise(many.words))
+    if few.telling < many.telling and (called or many.last in few.telling):
+        return "one contains the other"
+    if _wider(one, other) or _wider(other, one) or _held(one, other) or _held(other, one):
+        return "one is a kind of the other"
+    return ""
+
+
+def _held(one: _Name, other: _Name) -> bool:
+    """Whether all that one says is said by the other, in whatever inflection: diabetic ketoacidosis, diabetes with it.
+
+    A single word is held only where the other condition is "with" it. What is only the cause of the other condition
+    ("due to") or is not there ("without") is not held. Inflammations alone hold each of their kinds.
+    """
+    wanted = one.telling - _lists().kinds
+    if not wanted or "without" in one.words:
+        return False
+    if all(word.endswith(_INFLAMED) for word in wanted) and other.last.endswith(tuple(wanted)):
+        return True
+    said = other.words[: other.words.index("without")] if "without" in other.words else other.words
+    if len(wanted) == 1:
+        return any(_among(min(wanted), {after}) for word, after in pairwise(said) if word == "with")
+    itself = said[: said.index("due")] if "due" in said else said
+    words, own = ({form for word in part for form in (word, place_of(word))} for part in (said, itself))
+    return all(_among(word, words) for word in one.telling) and any(_among(word, own) for word in wanted)
+
+
+def _among(word: str, words: Set[str]) -> bool:
+    """Whether a word is among others in some inflection, of its own or of theirs."""
+    return word in words or not forms_of(word).isdisjoint(words) or any(word in forms_of(each) for each in words)
+
+
+def _wider(one: _Name, other: _Name) -> bool:
+    """Whether one is a disease or tumour of what the other names more nearly: disease of liver, cirrhosis of liver."""
+    lists = _lists()
+    rest = one.telling - lists.kinds - lists.endings.keys()
+    if not rest or not rest <= other.telling or one.last in other.telling:
+        return False
+    if one.last in lists.kinds:
+        return len(one.telling - {one.last}) == len(rest) and other.last not in rest
+    return other.last.endswith(lists.endings.get(one.last, ("?",)))
+
+
+def _abbreviates(one: _Name, other: _Name) -> bool:
+    """Whether a short form of one stands for the other: by its letters, or by what it always means."""
+    for short in one.short:
+        if short in other.short:
+            return True
+        long = well_known_abbreviations().get(short)
+        if long and _by_words(_name(long), other):
+            return True
+        if _initials_fit(short, other.plain, loosely=short == one.plain):
+            return True
+    return False
+
+
+def _initials_fit(short: str, long: str, *, loosely: bool) -> bool:
+    """Whether a short form is made of the first letters of a name's words; `loosely`, with a few from inside them."""
+    letters = [c for c in short.lower() if c.isalnum()]
+    words = re.findall(r"[^\W_]+", long.lower())
+    telling = [word for word in words if word not in _lists().empty and word not in _lists().ends_head]
+    if len(telling) < 2 or len(letters) < 2 or is_candidate(long):
+        return False
+    for chosen in (telling, words):
+        initials = [word[0] for word in chosen]
+        if initials == letters:
+            return True
+        if loosely and 0 < len(letters) - len(initials) <= len(initials) and _spelled(letters, chosen):
+            return True
+    return False
+
+
+def _spelled(letters: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether the letters can be read off the words in order, each word giving at least its first."""
+    if not words:
+        return not letters
+    if not letters or letters[0] != words[0][0]:
+        return False
+    for count in range(1, len(letters) - len(words) + 2):
+        if _subsequence(letters[1:count], words[0][1:]) and _spelled(letters[count:], words[1:]):
+            return True
+    return False
+
+
+def _subsequence(letters: Sequence[str], word: str) -> bool:
+    rest = iter(word)
+    return all(letter in rest for letter in letters)
+
+
+def _by_code(one: _Name, other: _Name, vocabularies: Iterable[Vocabulary]) -> str:
+    for vocabulary in vocabularies:
+        first, second = _codes(vocabulary, one), _codes(vocabulary, other)
+        shared = first.keys() & second.keys()
+        if any(_means(vocabulary, code, first[code], second[code]) for code in shared):
+            return f"the same code in {vocabulary.name}"
+        if _above(vocabulary, first.keys(), second.keys()) or _above(vocabulary, second.keys(), first.keys()):
+            return f"one is a kind of the other in {vocabulary.name}"
+    return ""
+
+
+def _codes(vocabulary: Vocabulary, name: _Name) -> dict[str, str]:
+    """The codes a name is known under, each with how; a group of numbered subtypes stands for all of them."""
+    return {match.code: match.via for match in vocabulary.lookup(name.plain)} if name.plain else {}
+
+
+def _means(vocabulary: Vocabulary, code: str, first: str, second: str) -> bool:
+    """A code for the rest of a group ("Other ...") holds many conditions: two of its inclusion terms are not one."""
+    term = vocabulary.term(code)
+    rest = term is not None and re.match(r"other\b", term.name, re.IGNORECASE) is not None
+    return not rest or "name" in (first, second)
+
+
+def _above(vocabulary: Vocabulary, upper: Iterable[str], lower: Iterable[str]) -> bool:
+    parents = {parent for code in lower if (term := vocabulary.term(code)) for parent in term.parents}
+    return any(code in parents and "-" not in code for code in upper if len(code) > 2)
+
+
+def _by_slip(one: _Name, other: _Name, vocabularies: Sequence[Vocabulary]) -> str:
+    """Names whose words pair off, each pair equal or misspelt; two words that a vocabulary knows are no slip."""
+    first, second = sorted(one.telling - other.telling), sorted(other.telling - one.telling)
+    if not first or len(first) != len(second) or len(first) > _MOST_NAMES:
+        return ""
+    for a, b in zip(first, second, strict=True):
+        if not _slipped(a, b) or any({a, b} <= _words_of(vocabulary) for vocabulary in vocabularies):
+            return ""
+    return "the same but for spelling"
+
+
+@lru_cache(maxsize=8)
+def _words_of(vocabulary: Vocabulary) -> frozenset[str]:
+    return frozenset(form for term in vocabulary.terms if term.in_text for form in tokens(term.name).forms)
+
+
+def _slipped(a: str, b: str) -> bool:
+    least = min(len(a), len(b))
+    allowed = 2 if least >= _LONG_SLIP else 1 if least >= _SLIP else 0
+    if not allowed or a[0] != b[0] or DamerauLevenshtein.distance(a, b, score_cutoff=allowed) > allowed:
+        return False
+    return not _contrary(a, b)
+
+
+def _contrary(a: str, b: str) -> bool:
+    """Whether two words differ in what excludes or reverses: hyper- and hypo-, gout and pseudogout."""
+    lists = _lists()
+    for axis in lists.opposites:
+        first, second = _beginning(a, axis), _beginning(b, axis)
+        if first and second and first != second:
+            return True
+    return any(a == f"{prefix}{b}" or b == f"{prefix}{a}" for prefix in lists.reversals)
+
+
+def _beginning(word: str, axis: Iterable[str]) -> str:
+    return max((each for each in axis if word.startswith(each)), key=len, default="")

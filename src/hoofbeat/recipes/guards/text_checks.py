@@ -1,0 +1,202 @@
+"""Whether a text that a model wrote can be in a benchmark at all, before anyone asks whether it is good.
+
+It must be sound, must not invent or change numbers, and must be proven: by quotes that are in the source, or by the
+numbers of its sentences. A model that points at sentences copies nothing, so nothing is miscopied. Each sentence is
+on a line by itself; no text within a document can begin a line, nor take another's number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from functools import cache
+
+from msgspec import Struct
+
+from hoofbeat.benchmarks.quote_search import find_quote
+from hoofbeat.corpus.filters.language import detect_language
+from hoofbeat.corpus.vocabularies.word_forms import word_lists
+from hoofbeat.prompts import Prompt
+from hoofbeat.recipes.context import RecipeContext
+from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
+from hoofbeat.recipes.wordlists import word_data
+from hoofbeat.records import Document, Span
+from hoofbeat.retrieval.chunking import sentence_spans
+from hoofbeat.text import caseless
+
+__all__ = ["new_numbers", "numbered", "numbers", "pointed", "prove", "sound"]
+
+_READ = 100_000
+_SHOWN = 120
+_AROUND = 30
+_OFTEN = 3  # times the same sentence stands in a text that repeats itself
+_LEAST_REPEATED = 5  # words of a sentence that counts there
+
+
+class _Patterns(Struct, frozen=True):
+    instructions: tuple[re.Pattern[str], ...]
+    leftovers: tuple[re.Pattern[str], ...]
+
+
+@cache
+def _patterns() -> _Patterns:
+    data = word_data("injections")
+    flags = re.IGNORECASE | re.MULTILINE
+    return _Patterns(
+        tuple(re.compile(each, flags) for each in data["instructions"]),
+        tuple(re.compile(each, flags) for each in data["leftovers"]),
+    )
+
+
+def sound(text: str, *, what: str, source: str = "", most_words: int = 0) -> ItemRejection | None:
+    """Why a text can't be used as the `what` (a stem, an answer, ...), or nothing.
+
+    `source` is what it was made from: the text must be in its language. `most_words` is a limit, 0 is none.
+    """
+    if not any(map(str.isalnum, text)):
+        return ItemRejection(reason=f"the {what} is empty")
+    words = len(text.split())
+    if most_words and words > most_words:
+        return ItemRejection(reason=f"the {what} is far too long", details=f"{words} words, at most {most_words}")
+    read = text[:_READ]
+    for pattern in _patterns().instructions:
+        if found := pattern.search(read):
+            return ItemRejection(reason=f"the {what} holds an instruction to a model", details=_shown(read, found))
+    for pattern in _patterns().leftovers:
+        if found := pattern.search(read):
+            return ItemRejection(
+                reason=f"the {what} holds leftovers of a template or a chat", details=_shown(read, found)
+            )
+    return _wrong_language(text, what, source) or _repeats(read, what)
+
+
+def _repeats(text: str, what: str) -> ItemRejection | None:
+    """Whether a text says the same sentence over and over, as a model that has lost its thread does."""
+    said = Counter(caseless(text[start:end]) for start, end in sentence_spans(text))
+    sentence, times = said.most_common(1)[0] if said else ("", 0)
+    if times < _OFTEN or len(sentence.split()) < _LEAST_REPEATED:
+        return None
+    return ItemRejection(reason=f"the {what} repeats itself", details=f"{times} times: {sentence[:_SHOWN]}")
+
+
+def _wrong_language(text: str, what: str, source: str) -> ItemRejection | None:
+    expected = detect_language(source) if source else "unknown"
+    found = detect_language(text)
+    if "unknown" in (expected, found) or expected == found:
+        return None
+    return ItemRejection(
+        reason=f"the {what} is in another language than its source", details=f"{found}, the source is in {expected}"
+    )
+
+
+def _shown(text: str, found: re.Match[str]) -> str:
+    start, end = max(0, found.start() - _AROUND), min(len(text), found.end() + _AROUND)
+    return " ".join(text[start:end].split())[:_SHOWN]
+
+
+_NUMBER = re.compile(r"(?<![\w.])(?<![A-Za-z]-)\d{1,3}(?:[, \u00a0\u2009\u202f]\d{3})+(?!\d)(?:\.\d+)?|"
+                     r"(?<![\w.])(?<![A-Za-z]-)\d+(?:[.,]\d+)?")  # fmt: skip
+
+
+def numbers(text: str) -> list[str]:
+    """The numbers of a text in one form, in their order; digits that belong to a name (COVID-19, CD34) are none."""
+    return [_number(match.group()) for match in _NUMBER.finditer(text)]
+
+
+def new_numbers(text: str, source: str) -> list[str]:
+    """Numbers of a text that its source does not hold, in digits or in words."""
+    spelt: dict[str, str] = word_data("numbers")
+    held = {_number(piece) for piece in re.findall(r"\d+(?:[.,]\d+)*", source)} | set(numbers(source))
+    held |= {part for piece in re.findall(r"\d+(?:[.,]\d+)*", source) for part in re.findall(r"\d+", piece)}
+    held |= {spelt[word] for word in re.findall(r"[a-z]+", source.lower()) if word in spelt}
+    return [number for number in dict.fromkeys(numbers(text)) if number not in held]
+
+
+def _number(text: str) -> str:
+    """A number as it is compared: without separators of thousands, with a point, without idle zeros."""
+    plain = re.sub(r"(?<=\d)[, \u00a0\u2009\u202f](?=\d{3}(?!\d))", "", text).replace(",", ".")
+    return (plain.rstrip("0").rstrip(".") if plain.count(".") == 1 else plain) or "0"
+
+
+_WORD = re.compile(r"[^\W_]{2,}")
+_QUOTE_SHOWN = 300
+
+
+def prove(
+    item: RecipeItem,
+    document: Document,
+    quotes: Sequence[str],
+    what: str,
+    *,
+    least: float = 0.9,
+    within: tuple[int, int] | None = None,
+) -> RecipeItem | ItemRejection:
+    """The item with the spans of all quotes as evidence, or a rejection for the first that is not in the source.
+
+    `what` names what the quotes are for ("significance"). No quote at all, or one of little words, proves nothing.
+    """
+    if not quotes:
+        return ItemRejection(reason=f"there is no quote for the {what}")
+    for quote in quotes:
+        if not _tells(quote):
+            return ItemRejection(reason=f"a quote for the {what} says nothing", details=quote[:_QUOTE_SHOWN])
+        found = find_quote(document, quote, least=least, within=within)
+        if found is None:
+            return ItemRejection(reason=f"a quote for the {what} is not in the source", details=quote[:_QUOTE_SHOWN])
+        item = item.proven(*found.spans)
+    return item
+
+
+def _tells(quote: str) -> bool:
+    return any(word not in word_lists().little for word in map(str.lower, _WORD.findall(quote)))
+
+
+_LEAST_WORDS = 3  # fewer are a heading or a name, and state nothing
+
+
+def numbered(
+    document: Document, context: RecipeContext, prompt: Prompt, *, hidden: Collection[str] = (), beside: int = 0
+) -> tuple[list[Span], str]:
+    """The sentences of a document and the numbered lines that show them, as far as the model's window holds them.
+
+    Sections of the `hidden` roles are left out, unless nothing else is there; captions of figures and tables always:
+    they stand anywhere and tell of any time. `beside` are characters to keep free.
+    """
+    text = document.text
+    captions = [(figure.start, figure.end) for figure in document.figures]
+    captions += [(table.start, table.end) for table in document.tables]
+    parts = [(each.body, each.end) for each in document.sections if each.role not in hidden] or [(0, len(text))]
+    places = [place for part in parts for place in sentence_spans(text, *part)]
+    spans = [
+        Span(document=document.id, start=start, end=end, quote=text[start:end])
+        for start, end in places
+        if len(text[start:end].split()) >= _LEAST_WORDS and not any(first <= start < last for first, last in captions)
+    ]
+    lines = "\n".join(f"{number}. {' '.join(span.quote.split())}" for number, span in enumerate(spans, 1))
+    shown = context.fit(lines, prompt, beside=beside)
+    if shown != lines:
+        shown = shown.rpartition("\n")[0]
+    return spans[: shown.count("\n") + 1 if shown else 0], shown
+
+
+def pointed(
+    numbers: Sequence[int], spans: Sequence[Span], what: str, *, tolerated: int = 0
+) -> list[Span] | ItemRejection:
+    """The sentences of these numbers, each once, or why not: more wrong ones than are tolerated, or none at all.
+
+    A sentence that talks to a model is a wrong one. `what` names what the sentences are to prove.
+    """
+    faults: list[ItemRejection] = []
+    found: dict[int, Span] = {}
+    for number in map(int, numbers):
+        if not 1 <= number <= len(spans):
+            details = f"number {number} of {len(spans)} sentences"
+            faults.append(ItemRejection(reason=f"a sentence for the {what} is not in the source", details=details))
+        elif fault := sound(spans[number - 1].quote, what=f"quote for the {what}"):
+            faults.append(fault)
+        else:
+            found[number] = spans[number - 1]
+    if len(faults) > tolerated:
+        return faults[0]
+    return list(found.values()) or ItemRejection(reason=f"there is no quote for the {what}")

@@ -1,0 +1,213 @@
+"""Which group and which topics a question belongs to, by the domain pack.
+
+The group is a value of the pack's group facet that sources of the corpus carry, or `general`. Topics are the pack's,
+one or more; sub-topics (`subtopics.toml`) are among those of the topics chosen. `other` is a topic, no rejection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from hoofbeat.audit.answers.answers_by_source import asked_of
+from hoofbeat.corpus import Corpus
+from hoofbeat.facets import facet_values
+from hoofbeat.prompts import Pack, label, load_prompt
+from hoofbeat.recipes.context import RecipeContext
+from hoofbeat.recipes.recipe_items import Outcome, RecipeItem
+from hoofbeat.recipes.steps import RecipeStep, ask
+from hoofbeat.recipes.wordlists import word_data
+from hoofbeat.records import Document, Question
+
+__all__ = [
+    "GENERAL",
+    "OTHER",
+    "group_doubt",
+    "group_step",
+    "groups_of",
+    "named_groups",
+    "routing",
+    "same_group",
+    "subtopic_step",
+    "subtopics_of",
+    "topic_step",
+]
+
+GENERAL = "general"
+OTHER = "other"
+Schema = dict[str, object]
+
+
+def groups_of(corpus: Corpus, pack: Pack) -> list[str]:
+    """The groups that sources of the corpus belong to, sorted."""
+    found = {value for document in corpus.documents() for value in facet_values(document.facets, pack.group_facet)}
+    return sorted(value for value in found if value and value != GENERAL)
+
+
+@cache
+def _second_tier(pack: str) -> Mapping[str, Any]:
+    table = word_data("subtopics").get(pack, {})
+    assert isinstance(table, dict)
+    return table
+
+
+def subtopics_of(pack: Pack, topics: Sequence[str]) -> list[str]:
+    """The sub-topics of these topics, in the pack's order."""
+    table = _second_tier(pack.name).get("topics", {})
+    return [each for topic in topics for each in table.get(topic, ())]
+
+
+def named_groups(text: str, groups: Sequence[str], pack: Pack) -> list[str]:
+    """The groups that a text names, by their own names or by other words for them."""
+    words = _second_tier(pack.name).get("group_words", {})
+    found = []
+    for group in groups:
+        names = "|".join(re.escape(name) for name in (group, *words.get(group, ())))
+        if re.search(rf"(?<!\w)(?:{names})s?(?!\w)", text, re.IGNORECASE):
+            found.append(group)
+    return found
+
+
+def same_group(name: str, groups: Iterable[str]) -> str:
+    """The group that somebody means by a name, as the groups spell it; whatever its case. Empty where it is none."""
+    wanted = name.strip()
+    spelled = [group for group in groups if group.casefold() == wanted.casefold()]
+    return wanted if wanted in spelled else next(iter(spelled), "")
+
+
+def group_doubt(text: str, group: str, groups: Sequence[str], pack: Pack) -> str:
+    """Why a question's group should be looked at: the question names others than its own."""
+    named = named_groups(text, groups, pack)
+    return f"names {', '.join(named)}, labelled {group}" if named and group not in named else ""
+
+
+def group_step(name: str, value: str, pack: Pack) -> RecipeStep:
+    """Label each question with its group. One that came with the question stands; without groups all are general.
+
+    The groups are what documents say of themselves: the model is shown them as short labels within a fence.
+    """
+    groups: dict[str, str] = {}
+
+    def known(context: RecipeContext) -> dict[str, str]:
+        """The groups by the labels that the model chooses from, `general` the last."""
+        if not groups:
+            for group in groups_of(context.corpus, pack):
+                groups.setdefault(label(group) or GENERAL, group)
+            groups.pop(GENERAL, None)
+            groups[GENERAL] = GENERAL
+        return groups
+
+    def schema(_item: RecipeItem, context: RecipeContext) -> Schema:
+        return _with("sourceqa-group", "group", {"type": "string", "enum": list(known(context))})
+
+    def read(item: RecipeItem, said: dict[str, Any], context: RecipeContext) -> Outcome:
+        return item.labelled(group=known(context)[str(said["group"])])
+
+    asked = ask(
+        name,
+        "sourceqa-group",
+        values=lambda item, context: {
+            "reader": pack.reader,
+            "facet": pack.group_facet,
+            "groups": "\n".join(list(known(context))[:-1]),
+            "question": item[value],
+        },
+        read=read,
+        schema=schema,
+        when=lambda item: not item.get("group_given"),
+    )
+
+    def run(items: Sequence[RecipeItem], context: RecipeContext) -> Sequence[Outcome]:
+        real = known(context)
+        if len(real) < 2:
+            return [item.labelled(group=GENERAL) for item in items]
+        given = [_given(item, real.values()) for item in items]
+        return asked.run(given, context)
+
+    return RecipeStep(name=name, run=run, prompts=asked.prompts, calls=asked.calls)
+
+
+def _given(item: RecipeItem, groups: Iterable[str]) -> RecipeItem:
+    """An item whose harvest row names one of the groups is labelled by that."""
+    group = same_group(str(item.get("group", "")), groups)
+    return item.put(group_given=True).labelled(group=group) if group else item
+
+
+def topic_step(name: str, value: str, pack: Pack, most: int) -> RecipeStep:
+    """Label each question with one or more of the pack's topics."""
+    topics = [*pack.topics, OTHER]
+
+    def read(item: RecipeItem, said: dict[str, Any], _shop: RecipeContext) -> Outcome:
+        chosen = [topic for topic in topics if topic in said["topics"]]
+        return item.labelled(topics=[topic for topic in chosen if topic != OTHER] or [OTHER])
+
+    return ask(
+        name,
+        "sourceqa-topics",
+        values=lambda item, _shop: {"reader": pack.reader, "topics": topics, "question": item[value]},
+        read=read,
+        schema=lambda _item, _shop: _with("sourceqa-topics", "topics", _several(topics, 1, most)),
+    )
+
+
+def subtopic_step(name: str, value: str, pack: Pack, most: int) -> RecipeStep:
+    """Label each question with sub-topics of its topics; those without any pass by."""
+
+    def mine(item: RecipeItem) -> list[str]:
+        return subtopics_of(pack, facet_values(item.facets, "topics"))
+
+    def read(item: RecipeItem, said: dict[str, Any], _shop: RecipeContext) -> Outcome:
+        chosen = [each for each in mine(item) if each in said["topics"]]
+        return item.labelled(subtopics=chosen) if chosen else item
+
+    return ask(
+        name,
+        "sourceqa-topics",
+        values=lambda item, _shop: {"reader": pack.reader, "topics": mine(item), "question": item[value]},
+        read=read,
+        schema=lambda item, _shop: _with("sourceqa-topics", "topics", _several(mine(item), 0, most)),
+        when=lambda item: bool(mine(item)),
+    )
+
+
+def _several(names: Sequence[str], least: int, most: int) -> Schema:
+    return {"type": "array", "items": {"type": "string", "enum": list(names)}, "minItems": least, "maxItems": most}
+
+
+def _with(prompt: str, field: str, rule: Schema) -> Schema:
+    """The output contract of a prompt with one field narrowed to what can be chosen here."""
+    schema = dict(load_prompt(prompt).schema or {})
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    return {**schema, "properties": {**properties, field: rule}}
+
+
+def routing(questions: Sequence[Question], corpus: Corpus, pack: Pack) -> dict[str, object]:
+    """Which sources are asked what: how many sources a question goes to, by group and in all."""
+    kinds = _kinds_of_source(corpus, pack)
+    groups: dict[str, dict[str, int]] = {}
+    for question in questions:
+        name = str(question.facets.get("group", GENERAL))
+        if name not in groups:
+            sources = sum(count for kind, count in kinds if asked_of(question, kind, pack))
+            groups[name] = {"questions": 0, "sources": sources, "asked": 0}
+        groups[name]["questions"] += 1
+        groups[name]["asked"] += groups[name]["sources"]
+    return {
+        "sources": sum(count for _, count in kinds),
+        "questions": len(questions),
+        "asked": sum(line["asked"] for line in groups.values()),
+        "groups": dict(sorted(groups.items())),
+    }
+
+
+def _kinds_of_source(corpus: Corpus, pack: Pack) -> list[tuple[Document, int]]:
+    """One bare document for each set of groups that sources belong to, and how many sources do."""
+    counts = Counter(tuple(sorted(set(facet_values(each.facets, pack.group_facet)))) for each in corpus.documents())
+    return [
+        (Document(id="", title="", text="", facets={pack.group_facet: list(groups)} if groups else {}), count)
+        for groups, count in counts.items()
+    ]

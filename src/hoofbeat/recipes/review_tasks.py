@@ -1,0 +1,196 @@
+"""The hand-off to people: which items wait for whom, and what reviewers' labels make of them.
+
+A recipe lists what should be looked at as `ReviewTask`s in the benchmark's `review.jsonl`. Labels come back as JSONL or
+CSV (`item`, `criterion`, `value`, `reviewer`, `note`); built again with `reviews=FILE`, a recipe applies its rule.
+A label that can't be read, or whose criterion nobody asked about, is refused: it must not count as a pass.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from hoofbeat.errors import InputError
+from hoofbeat.recipes.context import RecipeContext
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.steps import RecipeStep, whole
+from hoofbeat.store.tables import bare_cell
+
+__all__ = [
+    "ReviewLabel",
+    "ReviewTask",
+    "count_labels",
+    "drawn_for_review",
+    "known_labels",
+    "read_labels",
+    "read_rating",
+    "reviewed",
+    "says_yes",
+]
+
+_YES = frozenset({"yes", "y", "true", "1", "ok", "pass", "passed"})
+_NO = frozenset({"no", "n", "false", "0", "fail", "failed"})
+
+
+class ReviewTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing for a person to look at.
+
+    `kind` names the form (likert, leak, distractors, three-criteria, two-level), `criteria` what is asked, `shown` what
+    the reviewer is given beside the question, `why` how the item came to be chosen, `documents` its sources by id.
+    """
+
+    item: str
+    kind: str
+    criteria: tuple[str, ...]
+    why: str
+    step: str = ""
+    question: str = ""
+    shown: dict[str, str] = field(default_factory=dict)
+    documents: tuple[str, ...] = ()
+
+
+class ReviewLabel(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one reviewer said of one item by one criterion."""
+
+    item: str
+    criterion: str
+    value: str
+    reviewer: str = ""
+    note: str = ""
+
+
+def drawn_for_review(items: Sequence[RecipeItem], context: RecipeContext, step: str, share: float) -> list[RecipeItem]:
+    """A seeded share of the items, at least one where there are any and the share is not 0; in the items' order.
+
+    Each item has a number of its own, so that one more or less item changes little of who is drawn.
+    """
+    if not items or share <= 0:
+        return []
+    count = min(len(items), max(1, math.ceil(len(items) * share)))
+    order = sorted(items, key=lambda item: (context.rng("review", step, item.id).random(), item.id))
+    drawn = {item.id for item in order[:count]}
+    return [item for item in items if item.id in drawn]
+
+
+def read_labels(path: Path) -> list[ReviewLabel]:
+    """Labels from a JSONL or CSV file; a line that is no label is named by its number."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as err:
+        raise InputError(f"the labels can't be read: {err}", where=str(path), fix="check the file") from err
+    rows: list[object]
+    if path.suffix.lower() == ".csv":
+        rows = [_bare(row) for row in csv.DictReader(io.StringIO(text))]
+    else:
+        rows = []
+        for number, line in enumerate(text.splitlines(), start=1):
+            if line.strip():
+                try:
+                    rows.append(msgspec.json.decode(line))
+                except msgspec.DecodeError as err:
+                    raise InputError(f"line {number} is no JSON: {err}", where=str(path), fix="correct it") from err
+    labels = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            labels.append(msgspec.convert(row, ReviewLabel, strict=False))
+        except msgspec.ValidationError as err:
+            raise InputError(
+                f"label {number} can't be read: {err}",
+                where=str(path),
+                fix="each label has item, criterion and value, and may have reviewer and note",
+            ) from err
+    return labels
+
+
+def _bare(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of CSV as it was before it was written; cells that are missing or too many are left as they are."""
+    return {name: bare_cell(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
+
+
+def known_labels(path: str, criteria: Sequence[str]) -> list[ReviewLabel]:
+    """The labels of a file, none where no file is named; one by a criterion that is not among these is refused."""
+    labels = read_labels(Path(path)) if path else []
+    for label in labels:
+        if label.criterion not in criteria:
+            raise InputError(
+                f"the criterion {label.criterion!r} of a label for {label.item} means nothing here",
+                where=path,
+                fix=f"criteria are {', '.join(criteria)}",
+            )
+    return labels
+
+
+def says_yes(label: ReviewLabel, where: str) -> bool:
+    """Whether a label says yes (yes, true, 1, ok, pass) or no (no, false, 0, fail); anything else is refused."""
+    value = label.value.strip().casefold()
+    if value in _YES or value in _NO:
+        return value in _YES
+    raise InputError(
+        f"the label {label.value!r} of {label.item} by {label.criterion!r} is neither yes nor no",
+        where=where,
+        fix="say yes or no, or take the line out",
+    )
+
+
+def read_rating(label: ReviewLabel, where: str, *, lowest: float = 1, highest: float = 5) -> float:
+    """The rating that a label gives; what is no number within these bounds is refused."""
+    try:
+        rating = float(label.value)
+    except ValueError:
+        rating = math.nan
+    if lowest <= rating <= highest:
+        return rating
+    raise InputError(
+        f"the label {label.value!r} of {label.item} by {label.criterion!r} is no rating",
+        where=where,
+        fix=f"give a number from {lowest:g} to {highest:g}, or take the line out",
+    )
+
+
+def count_labels(labels: Iterable[ReviewLabel], items: Iterable[str], context: RecipeContext) -> None:
+    """Say in the metrics how many labels are for these items (by their ids), and how many are for none of them."""
+    here = set(items)
+    found = Counter(label.item in here for label in labels)
+    context.metrics["review labels"] = {"used": found[True], "for items not here": found[False]}
+
+
+def reviewed(
+    name: str,
+    path: str,
+    rule: Callable[[RecipeItem, Mapping[str, Sequence[ReviewLabel]]], ItemRejection | None],
+    *,
+    criteria: Sequence[str] = (),
+    others: Sequence[str] = (),
+) -> RecipeStep:
+    """Apply a rule to the labels of an item, by criterion. What it does not turn away goes on, passed or waiting.
+
+    An item has passed when it has a label by each of `criteria`, and waits for the rest otherwise; labels by `others`
+    are allowed besides, and any further criterion is refused. Without `criteria` a label of any kind will do.
+    """
+    labels = known_labels(path, (*criteria, *others)) if criteria else read_labels(Path(path)) if path else []
+    by_item: defaultdict[str, defaultdict[str, list[ReviewLabel]]] = defaultdict(lambda: defaultdict(list))
+    for each in labels:
+        by_item[each.item][each.criterion].append(each)
+
+    def judge(item: RecipeItem) -> Outcome:
+        mine = by_item.get(item.id)
+        if mine is None:
+            return item.put(review="waiting")
+        if rejection := rule(item, mine):
+            return rejection
+        return item.put(review="passed" if all(mine.get(each) for each in criteria) else "waiting")
+
+    def judge_all(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
+        if path:
+            count_labels(labels, (item.id for item in items), context)
+        return [judge(item) for item in items]
+
+    return whole(name, judge_all)

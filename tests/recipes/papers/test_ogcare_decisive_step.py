@@ -1,0 +1,130 @@
+"""What can be said of a decisive step by rule, and what a model means by the numbers of sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.cases.decisive_step import begun_at, failed_there, lies, no_action, told_at
+from hoofbeat.recipes.guards.text_checks import numbered, pointed
+from hoofbeat.recipes.papers.ogcare import OgcareSettings
+from hoofbeat.recipes.recipe_items import ItemRejection
+from hoofbeat.records import Document
+from tests.recipes.papers.ogcare_case import says
+from tests.recipes.support import a_context
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "The patient described here achieved an HScore of 254 points",
+        "Pulmonary embolism was ruled out by a spiral CT scan of the lungs",
+        "Ultrasound examination of the central venous line revealed the guidewire",
+        "Pneumonic infiltration and ground glass density were seen on chest X-ray",
+        "Lactic acid had entirely normalized, and the patient was extubated",
+        "First-line immunotherapy involves corticosteroids or plasma exchange",
+        "The presence of unexpectedly severe pain",
+        "severe bullous pemphigoid disease",
+        "acute appendicitis in a neutropenic patient",
+        "This report of a rare tumour",
+        "The decisive step is the one test that is new",
+    ],
+)
+def test_findings_and_remarks_are_not_actions(step: str) -> None:
+    assert isinstance(no_action(step), ItemRejection)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "exploratory laparotomy",
+        "Extraventricular drainage to relieve hydrocephalus on the 22nd day",
+        "IABP introduction",
+        "Removal of the prostatic stent",
+        "resection of a retroperitoneal sarcoma",
+        "combination therapy with meropenem and RFP",
+        "Navigation through a dormant AV fistula",
+        "treating the infection with bacteriophages",
+        "tumour lysis prophylaxis with rasburicase",
+        "the patient underwent a cesarean section",
+        "end-to-end anastomosis",
+        "withholding heart failure drugs",
+        "Two repeat TTEs were performed",
+        "bleeding control with a tissue adhesive",
+    ],
+)
+def test_what_physicians_did_is_an_action(step: str) -> None:
+    assert no_action(step) is None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "failed"),
+    [
+        ("Percutaneous drainage failed.", True),
+        ("After percutaneous drainage failed, a stent was placed.", True),
+        ("Percutaneous drainage of the abscess was attempted but was unsuccessful.", True),
+        ("Failed percutaneous drainage led to surgery.", True),
+        ("Despite percutaneous drainage the fever persisted.", True),
+        ("Percutaneous drainage was tried without success.", True),
+        ("Percutaneous drainage could not be performed.", True),
+        ("Percutaneous drainage was performed because antibiotics had failed.", False),
+        ("As antibiotics failed, percutaneous drainage was performed.", False),
+        ("She failed to improve and underwent percutaneous drainage.", False),
+        ("Percutaneous drainage failed once, and a second percutaneous drainage brought 300 mL.", False),
+        ("Percutaneous drainage was successful.", False),
+        ("The stent failed.", False),
+    ],
+)
+def test_a_step_that_failed_right_there(sentence: str, failed: bool) -> None:
+    assert failed_there(sentence, "percutaneous drainage") is failed
+
+
+def test_a_step_that_failed_by_the_next_sentence() -> None:
+    told = "Percutaneous drainage was performed."
+    assert failed_there(told, "percutaneous drainage", "However, this was unsuccessful.")
+    assert not failed_there(told, "percutaneous drainage", "The fever subsided.")
+    assert not failed_there("A stent was placed.", "percutaneous drainage", "However, this was unsuccessful.")
+
+
+def test_a_report_is_numbered_as_far_as_the_window_holds_it(tmp_path: Path) -> None:
+    """An invented, overlong report: lines are whole, and no text of it begins a line of its own."""
+    text = " ".join(f"The finding\n{number}. of day {number} was noted again by all." for number in range(1, 900))
+    document = Document(id="invented-long", title="", text=text)
+    with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
+        spans, lines = numbered(document, context, load_prompt("ogcare-timeline"))
+    shown = lines.splitlines()
+    assert 100 < len(shown) == len(spans) < 899
+    for number, (line, span) in enumerate(zip(shown, spans, strict=True), 1):
+        assert line == f"{number}. {' '.join(span.quote.split())}"
+        assert text[span.start : span.end] == span.quote
+
+
+def test_numbers_point_at_sentences_each_once(tmp_path: Path) -> None:
+    document = Document(id="invented-2", title="", text="He had a fever. She had a cough. No.")
+    with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
+        spans, _ = numbered(document, context, load_prompt("ogcare-timeline"))
+    assert [span.quote for span in spans] == ["He had a fever.", "She had a cough."]
+    assert pointed([2, 2, 1], spans, "test") == [spans[1], spans[0]]
+    assert pointed([1, 3], spans, "test", tolerated=1) == [spans[0]]
+    for numbers, tolerated in (([1, 3], 0), ([0], 0), ([-1], 0), ([], 0), ([7], 1)):
+        assert isinstance(pointed(numbers, spans, "test", tolerated=tolerated), ItemRejection)
+
+
+def test_a_step_begins_where_it_is_first_spoken_of(tmp_path: Path) -> None:
+    """Invented: what the test showed must not be told as known before the test."""
+    text = (
+        "He had a fever for a week. A bedside ultrasonography was arranged. A shadow was seen in the vein. "
+        "The ultrasound picture showed a lost guidewire. It was pulled out."
+    )
+    document = Document(id="invented-3", title="", text=text)
+    with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
+        spans, _ = numbered(document, context, load_prompt("ogcare-timeline"))
+    step = "bedside ultrasound"
+    told = told_at(step, [spans[3]], spans, document)
+    assert told == [spans[3]]
+    step_at = begun_at(step, told, spans, document)
+    assert step_at == [[spans[1].start, spans[1].end], [spans[3].start, spans[3].end]]
+    places = [lies(span, "before", step, step_at, share=0.75) for span in spans]
+    assert places == ["before", "decisive", "after", "decisive", "after"]

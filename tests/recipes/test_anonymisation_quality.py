@@ -1,0 +1,76 @@
+"""How much anonymising finds and how often it is wrong, measured on planted identifiers and on innocent sentences."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+
+from hoofbeat.recipes.messages.anonymisation import find_identifiers, kinds, tidy
+from tests.helpers import shared_data
+from tests.recipes.planted import Planted, handwritten_messages, planted_messages, real_innocents, tricky_sentences
+
+# The rules were written with these messages in sight. On messages that were written before each round of rules the
+# first figures were 0.944 (templates), 0.80, 0.57 (hard ones, on purpose) and 0.91 (by hand): expect that of new ones.
+LEAST_RECALL = 0.98
+LEAST_RECALL_OF_A_KIND = 0.92
+MOST_FALSE_ALARMS = 0.003
+MOST_TRICKY = 0.03
+
+_GENERIC = {"the", "of", "and", "a", "hospital", "university", "medicine", "mrs", "next", "rural"}
+
+
+def _survives(planted: Planted) -> bool:
+    """Whether a word or number of a planted identifier is left."""
+    text = tidy(planted.text)
+    found = find_identifiers(text)
+    start = text.index(tidy(planted.value))
+    for word in re.finditer(r"\w+", tidy(planted.value)):
+        a, b = start + word.start(), start + word.end()
+        if word.group().lower() not in _GENERIC and not any(each.start <= a and b <= each.end for each in found):
+            return True
+    return False
+
+
+def test_planted_identifiers_are_removed() -> None:
+    planted = [*planted_messages(shared_data("jats").parent), *handwritten_messages()]
+    assert len(planted) >= 200
+    assert {each.kind for each in planted} == set(kinds())
+    missed: defaultdict[str, list[Planted]] = defaultdict(list)
+    for each in planted:
+        if _survives(each):
+            missed[each.kind].append(each)
+    counts = Counter(each.kind for each in planted)
+    for kind, count in counts.items():
+        print(f"{kind}: {count - len(missed[kind])} of {count}")
+        for each in missed[kind]:
+            print("   missed:", each.text, "|", each.value)
+    lost = sum(map(len, missed.values()))
+    recall = 1 - lost / len(planted)
+    print(f"recall {recall:.3f} on {len(planted)} planted identifiers")
+    assert recall >= LEAST_RECALL
+    assert all(1 - len(missed[kind]) / count >= LEAST_RECALL_OF_A_KIND for kind, count in counts.items())
+
+
+def _alarms(sentences: list[str]) -> list[tuple[str, str, str]]:
+    return [
+        (text, each.kind, tidy(text)[each.start : each.end])
+        for text in sentences
+        for each in find_identifiers(tidy(text))[:1]
+    ]
+
+
+def test_innocent_sentences_stay() -> None:
+    innocent = list(real_innocents(shared_data("jats").parent))
+    assert len(innocent) >= 200
+    alarms = _alarms(innocent)
+    print(f"false alarms on {len(alarms)} of {len(innocent)} real sentences: {len(alarms) / len(innocent):.4f}")
+    for text, kind, what in alarms:
+        print(f"   {kind}: {what!r} in {text[:120]!r}")
+    assert len(alarms) <= MOST_FALSE_ALARMS * len(innocent)
+
+
+def test_tricky_sentences_stay() -> None:
+    tricky = tricky_sentences()
+    alarms = _alarms(tricky)
+    print(f"false alarms on {len(alarms)} of {len(tricky)} tricky sentences: {len(alarms) / len(tricky):.4f}", alarms)
+    assert len(alarms) <= MOST_TRICKY * len(tricky)

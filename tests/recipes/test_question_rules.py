@@ -1,0 +1,64 @@
+"""Whether a text is a question, and one that stands alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from hoofbeat.recipes.guards.text_checks import new_numbers
+from hoofbeat.recipes.messages.harvest import asks, stands_alone, well_formed
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["is it safe", "I want to know more about stenosis", "please tell me what to do", "Any ideas?", "whats diabete"],
+)
+def test_people_ask_in_many_ways(text: str) -> None:
+    assert asks(text)
+
+
+def test_a_statement_asks_nothing() -> None:
+    assert not asks("I had my transplant. All is well.")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("so?", "too short"),
+        ("why " * 30, "too long"),
+        ("Thank you all for the kind words.", "nothing is asked"),
+        ("How do I cancel my next appointment?", "administrative"),
+        ("Kann ich nach der Operation wieder Auto fahren, und wie lange muss ich warten?", "language"),
+        ("Можно ли мне есть суши после пересадки почки?", "language"),
+    ],
+)  # fmt: skip
+def test_what_is_no_usable_question(text: str, reason: str) -> None:
+    found = well_formed(text, least=3, most=25, language="en")
+    assert found is not None
+    assert reason in found.reason
+
+
+def test_marks_do_not_count_as_words() -> None:
+    found = well_formed("[name] [date] [place] why?", least=3, most=25, language="en")
+    assert found is not None
+    assert "too short" in found.reason
+
+
+def test_any_language_will_do_without_one() -> None:
+    assert well_formed("Можно ли мне есть суши после пересадки почки?", least=3, most=25, language="") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["You may drive.", "Is it safe?", "And now?", "Why is the medicine mentioned above bad?", "May I go to [place]?"],
+)
+def test_what_does_not_stand_alone(text: str) -> None:
+    assert stands_alone(text) is not None
+
+
+def test_what_stands_alone() -> None:
+    assert stands_alone("Is it safe to eat sushi while I take tacrolimus?") is None
+
+
+def test_numbers_must_come_from_the_message() -> None:
+    assert new_numbers("Is 1,000 mg twice in 2 days ok?", "1000 mg for two days") == []
+    assert new_numbers("Is 500 mg ok?", "1000 mg") == ["500"]
