@@ -170,7 +170,7 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         width, calls = options.in_flight, options.bare
         before = bare_loop(url, width, sample, calls)
         model = load_model(f"{url}#comparing", ledger=ledger)
-        model.pacer = Pacer(start=width, most=width)
+        model.pacer = Pacer(start=width, max_in_flight=width)
         wall, cpu = time.perf_counter(), time.process_time()
         artefact = audit_sources(plan, model, model, folder / "audit", inputs=[], progress=Steps())
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -214,7 +214,7 @@ def at_rate(rate: int, seconds: float, width: int, seed: int) -> dict[str, float
     plan = a_plan(102, questions, 43 * questions, seed)
     with tempfile.TemporaryDirectory() as folder, stub(rate) as url, Ledger(Path(folder) / "ledger.sqlite") as ledger:
         model = load_model(f"{url}#comparing", ledger=ledger)
-        model.pacer = Pacer(start=width, most=width)
+        model.pacer = Pacer(start=width, max_in_flight=width)
         wall, cpu = time.perf_counter(), time.process_time()
         audit_sources(plan, model, model, Path(folder) / "audit", inputs=[])
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

@@ -113,7 +113,7 @@ def hoofbeat(url: str, width: int, ledger: Ledger, *, again: bool = False) -> Cl
 
     def run(start: int, calls: int) -> Timing:
         model = load_model(f"{url}#stub", ledger=ledger)
-        model.pacer = Pacer(start=width, most=width)
+        model.pacer = Pacer(start=width, max_in_flight=width)
         requests = [request(number) for number in range(start, start + calls)]
         times: list[Timing] = []
         with timed(calls, times):

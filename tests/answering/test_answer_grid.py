@@ -115,7 +115,7 @@ def test_one_estimate_for_all_and_it_is_right(ledger: Ledger) -> None:
     assert by_name[first, "first 100%, letter"].calls == 0  # the same words as closed, estimated once
     assert by_name[first, "closed, likelihood"].calls == 15
     assert by_name[first, "closed, likelihood/token"].calls == 0
-    assert by_name[first, "closed, likelihood"].money_most is None
+    assert by_name[first, "closed, likelihood"].max_money is None
 
 
 def test_prompts_are_those_that_are_used(ledger: Ledger) -> None:

@@ -63,7 +63,7 @@ def test_nothing_costs_more_than_was_estimated(ledger: Ledger, tmp_path: Path) -
         assert server.seen == []
         audit_sources(a_plan(), model, model, tmp_path / "audit", inputs=[])
     assert 8 <= len(server.seen) <= estimate.calls == 8 + 8 + 7
-    assert sum(seen.body["max_tokens"] for seen in server.seen) <= estimate.tokens_out_most
+    assert sum(seen.body["max_tokens"] for seen in server.seen) <= estimate.max_tokens_out
 
 
 def test_the_estimate_is_reached_where_every_source_answers(ledger: Ledger, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_the_estimate_is_reached_where_every_source_answers(ledger: Ledger, tmp_
     asked = [len(server.calls(field)) for field in ("passage", "addressed", "classification")]
     assert asked == [8, 8, 7]
     assert (estimate.calls, estimate.cached) == (sum(asked), 0)
-    assert estimate.tokens_out_most == sum(seen.body["max_tokens"] for seen in server.seen)
+    assert estimate.max_tokens_out == sum(seen.body["max_tokens"] for seen in server.seen)
 
 
 def test_what_the_ledger_has_is_not_estimated_again(ledger: Ledger, tmp_path: Path) -> None:

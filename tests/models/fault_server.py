@@ -84,7 +84,7 @@ class FaultServer:
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self.in_flight = 0
-        self.most_in_flight = 0
+        self.max_in_flight = 0
         self.url = ""
         self._jitter = random.Random(0)
         self._log: Path | None = None
@@ -156,7 +156,7 @@ class FaultServer:
         self.asked[text] += 1
         self._write(f"received {key}")
         self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
             fault = _FAULT.search(text)
             steps = fault.group(1).split(",") if fault else ["ok"]

@@ -34,7 +34,7 @@ def a_model(spec: str, ledger: Ledger, *, budget: Budget | None = None, start: i
     chosen = msgspec.convert({"timeout": 5.0, "attempts": 2, **settings}, ModelSettings)
     model = load_model(spec, ledger=ledger, config=Config(models={spec: chosen}), budget=budget)
     if start != 8:
-        model.pacer = Pacer(start=start, most=model.pacer.most)
+        model.pacer = Pacer(start=start, max_in_flight=model.pacer.max_in_flight)
     return model
 
 

@@ -82,7 +82,7 @@ def test_a_budget_in_money_is_never_exceeded(server: FaultServer, ledger: Ledger
 def test_the_estimate_is_a_budget_that_suffices(server: FaultServer, ledger: Ledger) -> None:
     requests = [ask(text) for text in TEXTS]
     prices: dict[str, Any] = {"price_in": 0.1, "price_out": 0.7}
-    most = a_model(server.spec(), ledger, **prices).estimate(requests).money_most
+    most = a_model(server.spec(), ledger, **prices).estimate(requests).max_money
     assert most is not None
     model = a_model(server.spec(), ledger, budget=Budget(money=most), **prices)
     assert all(isinstance(result, CallResult) for result in model.run(requests, model.chat))
@@ -174,11 +174,11 @@ def test_images_and_other_scripts_count_as_tokens() -> None:
 
 
 def test_estimates_add_up() -> None:
-    priced = Estimate(calls=2, tokens_in=10, tokens_out_most=4, money_most=0.5)
-    unknown = Estimate(calls=1, cached=3, tokens_in=5, tokens_out_most=1)
+    priced = Estimate(calls=2, tokens_in=10, max_tokens_out=4, max_money=0.5)
+    unknown = Estimate(calls=1, cached=3, tokens_in=5, max_tokens_out=1)
     nothing = Estimate(cached=7)
     both = priced + priced
-    assert (both.calls, both.money_most, both.tokens_in) == (4, 1.0, 20)
-    assert (priced + unknown).money_most is None
-    assert (priced + nothing).money_most == 0.5
+    assert (both.calls, both.max_money, both.tokens_in) == (4, 1.0, 20)
+    assert (priced + unknown).max_money is None
+    assert (priced + nothing).max_money == 0.5
     assert (priced + unknown).cached == 3

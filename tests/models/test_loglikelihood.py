@@ -50,7 +50,7 @@ def loglikelihood(
     """Score with the real client."""
     os.environ["HOOFBEAT_TEST_KEY"] = server.api_key
     backend = HttpBackend(
-        url=server.base_url, name=server.name, identity="checked", key_variable="HOOFBEAT_TEST_KEY", most_in_flight=1
+        url=server.base_url, name=server.name, identity="checked", key_variable="HOOFBEAT_TEST_KEY", max_in_flight=1
     )
     with Ledger(folder / "ledger.sqlite") as ledger:
         model = Model(spec="checked", backend=backend, ledger=ledger)

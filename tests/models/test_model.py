@@ -105,7 +105,7 @@ def test_a_crew_that_shrinks_while_all_finish_together_leaves_no_item_undone(led
     lock_step = asyncio.Condition()
     arrived: list[int] = []
     model = a_model("http://127.0.0.1:1/v1#none", ledger)
-    model.pacer = Shrinking(start=6, most=6)
+    model.pacer = Shrinking(start=6, max_in_flight=6)
     assert model.run(list(range(20)), work) == list(range(20))
 
 
@@ -269,15 +269,15 @@ def test_an_estimate_is_what_is_then_called(server: FaultServer, ledger: Ledger)
     assert len(server.seen) == before
     model.run(requests, model.chat)
     assert (estimate.calls, estimate.cached) == (len(server.seen) - before, 2) == (10, 2)
-    assert estimate.money_most is not None
-    assert estimate.money_most >= model.cost.money > 0
+    assert estimate.max_money is not None
+    assert estimate.max_money >= model.cost.money > 0
     assert model.estimate(requests).calls == 0
 
 
 def test_a_model_without_a_price_has_no_estimate_of_money(server: FaultServer, ledger: Ledger) -> None:
     estimate = a_model(server.spec(), ledger).estimate([ask("free?")])
     assert estimate.calls == 1
-    assert estimate.money_most is None
+    assert estimate.max_money is None
 
 
 @pytest.mark.parametrize("damaged", [b"", b"{", b"[1]", b"\xff", b"xx"])

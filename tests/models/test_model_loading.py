@@ -34,7 +34,7 @@ price_out = 10
 context = 128000
 requests_per_minute = 500
 tokens_per_minute = 90000
-most_in_flight = 4
+max_in_flight = 4
 attempts = 3
 timeout = 20
 key = "GATEWAY_KEY"
@@ -51,7 +51,7 @@ def test_an_alias_and_a_price_by_spec(tmp_path: Path, ledger: Ledger) -> None:
     assert judge.spec == "judge"
     assert judge.identity.startswith("http://gateway:8000/v1#big;extra=")
     assert (judge.price, judge.context, judge.attempts) == (Price(tokens_in=2.5, tokens_out=10), 128000, 3)
-    assert judge.pacer.most == 4
+    assert judge.pacer.max_in_flight == 4
     small = load_model("http://gateway:8000/v1#small", ledger=ledger, config=read)
     assert small.price == Price(tokens_in=0.1, tokens_out=0.0)
     assert load_model("http://gateway:8000/v1#other", ledger=ledger, config=read).price is None

@@ -33,20 +33,20 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_the_level_grows_to_the_most_where_each_call_more_helps(clock: list[float]) -> None:
-    pacer = Pacer(most=64)
+    pacer = Pacer(max_in_flight=64)
     for _ in range(12):
         windows(pacer, clock, float(pacer.limit), 1)
     assert pacer.limit == 64
 
 
 def test_the_level_stays_where_more_does_not_help(clock: list[float]) -> None:
-    pacer = Pacer(most=128)
+    pacer = Pacer(max_in_flight=128)
     windows(pacer, clock, {1: 8.0, 12: 12.0, 18: 12.1}, 10)
     assert pacer.limit in (12, 18)
 
 
 def test_a_429_halves_the_level_once_for_all_calls_under_way(clock: list[float]) -> None:
-    pacer = Pacer(start=64, most=128)
+    pacer = Pacer(start=64, max_in_flight=128)
     started = clock[0]
     for _ in range(10):
         clock[0] += 0.01
@@ -65,7 +65,7 @@ def test_the_level_never_falls_below_one(clock: list[float]) -> None:
 
 
 def test_after_a_429_the_level_that_was_too_much_is_not_tried_soon_again(clock: list[float]) -> None:
-    pacer = Pacer(start=16, most=128)
+    pacer = Pacer(start=16, max_in_flight=128)
     pacer.overloaded(clock[0], None)
     reached = []
     for _ in range(8):
@@ -78,7 +78,7 @@ def test_after_a_429_the_level_that_was_too_much_is_not_tried_soon_again(clock: 
 
 
 def test_time_between_two_runs_says_nothing(clock: list[float]) -> None:
-    pacer = Pacer(most=64)
+    pacer = Pacer(max_in_flight=64)
     windows(pacer, clock, 100.0, 1)
     level = pacer.limit
     clock[0] += 3600
@@ -93,7 +93,7 @@ def test_concurrency_grows_on_a_willing_server(tmp_path: Path) -> None:
         assert model.pacer.limit == 8
         chats(model, [f"question {number}" for number in range(150)])
         assert model.pacer.limit > 8
-        assert 8 < server.most_in_flight <= 128
+        assert 8 < server.max_in_flight <= 128
 
 
 def test_concurrency_shrinks_on_429_and_everything_is_answered(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_concurrency_shrinks_on_429_and_everything_is_answered(tmp_path: Path) -
         model = a_model(server.spec(), ledger, attempts=12, start=32)
         results = chats(model, texts)
         assert all(isinstance(result, CallResult) for result in results)
-        assert server.most_in_flight <= 32
+        assert server.max_in_flight <= 32
         assert model.troubles["rate-limited"] == sum(server.asked.values()) - 150 > 0
         assert model.pacer.limit < 16
         assert max(server.answered.values()) == 1, "a call that was answered is not made again"
@@ -110,9 +110,9 @@ def test_concurrency_shrinks_on_429_and_everything_is_answered(tmp_path: Path) -
 
 def test_the_number_in_flight_follows_the_setting(tmp_path: Path) -> None:
     with FaultServer(delay=0.01) as server, ledger_in(tmp_path) as ledger:
-        chats(a_model(server.spec(), ledger, most_in_flight=2), [f"question {number}" for number in range(40)])
-        assert server.most_in_flight <= 2
-        assert a_model(server.spec(), ledger, most_in_flight=500).pacer.most == 500
+        chats(a_model(server.spec(), ledger, max_in_flight=2), [f"question {number}" for number in range(40)])
+        assert server.max_in_flight <= 2
+        assert a_model(server.spec(), ledger, max_in_flight=500).pacer.max_in_flight == 500
 
 
 def starts_of(model: Model) -> list[float]:

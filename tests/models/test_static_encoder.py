@@ -49,7 +49,7 @@ def write_tokenizer(path: Path) -> Path:
 def small(folder: Path, **tensors: NDArray[np.generic]) -> StaticEncoder:
     model = write_safetensors(folder / "model.safetensors", tensors)
     return StaticEncoder(
-        name="small", model=model, tokenizer=write_tokenizer(folder / "tokenizer.json"), digest="0" * 64, longest=4
+        name="small", model=model, tokenizer=write_tokenizer(folder / "tokenizer.json"), digest="0" * 64, max_tokens=4
     )
 
 

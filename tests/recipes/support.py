@@ -32,7 +32,7 @@ class Script:
     A dictionary is answered as JSON, a string as it is, a `Trouble` as what went wrong. Every request is kept.
     """
 
-    most_in_flight = 8
+    max_in_flight = 8
 
     def __init__(self, says: Says, name: str = "scripted") -> None:
         self.identity = name

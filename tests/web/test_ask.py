@@ -277,7 +277,7 @@ def test_each_institution_answers_by_itself_and_pairs_are_compared(handbooks: Se
 
 def test_one_source_is_nothing_to_compare(cases: SearchableCorpus, ledger: Ledger) -> None:
     with ScriptedServer(*script()) as server:
-        ask = AskRequest(text=CASE, line="bm25", model="stub", by="document", most_sources=1, k=1)
+        ask = AskRequest(text=CASE, line="bm25", model="stub", by="document", max_sources=1, k=1)
         found = run_ask(ask, [cases], model=model_of(server, ledger))
     assert found.agreement is not None
     assert "nothing to compare" in found.agreement.why_not

@@ -197,7 +197,7 @@ def finished(job: AskJob) -> None:
 
 
 def test_so_many_work_at_a_time_others_wait_and_more_are_refused() -> None:
-    asks = AskQueue(most=1, waiting=1)
+    asks = AskQueue(max_running=1, waiting=1)
     gate = threading.Event()
     first = asks.start(AskJob(AskRequest(text="a"), ["c"]), lambda _: (gate.wait(10), None)[1])
     second = asks.start(AskJob(AskRequest(text="b"), ["c"]), lambda _: None)

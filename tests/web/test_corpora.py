@@ -221,7 +221,7 @@ def test_a_search_that_is_not_kept_any_more_says_so(visitor: Visitor) -> None:
 
 
 def test_kept_things_are_few_and_do_not_stay_for_ever() -> None:
-    kept: RecentCache[int] = RecentCache(most=3)
+    kept: RecentCache[int] = RecentCache(max_kept=3)
     names = [kept.put(number) for number in range(5)]
     assert [kept.get(name) for name in names] == [None, None, 2, 3, 4]
     assert len(set(names)) == 5

@@ -138,9 +138,9 @@ def test_people_stay_inside_or_outside_their_groups() -> None:
 
 def test_a_limit_is_kept_and_what_is_short_is_counted() -> None:
     made, who = items_of(10), people_of(2)
-    rows = assignments_for("s", made, who, AssignmentPlan(per_item=2, most=6))
+    rows = assignments_for("s", made, who, AssignmentPlan(per_item=2, max_per_person=6))
     assert Counter(row.person for row in rows) == {"p0": 6, "p1": 6}
-    assert coverage(made, who, AssignmentPlan(per_item=2, most=6), rows).short == sum(
+    assert coverage(made, who, AssignmentPlan(per_item=2, max_per_person=6), rows).short == sum(
         len(by_item(rows).get(item.id, [])) < 2 for item in made
     )
 

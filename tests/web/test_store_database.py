@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
+from hoofbeat.review.assignments import plan_of
 from hoofbeat.review.review_errors import DatabaseError, ReviewRefusalError
 from hoofbeat.review.review_records import ItemLabel, SaveResult
 from hoofbeat.review.review_store import ReviewStore
@@ -54,6 +55,20 @@ def test_a_newer_layout_is_refused(store_urls: str) -> None:
         connection.execute(text("UPDATE review_schema SET version=99"))
     with pytest.raises(InputError, match="newer Hoofbeat"):
         ReviewStore.open(store_urls)
+
+
+def test_limits_of_older_studies_are_renamed(store_urls: str) -> None:
+    with ReviewStore.open(store_urls) as store:
+        make_study(store)
+        with store._database.write() as connection:
+            older = '{"least_passed":0.8,"plan":{"per_item":2,"most":7}}'
+            connection.execute(text("UPDATE review_studies SET settings=:older"), {"older": older})
+            connection.execute(text("UPDATE review_schema SET version=1"))
+    with ReviewStore.open(store_urls) as store:
+        study = store.study("study")
+        assert study is not None
+        assert study.settings == {"min_passed": 0.8, "plan": {"per_item": 2, "max_per_person": 7}}
+        assert plan_of(study).max_per_person == 7
 
 
 def test_only_hashes_of_secrets_are_in_the_file(tmp_path: Path) -> None:

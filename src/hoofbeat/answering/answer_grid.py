@@ -272,7 +272,7 @@ class Grid:
         model = self.models[system.answerer.written]
         if system.condition.kind == "agent":
             return self._most_of_agents(system, model)
-        total = Estimate(money_most=0.0)
+        total = Estimate(max_money=0.0)
         planned = plans(system, self._showing(system), model.context, self._asking)
         while block := list(islice(planned, _BLOCK)):
             asked = [item for item in block if item.failure is None]
@@ -294,7 +294,7 @@ class Grid:
         tokens_in = int(each * (asked * system.samples + read * system.size))
         tokens_out = settings.tokens * system.size
         money = model.price.of(tokens_in, tokens_out) if model.price else None
-        return Estimate(calls=calls, tokens_in=tokens_in, tokens_out_most=tokens_out, money_most=money)
+        return Estimate(calls=calls, tokens_in=tokens_in, max_tokens_out=tokens_out, max_money=money)
 
 
 def _unseen(model: Model, requests: Iterable[ChatRequest], seen: set[str]) -> list[ChatRequest]:
@@ -319,4 +319,4 @@ def _measuring(model: Model, calls: Iterable[tuple[str, str]], seen: set[str]) -
     known = model.ledger.known(list(new))
     tokens = sum(size for key, size in new.items() if key not in known)
     money = model.price.of(tokens, 0) if model.price else None
-    return Estimate(calls=len(new) - len(known), cached=len(known), tokens_in=tokens, money_most=money)
+    return Estimate(calls=len(new) - len(known), cached=len(known), tokens_in=tokens, max_money=money)

@@ -89,20 +89,20 @@ class AskJob:
 
 
 class AskQueue:
-    """All asks of a server: `most` at work, `waiting` more in line; the latest `kept` can be looked at for an hour."""
+    """All asks of a server: `max_running` at work, `waiting` more in line; the latest `kept` are shown for an hour."""
 
-    def __init__(self, *, most: int = 2, waiting: int = 8, kept: int = 100, seconds: float = 3600.0) -> None:
-        self.most, self.waiting, self.kept, self.seconds = most, waiting, kept, seconds
+    def __init__(self, *, max_running: int = 2, waiting: int = 8, kept: int = 100, seconds: float = 3600.0) -> None:
+        self.max_running, self.waiting, self.kept, self.seconds = max_running, waiting, kept, seconds
         self._jobs: OrderedDict[str, AskJob] = OrderedDict()
         self._lock = threading.Lock()
-        self._turns = threading.BoundedSemaphore(most)
+        self._turns = threading.BoundedSemaphore(max_running)
 
     def start(self, job: AskJob, work: Callable[[AskJob], None]) -> AskJob:
         """Begin a job in a thread of its own, or refuse it where too many are under way."""
         with self._lock:
             self._forget()
             busy = sum(not each.over for each in self._jobs.values())
-            if busy >= self.most + self.waiting:
+            if busy >= self.max_running + self.waiting:
                 raise ServerBusyError(
                     f"{busy} cases are being looked at on this server already",
                     fix="wait a minute and ask again; what you wrote is still in the form",
@@ -160,7 +160,7 @@ class _Checking:
         self._backend = backend
         self._check = check
         self.identity = backend.identity
-        self.most_in_flight = backend.most_in_flight
+        self.max_in_flight = backend.max_in_flight
 
     async def open(self) -> None:
         await self._backend.open()

@@ -46,7 +46,7 @@ class AskRequest(Struct, frozen=True, kw_only=True):
     by: str = ""
     k: int = 5
     pack: str = "guidelines"
-    most_sources: int = 8
+    max_sources: int = 8
 
 
 class MatchedPassage(Struct, frozen=True, kw_only=True):

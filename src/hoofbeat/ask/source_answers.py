@@ -54,7 +54,7 @@ def ask_sources(
     """Put the case to each of the sources found first, and compare what they answer."""
     pack = replace(load_pack(ask.pack), reader=_READER)
     found = _sources(ask, shelves, line_model, progress)
-    chosen = found[: ask.most_sources]
+    chosen = found[: ask.max_sources]
     empty = SourceAgreement(
         by=ask.by,
         labels=tuple(label.name for label in pack.labels),

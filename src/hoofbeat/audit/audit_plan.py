@@ -180,6 +180,6 @@ def _times(model: Model, request: ChatRequest, count: int) -> Estimate:
     return Estimate(
         calls=count * one.calls,
         tokens_in=count * one.tokens_in,
-        tokens_out_most=count * one.tokens_out_most,
-        money_most=None if one.money_most is None else count * one.money_most,
+        max_tokens_out=count * one.max_tokens_out,
+        max_money=None if one.max_money is None else count * one.max_money,
     )

@@ -292,7 +292,7 @@ def _refuse_unknowable(systems: Iterable[System]) -> None:
 
 def _show_estimate(screen: Screen, estimates: Sequence[tuple[System, Estimate]]) -> None:
     """One estimate for the whole grid, with each system's part."""
-    total = sum((estimate for _, estimate in estimates), Estimate(money_most=0.0))
+    total = sum((estimate for _, estimate in estimates), Estimate(max_money=0.0))
     if screen.as_json:
         parts = [
             {"model": system.answerer.written, "condition": system.condition.name, "answers": system.size}
@@ -309,8 +309,8 @@ def _show_estimate(screen: Screen, estimates: Sequence[tuple[System, Estimate]])
                 estimate.calls,
                 estimate.cached,
                 estimate.tokens_in,
-                estimate.tokens_out_most,
-                "no price" if estimate.money_most is None else f"{estimate.money_most:.4f}",
+                estimate.max_tokens_out,
+                "no price" if estimate.max_money is None else f"{estimate.max_money:.4f}",
             )
             for system, estimate in estimates
             if system.answerer.written == written

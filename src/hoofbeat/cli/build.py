@@ -126,7 +126,7 @@ def _files(settings: RecipeSettings) -> list[Path]:
 
 def _tell_estimate(screen: Screen, recipe: Recipe, settings: RecipeSettings, found: StepEstimate | None) -> None:
     if found is None:
-        screen.estimate(Estimate(calls=0, cached=0, tokens_in=0, tokens_out_most=0, money_most=None))
+        screen.estimate(Estimate(calls=0, cached=0, tokens_in=0, max_tokens_out=0, max_money=None))
         screen.say("every call this recipe needs is in the ledger already")
         return
     screen.estimate(found.estimate)

@@ -143,10 +143,10 @@ class Screen:
         for name, each in (parts or {}).items():
             calls = each.calls + each.cached
             self.say(f"{name}: at most {calls} calls" if calls else f"{name}: no calls")
-        money = "no price known" if estimate.money_most is None else f"at most {estimate.money_most:.4f} in money"
+        money = "no price known" if estimate.max_money is None else f"at most {estimate.max_money:.4f} in money"
         click.echo(
             f"would make at most {estimate.calls} calls ({estimate.cached} more are in the ledger): about "
-            f"{estimate.tokens_in} tokens in, at most {estimate.tokens_out_most} out, {money}"
+            f"{estimate.tokens_in} tokens in, at most {estimate.max_tokens_out} out, {money}"
         )
 
 

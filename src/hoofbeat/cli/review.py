@@ -43,9 +43,9 @@ class _Wanted(Struct, frozen=True, kw_only=True):
     overlap: float
     overlap_by: int
     groups: str
-    most: int
+    max_per_person: int
     assign: bool
-    least_passed: float | None
+    min_passed: float | None
     exam: bool
     minutes: float
     stages: str
@@ -60,7 +60,7 @@ class _Wanted(Struct, frozen=True, kw_only=True):
             per_item=self.per_item,
             overlap=self.overlap,
             overlap_by=self.overlap_by,
-            most=self.most,
+            max_per_person=self.max_per_person,
             groups=self.groups,  # type: ignore[arg-type]
             seed=self.seed,
         )
@@ -82,10 +82,10 @@ class _Wanted(Struct, frozen=True, kw_only=True):
               help="Reviewers per item of the overlap; 0: everybody.")  # fmt: skip
 @click.option("--groups", type=click.Choice(["any", "inside", "outside"]), default="any", show_default=True,
               help="Whether people see any item, or only those inside or outside of their groups.")  # fmt: skip
-@click.option("--most", type=click.IntRange(0), default=0, show_default=True,
-              help="Most items a person gets; 0: no limit.")  # fmt: skip
+@click.option("--max-per-person", type=click.IntRange(0), default=0, show_default=True,
+              help="Maximum number of items per person; 0: no limit.")  # fmt: skip
 @click.option("--assign", is_flag=True, help="Assign the items now, to all reviewers who are invited.")
-@click.option("--least-passed", type=click.FloatRange(0, 1),
+@click.option("--min-passed", type=click.FloatRange(0, 1),
               help="Two-level check: share that must pass [default: the benchmark's, else 0.95].")  # fmt: skip
 @click.option("--exam", is_flag=True, help="An exam on the benchmark in FOLDER, scored like a model.")
 @click.option("--minutes", type=click.FloatRange(0), default=0.0, help="Exam: time for all questions; 0: no limit.")
@@ -190,8 +190,10 @@ def _study(folder: Path, wanted: _Wanted) -> tuple[Study, list[ReviewItem]]:
     )
     settings = {**study.settings, "plan": wanted.plan().recorded()}
     if study.form in INSPECTIONS:
-        known = open_artefact(folder).manifest.settings.get("least_passed", MIN_PASSED)
-        settings["least_passed"] = known if wanted.least_passed is None else wanted.least_passed
+        settings["min_passed"] = wanted.min_passed
+        if wanted.min_passed is None:
+            made_with = open_artefact(folder).manifest.settings  # `least_passed` in benchmarks made before the rename
+            settings["min_passed"] = made_with.get("min_passed", made_with.get("least_passed", MIN_PASSED))
     return replace(study, settings=settings), items
 
 

@@ -108,7 +108,7 @@ class _Told:
                     f"agree, {field.items} items. {field.words}"
                 )
         if self.rounds and self.rounds.sample:
-            told = f"{self.rounds.passed} of {self.rounds.sample} passed, at least {self.rounds.least:.0%} must"
+            told = f"{self.rounds.passed} of {self.rounds.sample} passed, at least {self.rounds.min_passed:.0%} must"
             screen.say(f"round {len(self.rounds.rounds)}: {told} ({self.rounds.verdict})")
 
 

@@ -283,4 +283,4 @@ def estimate_leakage(
     known = model.ledger.known(list(keys))
     tokens = sum(count for key, count in keys.items() if key not in known)
     money = model.price.of(tokens, 0) if model.price else None
-    return chats + Estimate(calls=len(keys) - len(known), cached=len(known), tokens_in=tokens, money_most=money)
+    return chats + Estimate(calls=len(keys) - len(known), cached=len(known), tokens_in=tokens, max_money=money)

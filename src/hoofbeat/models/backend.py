@@ -22,7 +22,7 @@ class Backend(Protocol):
     """One attempt at a time: no retries, no ledger, no budget; those are `Model`'s."""
 
     identity: str
-    most_in_flight: int
+    max_in_flight: int
 
     async def open(self) -> None:
         """Get ready inside the running event loop."""

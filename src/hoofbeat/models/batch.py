@@ -59,7 +59,7 @@ class BatchBackend:
 
     def __init__(self, folder: Path, name: str, *, identity: str = "", dialect: Dialect = PLAIN) -> None:
         self.identity = dialect.identity(identity or f"batch#{name}")
-        self.most_in_flight = 1024
+        self.max_in_flight = 1024
         self._folder = folder
         self._name = name
         self._dialect = dialect

@@ -37,18 +37,18 @@ class Estimate(Struct, frozen=True, kw_only=True):
     calls: int = 0
     cached: int = 0
     tokens_in: int = 0
-    tokens_out_most: int = 0
-    money_most: float | None = None
+    max_tokens_out: int = 0
+    max_money: float | None = None
 
     def __add__(self, other: Estimate) -> Estimate:
         """Both estimates together; a missing price makes the sum's money unknown, unless there is nothing to call."""
-        moneys = [part.money_most for part in (self, other) if part.calls]
+        moneys = [part.max_money for part in (self, other) if part.calls]
         return Estimate(
             calls=self.calls + other.calls,
             cached=self.cached + other.cached,
             tokens_in=self.tokens_in + other.tokens_in,
-            tokens_out_most=self.tokens_out_most + other.tokens_out_most,
-            money_most=None if None in moneys else sum(money for money in moneys if money is not None),
+            max_tokens_out=self.max_tokens_out + other.max_tokens_out,
+            max_money=None if None in moneys else sum(money for money in moneys if money is not None),
         )
 
 
@@ -82,14 +82,14 @@ class Budget:
             return Budget(calls=int(match.group(1)))
         return Budget(money=float(match.group(1)))
 
-    def reserve(self, model: str, price: Price | None, tokens_in: int, tokens_out_most: int) -> float:
+    def reserve(self, model: str, price: Price | None, tokens_in: int, max_tokens_out: int) -> float:
         """Set aside what the next call may cost at worst; raises `BudgetSpent` where the budget would not cover it."""
         if self.calls is not None and self.spent_calls >= self.calls:
             raise BudgetSpent(
                 f"the budget of {self.calls} calls is spent",
                 fix="run the same command with a larger --budget: the calls made so far are kept and not made again",
             )
-        worst = price.of(tokens_in, tokens_out_most) if price else 0.0
+        worst = price.of(tokens_in, max_tokens_out) if price else 0.0
         if self.money is not None:
             if price is None:
                 raise UsageError(

@@ -67,11 +67,11 @@ class HttpBackend:
         key_variable: str = "",
         key_required: bool = False,
         timeout: float = 180.0,
-        most_in_flight: int = 128,
+        max_in_flight: int = 128,
         dialect: Dialect = PLAIN,
     ) -> None:
         self.identity = dialect.identity(identity)
-        self.most_in_flight = most_in_flight
+        self.max_in_flight = max_in_flight
         self._url = url.rstrip("/")
         self._name = name
         self._key_variable = key_variable
@@ -197,7 +197,7 @@ class EmbeddedBackend(HttpBackend):
             name=server.name,
             identity=server.identity,
             timeout=_TIMEOUT,
-            most_in_flight=1,
+            max_in_flight=1,
             dialect=dialect,
         )
 

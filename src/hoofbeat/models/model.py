@@ -113,7 +113,7 @@ class Model:
         self.ledger = ledger
         self.budget = budget or Budget()
         self.price = price
-        self.pacer = pacer or Pacer(most=backend.most_in_flight)
+        self.pacer = pacer or Pacer(max_in_flight=backend.max_in_flight)
         self.attempts = attempts
         self.context = context
         self.troubles: Counter[str] = Counter()
@@ -401,8 +401,8 @@ class Model:
             calls=len(new),
             cached=len(set(keys) & known),
             tokens_in=tokens_in,
-            tokens_out_most=tokens_out,
-            money_most=self.price.of(tokens_in, tokens_out) if self.price else None,
+            max_tokens_out=tokens_out,
+            max_money=self.price.of(tokens_in, tokens_out) if self.price else None,
         )
 
 

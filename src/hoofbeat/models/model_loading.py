@@ -64,7 +64,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     context: AtLeastOne | None = None
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None
-    most_in_flight: AtLeastOne | None = None
+    max_in_flight: AtLeastOne | None = None
     attempts: AtLeastOne = 6
     timeout: Positive = 180.0
     key: str = ""
@@ -148,10 +148,10 @@ def load_model(spec: str, *, ledger: Ledger, config: Config | None = None, budge
         price = Price(tokens_in=settings.price_in or 0.0, tokens_out=settings.price_out or 0.0)
     elif target.startswith(("embedded", "replay:")):
         price = Price(tokens_in=0.0, tokens_out=0.0)
-    most = min(backend.most_in_flight, settings.most_in_flight or backend.most_in_flight)
+    limit = min(backend.max_in_flight, settings.max_in_flight or backend.max_in_flight)
     pacer = Pacer(
-        most=most,
-        start=most if isinstance(backend, BatchBackend) else 8,
+        max_in_flight=limit,
+        start=limit if isinstance(backend, BatchBackend) else 8,
         requests_per_minute=settings.requests_per_minute,
         tokens_per_minute=settings.tokens_per_minute,
     )
@@ -227,7 +227,7 @@ def _http(
         key_variable=settings.key or key_variable,
         key_required=key_required or bool(settings.key),
         timeout=settings.timeout,
-        most_in_flight=settings.most_in_flight or _MAX_IN_FLIGHT,
+        max_in_flight=settings.max_in_flight or _MAX_IN_FLIGHT,
         dialect=_dialect(settings, openai=urlsplit(address).hostname == urlsplit(_OPENAI).hostname),
     )
 

@@ -27,18 +27,18 @@ class Pacer:
         self,
         *,
         start: int = 8,
-        most: int = 128,
+        max_in_flight: int = 128,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
     ) -> None:
-        self.most = max(1, most)
-        self.limit = max(1, min(start, self.most))
+        self.max_in_flight = max(1, max_in_flight)
+        self.limit = max(1, min(start, self.max_in_flight))
         self._request_gap = 60.0 / requests_per_minute if requests_per_minute else 0.0
         self._token_gap = 60.0 / tokens_per_minute if tokens_per_minute else 0.0
         self._next_start = 0.0
         self._paused_until = 0.0
         self._cut_at = 0.0
-        self._ceiling = self.most
+        self._ceiling = self.max_in_flight
         self._window_began = time.monotonic()
         self._window_done = 0
         self._before: tuple[int, float] | None = None
@@ -85,12 +85,12 @@ class Pacer:
         if self._settled:
             self._new_window(settled=self._settled - 1)
             if self._settled == 0:
-                self._ceiling = min(self.most, self._ceiling + max(1, self._ceiling // 4))
+                self._ceiling = min(self.max_in_flight, self._ceiling + max(1, self._ceiling // 4))
                 self._before = None
             return
         if self._before is None or rate > self._before[1] * _HELPS:
             self._before = (self.limit, rate)
-            grown = min(self.most, self._ceiling, max(self.limit + 1, int(self.limit * _GROWTH)))
+            grown = min(self.max_in_flight, self._ceiling, max(self.limit + 1, int(self.limit * _GROWTH)))
             settled = _REPROBE_WINDOWS if grown == self.limit else 0
             self.limit = grown
             self._new_window(settled=settled)

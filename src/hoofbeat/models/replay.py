@@ -48,7 +48,7 @@ class ReplayBackend:
 
     def __init__(self, path: Path) -> None:
         self.identity = f"replay:{file_sha256(path)[:12]}"
-        self.most_in_flight = 16
+        self.max_in_flight = 16
         self._kept: dict[tuple[str, bytes], object] = {}
         self._rules: list[tuple[str, Reply]] = []
         for number, line in enumerate(read_jsonl(path, _Line), start=1):

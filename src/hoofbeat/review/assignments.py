@@ -43,21 +43,21 @@ class AssignmentPlan(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How items are divided among people.
 
     `per_item` people look at each item (0: everybody), `overlap` is the share of items that `overlap_by` people look at
-    (0: everybody). `sample` takes that many items, each stratum by its share (0: all); `most` is the most a person gets
-    (0: no limit). `groups` says whose items a person may get.
+    (0: everybody). `sample` takes that many items, each stratum by its share (0: all); `max_per_person` is the
+    maximum for one person (0: no limit). `groups` says whose items a person may get.
     """
 
     per_item: int = 1
     overlap: float = 0.0
     overlap_by: int = 0
     sample: int = 0
-    most: int = 0
+    max_per_person: int = 0
     groups: Groups = "any"
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what can't be a plan."""
-        if min(self.per_item, self.overlap_by, self.sample, self.most) < 0:
+        if min(self.per_item, self.overlap_by, self.sample, self.max_per_person) < 0:
             raise UsageError("a plan counts from 0 upwards", fix="give whole numbers that are not negative")
         if not 0 <= self.overlap <= 1:
             raise UsageError(f"the overlap {self.overlap:g} is no share", fix="give a number from 0 to 1")
@@ -190,7 +190,8 @@ class _Board:
         free = [
             person
             for person in self.able[item.id]
-            if person not in self.having[item.id] and not (self.plan.most and self.load[person] >= self.plan.most)
+            if person not in self.having[item.id]
+            and not (self.plan.max_per_person and self.load[person] >= self.plan.max_per_person)
         ]
         free.sort(
             key=lambda person: (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -166,7 +167,21 @@ def _first(connection: Connection) -> None:
     connection.execute(insert(_version).values(version=0))
 
 
-_STEPS: tuple[Callable[[Connection], None], ...] = (_first,)
+_RENAMED = {"least_passed": "min_passed"}
+_RENAMED_IN_PLAN = {"most": "max_per_person"}
+
+
+def _second(connection: Connection) -> None:
+    """Settings of studies: limits are named `min_` and `max_`."""
+    for name, kept in connection.execute(select(studies.c.id, studies.c.settings)).all():
+        settings = {_RENAMED.get(key, key): value for key, value in msgspec.json.decode(kept).items()}
+        if isinstance(plan := settings.get("plan"), dict):
+            settings["plan"] = {_RENAMED_IN_PLAN.get(key, key): value for key, value in plan.items()}
+        words = msgspec.json.encode(settings).decode()
+        connection.execute(update(studies).where(studies.c.id == name).values(settings=words))
+
+
+_STEPS: tuple[Callable[[Connection], None], ...] = (_first, _second)
 """Step n brings a database of version n to version n + 1; a new layout adds a step and never changes an old one."""
 
 

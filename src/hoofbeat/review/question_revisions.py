@@ -41,12 +41,16 @@ _FORGIVEN = ("reasoning",)
 _KNOWN = frozenset({*RATINGS, *LEAKS, *QUESTIONS, *FLAGS, *LEVEL_1, *LEVEL_2, DROP, ADD, SAME})
 
 
+_OLDER_SETTINGS = {"least_rating": "min_rating", "least_options": "min_options"}
+# Manifests of benchmarks made before the rename: without this, their rules would silently become the defaults.
+
+
 class VerdictRules(Struct, frozen=True, kw_only=True):
     """The bounds that labels are held against; those of the recipe that made the benchmark, where it has them."""
 
-    least_rating: float = 4.0
+    min_rating: float = 4.0
     review_rule: Literal["mean", "each"] = "mean"
-    least_options: int = 2
+    min_options: int = 2
     quote_match: float = 0.9
 
 
@@ -65,9 +69,10 @@ class ReviewVerdict(Struct, frozen=True, kw_only=True):
 
 def rules_of(settings: Mapping[str, Any]) -> VerdictRules:
     """The rules for a benchmark by the settings it was made with."""
-    known = {name: settings[name] for name in VerdictRules.__struct_fields__ if name in settings}
+    named = {_OLDER_SETTINGS.get(name, name): value for name, value in settings.items()}
+    known = {name: named[name] for name in VerdictRules.__struct_fields__ if name in named}
     if settings.get("recipe") not in ("clinbench",):
-        known.pop("least_options", None)
+        known.pop("min_options", None)
     return VerdictRules(**known)
 
 
@@ -109,9 +114,9 @@ def _rated(labels: Labels, rules: VerdictRules, where: str) -> tuple[str, str]:
         if not ratings:
             continue
         low = min(ratings) if rules.review_rule == "each" else sum(ratings) / len(ratings)
-        if low < rules.least_rating:
+        if low < rules.min_rating:
             given = ", ".join(f"{rating:g}" for rating in ratings)
-            return f"rated below {rules.least_rating:g} on {criterion}", f"ratings {given}"
+            return f"rated below {rules.min_rating:g} on {criterion}", f"ratings {given}"
     return _NOTHING
 
 
@@ -213,8 +218,8 @@ def _without(made: QuestionRevision, value: str, rules: VerdictRules) -> Questio
             return made
         return replace(made, reason="a revision drops what is not a wrong option", details=value)
     options = tuple(option for option in question.options if option != text)
-    if len(options) < rules.least_options:
-        details = f"{len(options)} of {rules.least_options}: {'; '.join(options)}"
+    if len(options) < rules.min_options:
+        details = f"{len(options)} of {rules.min_options}: {'; '.join(options)}"
         return replace(made, reason="too few options are left after revision", details=details)
     item = made.item
     if item is not None and isinstance(item.get("options"), list):

@@ -57,7 +57,7 @@ class Rounds(Struct, frozen=True, kw_only=True):
     sample: int
     passed: int
     given_up: int
-    least: float
+    min_passed: float
     verdict: str
 
     @property
@@ -127,15 +127,15 @@ def rounds_of(
                 given_up.add(base_item(each.item))
     states = Counter(each.state() for each in latest.values())
     passed, sample = states["passed"], len(latest)
-    least = float(study.settings.get("least_passed", MIN_PASSED))
+    min_passed = float(study.settings.get("min_passed", MIN_PASSED))
     open_findings = states["findings"] - len(given_up)
-    if states["waiting"] or (open_findings and passed < least * sample):
+    if states["waiting"] or (open_findings and passed < min_passed * sample):
         verdict = "waiting"
     else:
-        verdict = "passed" if sample and passed >= least * sample else "not passed"
+        verdict = "passed" if sample and passed >= min_passed * sample else "not passed"
     rows = [_round(number, inspected[number], revised[number]) for number in sorted({*inspected, *revised})]
     return Rounds(
-        rounds=tuple(rows), sample=sample, passed=passed, given_up=len(given_up), least=least, verdict=verdict
+        rounds=tuple(rows), sample=sample, passed=passed, given_up=len(given_up), min_passed=min_passed, verdict=verdict
     )
 
 

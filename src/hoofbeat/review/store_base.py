@@ -79,7 +79,7 @@ def event_of(row: Row[Any]) -> Event:
     )
 
 
-def to_json(value: object, longest: int = _MAX_LENGTH) -> str:
+def to_json(value: object, max_characters: int = _MAX_LENGTH) -> str:
     """A value as JSON text; what has no place in JSON or is absurdly long is refused."""
     try:
         text = msgspec.json.encode(_plain_within(value)).decode()
@@ -87,7 +87,7 @@ def to_json(value: object, longest: int = _MAX_LENGTH) -> str:
         raise ReviewRefusalError(
             "this can't be kept as it is", fix="send text, numbers, lists and names with values"
         ) from None
-    if len(text) > longest:
+    if len(text) > max_characters:
         raise ReviewRefusalError("this is too long to be kept", fix="write less", status=413)
     return text
 

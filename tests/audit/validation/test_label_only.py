@@ -52,7 +52,7 @@ def both_ways(audit: Audit, ledger: Ledger, *script: Says, order: bool = False, 
         rows, costs = judge_both_ways(model, items, PACK, order=order)
         if not repairs:
             assert len(server.seen) <= estimate.calls
-            assert sum(seen.body["max_tokens"] for seen in server.seen) <= estimate.tokens_out_most
+            assert sum(seen.body["max_tokens"] for seen in server.seen) <= estimate.max_tokens_out
         assert sum(cost.calls for cost in costs.values()) == model.cost.calls
     return rows, costs, server
 

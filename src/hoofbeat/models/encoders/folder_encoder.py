@@ -76,10 +76,10 @@ def folder_encoder(folder: Path, *, threads: int | None = None) -> Encoder:
     encoder: OnnxEncoder | StaticEncoder
     if _is_static(folder, modules):
         model = _first(folder, [folder / "model.safetensors"], "model.safetensors")
-        longest = (_read(folder / "config.json", _Model) or _Model()).max_length or _MAX_LENGTH
+        max_tokens = (_read(folder / "config.json", _Model) or _Model()).max_length or _MAX_LENGTH
         digest = _digest([model, tokenizer])
         encoder = StaticEncoder(
-            name=folder.name, model=model, tokenizer=tokenizer, digest=digest, longest=_positive(longest, folder)
+            name=folder.name, model=model, tokenizer=tokenizer, digest=digest, max_tokens=_positive(max_tokens, folder)
         )
     else:
         model = _onnx_file(folder, root)
@@ -89,7 +89,7 @@ def folder_encoder(folder: Path, *, threads: int | None = None) -> Encoder:
             model=model,
             tokenizer=tokenizer,
             digest=_digest([model, *sorted(model.parent.glob(f"{model.name}[_.]data")), tokenizer]),
-            longest=_positive(sentences.max_seq_length or _longest(root), folder),
+            max_tokens=_positive(sentences.max_seq_length or _max_length(root), folder),
             pooling=_pooling((_step(folder, modules, "Pooling") or folder / "1_Pooling") / "config.json"),
             lower=sentences.do_lower_case,
             threads=threads,
@@ -174,7 +174,7 @@ def _pooling(path: Path) -> Pooling:
     return _POOLINGS[chosen[0]] if chosen else "mean"
 
 
-def _longest(root: Path) -> int:
+def _max_length(root: Path) -> int:
     limits = _read(root / "tokenizer_config.json", _Limits) or _Limits()
     config = _read(root / "config.json", _Model) or _Model()
     positions = config.max_position_embeddings
@@ -185,10 +185,12 @@ def _longest(root: Path) -> int:
     return int(min([value for value in stated if value is not None and 0 < value < 1e6] or [_MAX_LENGTH]))
 
 
-def _positive(longest: int, folder: Path) -> int:
-    if longest < 8:
-        raise InputError(f"the model reads only {longest} tokens", where=str(folder), fix="correct its configuration")
-    return min(longest, 1 << 20)
+def _positive(max_tokens: int, folder: Path) -> int:
+    if max_tokens < 8:
+        raise InputError(
+            f"the model reads only {max_tokens} tokens", where=str(folder), fix="correct its configuration"
+        )
+    return min(max_tokens, 1 << 20)
 
 
 def _prompts(folder: Path) -> Instructions:

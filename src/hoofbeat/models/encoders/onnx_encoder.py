@@ -36,7 +36,7 @@ _INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 class TokenizerFile:
     """A tokenizer file: token ids cut at the model's window, and where the tokens of a whole text are."""
 
-    def __init__(self, path: Path, longest: int, *, marks: bool = True) -> None:
+    def __init__(self, path: Path, max_tokens: int, *, marks: bool = True) -> None:
         from tokenizers import Tokenizer  # noqa: PLC0415 (a quarter of a second)
 
         try:
@@ -44,10 +44,10 @@ class TokenizerFile:
         except Exception as err:  # the binding raises plain Exception
             raise InputError(f"the tokenizer can't be read: {err}", where=str(path), fix="check the file") from err
         self.cut.no_padding()
-        self.cut.enable_truncation(longest)
+        self.cut.enable_truncation(max_tokens)
         self._whole.no_padding()
         self._whole.no_truncation()
-        self.window = longest - (self.cut.num_special_tokens_to_add(False) if marks else 0)
+        self.window = max_tokens - (self.cut.num_special_tokens_to_add(False) if marks else 0)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where each token of a text starts and ends, in characters; nothing is cut off."""
@@ -80,7 +80,7 @@ class OnnxEncoder(TokenisedEncoder):
         model: Path,
         tokenizer: Path,
         digest: str,
-        longest: int,
+        max_tokens: int,
         pooling: Pooling = "mean",
         lower: bool = False,
         threads: int | None = None,
@@ -89,7 +89,7 @@ class OnnxEncoder(TokenisedEncoder):
 
         self.name = name
         self.threads = threads or default_threads()
-        self._tokens = TokenizerFile(tokenizer, longest)
+        self._tokens = TokenizerFile(tokenizer, max_tokens)
         self._pooling = pooling
         self._lower = lower
         options = onnxruntime.SessionOptions()
@@ -105,7 +105,7 @@ class OnnxEncoder(TokenisedEncoder):
         self.dimension = len(self._vector("dimension"))
         lowered = ";lower" if lower else ""
         runtime = f"onnxruntime={onnxruntime.__version__}"
-        self.identity = f"{name}@{digest[:12]};max={longest};pooling={pooling}{lowered};{runtime}"
+        self.identity = f"{name}@{digest[:12]};max={max_tokens};pooling={pooling}{lowered};{runtime}"
 
     def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
         """One row per text, in their order: float32, of unit length."""
@@ -171,7 +171,7 @@ class MiniLM(OnnxEncoder):
             model=files["model.onnx"],
             tokenizer=files["tokenizer.json"],
             digest=pinned["model.onnx"],
-            longest=256,
+            max_tokens=256,
             threads=threads,
         )
 

@@ -39,15 +39,15 @@ class _Tensor(msgspec.Struct):
 class StaticEncoder(TokenisedEncoder):
     """Token vectors from a safetensors file, averaged."""
 
-    def __init__(self, *, name: str, model: Path, tokenizer: Path, digest: str, longest: int = 512) -> None:
+    def __init__(self, *, name: str, model: Path, tokenizer: Path, digest: str, max_tokens: int = 512) -> None:
         tensors = read_safetensors(model)
         matrix = next((tensors[each] for each in _MATRICES if each in tensors), None)
         if matrix is None or matrix.ndim != 2 or not matrix.size:
             raise InputError("the file holds no token vectors", where=str(model), fix="give a model2vec model")
         self.name = name
         self.dimension = int(matrix.shape[1])
-        self.identity = f"{name}@{digest[:12]};max={longest};pooling=static"
-        self._tokens = TokenizerFile(tokenizer, longest, marks=False)
+        self.identity = f"{name}@{digest[:12]};max={max_tokens};pooling=static"
+        self._tokens = TokenizerFile(tokenizer, max_tokens, marks=False)
         self._matrix = matrix.astype(np.float32)
         self._rows = tensors.get("mapping")
         self._weights = tensors.get("weights")

@@ -58,7 +58,7 @@ class RankingPlan(Struct, frozen=True, kw_only=True):
             total += Estimate(
                 calls=bound.calls * len(questions) + -(-encoded // _EMBEDDED_AT_ONCE),
                 tokens_in=bound.calls * asked + bound.tokens_in * len(questions) + encoded * _PASSAGE_TOKENS,
-                tokens_out_most=bound.tokens_out * len(questions),
+                max_tokens_out=bound.tokens_out * len(questions),
             )
         return total
 

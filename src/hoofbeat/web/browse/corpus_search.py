@@ -66,10 +66,10 @@ class SearchHit(Struct, frozen=True, kw_only=True):
 
 
 class RecentCache(Generic[T]):
-    """The latest `most` things, for `seconds` at most, each under an id that can't be guessed."""
+    """The latest `max_kept` things, for `seconds` at most, each under an id that can't be guessed."""
 
-    def __init__(self, *, most: int = 200, seconds: float = 3600.0) -> None:
-        self._most, self._seconds = most, seconds
+    def __init__(self, *, max_kept: int = 200, seconds: float = 3600.0) -> None:
+        self._max_kept, self._seconds = max_kept, seconds
         self._things: OrderedDict[str, tuple[float, T]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -78,7 +78,7 @@ class RecentCache(Generic[T]):
         name = secrets.token_urlsafe(16)
         with self._lock:
             self._things[name] = (time.monotonic(), thing)
-            while len(self._things) > self._most:
+            while len(self._things) > self._max_kept:
                 self._things.popitem(last=False)
         return name
 

@@ -149,7 +149,7 @@ def side_by_side(request: Request) -> HTMLResponse:
         everything=site_of(request).library.folders(*KINDS),
         beside=both.beside,
         pairs=[_row(each) for each in ordered],
-        most=_ROWS,
+        max_rows=_ROWS,
         chosen=both.chosen,
         cards=_cards(both.chosen),
         pickers=_pickers(both),

@@ -198,7 +198,7 @@ def _question(
         letters=ascii_uppercase,
         problem=problem,
         said=said or entry.kept.draft,
-        longest=MAX_ANSWER_CHARACTERS,
+        max_characters=MAX_ANSWER_CHARACTERS,
     )
 
 

@@ -120,14 +120,19 @@ def assign(
     per_item: Annotated[int, Form(ge=0, le=1000)] = 1,
     overlap: Annotated[float, Form(ge=0, le=100)] = 0.0,
     overlap_by: Annotated[int, Form(ge=0, le=1000)] = 0,
-    most: Annotated[int, Form(ge=0, le=1_000_000)] = 0,
+    max_per_person: Annotated[int, Form(ge=0, le=1_000_000)] = 0,
     groups: Annotated[Groups, Form()] = "any",
 ) -> Response:
     """Divide the items among the people chosen; what is assigned already stays."""
     store, found = store_of(request), study_of(request, admin, study)
     try:
         plan = msgspec.structs.replace(
-            plan_of(found), per_item=per_item, overlap=overlap / 100, overlap_by=overlap_by, most=most, groups=groups
+            plan_of(found),
+            per_item=per_item,
+            overlap=overlap / 100,
+            overlap_by=overlap_by,
+            max_per_person=max_per_person,
+            groups=groups,
         )
     except HoofbeatError as err:
         return _overview(request, admin, found, problem=err)
