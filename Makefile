@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp
 DEMO   := demo
 
-.PHONY: demo test check format golden bench weights clean
+.PHONY: demo test check format golden bench notebook weights clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Hoofbeat needs Python 3.11 or newer; name one with PYTHON=...")'
@@ -46,6 +46,9 @@ format: $(STAMP)-dev
 
 golden: $(STAMP)-core weights
 	$(BIN)/python tools/golden.py
+
+notebook: $(STAMP)-dev
+	$(BIN)/python tools/notebook.py docs/notebooks/first_study.py out
 
 bench: $(STAMP)-bench weights
 	$(BIN)/python -m bench.client

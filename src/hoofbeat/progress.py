@@ -85,7 +85,7 @@ class _NotebookBar(_Bar):
         from IPython.display import display  # noqa: PLC0415 - there in notebooks only
 
         super().__init__(progress, task)
-        self._output: Any = display(progress.get_renderable(), display_id=True)  # type: ignore[no-untyped-call]
+        self._output: Any = display(progress.make_tasks_table(progress.tasks), display_id=True)  # type: ignore[no-untyped-call]
         self._drawn = time.monotonic()
 
     def advance(self, steps: int = 1) -> None:
@@ -94,7 +94,7 @@ class _NotebookBar(_Bar):
             self.draw()
 
     def draw(self) -> None:
-        self._output.update(self._progress.get_renderable())
+        self._output.update(self._progress.make_tasks_table(self._progress.tasks))
         self._drawn = time.monotonic()
 
 

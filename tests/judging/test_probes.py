@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.cli.judge import probe_figures
 from hoofbeat.judging.judgments_folder import Probe
-from hoofbeat.judging.probes import PROBES, flips, padded, probe_judge, probe_request
+from hoofbeat.judging.probes import PROBES, flips, padded, probe_figures, probe_judge, probe_request
 from hoofbeat.judging.stratified_sample import Draw, blind_code
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_prompt

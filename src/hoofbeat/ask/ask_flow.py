@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -11,6 +12,7 @@ from hoofbeat.ask.cited_answer import answer_case
 from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.ask.similar_reports import find_reports
 from hoofbeat.ask.source_answers import ask_sources
+from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
@@ -18,7 +20,7 @@ from hoofbeat.prompts import load_pack
 from hoofbeat.retrieval import parse
 from hoofbeat.retrieval.line import cost_bound
 
-__all__ = ["NO_MODEL", "check_ask", "choose_by", "run_ask"]
+__all__ = ["NO_MODEL", "check_ask", "choose_by", "prepare_ask", "run_ask"]
 
 NO_MODEL = "No model was chosen, so reports were searched for and nothing was answered."
 _NOTHING = "Nothing was found, so the model was not asked."
@@ -41,6 +43,18 @@ def check_ask(ask: AskRequest) -> None:
         raise UsageError(f"the line {ask.line} asks a language model, and none is chosen", fix="choose a model")
     if ask.by and ask.model:
         load_pack(ask.pack)
+
+
+def prepare_ask(ask: AskRequest, folders: Sequence[Path]) -> tuple[AskRequest, list[SearchableCorpus]]:
+    """Check what is asked, open the corpora, and settle what tells their sources apart (`by`: also `auto`, `none`)."""
+    check_ask(replace(ask, by=""))
+    load_pack(ask.pack)
+    names = [folder.name or str(folder) for folder in folders]
+    shelves = [
+        SearchableCorpus(str(folder) if names.count(name) > 1 else name, Corpus.open(folder))
+        for name, folder in zip(names, folders, strict=True)
+    ]
+    return replace(ask, by=choose_by(ask.by, shelves)), shelves
 
 
 def run_ask(

@@ -6,17 +6,20 @@ import difflib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from hoofbeat.audit.answers.answers_file import read_given, read_given_fields
 from hoofbeat.audit.answers.source_evidence import hero_line, is_hero, through_hero, through_line
-from hoofbeat.audit.audit_plan import AuditPlan
+from hoofbeat.audit.audit_plan import AuditPlan, read_shard
+from hoofbeat.audit.economy.economy_audit import Economy
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
-from hoofbeat.models import Model
+from hoofbeat.models import Model, load_encoder
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import IndexSet, Retriever, parse
 
-__all__ = ["DEFAULT_LINE", "chosen_questions", "plan_audit", "plan_given"]
+__all__ = ["DEFAULT_LINE", "chosen_questions", "narrowed_plan", "plan_audit", "plan_given"]
 
 DEFAULT_LINE = "hero"
 _PASSAGES = 5
@@ -85,6 +88,39 @@ def plan_given(path: Path, fields: str, pack: str, sources: Sequence[str] = ()) 
 
 def _too_few() -> UsageError:
     return UsageError("an audit compares sources, so it needs at least two", fix="name more of them with --source")
+
+
+def narrowed_plan(
+    plan: AuditPlan,
+    *,
+    ids: Sequence[str] = (),
+    limit: int | None = None,
+    shard: str | None = None,
+    probe_order: int = 0,
+    economy: bool = False,
+    economy_check: int = 200,
+    seed: int = 0,
+) -> AuditPlan:
+    """The plan for some questions or one shard (`1/4`), with how pairs are judged: probes, and by groups to save."""
+    narrowed = replace(
+        plan,
+        questions=chosen_questions(plan.questions, ids, limit),
+        shard=read_shard(shard) if shard else None,
+        probe=probe_order,
+        seed=seed,
+        economy=_economy(economy_check) if economy else None,
+    )
+    if narrowed.shard is not None and not narrowed.own_questions:
+        raise UsageError(
+            f"the shard {narrowed.shard} has no question: there are {len(narrowed.questions)} in all",
+            fix=f"make at most {len(narrowed.questions)} shards",
+        )
+    return narrowed
+
+
+def _economy(check: int) -> Economy:
+    encoder = load_encoder()
+    return Economy(encode=encoder.encode, encoder=encoder.identity, check=check)
 
 
 def chosen_questions(questions: Sequence[Question], ids: Sequence[str], limit: int | None) -> list[Question]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from hoofbeat.benchmarks.benchmark import Benchmark
+from hoofbeat.benchmarks.benchmark import Benchmark, corpus_beside, find_corpus
 from hoofbeat.benchmarks.benchmark_passages import collection_documents
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
@@ -23,7 +23,16 @@ from hoofbeat.registry import registry
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.atomic_files import write_bytes
 
-__all__ = ["ExportBundle", "ExportFormat", "export_benchmark", "lettered", "shown_value", "with_options", "write_json"]
+__all__ = [
+    "ExportBundle",
+    "ExportFormat",
+    "corpus_of_export",
+    "export_benchmark",
+    "lettered",
+    "shown_value",
+    "with_options",
+    "write_json",
+]
 
 KIND = "export"
 
@@ -112,6 +121,12 @@ class ExportFormat:
     def write(self, bundle: ExportBundle, folder: Path) -> int:
         """Write the files and say how many questions they hold."""
         raise NotImplementedError
+
+
+def corpus_of_export(bench: Benchmark, form: str, given: Path | None) -> Corpus | None:
+    """The documents that go with an export: those given, or those beside the benchmark, which a format may need."""
+    needed = given is not None or registry.get(ExportFormat, form).needs_corpus
+    return find_corpus(given, bench.artefact) if needed else corpus_beside(bench.artefact)
 
 
 def export_benchmark(

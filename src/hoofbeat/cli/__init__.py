@@ -11,10 +11,10 @@ from typing import Any
 import click
 import msgspec
 
-import hoofbeat
 from hoofbeat.cli.plugins import load_plugins
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.text import for_terminal
+from hoofbeat.version import __version__
 
 __all__ = ["cli", "main"]
 
@@ -64,7 +64,7 @@ class _Verbs(click.Group):
 @click.option(
     "--plugin", multiple=True, metavar="FILE", help="Load extensions from this file; may stand after the verb."
 )
-@click.version_option(hoofbeat.__version__, "-V", "--version", prog_name="hoofbeat")
+@click.version_option(__version__, "-V", "--version", prog_name="hoofbeat")
 def cli(plugin: tuple[str, ...]) -> None:
     """Build, run, judge and audit clinical question answering."""
 

@@ -10,17 +10,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from hoofbeat.ask.ask_flow import check_ask, choose_by, run_ask
+from hoofbeat.ask.ask_flow import prepare_ask, run_ask
 from hoofbeat.ask.ask_records import MAX_CHARACTERS, NOTICE, AskRequest, AskResult, CitedAnswer, SimilarReport
 from hoofbeat.ask.ask_views import agreement_view
-from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option
-from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import SPEC_HELP, Model
 from hoofbeat.models.session import open_session
-from hoofbeat.prompts import load_pack
 from hoofbeat.text import for_terminal
 
 __all__ = ["command"]
@@ -63,11 +60,10 @@ def command(
     if len(words) < 2:
         raise UsageError("a corpus and a case are needed", fix='hoofbeat ask CORPUS "a man of 40 with fever"')
     *folders, text = words
-    ask = AskRequest(text=_read(text), line=line, model=model_spec, by="", k=k, pack=pack)
-    check_ask(ask)
-    load_pack(pack)
-    shelves = [SearchableCorpus(name, Corpus.open(Path(folder))) for name, folder in _named(folders)]
-    ask = msgspec.structs.replace(ask, by=choose_by(by, shelves))
+    ask, shelves = prepare_ask(
+        AskRequest(text=_read(text), line=line, model=model_spec, by=by, k=k, pack=pack),
+        [Path(each) for each in folders],
+    )
     with _model(model_spec, ledger_path, config_path, budget) as model:
         found = run_ask(ask, shelves, model=model, progress=screen)
         if model is not None:
@@ -81,12 +77,6 @@ def command(
 def _read(text: str) -> str:
     """The case, from standard input where it is `-`; no more of it than could be searched for."""
     return sys.stdin.read(MAX_CHARACTERS + 1) if text == "-" else text
-
-
-def _named(folders: list[str]) -> list[tuple[str, str]]:
-    """Folders with names of their own: the last part of each, or all of it where two end alike."""
-    names = [Path(folder).name or folder for folder in folders]
-    return [(folder if names.count(name) > 1 else name, folder) for name, folder in zip(names, folders, strict=True)]
 
 
 @contextmanager

@@ -8,33 +8,27 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 from msgspec import Struct
-from msgspec.structs import replace
 
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.audit_folder import KIND
-from hoofbeat.audit.audit_plan import read_shard
-from hoofbeat.audit.economy.economy_audit import Economy
 from hoofbeat.audit.judge_trial import trial_of
-from hoofbeat.audit.plan_sources import DEFAULT_LINE, chosen_questions, plan_audit, plan_given
-from hoofbeat.benchmarks import Benchmark
+from hoofbeat.audit.plan_sources import DEFAULT_LINE, narrowed_plan, plan_audit, plan_given
 from hoofbeat.cli.audit_output import say_outcome, say_uncompared, say_untried
 from hoofbeat.cli.groups import Under, VerbWithOthers
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
-from hoofbeat.models import Model, load_encoder
+from hoofbeat.models import Model
 from hoofbeat.models.session import UsedModels
 from hoofbeat.progress import Progress
-from hoofbeat.recipes import teaching_patient_questions
+from hoofbeat.recipes import named_questions
 from hoofbeat.records import Question
 from hoofbeat.retrieval.rankings import index_corpus
 from hoofbeat.store import InputRef, check_target
 from hoofbeat.store.artefact import file_reference
-from hoofbeat.teaching import example
 
 __all__ = ["SUBCOMMANDS", "command"]
 
-_TEACHING = "teaching:"
 _NOT_ASKED = ("--with", "--passages", "--whole-up-to", "--max-tokens")
 
 SUBCOMMANDS = {
@@ -181,25 +175,17 @@ def _planned(wanted: _Wanted, models: Callable[[str], Model], progress: Progress
     else:
         inputs = [file_reference(path, "answers")]
         plan = plan_given(path, wanted.fields, wanted.pack, wanted.sources)
-    plan = replace(
+    narrowed = narrowed_plan(
         plan,
-        questions=chosen_questions(plan.questions, wanted.ids, wanted.limit),
-        shard=read_shard(wanted.shard) if wanted.shard else None,
-        probe=wanted.probe_order,
+        ids=wanted.ids,
+        limit=wanted.limit,
+        shard=wanted.shard,
+        probe_order=wanted.probe_order,
+        economy=wanted.economy,
+        economy_check=wanted.economy_check,
         seed=wanted.seed,
-        economy=_economy(wanted.economy_check) if wanted.economy else None,
     )
-    if plan.shard is not None and not plan.own_questions:
-        raise UsageError(
-            f"the shard {plan.shard} has no question: there are {len(plan.questions)} in all",
-            fix=f"make at most {len(plan.questions)} shards",
-        )
-    return plan, inputs
-
-
-def _economy(check: int) -> Economy:
-    encoder = load_encoder()
-    return Economy(encode=encoder.encode, encoder=encoder.identity, check=check)
+    return narrowed, inputs
 
 
 def _opened(corpus: Path | None, questions: str | None) -> tuple[Corpus, list[Question], list[InputRef]]:
@@ -208,17 +194,8 @@ def _opened(corpus: Path | None, questions: str | None) -> tuple[Corpus, list[Qu
             "an audit needs sources and questions", fix="hoofbeat audit SOURCES QUESTIONS, or --answers FILE"
         )
     opened = Corpus.open(corpus)
-    asked, more = _questions(questions)
+    asked, more = named_questions(questions)
     return opened, asked, [opened.artefact.reference(), *more]
-
-
-def _questions(name: str) -> tuple[list[Question], list[InputRef]]:
-    if name == "teaching":
-        return teaching_patient_questions(), []
-    if name.startswith(_TEACHING):
-        return example(name.removeprefix(_TEACHING)).asked(), []
-    bench = Benchmark.open(Path(name))
-    return bench.questions, [bench.artefact.reference()]
 
 
 # Options that would do nothing beside others are refused before any work

@@ -10,13 +10,10 @@ import click
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options, command_words, json_option, output_option
 from hoofbeat.corpus import Corpus
-from hoofbeat.errors import InputError, UsageError
-from hoofbeat.models import Estimate, Model, load_encoder
 from hoofbeat.recipes import build_teaching
-from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER, build_benchmark, estimate_calls
-from hoofbeat.recipes.context import RecipeContext, RecipeSettings
-from hoofbeat.recipes.recipe import Parameter, Recipe, find_recipe, parameters, read_settings
-from hoofbeat.recipes.steps import UNLIMITED, StepEstimate
+from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER
+from hoofbeat.recipes.build_plan import plan_build
+from hoofbeat.recipes.recipe import Parameter, Recipe, find_recipe, parameters
 from hoofbeat.registry import registry
 from hoofbeat.store import Artefact
 
@@ -74,29 +71,28 @@ def _command(recipe: Recipe, name: str) -> click.Command:
         **given: str | None,
     ) -> None:
         screen = calling.screen()
-        settings = read_settings(recipe, {key: value for key, value in given.items() if value is not None})
         opened = Corpus.open(corpus)
         with calling.open() as session:
-            specs = {"model": calling.model_spec, **({"second": second} if second else {})}
-            if len(set(committee)) < len(committee):
-                raise UsageError("a model can't sit in the committee twice", fix="name each --committee model once")
-            specs |= {f"committee-{number}": spec for number, spec in enumerate(committee, start=1)}
-            loaded: dict[str, Model] = {spec: session.model(spec) for spec in dict.fromkeys(specs.values())}
-            context = RecipeContext(
+            plan = plan_build(
+                recipe,
                 opened,
-                settings,
-                models={role: loaded[spec] for role, spec in specs.items()},
-                encoder=lambda: load_encoder(encoder),
+                session,
+                model=calling.model_spec,
+                second=second,
+                committee=committee,
+                encoder=encoder,
                 seed=seed,
-                progress=screen,
+                parameters={key: value for key, value in given.items() if value is not None},
                 estimating=calling.only_estimate,
+                progress=screen,
             )
             if calling.only_estimate:
-                _tell_estimate(screen, recipe, settings, estimate_calls(recipe, context))
+                found = plan.estimate()
+                screen.estimate(found.estimate)
+                screen.say(found.note)
                 return
-            artefact = build_benchmark(recipe, context, output, command=command_words(), files=_files(settings))
-            for model in loaded.values():
-                screen.calls(model)
+            artefact = plan.write(output, command=command_words())
+            screen.calls(*plan.models)
             _tell_funnel(screen, artefact)
             screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", f"{output}-report"))
 
@@ -110,34 +106,6 @@ def _option(parameter: Parameter) -> click.Option:
     flag = "--" + parameter.name.replace("_", "-")
     metavar = "|".join(parameter.choices) if parameter.choices else "VALUE"
     return click.Option([flag, parameter.name], default=None, metavar=metavar, help=told)
-
-
-def _files(settings: RecipeSettings) -> list[Path]:
-    """The files that parameters name; one that is missing is said before anything is done."""
-    names: tuple[str, ...] = getattr(settings, "FILES", ())
-    given = [getattr(settings, name) for name in names]
-    listed = [value for each in given for value in ([each] if isinstance(each, str) else each)]
-    paths = [Path(value) for value in listed if value]
-    for path in paths:
-        if not path.is_file():
-            raise InputError("there is no such file", where=str(path), fix="check the path")
-    return paths
-
-
-def _tell_estimate(screen: Screen, recipe: Recipe, settings: RecipeSettings, found: StepEstimate | None) -> None:
-    if found is None:
-        screen.estimate(Estimate(calls=0, cached=0, tokens_in=0, max_tokens_out=0, max_money=None))
-        screen.say("every call this recipe needs is in the ledger already")
-        return
-    screen.estimate(found.estimate)
-    later = list(recipe.steps(settings))
-    place = next(number for number, step in enumerate(later) if step.name == found.step)
-    calls = [step.calls for step in later[place + 1 :]]
-    bound = f"at most {sum(calls) * found.items}" if max(calls, default=0) < UNLIMITED else "no set number of"
-    screen.say(
-        f"this is for the step “{found.step}” ({found.items} items); the steps after it make {bound} more calls, "
-        "besides repairs"
-    )
 
 
 def _tell_funnel(screen: Screen, artefact: Artefact) -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import check_file, command_words, json_option, output_option
-from hoofbeat.errors import UsageError
-from hoofbeat.findings.ranking_measures import RANKINGS
-from hoofbeat.reports.comparison.answers import KINDS as ANSWERS
-from hoofbeat.reports.comparison.answers import AnswersComparison, compare_answers
-from hoofbeat.reports.comparison.answers_page import warnings_of, write_answers
+from hoofbeat.reports.comparison.answers import AnswersComparison
+from hoofbeat.reports.comparison.answers_page import warnings_of
+from hoofbeat.reports.comparison.compare_folders import compare_folders
 from hoofbeat.reports.comparison.flips import flips_of
 from hoofbeat.reports.comparison.folder import KIND
-from hoofbeat.reports.comparison.rankings import RankingsComparison, compare_rankings
-from hoofbeat.reports.comparison.rankings_page import write_rankings
+from hoofbeat.reports.comparison.rankings import RankingsComparison
 from hoofbeat.reports.tables import Cell, Column
-from hoofbeat.store import check_target, open_artefact
+from hoofbeat.store import check_target
 
 __all__ = ["command", "show_rankings"]
 
@@ -55,24 +51,21 @@ def command(
     intervals, paired tests, plots, and the questions that flipped."""
     screen = Screen(as_json=as_json)
     check_file(page, ".html")
-    if len(folders) < 2:
-        raise UsageError("a comparison needs two folders or more", fix="name another folder")
-    rankings = _are_rankings(folders)
     check_target(output.resolve(), KIND)
-    if rankings:
-        if systems:
-            raise UsageError("--system chooses among answers, and these are rankings", fix="leave --system out")
-        ranked = compare_rankings(folders, baseline=baseline, judged=judged, condition=condition, seed=seed)
-        show_rankings(screen, ranked)
-        artefact = write_rankings(output, ranked, command=command_words())
+    compared = compare_folders(
+        folders,
+        baseline=baseline,
+        systems=systems,
+        judged=judged,
+        condition=condition,
+        seed=seed,
+        progress=screen,
+    )
+    if isinstance(compared.found, RankingsComparison):
+        show_rankings(screen, compared.found)
     else:
-        if judged or condition:
-            raise UsageError(
-                "--judged and --condition go with rankings, and these are answers", fix="choose with --system"
-            )
-        answered = compare_answers(folders, baseline=baseline, systems=systems, seed=seed, progress=screen)
-        _show_answers(screen, answered)
-        artefact = write_answers(output, answered, command=command_words())
+        _show_answers(screen, compared.found)
+    artefact = compared.write(output, command=command_words())
     if page is not None:
         page.write_bytes(artefact.file("report.html").read_bytes())
     screen.finish(artefact, next_step=("open", output / "report.html"))
@@ -132,17 +125,3 @@ def _show_answers(screen: Screen, compared: AnswersComparison) -> None:
         screen.say(f"and {len(surest) - _SHOWN} pairs more, in pairs.tsv")
     for warning in warnings_of(compared):
         screen.say(f"[!] {warning}")
-
-
-def _are_rankings(folders: Sequence[Path]) -> bool:
-    """Whether these are rankings (or answers); a mix is refused."""
-    kinds = [open_artefact(folder, (RANKINGS, *ANSWERS)).manifest.kind for folder in folders]
-    ranked = [kind == RANKINGS for kind in kinds]
-    if any(ranked) and not all(ranked):
-        named = ", ".join(f"{folder.name} ({kind})" for folder, kind in zip(folders, kinds, strict=True))
-        raise UsageError(
-            "rankings and answers can't be compared with each other",
-            where=named,
-            fix="name folders of one kind (answers that go with rankings are given with --judged)",
-        )
-    return all(ranked)

@@ -14,10 +14,10 @@ import click
 
 from hoofbeat import teaching
 from hoofbeat.answering import Asking, parse_answerer, parse_condition, plan_systems
+from hoofbeat.answering.run_plan import RunPlan
 from hoofbeat.audit import audit_sources
 from hoofbeat.audit.plan_sources import plan_audit
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.cli.answer import Answering, Asked
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.retrieve import show_measures
 from hoofbeat.cli.session import json_option, output_option
@@ -152,7 +152,7 @@ class _Tour:
             words += ["--condition", condition]
         command = self._step(4, f"Answers of {self._spec}, closed book and with retrieval", [*words, "-o", str(run)])
         questions = self._bench.first(count)
-        asked = Asked(
+        plan = RunPlan(
             bench=self._bench,
             corpus=self._corpus,
             questions=questions,
@@ -160,10 +160,8 @@ class _Tour:
             asking=Asking(),
             settings={"samples": 1, "limit": count},
         )
-        answering = Answering(asked, session, self._screen, indexes=self._indexes)
-        grid = answering.grid()
-        answering.write(grid, run, command=command)
-        self.models += grid.models.values()
+        done = plan.write(session, run, indexes=self._indexes, command=command, progress=self._screen)
+        self.models += done.grid.models.values()
         words = ["hoofbeat", "judge", str(run), "--model", self._spec, "-o", str(judged)]
         command = self._step(5, "Judgments against the gold answers", words)
         job = Job(aspects=("equivalence",), judges=(self._model(session),))

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from hoofbeat.benchmarks import Benchmark, corpus_beside
-from hoofbeat.benchmarks.benchmark import find_corpus
-from hoofbeat.benchmarks.export import ExportFormat, export_benchmark
+from hoofbeat.benchmarks import Benchmark
+from hoofbeat.benchmarks.export import ExportFormat, corpus_of_export, export_benchmark
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.extensions import CommandWithList, ExtensionName
 from hoofbeat.cli.session import command_words, edition_option, json_option, output_option
@@ -40,6 +39,5 @@ def command(
     """Write BENCHMARK for others to use."""
     screen = Screen(as_json=as_json)
     bench = Benchmark.open(benchmark, edition)
-    needed = corpus_path is not None or form.needs_corpus
-    corpus = find_corpus(corpus_path, bench.artefact) if needed else corpus_beside(bench.artefact)
+    corpus = corpus_of_export(bench, form.name, corpus_path)
     screen.finish(export_benchmark(bench, output, form.name, corpus=corpus, command=command_words()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -13,39 +12,16 @@ from msgspec import Struct
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options_of_several, check_file, command_words
 from hoofbeat.errors import OutputError, UsageError
-from hoofbeat.findings.intervals import wilson
-from hoofbeat.judging import (
-    PROBES,
-    AnswerFolder,
-    Aspect,
-    Job,
-    Judging,
-    LabelFile,
-    Probe,
-    SheetDesign,
-    all_criteria,
-    choose_aspects,
-    design_of,
-    design_path,
-    flips,
-    human_judgments,
-    judge_folder,
-    own_judges,
-    read_labels,
-    write_sheet,
-)
+from hoofbeat.judging import PROBES, AnswerFolder, Aspect, SheetDesign, all_criteria, design_path, write_sheet
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
-from hoofbeat.judging.catalogue import criteria_named
 from hoofbeat.judging.designs import ENOUGH
 from hoofbeat.judging.humans import HUMAN_ASPECTS
+from hoofbeat.judging.judge_plan import plan_judging
 from hoofbeat.judging.judgments_folder import KIND
-from hoofbeat.models import Estimate, Model, load_encoder
-from hoofbeat.models.session import Session
-from hoofbeat.records import Judgment
-from hoofbeat.store import Artefact, InputRef, check_target
-from hoofbeat.store.artefact import file_reference
+from hoofbeat.models import Estimate
+from hoofbeat.store import Artefact, check_target
 
-__all__ = ["command", "probe_figures"]
+__all__ = ["command"]
 
 
 class _Wanted(Struct, frozen=True, kw_only=True):
@@ -122,107 +98,32 @@ def command(answers: Path, sample: int | None, output: Path | None, calling: Cal
         return
     target = output or Path("judged")
     check_target(target.resolve(), KIND)
-    aspects = _aspects(folder, wanted)
-    people = _humans(screen, folder, wanted)
-    asking = bool(wanted.probes) or any(isinstance(each, Aspect) for each in criteria_named(aspects))
     with calling.open() as session:
-        judges = _judges(session, calling.model_specs) if asking else ()
-        job = Job(
-            aspects=aspects,
-            judges=judges,
+        plan = plan_judging(
+            folder,
+            session,
+            models=calling.model_specs,
+            by=wanted.by,
             conditions=wanted.conditions,
-            encoder=lambda: load_encoder(wanted.encoder, model=session.model),
-            idf=wanted.idf,
             probes=wanted.probes,
             probe_size=wanted.probe_size,
             seed=wanted.seed,
-            humans=people.judgments,
-            files=people.files,
+            encoder=wanted.encoder,
+            idf=wanted.idf,
+            humans=wanted.humans,
+            aspect=wanted.aspect,
+            annotator=wanted.annotator,
         )
-        _say_what(screen, folder, job)
+        for note in plan.notes:
+            screen.say(note)
         if calling.only_estimate:
-            parts = Judging(folder, job).estimates()
+            parts = plan.estimates()
             screen.estimate(sum(parts.values(), start=Estimate()), parts=parts)
             return
-        artefact = judge_folder(
-            folder, job, target, inputs=people.inputs, command=command_words(), summarise=probe_figures, progress=screen
-        )
-        screen.calls(*judges)
+        artefact = plan.write(target, command=command_words(), progress=screen)
+        screen.calls(*plan.job.judges)
         _show(screen, artefact)
         screen.finish(artefact, next_step=("hoofbeat", "report", target, "-o", "report"))
-
-
-def _aspects(folder: AnswerFolder, wanted: _Wanted) -> tuple[str, ...]:
-    """What is judged now: nothing where only people's labels come in, or a judge is only probed."""
-    if wanted.probes and not folder.survey.texts:
-        raise UsageError("judges are probed on free-text answers, and there are none", fix="leave --probe out")
-    probing = bool(wanted.probes) and EQUIVALENCE.name in folder.aspects
-    if not wanted.by and (wanted.humans or probing):
-        return ()
-    return choose_aspects(folder, wanted.by)
-
-
-def _judges(session: Session, specs: Sequence[str]) -> tuple[Model, ...]:
-    for spec in specs:
-        if spec.endswith("]"):
-            raise UsageError(f"a judge takes no options, and {spec!r} has some", fix="name the model alone")
-    judges = [session.model(spec) for spec in specs]
-    for place, judge in enumerate(judges):
-        same = next((other for other in judges[:place] if other.identity == judge.identity), None)
-        if same is not None:
-            raise UsageError(
-                f"{same.spec} and {judge.spec} are the same model: its vote would count twice",
-                fix="name each judge once",
-            )
-    return tuple(judges)
-
-
-class _People(Struct, frozen=True, kw_only=True):
-    """What people said: their labels as judgments, the files these came from, and those that were read for it."""
-
-    judgments: tuple[Judgment, ...] = ()
-    files: tuple[LabelFile, ...] = ()
-    inputs: tuple[InputRef, ...] = ()
-
-
-def _humans(screen: Screen, folder: AnswerFolder, wanted: _Wanted) -> _People:
-    if not wanted.humans:
-        return _People()
-    found, files = {}, []
-    read: dict[Path, str] = {}
-    for path in wanted.humans:
-        labels, empty = read_labels(path, annotator=wanted.annotator)
-        found[path] = labels
-        read[path] = "labels"
-        if empty:
-            screen.say(f"note: {empty} lines of {path.name} have no label yet and are left out")
-        drawn = design_of(path, (label.item for label in labels))
-        if drawn is None:
-            screen.say(
-                f"note: how the answers of {path.name} were chosen is not known (no design lies beside it); scores "
-                "corrected by them are right only if they were drawn at random"
-            )
-        else:
-            read.setdefault(drawn[0].resolve(), "design")
-        design = drawn[1] if drawn else None
-        files.append(LabelFile(file=path.name, aspect=wanted.aspect, labels=len(labels), design=design))
-    made = human_judgments(folder, found, wanted.aspect)
-    people = sorted({each.judge for each in made})
-    screen.say(f"{len(made)} labels of {wanted.aspect} by {', '.join(people)}")
-    inputs = [file_reference(path, kind) for path, kind in read.items()]
-    return _People(judgments=tuple(made), files=tuple(files), inputs=tuple(inputs))
-
-
-def _say_what(screen: Screen, folder: AnswerFolder, job: Job) -> None:
-    """What a reader should know before the figures: who judges, and which answers are left out."""
-    for spec in own_judges(folder, job.judges):
-        screen.say(f"note: the judge {spec} is a model that answered; a model tends to agree with itself")
-    if job.judges and len(job.judges) % 2 == 0:
-        screen.say(f"note: {len(job.judges)} judges can tie; answers on which they do are unscored")
-    for each in criteria_named(job.aspects):
-        if isinstance(each, Aspect) and each.conditions and not job.conditions:
-            which = f"{'wrong ' if each.explains else ''}answers under {', '.join(each.conditions)}"
-            screen.say(f"note: {each.name} is asked of {which} only; --condition names others")
 
 
 def _write_sheet(screen: Screen, folder: AnswerFolder, wanted: _Wanted, count: int, path: Path) -> None:
@@ -263,32 +164,6 @@ def _thin(design: SheetDesign) -> list[str]:
         f"{len(design.thin)} of {len(design.systems)} systems get fewer than {ENOUGH} answers, which says little of "
         f"their corrected scores; a sheet of {enough} has {ENOUGH} of each"
     ]
-
-
-def probe_figures(probes: Sequence[Probe]) -> list[dict[str, object]]:
-    """What the probes show, a row for each probe and judge: the flip rate and shares, each with Wilson's interval."""
-    rows: list[dict[str, object]] = []
-    for each in flips(probes):
-        row: dict[str, object] = {
-            "probe": each.probe,
-            "judge": each.judge,
-            "n": each.n,
-            "flips": each.flips,
-            **_share("flip_rate", each.flips, each.n),
-            "to_equivalent": each.to_equivalent,
-            "to_mismatch": each.to_mismatch,
-            "unscored": each.unscored,
-        }
-        if each.probe == "length":
-            row |= {**_share("equivalent_short", *each.short), "n_short": each.short[1]}
-            row |= {**_share("equivalent_long", *each.long), "n_long": each.long[1]}
-        rows.append(row)
-    return rows
-
-
-def _share(name: str, count: int, n: int) -> dict[str, object]:
-    interval = wilson(count, n)
-    return {name: count / n if n else None, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
 def _show(screen: Screen, artefact: Artefact) -> None:

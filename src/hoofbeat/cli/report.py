@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -13,12 +12,8 @@ from hoofbeat.reports.build import build_report
 from hoofbeat.reports.section import ReportOptions, sections
 from hoofbeat.reports.sections.published_section import papers
 from hoofbeat.reports.writing import FORMATS
-from hoofbeat.text import some_of
 
 __all__ = ["command"]
-
-
-_MOST_NAMED = 4
 
 
 class _ReportCommand(click.Command):
@@ -81,7 +76,7 @@ def command(
     artefact = build_report(
         artefacts,
         output,
-        title=title or _names(artefacts),
+        title=title,
         options=ReportOptions(published=published, errors=errors, draws=draws, size=size),
         formats=formats or FORMATS,
         command=command_words(),
@@ -89,11 +84,3 @@ def command(
     )
     first = "report.html" if artefact.has("report.html") else "manifest.json"
     screen.finish(artefact, next_step=("open", output / first))
-
-
-def _names(artefacts: Sequence[Path]) -> str:
-    """What a report is about, where nobody says it: the first folders' names."""
-    names = list(dict.fromkeys(path.resolve().name for path in artefacts))
-    if len(names) > _MOST_NAMED:
-        return some_of(names, _MOST_NAMED)
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

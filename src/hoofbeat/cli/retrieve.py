@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -13,8 +12,7 @@ from hoofbeat.cli.compare import show_rankings
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options, check_file, command_words, edition_option, output_option
 from hoofbeat.errors import UsageError
-from hoofbeat.models import Model
-from hoofbeat.models.session import Session, UsedModels
+from hoofbeat.models.session import UsedModels
 from hoofbeat.registry import registry
 from hoofbeat.reports.comparison.rankings import compare_rankings
 from hoofbeat.reports.comparison.rankings_page import write_rankings
@@ -141,8 +139,7 @@ def command(
     if calling.only_estimate:
         screen.estimate(plan.estimate())
         return
-    with ExitStack() as stack:
-        load = _loader(calling, stack)
+    with calling.late_models() as load:
         encoders = UsedModels(load)
         indexes = collection.indexes(screen, models=encoders)
         if indexes.trouble:
@@ -160,18 +157,6 @@ def command(
                 _explain(screen, read_result(artefact), indexes, explained or _SHOWN)
     _say_recall(screen, made if plan.documents is None else ())
     _finish(screen, plan, made, output, page, target if plan.systems else None)
-
-
-def _loader(calling: Calling, stack: ExitStack) -> Callable[[str], Model]:
-    """What loads language models by name; the session they belong to is opened when the first is asked for."""
-    sessions: list[Session] = []
-
-    def load(spec: str) -> Model:
-        if not sessions:
-            sessions.append(stack.enter_context(calling.open()))
-        return sessions[0].model(spec or calling.model_spec)
-
-    return load
 
 
 def _check_page(page: Path | None, plan: RankingPlan, each_source: bool) -> None:

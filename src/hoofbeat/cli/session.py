@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.errors import OutputError, UsageError
-from hoofbeat.models import SPEC_HELP
-from hoofbeat.models.session import Session, open_session
+from hoofbeat.models import SPEC_HELP, Model
+from hoofbeat.models.session import Session, late_models, open_session
 
 __all__ = [
     "Calling",
@@ -71,6 +71,12 @@ class Calling(Struct, frozen=True, kw_only=True):
     def open(self) -> AbstractContextManager[Session]:
         """The session these options ask for."""
         return open_session(ledger_path=self.ledger_path, config_path=self.config_path, budget=self.budget)
+
+    def late_models(self) -> AbstractContextManager[Callable[[str], Model]]:
+        """What loads models by name, with a session that is opened for the first one."""
+        return late_models(
+            self.model_spec, ledger_path=self.ledger_path, config_path=self.config_path, budget=self.budget
+        )
 
 
 def calling_options(function: Callable[..., None]) -> Callable[..., None]:

@@ -11,7 +11,7 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option
 from hoofbeat.errors import ArtefactError, InputError, VerificationError
 from hoofbeat.retrieval.rankings.reference_figures import CHECKS, check_figures
-from hoofbeat.store import open_artefact
+from hoofbeat.store.artefact import folder_problems
 
 __all__ = ["command"]
 
@@ -33,7 +33,7 @@ def command(folders: tuple[Path, ...], data: Path, as_json: bool) -> None:
     if folders == (Path("retrieval"),) and not (folders[0] / "manifest.json").exists():
         _verify_retrieval(screen, data)
         return
-    problems = {str(folder): _problems(folder) for folder in folders}
+    problems = {str(folder): folder_problems(folder) for folder in folders}
     damaged = [folder for folder, found in problems.items() if found]
     if not as_json:
         for folder, found in problems.items():
@@ -47,13 +47,6 @@ def command(folders: tuple[Path, ...], data: Path, as_json: bool) -> None:
         )
     if as_json:
         screen.emit({"problems": problems})
-
-
-def _problems(folder: Path) -> list[str]:
-    try:
-        return open_artefact(folder).verify()
-    except ArtefactError as err:
-        return [err.what]
 
 
 def _verify_retrieval(screen: Screen, data: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,8 +14,8 @@ from hoofbeat.judging.aspects.equivalence import SWAPPED_PROMPT
 from hoofbeat.judging.catalogue import verdict_labels
 from hoofbeat.judging.designs import SheetDesign
 from hoofbeat.judging.judging_pass import Job, Judging
-from hoofbeat.judging.judgments_folder import HUMAN, KIND, AnswerFolder, Probe
-from hoofbeat.judging.probes import flips
+from hoofbeat.judging.judgments_folder import HUMAN, KIND, AnswerFolder
+from hoofbeat.judging.probes import probe_figures
 from hoofbeat.judging.scorers import Scorer
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
@@ -35,19 +35,12 @@ class _Earlier(Struct, frozen=True):
     annotators: tuple[str, ...] = ()
 
 
-Summary = Callable[[Sequence[Probe]], list[dict[str, object]]]
-
-
 def own_judges(folder: AnswerFolder, judges: Sequence[Model]) -> list[str]:
     """The judges that answered some of the questions themselves: the same model, under whatever name."""
     manifest = folder.artefact.manifest
     answering = {identity for role, identity in manifest.models.items() if role.partition(":")[0] == "answer"}
     named = {model.partition("[")[0] for model in folder.survey.models}
     return [judge.spec for judge in judges if judge.identity in answering or judge.spec in named]
-
-
-def _counted(probes: Sequence[Probe]) -> list[dict[str, object]]:
-    return [{"probe": each.probe, "judge": each.judge, "n": each.n, "flips": each.flips} for each in flips(probes)]
 
 
 def judge_folder(
@@ -57,21 +50,20 @@ def judge_folder(
     *,
     inputs: Sequence[InputRef] = (),
     command: Sequence[str] = (),
-    summarise: Summary = _counted,
     progress: Progress = SILENT,
 ) -> Artefact:
     """Judge the answers of a folder and write the folder of judgments.
 
-    `inputs` are further inputs (files of human labels); `summarise` makes the figures of the manifest from the probes.
+    `inputs` are further inputs (files of human labels).
     """
     with create(target, replace_kind=KIND) as draft:
         judging = Judging(folder, job)
         judging.write(draft.path, progress=progress)
-        draft.finish(_manifest(judging, inputs, command, summarise))
+        draft.finish(_manifest(judging, inputs, command))
     return open_artefact(target, KIND)
 
 
-def _manifest(judging: Judging, inputs: Sequence[InputRef], command: Sequence[str], summarise: Summary) -> Manifest:
+def _manifest(judging: Judging, inputs: Sequence[InputRef], command: Sequence[str]) -> Manifest:
     folder, job = judging.folder, judging.job
     before = folder.artefact.manifest
     costs = {judge.spec: judge.cost for judge in job.judges}
@@ -95,7 +87,7 @@ def _manifest(judging: Judging, inputs: Sequence[InputRef], command: Sequence[st
         counts=_sum(before.counts, counts) if folder.judged else counts,
         cost=cost,
         costs=together,
-        metrics=_metrics(judging, summarise),
+        metrics=_metrics(judging),
     )
 
 
@@ -206,12 +198,12 @@ def _prompts(judging: Judging) -> dict[str, str]:
     return roles
 
 
-def _metrics(judging: Judging, summarise: Summary) -> dict[str, object]:
+def _metrics(judging: Judging) -> dict[str, object]:
     before = dict(judging.folder.artefact.manifest.metrics) if judging.folder.judged else {}
     labels = _added(before.get("labels"), judging.tally.labels)
     short = _added(before.get("missing_votes"), judging.tally.short)
     probes = before.get("probes")
-    rows = [*(probes if isinstance(probes, list) else []), *summarise(judging.probes)]
+    rows = [*(probes if isinstance(probes, list) else []), *probe_figures(judging.probes)]
     new = {"labels": labels, **({"missing_votes": short} if short else {}), **({"probes": rows} if rows else {})}
     return {**before, **new}
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hoofbeat.findings.intervals import wilson
 from hoofbeat.judging.aspects import JudgeRequest
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE, swapped_request
 from hoofbeat.judging.judgments_folder import Probe
@@ -20,7 +21,7 @@ from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Question, Vote
 
-__all__ = ["PROBES", "FlipCount", "flips", "padded", "probe_judge", "probe_request"]
+__all__ = ["PROBES", "FlipCount", "flips", "padded", "probe_figures", "probe_judge", "probe_request"]
 
 PROBES = ("order", "length", "consistency")
 
@@ -136,3 +137,29 @@ def flips(probes: Sequence[Probe]) -> list[FlipCount]:
 
 def _equivalent(probes: Sequence[Probe]) -> tuple[int, int]:
     return sum(each.before == "equivalent" for each in probes), len(probes)
+
+
+def probe_figures(probes: Sequence[Probe]) -> list[dict[str, object]]:
+    """What the probes show, a row for each probe and judge: the flip rate and shares, each with Wilson's interval."""
+    rows: list[dict[str, object]] = []
+    for each in flips(probes):
+        row: dict[str, object] = {
+            "probe": each.probe,
+            "judge": each.judge,
+            "n": each.n,
+            "flips": each.flips,
+            **_share("flip_rate", each.flips, each.n),
+            "to_equivalent": each.to_equivalent,
+            "to_mismatch": each.to_mismatch,
+            "unscored": each.unscored,
+        }
+        if each.probe == "length":
+            row |= {**_share("equivalent_short", *each.short), "n_short": each.short[1]}
+            row |= {**_share("equivalent_long", *each.long), "n_long": each.long[1]}
+        rows.append(row)
+    return rows
+
+
+def _share(name: str, count: int, n: int) -> dict[str, object]:
+    interval = wilson(count, n)
+    return {name: count / n if n else None, f"{name}_low": interval.low, f"{name}_high": interval.high}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from hoofbeat.models.model_loading import Config, load_config, load_model
 from hoofbeat.store.call_ledger import Ledger
 from hoofbeat.store.manifest import Cost
 
-__all__ = ["Session", "UsedModels", "ledger_file", "open_session"]
+__all__ = ["Session", "UsedModels", "late_models", "ledger_file", "open_session"]
 
 
 class Session(Struct, frozen=True, kw_only=True):
@@ -58,6 +58,23 @@ def open_session(
     limits = Budget.parse(budget)
     with Ledger(ledger_file(ledger_path)) as ledger:
         yield Session(ledger=ledger, config=config, budget=limits)
+
+
+@contextmanager
+def late_models(
+    default: str, *, ledger_path: Path | None = None, config_path: Path | None = None, budget: str | None = None
+) -> Iterator[Callable[[str], Model]]:
+    """What loads models by name (an empty name is the default), with a session that is opened for the first one."""
+    with ExitStack() as stack:
+        sessions: list[Session] = []
+
+        def load(spec: str) -> Model:
+            if not sessions:
+                opened = open_session(ledger_path=ledger_path, config_path=config_path, budget=budget)
+                sessions.append(stack.enter_context(opened))
+            return sessions[0].model(spec or default)
+
+        yield load
 
 
 def ledger_file(path: Path | None) -> Path:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hoofbeat.recipes.teaching_questions import build_teaching, teaching_patient_questions
+from hoofbeat.recipes.teaching_questions import build_teaching, named_questions, teaching_patient_questions
 
-__all__ = ["build_teaching", "teaching_patient_questions"]
+__all__ = ["build_teaching", "named_questions", "teaching_patient_questions"]

@@ -209,8 +209,8 @@ def parameters(recipe: Recipe) -> list[Parameter]:
     return listed
 
 
-def read_settings(recipe: Recipe, given: Mapping[str, str]) -> RecipeSettings:
-    """The recipe's parameters from words such as `year=2022`; a wrong name or value is a `UsageError`."""
+def read_settings(recipe: Recipe, given: Mapping[str, object]) -> RecipeSettings:
+    """The recipe's parameters from words as typed, or from values; a wrong name or value is a `UsageError`."""
     known = {each.name: each for each in parameters(recipe)}
     unknown = sorted(set(given) - set(known))
     if unknown:
@@ -218,7 +218,9 @@ def read_settings(recipe: Recipe, given: Mapping[str, str]) -> RecipeSettings:
             f"the recipe {recipe.name} has no parameter {unknown[0]!r}",
             fix=f"it has {', '.join(sorted(known))}" if known else "it has none",
         )
-    values: dict[str, object] = {name: _value(text, known[name]) for name, text in given.items()}
+    values: dict[str, object] = {
+        name: _value(value, known[name]) if isinstance(value, str) else value for name, value in given.items()
+    }
     try:
         return msgspec.convert(values, recipe.settings, strict=False)
     except msgspec.ValidationError as err:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hoofbeat import teaching
-from hoofbeat.benchmarks.benchmark import write_benchmark
+from hoofbeat.benchmarks.benchmark import Benchmark, write_benchmark
 from hoofbeat.benchmarks.quote_search import locate
 from hoofbeat.corpus import Corpus
 from hoofbeat.records import Question, Step
-from hoofbeat.store import Artefact, Counts
+from hoofbeat.store import Artefact, Counts, InputRef
 
-__all__ = ["build_teaching", "teaching_patient_questions"]
+__all__ = ["build_teaching", "named_questions", "teaching_patient_questions"]
 
 _LINEAGE = (Step(name="teaching set", note="invented question, written with its case"),)
 
@@ -66,3 +66,13 @@ def teaching_patient_questions() -> list[Question]:
         Question(id=item.id, text=item.text, facets={"group": item.group, "topics": list(item.topics)})
         for item in teaching.patient_questions()
     ]
+
+
+def named_questions(name: str) -> tuple[list[Question], list[InputRef]]:
+    """The questions of an audit, and what they are from: a benchmark folder, `teaching`, or `teaching:PACK`."""
+    if name == "teaching":
+        return teaching_patient_questions(), []
+    if name.startswith("teaching:"):
+        return teaching.example(name.removeprefix("teaching:")).asked(), []
+    bench = Benchmark.open(Path(name))
+    return bench.questions, [bench.artefact.reference()]

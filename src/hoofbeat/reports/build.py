@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import hoofbeat
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.reports.model import Block, Card, Notice, Report
@@ -16,6 +15,8 @@ from hoofbeat.reports.words import count_of, model_name
 from hoofbeat.reports.writing import FORMATS, write_report
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
+from hoofbeat.text import some_of
+from hoofbeat.version import __version__
 
 __all__ = ["assemble", "build_report"]
 
@@ -23,6 +24,7 @@ KIND = "report"
 
 _NOTICE = "Research software. Not for clinical use."
 _CARDS = 8
+_MAX_NAMES = 4
 _COUNTS = ("Documents: ", "Median length: ", "Questions in")
 
 
@@ -30,7 +32,7 @@ def build_report(
     paths: Sequence[Path],
     target: Path,
     *,
-    title: str,
+    title: str = "",
     notes: Sequence[str] = (),
     planted: PlantedLabels | None = None,
     options: ReportOptions | None = None,
@@ -50,7 +52,14 @@ def build_report(
     check_papers(chosen.published)
     artefacts = [open_artefact(path, report_kinds()) for path in dict.fromkeys(path.resolve() for path in paths)]
     with create(target, replace_kind=KIND) as draft:
-        report = assemble(artefacts, title=title, notes=notes, planted=planted, options=chosen, progress=progress)
+        report = assemble(
+            artefacts,
+            title=title or _folder_names(paths),
+            notes=notes,
+            planted=planted,
+            options=chosen,
+            progress=progress,
+        )
         write_report(report, draft.path, formats)
         draft.finish(
             Manifest(
@@ -81,6 +90,14 @@ def build_report(
     return open_artefact(target, KIND)
 
 
+def _folder_names(paths: Sequence[Path]) -> str:
+    """What a report is about, where nobody says it: the names of the first folders."""
+    names = list(dict.fromkeys(path.resolve().name for path in paths))
+    if len(names) > _MAX_NAMES:
+        return some_of(names, _MAX_NAMES)
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
 def assemble(
     artefacts: Sequence[Artefact],
     *,
@@ -100,7 +117,7 @@ def assemble(
     return Report(
         title=title,
         notice=_NOTICE,
-        version=hoofbeat.__version__,
+        version=__version__,
         subtitle=f"{count_of(len(artefacts), 'artefact')}: {', '.join(kinds)}.",
         notes=(*notes, *(note for chapter in chapters for note in chapter.notes)),
         leads=tuple(lead for chapter in chapters for lead in chapter.leads),

@@ -18,14 +18,14 @@ from pathlib import Path
 
 import msgspec
 
-import hoofbeat
 from hoofbeat.errors import ArtefactError, OutputError
 from hoofbeat.registry import registry
 from hoofbeat.store.atomic_files import file_sha256, output_errors, sync_folder, write_bytes
 from hoofbeat.store.manifest import SCHEMA_VERSION, InputRef, Manifest
 from hoofbeat.store.tables import content_sha256
+from hoofbeat.version import __version__
 
-__all__ = ["Artefact", "Draft", "check_target", "create", "file_reference", "open_artefact"]
+__all__ = ["Artefact", "Draft", "check_target", "create", "file_reference", "folder_problems", "open_artefact"]
 
 MANIFEST = "manifest.json"
 
@@ -93,7 +93,7 @@ class Draft:
             manifest,
             inputs=[*manifest.inputs, *plugins],
             files=files,
-            version=hoofbeat.__version__,
+            version=__version__,
             revision=_git_revision(),
         )
         encoded = msgspec.json.format(msgspec.json.encode(self.manifest), indent=1)
@@ -183,6 +183,14 @@ def open_artefact(path: Path, kind: str | tuple[str, ...] | None = None) -> Arte
             fix="restore the folder from a copy, or make it again",
         )
     return Artefact(path, manifest)
+
+
+def folder_problems(path: Path) -> list[str]:
+    """What is wrong with an artefact folder: why it can't be opened, or what differs from its manifest."""
+    try:
+        return open_artefact(path).verify()
+    except ArtefactError as err:
+        return [err.what]
 
 
 def check_target(target: Path, replace_kind: str | None) -> None:

@@ -9,10 +9,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-import hoofbeat
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.reports.page import page_style
 from hoofbeat.review.invitations import Throttle
+from hoofbeat.version import __version__
 from hoofbeat.web import ask_pages, home_page
 from hoofbeat.web.browse import audit_pages, benchmark_pages, corpus_pages, ranking_pages, run_comparison, run_pages
 from hoofbeat.web.browse.open_folders import NotReady, preparing_page
@@ -47,7 +47,7 @@ def create_app(site: Site) -> FastAPI:
     """The site as an ASGI application."""
     app = FastAPI(
         title="Hoofbeat",
-        version=hoofbeat.__version__,
+        version=__version__,
         description="Research software. Not for clinical use.",
         docs_url=None,
         redoc_url=None,

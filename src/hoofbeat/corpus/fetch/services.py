@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Struct
 from yarl import URL
 
-import hoofbeat
 from hoofbeat.errors import UsageError
+from hoofbeat.version import __version__
 
 __all__ = ["ArticleSelection", "Connection", "Services", "base_variable"]
 
@@ -109,7 +109,7 @@ class Connection(Struct, frozen=True, kw_only=True):
     @property
     def user_agent(self) -> str:
         """What is sent as User-Agent."""
-        return f"{self.tool}/{hoofbeat.__version__} (mailto:{self.email})"
+        return f"{self.tool}/{__version__} (mailto:{self.email})"
 
     def ncbi(self) -> dict[str, str]:
         """What every request to NCBI's services carries."""

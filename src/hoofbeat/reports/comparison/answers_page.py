@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import hoofbeat
 from hoofbeat.findings.accuracy import Accuracy
 from hoofbeat.findings.flips import CHANGES
 from hoofbeat.reports.charts import Bar, interval_bars
@@ -18,6 +17,7 @@ from hoofbeat.reports.section_blocks import figure, reasons_text, spread
 from hoofbeat.reports.tables import Cell, Column, Table, flat_rows
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact, Counts, Manifest
+from hoofbeat.version import __version__
 
 __all__ = ["answers_report", "warnings_of", "write_answers"]
 
@@ -88,7 +88,7 @@ def answers_report(compared: AnswersComparison) -> Report:
     return Report(
         title="Answers compared",
         notice=NOTICE,
-        version=hoofbeat.__version__,
+        version=__version__,
         subtitle=f"{', '.join(side.name for side in compared.sides)}: {count_of(len(compared.pairs), 'pair')} of "
         f"systems, paired over up to {count_of(n, 'question')}.",
         notes=tuple(warnings_of(compared)),

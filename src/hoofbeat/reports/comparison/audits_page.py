@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import polars
 
-import hoofbeat
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings import AuditsComparison, CoverageChange
 from hoofbeat.audit.findings.prevalence_intensity import Change, PrevalenceIntensity
@@ -25,6 +24,7 @@ from hoofbeat.reports.writing import report_files
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_tsv
+from hoofbeat.version import __version__
 
 __all__ = ["AUDIT_COMPARISON", "altered_settings", "split_table", "write_audits"]
 
@@ -182,7 +182,7 @@ def _page(compared: AuditsComparison, names: tuple[str, str], warnings: Sequence
     return Report(
         title=f"From {names[0]} to {names[1]}",
         notice=NOTICE,
-        version=hoofbeat.__version__,
+        version=__version__,
         subtitle="Two audits of the same questions.",
         cards=change_cards(split),
         leads=(Lead(change_in_words(split)),),

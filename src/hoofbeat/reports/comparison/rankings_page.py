@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import hoofbeat
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_names, facet_values
 from hoofbeat.findings.ablation import Ablation, AblationCell
@@ -34,6 +33,7 @@ from hoofbeat.reports.model import Block, Card, Report
 from hoofbeat.reports.section_blocks import spread
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact, Counts, Manifest
+from hoofbeat.version import __version__
 
 __all__ = ["rankings_report", "write_rankings"]
 
@@ -81,7 +81,7 @@ def rankings_report(
     return Report(
         title=title,
         notice=NOTICE,
-        version=hoofbeat.__version__,
+        version=__version__,
         subtitle=f"{count_of(len(order), 'system')}, {count_of(table.n, 'question')}, placed by {chosen}.",
         cards=_cards(table),
         blocks=tuple(blocks),

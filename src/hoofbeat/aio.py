@@ -1,0 +1,40 @@
+"""The verbs of the Python face to be awaited: `await hoofbeat.aio.answer(...)`.
+
+Each does what the function of the same name does, in a thread beside the event loop. When the task that waits is
+cancelled, the work stops as by Ctrl-C; calls that were answered are in the ledger and are not made again.
+"""
+
+from __future__ import annotations
+
+from hoofbeat import api
+from hoofbeat.calls import asynchronous
+
+__all__ = [
+    "answer",
+    "ask_corpora",
+    "audit_sources",
+    "build",
+    "compare",
+    "export",
+    "filter_corpus",
+    "import_corpus",
+    "import_predictions",
+    "judge",
+    "report",
+    "retrieve",
+    "verify",
+]
+
+import_corpus = asynchronous(api.import_corpus)
+filter_corpus = asynchronous(api.filter_corpus)
+build = asynchronous(api.build)
+retrieve = asynchronous(api.retrieve)
+answer = asynchronous(api.answer)
+import_predictions = asynchronous(api.import_predictions)
+judge = asynchronous(api.judge)
+audit_sources = asynchronous(api.audit_sources)
+compare = asynchronous(api.compare)
+report = asynchronous(api.report)
+ask_corpora = asynchronous(api.ask_corpora)
+export = asynchronous(api.export)
+verify = asynchronous(api.verify)

@@ -1,0 +1,779 @@
+"""Every verb of the command as a Python function: the same stages, options and bytes.
+
+Functions take paths or the objects that other functions returned, and write one folder each. Those that call models
+take `ledger`, `config` and `budget` as the command does, and with `estimate=True` return what they would spend instead
+of spending it. What a reader of the result should know comes as a Python warning. Each function loads what it needs
+when it is called.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from hoofbeat.calls import command_words, verb
+from hoofbeat.folders import PathLike, RankingsFolder, ReportFolder, folder_path
+from hoofbeat.progress import Progress, default_progress
+from hoofbeat.store.artefact_folder import ArtefactFolder
+
+if TYPE_CHECKING:
+    from hoofbeat.answering import Run
+    from hoofbeat.ask.ask_records import AskResult
+    from hoofbeat.audit import Audit
+    from hoofbeat.benchmarks import Benchmark
+    from hoofbeat.corpus import Corpus
+    from hoofbeat.judging import Judged
+    from hoofbeat.models import Estimate
+    from hoofbeat.models.session import Session
+    from hoofbeat.registry import Plugin
+
+__all__ = [
+    "answer",
+    "ask_corpora",
+    "audit_sources",
+    "build",
+    "compare",
+    "export",
+    "filter_corpus",
+    "import_corpus",
+    "import_predictions",
+    "judge",
+    "load_plugin",
+    "report",
+    "retrieve",
+    "verify",
+]
+
+Names = str | Sequence[str]
+"""One name or several."""
+
+
+@verb
+def import_corpus(
+    paths: PathLike | Sequence[PathLike],
+    output: PathLike = "corpus",
+    *,
+    facets: Mapping[str, str] | None = None,
+    mapping: str | None = None,
+    workers: int | None = None,
+    title: str = "",
+    progress: Progress | None = None,
+) -> Corpus:
+    """Read files and folders of documents into a corpus.
+
+    `facets` are given to every document; `mapping` names the fields of JSONL and CSV files (`id=pmcid,text=body`). A
+    file that can't be read never stops the import: it is listed with its reason in the table `rejected`.
+    """
+    from hoofbeat import corpus
+
+    made = corpus.import_corpus(
+        _paths(paths),
+        folder_path(output),
+        facets=facets,
+        title=title,
+        mapping=mapping,
+        workers=workers,
+        command=command_words(),
+        progress=progress or default_progress(),
+    )
+    return corpus.Corpus(made)
+
+
+@verb
+def filter_corpus(
+    corpus: PathLike,
+    keep: Names,
+    output: PathLike = "filtered",
+    *,
+    title: str = "",
+    progress: Progress | None = None,
+) -> Corpus:
+    """Keep the documents that pass every filter (`keep="year>=2023"`), as a new corpus with its funnel."""
+    from hoofbeat.corpus import Corpus
+    from hoofbeat.corpus.filter import parse_filters
+    from hoofbeat.corpus.funnel import filter_corpus
+
+    made = filter_corpus(
+        Corpus.open(folder_path(corpus)),
+        [step for line in _names(keep) for step in parse_filters(line)],
+        folder_path(output),
+        title=title,
+        command=command_words(),
+        progress=progress or default_progress(),
+    )
+    return Corpus(made)
+
+
+@overload
+def build(
+    recipe: str | Path, corpus: PathLike, output: PathLike = ..., *, estimate: Literal[False] = ..., **parameters: Any
+) -> Benchmark: ...
+@overload
+def build(
+    recipe: str | Path, corpus: PathLike, output: PathLike = ..., *, estimate: Literal[True], **parameters: Any
+) -> Estimate: ...
+@verb
+def build(
+    recipe: str | Path,
+    corpus: PathLike,
+    output: PathLike = "benchmark",
+    *,
+    model: str = "embedded",
+    second: str | None = None,
+    committee: Names = (),
+    encoder: str = "minilm",
+    seed: int = 0,
+    ledger: PathLike | None = None,
+    config: PathLike | None = None,
+    budget: str | None = None,
+    estimate: bool = False,
+    progress: Progress | None = None,
+    **parameters: object,
+) -> Benchmark | Estimate:
+    """Make a benchmark from a corpus by a recipe: its name, or the path of a Python file that defines one.
+
+    `parameters` are those of the recipe (`hoofbeat build RECIPE --help` lists them). `second` is a second model for the
+    steps that want another one, `committee` the models that steps ask in turn. The recipe `teaching` takes none of
+    these. An estimate is for the first step that has calls to make; a warning says what follows it.
+    """
+    from hoofbeat.benchmarks import Benchmark
+    from hoofbeat.corpus import Corpus
+    from hoofbeat.recipes import build_teaching
+    from hoofbeat.recipes.build_plan import plan_build
+    from hoofbeat.recipes.recipe import find_recipe
+
+    documents = Corpus.open(folder_path(corpus))
+    if recipe == "teaching":
+        return Benchmark(build_teaching(documents, folder_path(output), command=command_words()))
+    with _session(ledger, config, budget) as session:
+        plan = plan_build(
+            find_recipe(str(recipe)),
+            documents,
+            session,
+            model=model,
+            second=second,
+            committee=_names(committee),
+            encoder=encoder,
+            seed=seed,
+            parameters=parameters,
+            estimating=estimate,
+            progress=progress or default_progress(),
+        )
+        if estimate:
+            found = plan.estimate()
+            _warn([found.note])
+            return found.estimate
+        return Benchmark(plan.write(folder_path(output), command=command_words()))
+
+
+@overload
+def retrieve(
+    target: PathLike,
+    lines: Names = ...,
+    output: PathLike = ...,
+    *,
+    model: str = ...,
+    corpus: PathLike | None = ...,
+    queries: Names = ...,
+    runs: Sequence[PathLike] = ...,
+    split: str = ...,
+    edition: str = ...,
+    where: Names = ...,
+    top: int = ...,
+    measures: Names = ...,
+    limit: int | None = ...,
+    seed: int = ...,
+    ledger: PathLike | None = ...,
+    config: PathLike | None = ...,
+    budget: str | None = ...,
+    estimate: Literal[False] = ...,
+    progress: Progress | None = ...,
+) -> list[RankingsFolder]: ...
+@overload
+def retrieve(
+    target: PathLike,
+    lines: Names = ...,
+    output: PathLike = ...,
+    *,
+    estimate: Literal[True],
+    **options: Any,
+) -> Estimate: ...
+@verb  # type: ignore[misc]  # options of an estimate are those of the work
+def retrieve(
+    target: PathLike,
+    lines: Names = "bm25 + dense",
+    output: PathLike = "rankings",
+    *,
+    model: str = "embedded",
+    corpus: PathLike | None = None,
+    queries: Names = (),
+    runs: Sequence[PathLike] = (),
+    split: str = "test",
+    edition: str = "",
+    where: Names = (),
+    top: int = 100,
+    measures: Names = (),
+    limit: int | None = None,
+    seed: int = 0,
+    ledger: PathLike | None = None,
+    config: PathLike | None = None,
+    budget: str | None = None,
+    estimate: bool = False,
+    progress: Progress | None = None,
+) -> list[RankingsFolder] | Estimate:
+    """Rank documents for the questions of a benchmark with one retriever line or several, and measure the rankings.
+
+    `target` is a benchmark, a corpus to be searched for `queries`, or a folder in BEIR's or R2MED's layout. Several
+    lines (or `runs`, TREC runs of other software) have a folder each in `output`, and a comparison beside them.
+    """
+    from hoofbeat.models.session import UsedModels, late_models
+    from hoofbeat.reports.comparison.rankings import compare_rankings
+    from hoofbeat.reports.comparison.rankings_page import write_rankings
+    from hoofbeat.retrieval.rankings import MEASURES, open_collection, plan_rankings, rank, read_lines, remarks
+
+    plan = plan_rankings(
+        open_collection(
+            folder_path(target), corpus=_path(corpus), queries=_names(queries), split=split, edition=edition
+        ).first(limit),
+        read_lines(_names(lines)),
+        runs=[folder_path(run) for run in runs],
+        where=_names(where),
+        top=top,
+        measures=_names(measures) or MEASURES,
+        seed=seed,
+        edition=edition,
+        command=command_words(),
+    )
+    if estimate:
+        return plan.estimate()
+    place, made = folder_path(output), []
+    with late_models(model, ledger_path=_path(ledger), config_path=_path(config), budget=budget) as load:
+        encoders = UsedModels(load)
+        indexes = plan.collection.indexes(progress or default_progress(), models=encoders)
+        for artefact, _ in rank(plan, indexes, place, load=load, encoders=encoders):
+            _warn(remarks(artefact))
+            made.append(RankingsFolder(artefact))
+    measured = [each.path for each in made if each.manifest.metrics]
+    if len(measured) > 1:
+        write_rankings(place / "comparison", compare_rankings(measured, seed=seed), command=command_words())
+    return made
+
+
+@overload
+def answer(
+    benchmark: PathLike,
+    output: PathLike = ...,
+    *,
+    model: Names = ...,
+    conditions: Names = ...,
+    protocols: Names = ...,
+    instruction: str = ...,
+    corpus: PathLike | None = ...,
+    edition: str = ...,
+    limit: int | None = ...,
+    samples: int = ...,
+    temperature: float = ...,
+    seed: int = ...,
+    option_seed: int = ...,
+    ledger: PathLike | None = ...,
+    config: PathLike | None = ...,
+    budget: str | None = ...,
+    estimate: Literal[False] = ...,
+    progress: Progress | None = ...,
+) -> Run: ...
+@overload
+def answer(
+    benchmark: PathLike,
+    output: PathLike = ...,
+    *,
+    estimate: Literal[True],
+    **options: Any,
+) -> Estimate: ...
+@verb  # type: ignore[misc]  # options of an estimate are those of the work
+def answer(
+    benchmark: PathLike,
+    output: PathLike = "run",
+    *,
+    model: Names = "embedded",
+    conditions: Names = "closed",
+    protocols: Names = (),
+    instruction: str = "best",
+    corpus: PathLike | None = None,
+    edition: str = "",
+    limit: int | None = None,
+    samples: int = 1,
+    temperature: float = 0.0,
+    seed: int = 0,
+    option_seed: int = 0,
+    ledger: PathLike | None = None,
+    config: PathLike | None = None,
+    budget: str | None = None,
+    estimate: bool = False,
+    progress: Progress | None = None,
+) -> Run | Estimate:
+    """Let one model or several answer a benchmark under one condition or several.
+
+    Conditions are `closed`, `images`, `first 20%`, `oracle`, a retriever line with how many passages
+    (`bm25 + dense @3`), or `agent over bm25 + dense`. Without `protocols` an answer is taken by letter where a question
+    has options, else as free text.
+    """
+    from hoofbeat.answering import Run
+    from hoofbeat.answering.run_plan import plan_run
+    from hoofbeat.benchmarks import Benchmark
+    from hoofbeat.models import Estimate
+
+    plan = plan_run(
+        Benchmark.open(folder_path(benchmark), edition),
+        models=_names(model),
+        conditions=_names(conditions),
+        protocols=_names(protocols),
+        instruction=instruction,
+        corpus=_path(corpus),
+        limit=limit,
+        samples=samples,
+        temperature=temperature,
+        seed=seed,
+        option_seed=option_seed,
+    )
+    shown = progress or default_progress()
+    with _session(ledger, config, budget) as session:
+        if estimate:
+            parts = plan.estimate(session, progress=shown)
+            return sum((each for _, each in parts), Estimate(money_most=0.0))
+        return Run(plan.write(session, folder_path(output), command=command_words(), progress=shown).artefact)
+
+
+@verb
+def import_predictions(
+    file: PathLike,
+    output: PathLike = "run",
+    *,
+    benchmark: PathLike | None = None,
+    edition: str = "",
+    model: str = "given",
+    condition: str = "given",
+    count_from: int | None = None,
+    fields: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Turn answers that other software gave (JSONL, CSV or Parquet) into a run.
+
+    `fields` names the file's fields where they are not found by themselves: `{"id": "pmid", "predicted": "choice"}`.
+    `model` and `condition` are the names for files without such a field.
+    """
+    from hoofbeat.answering import Run
+    from hoofbeat.answering import prediction_import as predictions
+    from hoofbeat.benchmarks import Benchmark
+
+    bench = Benchmark.open(folder_path(benchmark), edition) if benchmark is not None else None
+    wanted = predictions.Import(
+        fields=dict(fields or {}),
+        model=model,
+        condition=condition,
+        benchmark=tuple(bench.questions) if bench else None,
+        count_from=count_from,
+    )
+    made = predictions.import_predictions(
+        folder_path(file),
+        folder_path(output),
+        wanted,
+        inputs=[bench.artefact.reference()] if bench else [],
+        command=command_words(),
+        progress=progress or default_progress(),
+    )
+    return Run(made)
+
+
+@overload
+def judge(
+    answers: PathLike,
+    output: PathLike = ...,
+    *,
+    judge: Names = ...,
+    by: Names = ...,
+    conditions: Names = ...,
+    probes: Names = ...,
+    probe_size: int = ...,
+    encoder: str = ...,
+    idf: bool = ...,
+    humans: Sequence[PathLike] = ...,
+    aspect: str = ...,
+    annotator: str = ...,
+    seed: int = ...,
+    ledger: PathLike | None = ...,
+    config: PathLike | None = ...,
+    budget: str | None = ...,
+    estimate: Literal[False] = ...,
+    progress: Progress | None = ...,
+) -> Judged: ...
+@overload
+def judge(
+    answers: PathLike,
+    output: PathLike = ...,
+    *,
+    estimate: Literal[True],
+    **options: Any,
+) -> Estimate: ...
+@verb  # type: ignore[misc]  # options of an estimate are those of the work
+def judge(
+    answers: PathLike,
+    output: PathLike = "judged",
+    *,
+    judge: Names = "embedded",
+    by: Names = (),
+    conditions: Names = (),
+    probes: Names = (),
+    probe_size: int = 50,
+    encoder: str = "minilm",
+    idf: bool = False,
+    humans: Sequence[PathLike] = (),
+    aspect: str = "equivalence",
+    annotator: str = "",
+    seed: int = 0,
+    ledger: PathLike | None = None,
+    config: PathLike | None = None,
+    budget: str | None = None,
+    estimate: bool = False,
+    progress: Progress | None = None,
+) -> Judged | Estimate:
+    """Judge the answers of a run, or add judgments to a folder that has some.
+
+    `judge` is the model that judges; of several the majority decides. `by` are aspects and scorers; without it,
+    `choice` for answers that choose an option and `equivalence` for the others. `humans` are files of people's labels.
+    A model is loaded only for what asks one.
+    """
+    from hoofbeat.judging import AnswerFolder, Judged
+    from hoofbeat.judging.judge_plan import plan_judging
+    from hoofbeat.models import Estimate
+
+    folder = AnswerFolder.open(folder_path(answers))
+    with _session(ledger, config, budget) as session:
+        plan = plan_judging(
+            folder,
+            session,
+            models=_names(judge),
+            by=_names(by),
+            conditions=_names(conditions),
+            probes=_names(probes),
+            probe_size=probe_size,
+            encoder=encoder,
+            idf=idf,
+            humans=[folder_path(each) for each in humans],
+            aspect=aspect,
+            annotator=annotator,
+            seed=seed,
+        )
+        if estimate:
+            return sum(plan.estimates().values(), Estimate())
+        _warn(plan.notes)
+        return Judged(plan.write(folder_path(output), command=command_words(), progress=progress or default_progress()))
+
+
+@overload
+def audit_sources(
+    corpus: PathLike,
+    questions: PathLike,
+    output: PathLike = ...,
+    *,
+    model: str = ...,
+    judge: str | None = ...,
+    sources: Names = ...,
+    pack: str = ...,
+    line: str = ...,
+    passages: int | None = ...,
+    whole_up_to: int | None = ...,
+    max_tokens: int | None = ...,
+    question_ids: Names = ...,
+    limit: int | None = ...,
+    shard: str | None = ...,
+    probe_order: int = ...,
+    economy: bool = ...,
+    economy_check: int = ...,
+    trial: PathLike | None = ...,
+    seed: int = ...,
+    ledger: PathLike | None = ...,
+    config: PathLike | None = ...,
+    budget: str | None = ...,
+    estimate: Literal[False] = ...,
+    progress: Progress | None = ...,
+) -> Audit: ...
+@overload
+def audit_sources(
+    corpus: PathLike,
+    questions: PathLike,
+    output: PathLike = ...,
+    *,
+    estimate: Literal[True],
+    **options: Any,
+) -> Estimate: ...
+@verb  # type: ignore[misc]  # options of an estimate are those of the work
+def audit_sources(
+    corpus: PathLike,
+    questions: PathLike,
+    output: PathLike = "audit",
+    *,
+    model: str = "embedded",
+    judge: str | None = None,
+    sources: Names = (),
+    pack: str = "transplant",
+    line: str = "hero",
+    passages: int | None = None,
+    whole_up_to: int | None = None,
+    max_tokens: int | None = None,
+    question_ids: Names = (),
+    limit: int | None = None,
+    shard: str | None = None,
+    probe_order: int = 0,
+    economy: bool = False,
+    economy_check: int = 200,
+    trial: PathLike | None = None,
+    seed: int = 0,
+    ledger: PathLike | None = None,
+    config: PathLike | None = None,
+    budget: str | None = None,
+    estimate: bool = False,
+    progress: Progress | None = None,
+) -> Audit | Estimate:
+    """Ask every source of a corpus the same questions, one source at a time, and compare the answers.
+
+    `questions` is a benchmark, `teaching`, or `teaching:PACK`. `judge` is the model that compares the answers, if not
+    the one that answers; `sources` and `question_ids` choose some. `trial` is a trial of the judge, which the audit
+    keeps.
+    """
+    from hoofbeat import audit
+    from hoofbeat.audit.judge_trial import trial_of
+    from hoofbeat.audit.plan_sources import narrowed_plan, plan_audit
+    from hoofbeat.corpus import Corpus
+    from hoofbeat.models.session import UsedModels
+    from hoofbeat.recipes import named_questions
+    from hoofbeat.retrieval.rankings import index_corpus
+
+    shown = progress or default_progress()
+    documents = Corpus.open(folder_path(corpus))
+    asked, inputs = named_questions(str(folder_path(questions)))
+    with _session(ledger, config, budget) as session:
+        answering = session.model(model)
+        judging = session.model(judge) if judge and judge != model else answering
+        in_lines = UsedModels(lambda spec: session.model(spec or model))
+        plan = plan_audit(
+            documents,
+            asked,
+            lambda each: index_corpus(each, shown, models=in_lines),
+            sources=_names(sources),
+            pack=pack,
+            line=line,
+            passages=passages,
+            whole_up_to=whole_up_to,
+            max_tokens=max_tokens,
+            model=in_lines,
+        )
+        plan = narrowed_plan(
+            plan,
+            ids=_names(question_ids),
+            limit=limit,
+            shard=shard,
+            probe_order=probe_order,
+            economy=economy,
+            economy_check=economy_check,
+            seed=seed,
+        )
+        if estimate:
+            return plan.estimate(answering, judging)
+        tried = trial_of(folder_path(trial), judging, plan.pack) if trial is not None else None
+        made = audit.audit_sources(
+            plan,
+            answering,
+            judging,
+            folder_path(output),
+            inputs=[documents.artefact.reference(), *inputs, *([tried[1]] if tried else [])],
+            command=command_words(),
+            line_cost=lambda: in_lines.cost,
+            trial=tried[0] if tried else None,
+            progress=shown,
+        )
+        return audit.Audit(made)
+
+
+@verb
+def compare(
+    folders: Sequence[PathLike],
+    output: PathLike = "comparison",
+    *,
+    baseline: str = "",
+    systems: Names = (),
+    judged: Sequence[PathLike] = (),
+    condition: str = "",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ReportFolder:
+    """Compare rankings, or answers, of the same questions: intervals, paired tests, and the questions that flipped.
+
+    `systems` chooses among answers; `judged` and `condition` are the judgments that go with rankings.
+    """
+    from hoofbeat.reports.comparison.compare_folders import compare_folders
+
+    compared = compare_folders(
+        _paths(folders),
+        baseline=baseline,
+        systems=_names(systems),
+        judged=[folder_path(each) for each in judged],
+        condition=condition,
+        seed=seed,
+        progress=progress or default_progress(),
+    )
+    return ReportFolder(compared.write(folder_path(output), command=command_words()))
+
+
+@verb
+def report(
+    folders: PathLike | Sequence[PathLike],
+    output: PathLike = "report",
+    *,
+    title: str = "",
+    published: Names = (),
+    errors: Sequence[PathLike] = (),
+    formats: Names = (),
+    draws: int = 8,
+    size: int = 500,
+    progress: Progress | None = None,
+) -> ReportFolder:
+    """Put folders of any kind into one self-contained report, as HTML, Markdown, CSV and LaTeX.
+
+    `published` are papers whose figures are put beside ours; `errors` is what people said of wrong answers.
+    """
+    from hoofbeat.reports.build import build_report
+    from hoofbeat.reports.section import ReportOptions
+    from hoofbeat.reports.writing import FORMATS
+
+    made = build_report(
+        _paths(folders),
+        folder_path(output),
+        title=title,
+        options=ReportOptions(
+            published=_names(published), errors=tuple(folder_path(each) for each in errors), draws=draws, size=size
+        ),
+        formats=_names(formats) or FORMATS,
+        command=command_words(),
+        progress=progress or default_progress(),
+    )
+    return ReportFolder(made)
+
+
+@verb
+def ask_corpora(
+    corpora: PathLike | Sequence[PathLike],
+    text: str,
+    *,
+    model: str = "",
+    line: str = "bm25 + dense",
+    by: str = "auto",
+    k: int = 5,
+    pack: str = "guidelines",
+    ledger: PathLike | None = None,
+    config: PathLike | None = None,
+    budget: str | None = None,
+    progress: Progress | None = None,
+) -> AskResult:
+    """Search corpora for reports like the case in `text`, and with a `model` answer it from them, with citations.
+
+    `by` is what tells sources apart to compare them: a facet, `document`, `none`, or `auto`.
+    """
+    from hoofbeat.ask.ask_flow import prepare_ask, run_ask
+    from hoofbeat.ask.ask_records import AskRequest
+
+    request, shelves = prepare_ask(
+        AskRequest(text=text, line=line, model=model, by=by, k=k, pack=pack), _paths(corpora)
+    )
+    shown = progress or default_progress()
+    if not model:
+        return run_ask(request, shelves, progress=shown)
+    with _session(ledger, config, budget) as session:
+        return run_ask(request, shelves, model=session.model(model), progress=shown)
+
+
+@verb
+def export(
+    folder: PathLike,
+    output: PathLike = "export",
+    *,
+    form: str,
+    corpus: PathLike | None = None,
+    edition: str = "",
+    questions: PathLike | None = None,
+    progress: Progress | None = None,
+) -> ArtefactFolder:
+    """Write a benchmark or a corpus in a format that others read (`form="beir"`).
+
+    For a benchmark, `corpus` holds its documents, if not beside it. For a corpus, `questions` is a benchmark to take
+    along.
+    """
+    from hoofbeat.benchmarks import Benchmark
+    from hoofbeat.benchmarks.export import corpus_of_export, export_benchmark
+    from hoofbeat.corpus import Corpus
+    from hoofbeat.corpus.export import export_corpus
+    from hoofbeat.store import open_artefact
+
+    path = folder_path(folder)
+    artefact = open_artefact(path, ("benchmark", "corpus"))
+    if artefact.manifest.kind == "benchmark":
+        bench = Benchmark(artefact, edition)
+        documents = corpus_of_export(bench, form, _path(corpus))
+        made = export_benchmark(bench, folder_path(output), form, corpus=documents, command=command_words())
+        return ArtefactFolder(made)
+    asked = Benchmark.open(folder_path(questions)) if questions is not None else None
+    made = export_corpus(
+        Corpus(artefact),
+        folder_path(output),
+        form,
+        questions=asked.questions if asked else (),
+        inputs=[asked.artefact.reference()] if asked else (),
+        command=command_words(),
+        progress=progress or default_progress(),
+    )
+    return ArtefactFolder(made)
+
+
+@verb
+def verify(folders: PathLike | Sequence[PathLike]) -> dict[str, list[str]]:
+    """What differs from the manifest in each folder: missing, changed and added files. Empty lists: as written."""
+    from hoofbeat.store.artefact import folder_problems
+
+    return {str(path): folder_problems(path) for path in _paths(folders)}
+
+
+def load_plugin(path: PathLike) -> Plugin:
+    """Load extensions (a stage, aspect, scorer, recipe, section, ...) from a file, for all calls after it."""
+    from hoofbeat.registry import registry
+
+    return registry.load_file(folder_path(path))
+
+
+def _names(given: Names) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _paths(given: PathLike | Sequence[PathLike]) -> list[Path]:
+    several = [given] if isinstance(given, str | Path | ArtefactFolder) else given
+    return [folder_path(each) for each in several]
+
+
+def _path(given: PathLike | None) -> Path | None:
+    return None if given is None else folder_path(given)
+
+
+@contextmanager
+def _session(ledger: PathLike | None, config: PathLike | None, budget: str | None) -> Iterator[Session]:
+    from hoofbeat.models.session import open_session
+
+    with open_session(ledger_path=_path(ledger), config_path=_path(config), budget=budget) as session:
+        yield session
+
+
+def _warn(notes: Sequence[str]) -> None:
+    """Warn the caller of a verb: two levels up is `verb`'s own frame, and the caller is above it."""
+    for note in notes:
+        if note:
+            warnings.warn(note.removeprefix("note: "), UserWarning, stacklevel=5)

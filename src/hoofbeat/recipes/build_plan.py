@@ -1,0 +1,103 @@
+"""What `hoofbeat build RECIPE` does: a recipe with its parameters, models and files, checked, then estimated or run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from hoofbeat.corpus import Corpus
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.models import Estimate, Model, load_encoder
+from hoofbeat.models.session import Session
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.recipes.context import RecipeContext, RecipeSettings
+from hoofbeat.recipes.recipe import Recipe, read_settings
+from hoofbeat.recipes.steps import UNLIMITED
+from hoofbeat.recipes.benchmark_output import build_benchmark, estimate_calls
+from hoofbeat.store import Artefact
+
+__all__ = ["BuildEstimate", "BuildPlan", "plan_build"]
+
+
+class BuildEstimate(NamedTuple):
+    """What the first step with calls to make would spend; `note` says what is known of the steps after it."""
+
+    estimate: Estimate
+    note: str
+
+
+class BuildPlan(Struct, frozen=True, kw_only=True):
+    """A recipe with all it needs, checked."""
+
+    recipe: Recipe
+    context: RecipeContext
+    models: tuple[Model, ...]
+    files: tuple[Path, ...] = ()
+
+    def estimate(self) -> BuildEstimate:
+        """What it would spend, as far as it can be known before a model has answered."""
+        found = estimate_calls(self.recipe, self.context)
+        if found is None:
+            return BuildEstimate(Estimate(money_most=None), "every call this recipe needs is in the ledger already")
+        steps = list(self.recipe.steps(self.context.settings))
+        place = next(number for number, step in enumerate(steps) if step.name == found.step)
+        calls = [step.calls for step in steps[place + 1 :]]
+        bound = f"at most {sum(calls) * found.items}" if max(calls, default=0) < UNLIMITED else "no set number of"
+        return BuildEstimate(
+            found.estimate,
+            f"this is for the step “{found.step}” ({found.items} items); the steps after it make {bound} more calls, "
+            "besides repairs",
+        )
+
+    def write(self, output: Path, *, command: Sequence[str] = ()) -> Artefact:
+        """Run the recipe and write the benchmark."""
+        return build_benchmark(self.recipe, self.context, output, command=command, files=self.files)
+
+
+def plan_build(
+    recipe: Recipe,
+    corpus: Corpus,
+    session: Session,
+    *,
+    model: str = "embedded",
+    second: str | None = None,
+    committee: Sequence[str] = (),
+    encoder: str = "minilm",
+    seed: int = 0,
+    parameters: Mapping[str, object] | None = None,
+    estimating: bool = False,
+    progress: Progress = SILENT,
+) -> BuildPlan:
+    """Check parameters and files and load the models; `estimating` prepares for an estimate, which writes nothing."""
+    settings = read_settings(recipe, parameters or {})
+    if len(set(committee)) < len(committee):
+        raise UsageError("a model can't sit in the committee twice", fix="name each --committee model once")
+    specs = {"model": model, **({"second": second} if second else {})}
+    specs |= {f"committee-{number}": spec for number, spec in enumerate(committee, start=1)}
+    loaded = {spec: session.model(spec) for spec in dict.fromkeys(specs.values())}
+    context = RecipeContext(
+        corpus,
+        settings,
+        models={role: loaded[spec] for role, spec in specs.items()},
+        encoder=lambda: load_encoder(encoder),
+        seed=seed,
+        progress=progress,
+        estimating=estimating,
+    )
+    files = () if estimating else _files(settings)
+    return BuildPlan(recipe=recipe, context=context, models=tuple(loaded.values()), files=files)
+
+
+def _files(settings: RecipeSettings) -> tuple[Path, ...]:
+    """The files that parameters name; one that is missing is said before anything is done."""
+    names: tuple[str, ...] = getattr(settings, "FILES", ())
+    given = [getattr(settings, name) for name in names]
+    listed = [value for each in given for value in ([each] if isinstance(each, str) else each)]
+    paths = [Path(value) for value in listed if value]
+    for path in paths:
+        if not path.is_file():
+            raise InputError("there is no such file", where=str(path), fix="check the path")
+    return tuple(paths)

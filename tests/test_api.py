@@ -1,0 +1,207 @@
+"""The Python face: the same folders as the command writes, inside and outside an event loop, awaited or not."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hoofbeat as hb
+from hoofbeat import aio, api, teaching
+from hoofbeat.calls import asynchronous, verb
+from tests.cli.support import hoofbeat
+from tests.models.fault_server import FaultServer
+
+HANDBOOKS = ("hb-alder-kidney", "hb-brook-kidney")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FaultServer]:
+    with FaultServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def by_command(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path:
+    """What the command writes from documents to a report."""
+    root = tmp_path_factory.mktemp("command")
+    model = ("--model", server.spec())
+    cases, books = str(teaching.cases_folder()), [str(path) for path in teaching.handbook_files()[:3]]
+    sources = [word for source in HANDBOOKS for word in ("--source", source)]
+    for words in (
+        ("corpus", "import", cases, "-o", "cases", "--facet", "set=teaching"),
+        ("corpus", "import", *books, "-o", "handbooks"),
+        ("corpus", "filter", "cases", "--keep", "words>=200", "-o", "filtered"),
+        ("build", "teaching", "cases", "-o", "bench"),
+        ("retrieve", "bench", "--with", "bm25", "--with", "bm25[k1=0.5]", "-o", "rankings"),
+        ("answer", "bench", *model, "--condition", "closed", "--condition", "bm25 @2", "--limit", "3", "-o", "run"),
+        ("judge", "run", *model, "--by", "equivalence", "--by", "exact", "-o", "judged"),
+        ("audit", "handbooks", "teaching", *model, *sources, "--question", "tq-01", "--with", "bm25", "-o", "audit"),
+        ("compare", "rankings/01-bm25", "rankings/02-bm25-k1-0.5", "-o", "compared"),
+        ("export", "bench", "--as", "beir", "-o", "beir"),
+        ("corpus", "export", "cases", "--format", "beir", "-o", "documents"),
+        ("report", "bench", "judged", "audit", "-o", "report", "--title", "A study"),
+    ):
+        hoofbeat(*words, folder=root)
+    return root
+
+
+async def _walk(verbs: Any, spec: str) -> None:
+    """The same study in Python; `verbs` are those of `hoofbeat.aio`, or wrapped ones."""
+    cases = await verbs.import_corpus(teaching.cases_folder(), "cases", facets={"set": "teaching"})
+    books = await verbs.import_corpus(teaching.handbook_files()[:3], "handbooks")
+    await verbs.filter_corpus(cases, "words>=200", "filtered")
+    bench = await verbs.build("teaching", "cases", "bench")
+    rankings = await verbs.retrieve(bench, ["bm25", "bm25[k1=0.5]"], "rankings")
+    assert [each.line for each in rankings] == ["bm25", "bm25[k1=0.5]"]
+    options = {"model": spec, "conditions": ["closed", "bm25 @2"], "limit": 3}
+    estimate = await verbs.answer(bench, estimate=True, **options)
+    assert estimate.calls == 6
+    run = await verbs.answer(bench, "run", **options)
+    with pytest.warns(UserWarning, match="is a model that answered"):
+        judged = await verbs.judge(run, "judged", judge=spec, by=["equivalence", "exact"])
+    audit = await verbs.audit_sources(
+        books, "teaching", "audit", model=spec, sources=HANDBOOKS, question_ids="tq-01", line="bm25"
+    )
+    await verbs.compare(rankings, "compared")
+    await verbs.export(bench, "beir", form="beir")
+    await verbs.export(cases, "documents", form="beir")
+    await verbs.report([bench, judged, audit], "report", title="A study")
+    assert not any((await verbs.verify([bench, run, judged, audit, "report"])).values())
+
+
+class _Plain:
+    """The synchronous verbs behind `await`: called inside the running loop, or one that is hidden."""
+
+    def __init__(self, inside: bool) -> None:
+        self._inside = inside
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = getattr(hb, name)
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            if self._inside:
+                return function(*args, **kwargs)
+            return await asyncio.to_thread(function, *args, **kwargs)
+
+        return call
+
+
+@pytest.mark.parametrize("way", ["plain", "inside a loop", "awaited"])
+def test_folders_are_those_of_the_command(
+    way: str, by_command: Path, server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    verbs = {"plain": _Plain(False), "inside a loop": _Plain(True), "awaited": hb.aio}[way]
+    asyncio.run(_walk(verbs, server.spec()))
+    written = {path.relative_to(by_command) for path in by_command.rglob("*") if path.is_file()}
+    ours = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
+    assert {path for path in ours ^ written if path.parts[0] != ".hoofbeat"} == set()
+    for path in sorted(written):
+        if path.parts[0] == ".hoofbeat":
+            continue
+        expected, found = (by_command / path).read_bytes(), (tmp_path / path).read_bytes()
+        if path.name == "manifest.json":
+            expected, found = _without_command(expected), _without_command(found)
+        if path.parts[0] not in {"report", "compared"}:  # a page says how each folder was made
+            assert found == expected, path
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["command"] == [
+        f"hoofbeat.answer('bench', 'run', model={server.spec()!r}, conditions=['closed', 'bm25 @2'], limit=3)"
+    ]
+
+
+def _without_command(manifest: bytes) -> bytes:
+    decoded = json.loads(manifest)
+    del decoded["command"]
+    return json.dumps(decoded).encode()
+
+
+def test_folders_open_as_what_they_are(by_command: Path) -> None:
+    kinds = {
+        "cases": hb.Corpus, "bench": hb.Benchmark, "rankings/01-bm25": hb.RankingsFolder, "run": hb.Run,
+        "judged": hb.Judged, "audit": hb.Audit, "report": hb.ReportFolder, "beir": hb.ArtefactFolder,
+    }  # fmt: skip
+    for name, kind in kinds.items():
+        opened = hb.open(by_command / name)
+        assert type(opened) is kind, name
+        assert opened.kind in opened._repr_html_()
+        for table in opened.tables:
+            opened.table(table)
+    ranked = hb.open(str(by_command / "rankings" / "01-bm25"))
+    assert isinstance(ranked, hb.RankingsFolder)
+    assert ranked.hits[0].question == ranked.questions[0].id
+    report = hb.open(by_command / "report")
+    assert isinstance(report, hb.ReportFolder)
+    assert report.page.is_file()
+
+
+def test_a_case_is_asked_without_a_model(by_command: Path) -> None:
+    found = hb.ask_corpora(by_command / "cases", "fever and a rash after travel", line="bm25")
+    assert found.reports
+    assert found.cited is None
+
+
+def test_other_errors_and_results_come_out_of_a_loop() -> None:
+    async def inside() -> None:
+        with pytest.raises(hb.HoofbeatError, match="no such folder"):
+            hb.answer("nowhere")
+        with pytest.raises(hb.HoofbeatError, match="no such folder"):
+            await hb.aio.answer("nowhere")
+
+    asyncio.run(inside())
+
+
+def test_a_cancelled_task_stops_its_work() -> None:
+    ended: list[str] = []
+    begun = threading.Event()
+
+    @verb
+    def endless() -> None:
+        begun.set()
+        try:
+            while True:
+                time.sleep(0.01)
+        finally:
+            ended.append("stopped")
+
+    async def inside() -> None:
+        task = asyncio.ensure_future(asynchronous(endless)())
+        await asyncio.to_thread(begun.wait, 10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        for _ in range(500):
+            if ended:
+                return
+            await asyncio.sleep(0.01)
+
+    asyncio.run(inside())
+    assert ended == ["stopped"]
+
+
+def test_public_names_are_listed_documented_and_loaded_late() -> None:
+    for name in hb.__all__:
+        assert getattr(hb, name) is not None
+        assert name in dir(hb)
+        if name not in {"__version__", "SILENT"}:
+            assert inspect.getdoc(getattr(hb, name)), name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        hb.nothing  # noqa: B018
+    assert set(aio.__all__) == set(api.__all__) - {"load_plugin"}
+    assert set(api.__all__) < set(hb.__all__)
+    told = (
+        "import sys, hoofbeat; print(hoofbeat.__version__); "
+        "print(sorted(name for name in sys.modules if name.startswith('hoofbeat')))"
+    )
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [hb.__version__, "['hoofbeat', 'hoofbeat.version']"]

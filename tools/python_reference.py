@@ -1,0 +1,102 @@
+"""Write the reference part of docs/python.md from the docstrings and signatures of the public names.
+
+python tools/python_reference.py            write it
+python tools/python_reference.py --check    exit with 1 where it is not up to date
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import hoofbeat
+
+PAGE = Path(__file__).parents[1] / "docs" / "python.md"
+MARK = "<!-- below: written by tools/python_reference.py -->\n"
+VERBS = (
+    "open", "import_corpus", "filter_corpus", "build", "retrieve", "answer", "import_predictions", "judge",
+    "audit_sources", "compare", "report", "ask_corpora", "export", "verify", "load_plugin",
+)  # fmt: skip
+FOLDERS = (
+    "ArtefactFolder", "Corpus", "Benchmark", "RankingsFolder", "Run", "Judged", "Audit", "LeakageFolder",
+    "ReportFolder",
+)  # fmt: skip
+RECORDS = (
+    "Document", "Passage", "Span", "Question", "Hit", "Answer", "Judgment", "Comparison", "Failure", "Estimate",
+)  # fmt: skip
+ERRORS = ("HoofbeatError", "BudgetSpent", "BatchPending")
+OTHERS = ("SILENT", "aio", "__version__")
+"""Public names that the introduction explains."""
+
+
+def reference() -> str:
+    """The reference, as Markdown."""
+    parts = [MARK, "\n## Verbs\n"]
+    parts += [part for name in VERBS for part in _function(name, getattr(hoofbeat, name))]
+    parts += ["\n## Folders\n"]
+    parts += [part for name in FOLDERS for part in _class(name, getattr(hoofbeat, name))]
+    parts += ["\n## Records\n"]
+    parts += [part for name in RECORDS for part in _record(name, getattr(hoofbeat, name))]
+    parts += ["\n## Errors\n"]
+    parts += [f"- `hb.{name}`: {_first(getattr(hoofbeat, name))}\n" for name in ERRORS]
+    return "".join(parts)
+
+
+def _function(name: str, function: Callable[..., object]) -> Iterator[str]:
+    yield f"\n### `hb.{name}`\n\n```python\n{_call(f'hb.{name}', function)}\n```\n\n{inspect.getdoc(function)}\n"
+
+
+def _call(name: str, function: Callable[..., object]) -> str:
+    signature = inspect.signature(function)
+    shown = [str(each) for each in signature.parameters.values()]
+    star = next(
+        (place for place, each in enumerate(signature.parameters.values()) if each.kind is each.KEYWORD_ONLY), None
+    )
+    if star is not None:
+        shown.insert(star, "*")
+    lines = "".join(f"    {re.sub(chr(39), '', each) if '=' not in each else _plain(each)},\n" for each in shown)
+    returned = str(signature.return_annotation).strip("'")
+    return f"{name}(\n{lines}) -> {returned}"
+
+
+def _plain(parameter: str) -> str:
+    """A parameter without the quotes that postponed annotations have; those of a default stay."""
+    annotated, equals, default = parameter.partition(" = ")
+    return annotated.replace("'", "") + equals + default
+
+
+def _class(name: str, kind: type[object]) -> Iterator[str]:
+    base = f" A kind of `{kind.__mro__[1].__name__}`." if kind.__mro__[1] is not object else ""
+    yield f"\n### `hb.{name}`\n\n{inspect.getdoc(kind)}{base}\n\n"
+    for member, value in vars(kind).items():
+        if member.startswith("_"):
+            continue
+        bare = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+        if inspect.isfunction(bare):
+            takes = [each for each in inspect.signature(bare).parameters if each not in ("self", "cls")]
+            yield f"- `.{member}({', '.join(takes)})`: {_first(bare)}\n"
+        elif inspect.getdoc(bare):
+            yield f"- `.{member}`: {_first(bare)}\n"
+
+
+def _record(name: str, kind: Any) -> Iterator[str]:
+    fields = ", ".join(f"`{field.name}`" for field in msgspec.structs.fields(kind))
+    yield f"\n### `hb.{name}`\n\n{inspect.getdoc(kind)}\n\nFields: {fields}.\n"
+
+
+def _first(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
+
+
+if __name__ == "__main__":
+    page = PAGE.read_text(encoding="utf-8")
+    wanted = page.partition(MARK)[0] + reference()
+    if "--check" in sys.argv:
+        sys.exit(page != wanted)
+    PAGE.write_text(wanted, encoding="utf-8")
