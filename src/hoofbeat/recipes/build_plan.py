@@ -13,10 +13,10 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Estimate, Model, load_encoder
 from hoofbeat.models.session import Session
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.recipes.benchmark_output import build_benchmark, estimate_calls
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.recipe import Recipe, read_settings
 from hoofbeat.recipes.steps import UNLIMITED
-from hoofbeat.recipes.benchmark_output import build_benchmark, estimate_calls
 from hoofbeat.store import Artefact
 
 __all__ = ["BuildEstimate", "BuildPlan", "plan_build"]
