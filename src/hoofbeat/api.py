@@ -342,7 +342,7 @@ def answer(
     with _session(ledger, config, budget) as session:
         if estimate:
             parts = plan.estimate(session, progress=shown)
-            return sum((each for _, each in parts), Estimate(money_most=0.0))
+            return sum((each for _, each in parts), Estimate(max_money=0.0))
         return Run(plan.write(session, folder_path(output), command=command_words(), progress=shown).artefact)
 
 

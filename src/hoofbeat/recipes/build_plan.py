@@ -41,7 +41,7 @@ class BuildPlan(Struct, frozen=True, kw_only=True):
         """What it would spend, as far as it can be known before a model has answered."""
         found = estimate_calls(self.recipe, self.context)
         if found is None:
-            return BuildEstimate(Estimate(money_most=None), "every call this recipe needs is in the ledger already")
+            return BuildEstimate(Estimate(max_money=None), "every call this recipe needs is in the ledger already")
         steps = list(self.recipe.steps(self.context.settings))
         place = next(number for number, step in enumerate(steps) if step.name == found.step)
         calls = [step.calls for step in steps[place + 1 :]]
