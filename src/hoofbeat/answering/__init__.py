@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from hoofbeat.answering.answer_calls import INSTRUCTIONS, Planned, answer_all, plan_answers, request_for
-from hoofbeat.answering.answer_grid import Asking, Grid, System, plan_systems, plans
-from hoofbeat.answering.answerers import Answerer, Sampling, parse_answerer
-from hoofbeat.answering.condition_material import Library, Showing, prepare
-from hoofbeat.answering.conditions import Condition, parse_condition
-from hoofbeat.answering.protocols import PROTOCOLS
-from hoofbeat.answering.run_folder import Answered, Run, draft_run
+from typing import TYPE_CHECKING
+
+from hoofbeat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hoofbeat.answering.answer_calls import INSTRUCTIONS, Planned, answer_all, plan_answers, request_for
+    from hoofbeat.answering.answer_grid import Asking, Grid, System, plan_systems, plans
+    from hoofbeat.answering.answerers import Answerer, Sampling, parse_answerer
+    from hoofbeat.answering.condition_material import Library, Showing, prepare
+    from hoofbeat.answering.conditions import Condition, parse_condition
+    from hoofbeat.answering.protocols import PROTOCOLS
+    from hoofbeat.answering.run_folder import Answered, Run, draft_run
 
 __all__ = [
     "INSTRUCTIONS",
@@ -34,3 +39,16 @@ __all__ = [
     "prepare",
     "request_for",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "answer_calls": "INSTRUCTIONS Planned answer_all plan_answers request_for",
+        "answer_grid": "Asking Grid System plan_systems plans",
+        "answerers": "Answerer Sampling parse_answerer",
+        "condition_material": "Library Showing prepare",
+        "conditions": "Condition parse_condition",
+        "protocols": "PROTOCOLS",
+        "run_folder": "Answered Run draft_run",
+    },
+)

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from hoofbeat.benchmarks.benchmark import Benchmark, corpus_beside, write_benchmark
-from hoofbeat.benchmarks.quote_search import QuoteMatch, find_quote, locate
+from typing import TYPE_CHECKING
+
+from hoofbeat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hoofbeat.benchmarks.benchmark import Benchmark, corpus_beside, write_benchmark
+    from hoofbeat.benchmarks.quote_search import QuoteMatch, find_quote, locate
 
 __all__ = ["Benchmark", "QuoteMatch", "corpus_beside", "find_quote", "locate", "write_benchmark"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "benchmark": "Benchmark corpus_beside write_benchmark",
+        "quote_search": "QuoteMatch find_quote locate",
+    },
+)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from hoofbeat.judging.aspects import Aspect
-from hoofbeat.judging.aspects.equivalence import judge_equivalence
-from hoofbeat.judging.catalogue import all_criteria, labels_of
-from hoofbeat.judging.designs import LabelFile, SheetDesign, design_of, design_path
-from hoofbeat.judging.humans import human_judgments, read_labels, write_sheet
-from hoofbeat.judging.judging_pass import Job, Judging
-from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder, Judged, Probe
-from hoofbeat.judging.judgments_writer import judge_folder, own_judges
-from hoofbeat.judging.probes import PROBES, FlipCount, flips
-from hoofbeat.judging.scorers import Scorer
-from hoofbeat.judging.selection import choose_aspects
+from typing import TYPE_CHECKING
+
+from hoofbeat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hoofbeat.judging.aspects import Aspect
+    from hoofbeat.judging.aspects.equivalence import judge_equivalence
+    from hoofbeat.judging.catalogue import all_criteria, labels_of
+    from hoofbeat.judging.designs import LabelFile, SheetDesign, design_of, design_path
+    from hoofbeat.judging.humans import human_judgments, read_labels, write_sheet
+    from hoofbeat.judging.judging_pass import Job, Judging
+    from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder, Judged, Probe
+    from hoofbeat.judging.judgments_writer import judge_folder, own_judges
+    from hoofbeat.judging.probes import PROBES, FlipCount, flips
+    from hoofbeat.judging.scorers import Scorer
+    from hoofbeat.judging.selection import choose_aspects
 
 __all__ = [
     "HUMAN",
@@ -40,3 +45,20 @@ __all__ = [
     "read_labels",
     "write_sheet",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "aspects": "Aspect",
+        "aspects.equivalence": "judge_equivalence",
+        "catalogue": "all_criteria labels_of",
+        "designs": "LabelFile SheetDesign design_of design_path",
+        "humans": "human_judgments read_labels write_sheet",
+        "judging_pass": "Job Judging",
+        "judgments_folder": "HUMAN AnswerFolder Judged Probe",
+        "judgments_writer": "judge_folder own_judges",
+        "probes": "PROBES FlipCount flips",
+        "scorers": "Scorer",
+        "selection": "choose_aspects",
+    },
+)

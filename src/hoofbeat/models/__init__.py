@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from hoofbeat.models.budget import Budget, Estimate, Price
-from hoofbeat.models.encoder import Encoder, load_encoder
-from hoofbeat.models.model import CallResult, Model, StructuredReply
-from hoofbeat.models.model_loading import SPEC_HELP, Config, ModelSettings, load_config, load_model
-from hoofbeat.models.requests import ChatRequest, Image, Likelihood, Message, Reply
+from typing import TYPE_CHECKING
+
+from hoofbeat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hoofbeat.models.budget import Budget, Estimate, Price
+    from hoofbeat.models.encoder import Encoder, load_encoder
+    from hoofbeat.models.model import CallResult, Model, StructuredReply
+    from hoofbeat.models.model_loading import SPEC_HELP, Config, ModelSettings, load_config, load_model
+    from hoofbeat.models.requests import ChatRequest, Image, Likelihood, Message, Reply
 
 __all__ = [
     "SPEC_HELP",
@@ -28,3 +33,14 @@ __all__ = [
     "load_encoder",
     "load_model",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "budget": "Budget Estimate Price",
+        "encoder": "Encoder load_encoder",
+        "model": "CallResult Model StructuredReply",
+        "model_loading": "SPEC_HELP Config ModelSettings load_config load_model",
+        "requests": "ChatRequest Image Likelihood Message Reply",
+    },
+)

@@ -10,8 +10,13 @@ material, never an instruction.
 
 from __future__ import annotations
 
-from hoofbeat.prompts.library import Prompt, label, load_prompt, material, parse_prompt, prompt_names
-from hoofbeat.prompts.packs import Pack, RelationLabel, load_pack, pack_names
+from typing import TYPE_CHECKING
+
+from hoofbeat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hoofbeat.prompts.library import Prompt, label, load_prompt, material, parse_prompt, prompt_names
+    from hoofbeat.prompts.packs import Pack, RelationLabel, load_pack, pack_names
 
 __all__ = [
     "Pack",
@@ -25,3 +30,11 @@ __all__ = [
     "parse_prompt",
     "prompt_names",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "library": "Prompt label load_prompt material parse_prompt prompt_names",
+        "packs": "Pack RelationLabel load_pack pack_names",
+    },
+)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from hoofbeat.retrieval.chunking import chunk, indexed_text, sections, whole
-from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer
-from hoofbeat.retrieval.index.index_set import IndexSet
-from hoofbeat.retrieval.line import parse
-from hoofbeat.retrieval.retriever import Retriever, SearchResult
+from typing import TYPE_CHECKING
+
+from hoofbeat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hoofbeat.retrieval.chunking import chunk, indexed_text, sections, whole
+    from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer
+    from hoofbeat.retrieval.index.index_set import IndexSet
+    from hoofbeat.retrieval.line import parse
+    from hoofbeat.retrieval.retriever import Retriever, SearchResult
 
 __all__ = [
     "ENGLISH",
@@ -20,3 +25,14 @@ __all__ = [
     "sections",
     "whole",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "chunking": "chunk indexed_text sections whole",
+        "index.analysis": "ENGLISH Analyzer",
+        "index.index_set": "IndexSet",
+        "line": "parse",
+        "retriever": "Retriever SearchResult",
+    },
+)

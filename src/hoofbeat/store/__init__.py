@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from hoofbeat.store.artefact import Artefact, Draft, check_target, create, open_artefact
-from hoofbeat.store.call_ledger import Ledger
-from hoofbeat.store.manifest import Cost, Counts, InputRef, Manifest
+from typing import TYPE_CHECKING
+
+from hoofbeat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hoofbeat.store.artefact import Artefact, Draft, check_target, create, open_artefact
+    from hoofbeat.store.call_ledger import Ledger
+    from hoofbeat.store.manifest import Cost, Counts, InputRef, Manifest
 
 __all__ = [
     "Artefact",
@@ -18,3 +23,12 @@ __all__ = [
     "create",
     "open_artefact",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "artefact": "Artefact Draft check_target create open_artefact",
+        "call_ledger": "Ledger",
+        "manifest": "Cost Counts InputRef Manifest",
+    },
+)

@@ -6,12 +6,22 @@
 
 from __future__ import annotations
 
-from hoofbeat.corpus.vocabularies.abbreviations import find_abbreviations
-from hoofbeat.corpus.vocabularies.schemes import SCHEMES, Scheme, load_scheme
-from hoofbeat.corpus.vocabularies.specialty_labels import ModelLabel, SpecialtyLabel, label_specialty, label_with_model
-from hoofbeat.corpus.vocabularies.terms import Match, Term
-from hoofbeat.corpus.vocabularies.vocabulary import Vocabulary, find_words
-from hoofbeat.corpus.vocabularies.vocabulary_files import load_vocabulary, vocabulary_names
+from typing import TYPE_CHECKING
+
+from hoofbeat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hoofbeat.corpus.vocabularies.abbreviations import find_abbreviations
+    from hoofbeat.corpus.vocabularies.schemes import SCHEMES, Scheme, load_scheme
+    from hoofbeat.corpus.vocabularies.specialty_labels import (
+        ModelLabel,
+        SpecialtyLabel,
+        label_specialty,
+        label_with_model,
+    )
+    from hoofbeat.corpus.vocabularies.terms import Match, Term
+    from hoofbeat.corpus.vocabularies.vocabulary import Vocabulary, find_words
+    from hoofbeat.corpus.vocabularies.vocabulary_files import load_vocabulary, vocabulary_names
 
 __all__ = [
     "SCHEMES",
@@ -29,3 +39,15 @@ __all__ = [
     "load_vocabulary",
     "vocabulary_names",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "abbreviations": "find_abbreviations",
+        "schemes": "SCHEMES Scheme load_scheme",
+        "specialty_labels": "ModelLabel SpecialtyLabel label_specialty label_with_model",
+        "terms": "Match Term",
+        "vocabulary": "Vocabulary find_words",
+        "vocabulary_files": "load_vocabulary vocabulary_names",
+    },
+)

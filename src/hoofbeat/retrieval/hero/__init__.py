@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from hoofbeat.retrieval.hero.hero_engine import Hero
-from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence, HeroTrace, explain
-from hoofbeat.retrieval.hero.hero_settings import HeroSettings
-from hoofbeat.retrieval.hero.hero_signals import HeroRanking
+from typing import TYPE_CHECKING
+
+from hoofbeat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from hoofbeat.retrieval.hero.hero_engine import Hero
+    from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence, HeroTrace, explain
+    from hoofbeat.retrieval.hero.hero_settings import HeroSettings
+    from hoofbeat.retrieval.hero.hero_signals import HeroRanking
 
 __all__ = ["Hero", "HeroEvidence", "HeroRanking", "HeroSettings", "HeroTrace", "explain"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "hero_engine": "Hero",
+        "hero_evidence": "HeroEvidence HeroTrace explain",
+        "hero_settings": "HeroSettings",
+        "hero_signals": "HeroRanking",
+    },
+)
