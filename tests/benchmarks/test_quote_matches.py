@@ -157,15 +157,15 @@ def test_only_the_part_asked_for_is_searched() -> None:
 
 def test_the_threshold_is_a_parameter() -> None:
     changed = "the inflammations settle within two weeks of resting and icing"
-    assert find_quote(DOCUMENT, changed, least=0.95) is None
-    assert find_quote(DOCUMENT, changed, least=0.75) is not None
-    assert find_quote(DOCUMENT, "the inflamation settled within", least=1.0) is None
+    assert find_quote(DOCUMENT, changed, min_score=0.95) is None
+    assert find_quote(DOCUMENT, changed, min_score=0.75) is not None
+    assert find_quote(DOCUMENT, "the inflamation settled within", min_score=1.0) is None
 
 
 @settings(deadline=None, max_examples=150)
 @given(st.text(max_size=200), st.text(max_size=40))
 def test_whatever_is_found_are_characters_of_the_text(text: str, quote: str) -> None:
-    result = find_quote(Document(id="x", title="", text=text), quote, least=0.7)
+    result = find_quote(Document(id="x", title="", text=text), quote, min_score=0.7)
     if result is not None:
         for span in result.spans:
             assert span.start < span.end

@@ -94,7 +94,7 @@ def test_every_hostile_file_is_listed_and_the_good_one_taken(tmp_path: Path) -> 
 
 def test_a_bomb_of_small_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams_module, "FREE_GROWTH", 100_000)
-    monkeypatch.setattr(streams_module, "MOST_GROWTH", 20)
+    monkeypatch.setattr(streams_module, "MAX_GROWTH", 20)
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"id": "1", "text": "x"}\n' * 100_000))
     with pytest.raises(HostileInputError, match="grows more than 20-fold"):

@@ -173,11 +173,11 @@ def test_bombs_in_packages_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_too_many_and_too_large_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tar(tmp_path / "a.tar.gz", {f"{number}.xml": article(str(number)) for number in range(5)})
-    monkeypatch.setattr(packages_module, "MOST_MEMBERS", 4)
+    monkeypatch.setattr(packages_module, "MAX_MEMBERS", 4)
     with pytest.raises(HostileInputError, match="more than 4 members"):
         list(read_file(path))
     monkeypatch.undo()
-    monkeypatch.setattr(packages_module, "LARGEST_ARTICLE", 100)
+    monkeypatch.setattr(packages_module, "MAX_ARTICLE", 100)
     with pytest.raises(InputError, match="too large"):
         list(read_file(path))
 

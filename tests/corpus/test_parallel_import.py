@@ -157,7 +157,7 @@ def test_a_corpus_copied_elsewhere_works(source: Path, tmp_path: Path) -> None:
 def test_many_inputs_are_listed_beside_the_manifest(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importing_module, "MOST_INPUTS", 10)
+    monkeypatch.setattr(importing_module, "MAX_INPUTS", 10)
     artefact = import_corpus([source], tmp_path / "c")
     (listed,) = artefact.manifest.inputs
     assert (listed.name, listed.sha256) == ("sources.jsonl", artefact.manifest.files["sources.jsonl"])

@@ -171,7 +171,7 @@ def test_bad_pdfs_are_refused_with_the_reason(tmp_path: Path, monkeypatch: pytes
     drawn(path, [lambda canvas: text_at(canvas, 50, 700, ["words"])], encrypt="secret")
     with pytest.raises(InputError, match="encrypted"):
         only(path)
-    monkeypatch.setattr(pdf_module, "MOST_PAGES", 1)
+    monkeypatch.setattr(pdf_module, "MAX_PAGES", 1)
     drawn(path, [lambda canvas: text_at(canvas, 50, 700, ["words"])] * 2)
     with pytest.raises(HostileInputError, match="2 pages"):
         only(path)

@@ -47,10 +47,10 @@ _OTHER_THING = re.compile(  # what stands before a word and makes another thing 
 _BEFORE = 9
 _MINUS = "-\u2010\u2011\u2012\u2013\u2212"
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-_SHORTEST_FUZZY = 12
-_LONGEST_FUZZY = 2_000
-_LONGEST_QUOTE = 20_000
-_MOST_PARTS = 20
+_MIN_FUZZY = 12
+_MAX_FUZZY = 2_000
+_MAX_QUOTE = 20_000
+_MAX_PARTS = 20
 _KEPT_TEXTS = 16
 
 
@@ -83,26 +83,26 @@ def locate(document: Document, quote: str) -> Span | None:
 
 
 def find_quote(
-    document: Document, quote: str, *, least: float = 0.9, within: tuple[int, int] | None = None
+    document: Document, quote: str, *, min_score: float = 0.9, within: tuple[int, int] | None = None
 ) -> QuoteMatch | None:
     """Where a quote stands in a document, or in the characters `within` of it.
 
-    `least` is how alike quote and source must be where they are not the same; 1 allows the loose differences only.
+    `min_score` is how alike quote and source must be where they are not the same; 1 allows the loose differences only.
     """
     text = document.text
     low, high = within or (0, len(text))
     low, high = max(0, low), min(len(text), high)
     quote = quote.strip()
-    if not any(map(str.isalnum, quote)) or len(quote) > _LONGEST_QUOTE or low >= high:
+    if not any(map(str.isalnum, quote)) or len(quote) > _MAX_QUOTE or low >= high:
         return None
-    if place := _part(text, quote, low, high, least if not _ELLIPSIS.search(quote) else 1.0):
+    if place := _part(text, quote, low, high, min_score if not _ELLIPSIS.search(quote) else 1.0):
         return _found(document, [place])
     parts = [part for part in _ELLIPSIS.split(quote) if any(map(str.isalnum, part))]
-    if not parts or len(parts) > _MOST_PARTS or parts == [quote]:
+    if not parts or len(parts) > _MAX_PARTS or parts == [quote]:
         return None
     places: list[_Place] = []
     for part in parts:
-        place = _part(text, part, places[-1][1] if places else low, high, least)
+        place = _part(text, part, places[-1][1] if places else low, high, min_score)
         if place is None:
             return None
         places.append(place)
@@ -120,7 +120,7 @@ def _found(document: Document, places: list[_Place]) -> QuoteMatch:
     return QuoteMatch(spans=spans, how=how, score=min(place[3] for place in places))
 
 
-def _part(text: str, quote: str, low: int, high: int, least: float) -> _Place | None:
+def _part(text: str, quote: str, low: int, high: int, min_score: float) -> _Place | None:
     """One piece of a quote: the characters it stands on, how that was found and how well it fits."""
     for start in _places(text, quote, low, high):
         return start, start + len(quote), "exact", 1.0
@@ -131,7 +131,7 @@ def _part(text: str, quote: str, low: int, high: int, least: float) -> _Place | 
         return None
     for start in _places(folded.text, wanted, first, last):
         return *folded.original(start, start + len(wanted)), "loose", 1.0
-    place = _fuzzy(folded.text, wanted, first, last, least)
+    place = _fuzzy(folded.text, wanted, first, last, min_score)
     return (*folded.original(place[0], place[1]), "fuzzy", place[2]) if place else None
 
 
@@ -172,12 +172,12 @@ def _between_words(text: str, place: int) -> bool:
     return not (after.isdecimal() and before in _MINUS and (not behind or behind in " \n\t\u00a0(["))
 
 
-def _fuzzy(text: str, wanted: str, low: int, high: int, least: float) -> tuple[int, int, float] | None:
+def _fuzzy(text: str, wanted: str, low: int, high: int, min_score: float) -> tuple[int, int, float] | None:
     """The place most like what is wanted, from word to word, with the same numbers and denials."""
-    if least >= 1 or not _SHORTEST_FUZZY <= len(wanted) <= _LONGEST_FUZZY:
+    if min_score >= 1 or not _MIN_FUZZY <= len(wanted) <= _MAX_FUZZY:
         return None
     stretch = text[low:high]
-    rough = fuzz.partial_ratio_alignment(wanted, stretch, score_cutoff=max(0.0, least - 0.1) * 100)
+    rough = fuzz.partial_ratio_alignment(wanted, stretch, score_cutoff=max(0.0, min_score - 0.1) * 100)
     if rough is None or rough.score == 0:
         return None
     best: tuple[float, int, int] | None = None
@@ -188,7 +188,7 @@ def _fuzzy(text: str, wanted: str, low: int, high: int, least: float) -> tuple[i
                 score = _likeness(wanted, text[start:end])
                 if best is None or score > best[0]:
                     best = (score, start, end)
-    if best is None or best[0] < least or not _says_the_same(wanted, text[best[1] : best[2]]):
+    if best is None or best[0] < min_score or not _says_the_same(wanted, text[best[1] : best[2]]):
         return None
     return best[1], best[2], round(best[0], 4)
 

@@ -34,7 +34,7 @@ __all__ = ["DOCUMENTS", "REJECTED", "SOURCES", "ImportRejection", "import_corpus
 DOCUMENTS = "documents.jsonl"
 REJECTED = "rejected.jsonl"
 SOURCES = "sources.jsonl"
-MOST_INPUTS = 1_000
+MAX_INPUTS = 1_000
 _WORK = ".work"
 _items = msgspec.msgpack.Decoder(Item).decode
 
@@ -207,7 +207,7 @@ def _inputs(folder: Path) -> list[InputRef]:
     """The files read, for the manifest; when they are many, the manifest names the list of them instead."""
     table = folder / SOURCES
     with table.open("rb") as stream:
-        many = sum(1 for _ in stream) > MOST_INPUTS
+        many = sum(1 for _ in stream) > MAX_INPUTS
     if many:
         return [InputRef(name=SOURCES, sha256=file_sha256(table), kind="list of files")]
     inputs = list(read_jsonl(table, InputRef))

@@ -15,7 +15,7 @@ from hoofbeat.records import Document, Figure, Table
 
 __all__ = ["figure_references", "figure_roles", "table_references"]
 
-LONGEST_RANGE = 20
+MAX_RANGE = 20
 
 _ONE = r"[Ss]?\d{1,3}(?![\d.]\d)"
 _TAIL = r"(?:\s?[\(\[]?[A-Za-z](?:\s?[-–,]\s?[A-Za-z])*[\)\]]?(?![A-Za-z]))?"
@@ -68,7 +68,7 @@ def _between(before: tuple[str, int] | None, name: str, text: str, start: int) -
     if before is None or not _RANGE.fullmatch(text[before[1] : start]):
         return
     first, last = before[0].lstrip("S"), name.lstrip("S")
-    if int(first) < int(last) <= int(first) + LONGEST_RANGE:
+    if int(first) < int(last) <= int(first) + MAX_RANGE:
         prefix = "S" if name.startswith("S") else ""
         yield from (f"{prefix}{number}" for number in range(int(first) + 1, int(last)))
 

@@ -22,7 +22,7 @@ from hoofbeat.store.atomic_files import output_errors, read_bytes
 __all__ = ["IMAGE_SUFFIXES", "ImageStore"]
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp")
-LARGEST_IMAGE = 50_000_000
+MAX_IMAGE = 50_000_000
 
 
 class ImageStore:
@@ -101,6 +101,6 @@ def _listed(folder: str, changed: int) -> frozenset[str]:  # noqa: ARG001 - a fo
 
 def _image_bytes(path: Path) -> bytes | None:
     try:
-        return read_bytes(path) if path.stat().st_size <= LARGEST_IMAGE else None
+        return read_bytes(path) if path.stat().st_size <= MAX_IMAGE else None
     except (InputError, OSError):
         return None

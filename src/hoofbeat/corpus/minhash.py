@@ -23,7 +23,7 @@ Signature = NDArray[np.uint32]
 
 WIDTH = 5
 SEED = 20240229
-LARGEST_SIGNATURE = 512
+MAX_SIGNATURE = 512
 MISSED = 0.005
 
 _WORD = re.compile(r"\w+")
@@ -76,9 +76,9 @@ class Banding(Struct, frozen=True):
         for rows in range(12, 1, -1):
             chance = threshold**rows
             bands = 1 if chance >= 1 else math.ceil(math.log(MISSED) / math.log1p(-chance))
-            if bands * rows <= LARGEST_SIGNATURE:
+            if bands * rows <= MAX_SIGNATURE:
                 return Banding(max(bands, 8), rows)
-        return Banding(LARGEST_SIGNATURE, 1)
+        return Banding(MAX_SIGNATURE, 1)
 
 
 class Signer:

@@ -35,7 +35,7 @@ QRELS_LAYOUTS: tuple[str, ...] = get_args(QrelsLayout)
 """The layouts by name."""
 
 _BEIR = ("query-id", "corpus-id", "score")
-_FURTHEST = 1_000_000
+_MAX_GRADE = 1_000_000
 _FIX = "a line holds question, 0, document and grade; or query-id, corpus-id and score below such a header; or JSON"
 
 
@@ -129,7 +129,7 @@ def _grade(text: str, number: int) -> int:
         grade = float(text)
     except ValueError:
         grade = 0.5
-    if not grade.is_integer() or abs(grade) > _FURTHEST:
+    if not grade.is_integer() or abs(grade) > _MAX_GRADE:
         raise InputError(f"line {number}: the grade {text[:40]!r} is no whole number of a usual size", fix=_FIX)
     return int(grade)
 

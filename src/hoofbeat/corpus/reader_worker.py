@@ -40,8 +40,8 @@ __all__ = [
     "serve",
 ]
 
-LARGEST_FRAME = 4_000_000
-LARGEST_MEMORY = 6 << 30
+MAX_FRAME = 4_000_000
+MAX_MEMORY = 6 << 30
 BEAT_EVERY = 0.5
 
 _LENGTH = struct.Struct("<Q")
@@ -205,7 +205,7 @@ class _Spill:
         """Take one more."""
         self._items.append(item)
         self._held += len(item.line) if isinstance(item, ImportedDocument) else 100
-        if self._held > LARGEST_FRAME:
+        if self._held > MAX_FRAME:
             self._write()
 
     def _write(self) -> None:
@@ -231,4 +231,4 @@ def _limit_memory() -> None:
         import resource  # noqa: PLC0415 - not on every system
 
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (LARGEST_MEMORY, hard))
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, hard))

@@ -129,7 +129,12 @@ def _table() -> _Table:
         patterns=tuple(patterns),
         joiner=re.compile(rf"\s+(?:{words})\s+|\s*/\s*|,\s+"),
         features=tuple(
-            Feature(name=each["name"], pattern=re.compile(each["pattern"]), weight=each["weight"], most=each["most"])
+            Feature(
+                name=each["name"],
+                pattern=re.compile(each["pattern"]),
+                weight=each["weight"],
+                max_count=each["max_count"],
+            )
             for each in data["content"]
         ),
     )
@@ -224,7 +229,7 @@ def case_spans(document: Document) -> tuple[tuple[int, int], ...]:
     if any(section.role == Role.CASE for section in document.sections):
         return tuple(spans)
     found = [each for span in spans for each in paragraphs(document.text, *span, _table().features)]
-    return tuple(spans) if sum(each.score for each in found) >= LEAST_RUN else ()
+    return tuple(spans) if sum(each.score for each in found) >= MIN_RUN else ()
 
 
 def role_spans(document: Document) -> Iterator[tuple[str, int, int]]:
@@ -411,10 +416,10 @@ def _pieces(text: str, section: Section, start: int, end: int) -> list[Section]:
     return [head, *pieces[1:]]
 
 
-LEAST_RUN = 3.2
+MIN_RUN = 3.2
 PER_PARAGRAPH = 4.0
 TYPICAL_LENGTH = 900
-SHORTEST_PROSE = 40
+MIN_PROSE = 40
 
 _LINE = re.compile(r"[^\n]+")
 _FLOAT = re.compile(r"\W*(fig(ure)?s?|table|video|image|supplement\w*)\b[\s.]*\w?\d", re.IGNORECASE)
@@ -426,7 +431,7 @@ class Feature(Struct, frozen=True, kw_only=True):
     name: str
     pattern: re.Pattern[str]
     weight: float
-    most: int
+    max_count: int
 
 
 class ScoredParagraph(Struct, frozen=True):
@@ -450,7 +455,7 @@ def paragraphs(text: str, start: int, end: int, features: Sequence[Feature]) -> 
 
 def score(text: str, features: Sequence[Feature]) -> tuple[float, bool]:
     """A paragraph's score, and whether it introduces a person by age."""
-    if (len(text) < SHORTEST_PROSE and text[-1] != ".") or "\t" in text or " | " in text or _FLOAT.match(text):
+    if (len(text) < MIN_PROSE and text[-1] != ".") or "\t" in text or " | " in text or _FLOAT.match(text):
         return 0.0, False
     lowered = text.lower()
     scale = min(1.0, TYPICAL_LENGTH / len(text))
@@ -458,7 +463,7 @@ def score(text: str, features: Sequence[Feature]) -> tuple[float, bool]:
     for feature in features:
         count = 0
         for count, _ in enumerate(feature.pattern.finditer(lowered), start=1):
-            if count * scale >= feature.most:
+            if count * scale >= feature.max_count:
                 break
         if not count:
             continue
@@ -466,7 +471,7 @@ def score(text: str, features: Sequence[Feature]) -> tuple[float, bool]:
             total += feature.weight
             opens = True
         else:
-            total += feature.weight * min(count * scale, feature.most)
+            total += feature.weight * min(count * scale, feature.max_count)
     return max(-PER_PARAGRAPH, min(PER_PARAGRAPH, total)), opens
 
 
@@ -482,7 +487,7 @@ def best_run(found: Sequence[ScoredParagraph]) -> tuple[int, int, float] | None:
         if total <= 0:
             total, first = 0.0, place
         total += paragraph.score
-        if paragraph.score > 0 and total >= LEAST_RUN and (best is None or total > best[0]):
+        if paragraph.score > 0 and total >= MIN_RUN and (best is None or total > best[0]):
             opened = any(each.opens for each in found[first : first + 3])
             best = (total, first, place) if opened else best
     if best is None:

@@ -241,7 +241,7 @@ def _with(
             f"a revision adds words of the source to {question.id}, and the source is not at hand",
             fix="put the corpus beside the benchmark, or name it with --corpus",
         )
-    found = find_quote(document, words, least=rules.quote_match)
+    found = find_quote(document, words, min_score=rules.quote_match)
     if found is None:
         return replace(made, reason="a revision adds words that are not in the source", details=words)
     places = tuple((span.start, span.end) for span in found.spans)

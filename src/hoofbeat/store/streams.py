@@ -16,10 +16,10 @@ from typing import IO
 
 from hoofbeat.errors import HostileInputError, InputError
 
-__all__ = ["LONGEST_LINE", "BoundedGzipStream", "gunzip", "lines", "open_stream", "stream_errors", "text_of"]
+__all__ = ["MAX_LINE_BYTES", "BoundedGzipStream", "gunzip", "lines", "open_stream", "stream_errors", "text_of"]
 
-LONGEST_LINE = 64_000_000
-MOST_GROWTH = 200
+MAX_LINE_BYTES = 64_000_000
+MAX_GROWTH = 200
 FREE_GROWTH = 100_000_000
 STEP = 1_000_000
 
@@ -27,12 +27,12 @@ STEP = 1_000_000
 class BoundedGzipStream(io.RawIOBase):
     """A gzip stream that counts what comes out of it, only goes forward, and stops a bomb.
 
-    `read` refuses to hand out more than `LONGEST_LINE` bytes at once: who asks for that was told to by the file.
+    `read` refuses to hand out more than `MAX_LINE_BYTES` bytes at once: who asks for that was told to by the file.
     """
 
     def __init__(self, stream: IO[bytes], compressed: int) -> None:
         self._inner = gzip.GzipFile(fileobj=stream, mode="rb")
-        self._most = FREE_GROWTH + MOST_GROWTH * compressed
+        self._max_bytes = FREE_GROWTH + MAX_GROWTH * compressed
         self._position = 0
 
     def readable(self) -> bool:
@@ -57,7 +57,7 @@ class BoundedGzipStream(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes, as many as asked for unless the stream ends."""
-        if size < 0 or size > LONGEST_LINE + 1:
+        if size < 0 or size > MAX_LINE_BYTES + 1:
             raise HostileInputError(
                 "compressed file refused as hostile: one piece of it is too large", fix="leave it out"
             )
@@ -65,7 +65,7 @@ class BoundedGzipStream(io.RawIOBase):
 
     def readline(self, size: int | None = -1) -> bytes:
         """The next line, or so much of it."""
-        limit = LONGEST_LINE + 1 if size is None or size < 0 else size
+        limit = MAX_LINE_BYTES + 1 if size is None or size < 0 else size
         return self._counted(self._inner.readline(limit))
 
     def close(self) -> None:
@@ -76,9 +76,9 @@ class BoundedGzipStream(io.RawIOBase):
 
     def _counted(self, data: bytes) -> bytes:
         self._position += len(data)
-        if self._position > self._most:
+        if self._position > self._max_bytes:
             raise HostileInputError(
-                f"compressed file refused as hostile: it grows more than {MOST_GROWTH}-fold", fix="leave it out"
+                f"compressed file refused as hostile: it grows more than {MAX_GROWTH}-fold", fix="leave it out"
             )
         return data
 
@@ -112,29 +112,30 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
             inflating.close()
 
 
-def gunzip(path: Path, most: int) -> bytes:
-    """A gzipped file's whole content, at most so many bytes."""
+def gunzip(path: Path, max_bytes: int) -> bytes:
+    """A gzipped file's whole content, at most `max_bytes`."""
     pieces: list[bytes] = []
     held = 0
     with open_stream(path) as stream:
         while piece := stream.read(STEP):
             pieces.append(piece)
             held += len(piece)
-            if held > most:
+            if held > max_bytes:
                 raise HostileInputError(
-                    f"file too large: more than {most / 1e6:,.0f} MB when decompressed", fix="split it, or leave it out"
+                    f"file too large: more than {max_bytes / 1e6:,.0f} MB when decompressed",
+                    fix="split it, or leave it out",
                 )
     return b"".join(pieces)
 
 
-def lines(stream: IO[bytes], longest: int = LONGEST_LINE) -> Iterator[tuple[int, bytes]]:
+def lines(stream: IO[bytes], max_length: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
     """The lines of a stream with their numbers; one that is longer than any document ends the reading."""
     number = 0
-    while line := stream.readline(longest + 1):
+    while line := stream.readline(max_length + 1):
         number += 1
-        if len(line) > longest:
+        if len(line) > max_length:
             raise HostileInputError(
-                f"line too long: line {number} has more than {longest / 1e6:,.0f} MB",
+                f"line too long: line {number} has more than {max_length / 1e6:,.0f} MB",
                 fix="split it, or leave it out",
             )
         yield number, line

@@ -34,7 +34,7 @@ __all__ = ["CITATIONS", "CitationSource", "citation_ids", "convert_ids", "fetch_
 CITATIONS = "citations.jsonl"
 PAGE = 1000
 BATCH = 200
-MOST_PAGES = 200
+MAX_PAGES = 200
 
 UNKNOWN = "no PubMed id is known for it"
 CITED_IN = "pubmed_pubmed_citedin"
@@ -147,7 +147,7 @@ class _EuropePmc:
         url = f"{self.client.connection.services.europe_pmc}/{source}/{id}/citations"
         asked = {"format": "json", "pageSize": str(PAGE), "email": self.client.connection.email}
         citing: list[dict[str, Any]] = []
-        for page in range(1, MOST_PAGES + 1):
+        for page in range(1, MAX_PAGES + 1):
             answer = _decoded(await self.client.get(url, {**asked, "page": str(page)}))
             listed = (answer.get("citationList") or {}).get("citation") or []
             citing += [each for each in listed if isinstance(each, dict)]

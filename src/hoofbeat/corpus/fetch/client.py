@@ -29,9 +29,9 @@ from hoofbeat.store.atomic_files import output_errors, write_bytes
 
 __all__ = ["Client", "DownloadedFile", "FetchError", "NotAvailableError", "discard", "note_of", "redirect_target"]
 
-LARGEST_ANSWER = 64 * 1024**2
-MOST_REDIRECTS = 5
-MOST_TRIES = 30
+MAX_ANSWER = 64 * 1024**2
+MAX_REDIRECTS = 5
+MAX_TRIES = 30
 
 _BLOCK = 1 << 16
 _REDIRECTS = {301, 302, 303, 307, 308}
@@ -113,8 +113,8 @@ class Client:
                 data = bytearray()
                 async for block in response.content.iter_chunked(_BLOCK):
                     data += block
-                    if len(data) > LARGEST_ANSWER:
-                        raise FetchError(f"the answer is larger than {LARGEST_ANSWER} bytes")
+                    if len(data) > MAX_ANSWER:
+                        raise FetchError(f"the answer is larger than {MAX_ANSWER} bytes")
                 self.bytes += len(data)
                 return bytes(data)
 
@@ -185,7 +185,7 @@ class Client:
     async def _answer(self, url: URL, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
         """The answer to a GET, after its redirects."""
         assert self._session is not None, "the client is not open"
-        for _ in range(MOST_REDIRECTS + 1):
+        for _ in range(MAX_REDIRECTS + 1):
             started = await self._pacer.admit(0)
             self.requests += 1
             async with self._session.get(url, headers=headers, allow_redirects=False) as response:
@@ -212,7 +212,7 @@ class Client:
     async def _tried(self, once: Callable[[], Awaitable[T]], progress: Callable[[], int]) -> T:
         """Try, wait, try again; a try that brought the file further does not count."""
         attempt = 0
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             before = progress()
             try:
                 return await once()

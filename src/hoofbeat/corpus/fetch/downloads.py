@@ -134,8 +134,8 @@ def _wrong(part: Path, name: str, md5: str) -> str:
     return damage(part, name)
 
 
-LARGEST_UNPACKED = 20 * 1024**3
-MOST_MEMBERS = 20_000
+MAX_UNPACKED = 20 * 1024**3
+MAX_MEMBERS = 20_000
 
 _ROOT = re.compile(rb"<(?![?!])([A-Za-z_][\w:.-]*)")
 _PROLOGUE = re.compile(rb"<\?.*?\?>|<!--.*?-->|<!DOCTYPE(?:[^\[>]|\[.*?\])*>", re.DOTALL)
@@ -169,8 +169,8 @@ def _package_damage(path: Path) -> str:
         with tarfile.open(path, "r|gz") as archive:
             for _ in archive:
                 seen += 1
-                if seen > MOST_MEMBERS:
-                    return f"refused: more than {MOST_MEMBERS} files in the package"
+                if seen > MAX_MEMBERS:
+                    return f"refused: more than {MAX_MEMBERS} files in the package"
     except (tarfile.TarError, OSError, EOFError, zlib.error) as err:
         return f"not a whole .tar.gz: {err}"
     if not seen:
@@ -184,8 +184,8 @@ def _gzip_damage(path: Path) -> str:
         with gzip.open(path, "rb") as stream:
             while block := stream.read(_BLOCK):
                 size += len(block)
-                if size > LARGEST_UNPACKED:
-                    return f"refused: unpacks to more than {LARGEST_UNPACKED} bytes"
+                if size > MAX_UNPACKED:
+                    return f"refused: unpacks to more than {MAX_UNPACKED} bytes"
     except (OSError, EOFError, zlib.error) as err:
         return f"not a whole gzip file: {err}"
     return ""

@@ -49,7 +49,7 @@ __all__ = ["fetch_pmc", "pmc_ids"]
 
 Via = Literal["cloud", "packages"]
 SEARCH_PAGE = 1000
-MOST_LISTINGS = 20
+MAX_LISTINGS = 20
 
 
 def fetch_pmc(
@@ -244,7 +244,7 @@ class _Cloud:
     async def _listing(self, base: str, id: str) -> list[bytes]:
         asked = {"list-type": "2", "prefix": f"{id}."}
         pages = [await self.client.get(f"{base}/", asked)]
-        while (token := listing_goes_on(pages[-1])) and len(pages) < MOST_LISTINGS:
+        while (token := listing_goes_on(pages[-1])) and len(pages) < MAX_LISTINGS:
             pages.append(await self.client.get(f"{base}/", {**asked, "continuation-token": token}))
         return pages
 

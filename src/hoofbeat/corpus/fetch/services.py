@@ -23,7 +23,7 @@ __all__ = ["ArticleSelection", "Connection", "Services", "base_variable"]
 
 RATE = 3.0
 RATE_WITH_KEY = 10.0
-LARGEST_FILE = 4 * 1024**3
+MAX_FILE_BYTES = 4 * 1024**3
 
 _EMAIL = re.compile(r"[^@\s<>\"]+@[^@\s<>\"]+\.[^@\s<>\"]+")
 
@@ -72,7 +72,7 @@ class Connection(Struct, frozen=True, kw_only=True):
     attempts: int = 6
     timeout: float = 60.0
     allowed_hosts: tuple[str, ...] = ()
-    largest_file: int = LARGEST_FILE
+    largest_file: int = MAX_FILE_BYTES
 
     @classmethod
     def chosen(

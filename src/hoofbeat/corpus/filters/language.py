@@ -22,10 +22,10 @@ from hoofbeat.records import Document
 __all__ = ["FILTER", "detect_language", "language_of"]
 
 READ = 20_000
-FEWEST_WORDS = 8
-FEWEST_STOP_WORDS = 3
-LEAST_SHARE = 0.12
-LEAST_LEAD = 1.15
+MIN_WORDS = 8
+MIN_STOP_WORDS = 3
+MIN_SHARE = 0.12
+MIN_LEAD = 1.15
 
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -69,17 +69,17 @@ def detect_language(text: str) -> str:
     for code, script in table.scripts:
         if len(script.findall(part)) > size / (8 if code in {"ja", "ko"} else 2):
             return code
-    if len(letters) < FEWEST_WORDS:
+    if len(letters) < MIN_WORDS:
         return "unknown"
     found: Counter[str] = Counter()
     for word, count in Counter(letters).items():
         for code in table.words.get(word, ()):
             found[code] += count
     ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    fewest = FEWEST_STOP_WORDS if part.isascii() else 1  # plain letters are shared by many languages
-    if not ranked or ranked[0][1] < max(fewest, LEAST_SHARE * len(letters)):
+    fewest = MIN_STOP_WORDS if part.isascii() else 1  # plain letters are shared by many languages
+    if not ranked or ranked[0][1] < max(fewest, MIN_SHARE * len(letters)):
         return "unknown"
-    if len(ranked) > 1 and ranked[0][1] < LEAST_LEAD * ranked[1][1]:
+    if len(ranked) > 1 and ranked[0][1] < MIN_LEAD * ranked[1][1]:
         return "unknown"
     return ranked[0][0]
 

@@ -23,7 +23,7 @@ from hoofbeat.records import Document
 
 __all__ = ["FILTER", "PromotionFinding", "PromotionScore", "promotion_score"]
 
-LONGEST_DETAILS = 5
+MAX_DETAILS = 5
 
 _MARKED = re.compile(r"((?:[A-Z0-9][\w+-]*[ -]){0,2}[A-Z0-9][\w+-]*)\s?[®™]")
 
@@ -47,7 +47,7 @@ class PromotionScore(Struct, frozen=True):
 class _Feature(Struct, frozen=True):
     name: str
     weight: float
-    most: int
+    max_count: int
     pattern: re.Pattern[str]
 
 
@@ -57,7 +57,7 @@ class _Table(Struct, frozen=True):
     title_weight: float
     mention_weight: float
     mentions_free: int
-    mentions_most: int
+    max_mentions: int
     sponsor_weight: float
 
 
@@ -66,7 +66,7 @@ def _table() -> _Table:
     raw = resources.files("hoofbeat.corpus").joinpath("data/promotional.toml").read_text(encoding="utf-8")
     data: dict[str, Any] = tomllib.loads(raw)
     features = tuple(
-        _Feature(each["name"], each["weight"], each["most"], re.compile(each["pattern"].strip(), re.X))
+        _Feature(each["name"], each["weight"], each["max_count"], re.compile(each["pattern"].strip(), re.X))
         for each in data["feature"]
     )
     return _Table(threshold=data["threshold"], features=features, **data["product"])
@@ -81,7 +81,7 @@ def promotion_score(document: Document) -> PromotionScore:
     findings: list[PromotionFinding] = []
     for feature in table.features:
         found = [(match.start(), match.end()) for match in feature.pattern.finditer(lowered)]
-        total += feature.weight * min(feature.most, len(found))
+        total += feature.weight * min(feature.max_count, len(found))
         findings += [PromotionFinding(feature.name, start, end, text[start:end]) for start, end in found]
     product = _product(document)
     if product:
@@ -97,7 +97,7 @@ def _product_findings(product: str, document: Document, table: _Table) -> tuple[
     name = re.escape(product)
     mention = re.compile(rf"(?<!\w){name}(?!\w)")
     mentions = [PromotionFinding("product", *each.span(), product) for each in mention.finditer(document.text)]
-    counted = min(table.mentions_most, max(0, len(mentions) - table.mentions_free))
+    counted = min(table.max_mentions, max(0, len(mentions) - table.mentions_free))
     findings = mentions if counted else []
     total = table.mention_weight * counted
     if mention.search(document.title):
@@ -165,7 +165,7 @@ def _quoted(found: PromotionScore) -> str:
         if finding not in chosen and finding.quote not in {each.quote for each in chosen}:
             chosen.append(finding)
     listed = [f"{each.feature} “{each.quote}”" + (f" at {each.start}" if each.start >= 0 else "") for each in chosen]
-    return (": " + "; ".join(listed[:LONGEST_DETAILS])) if listed else ""
+    return (": " + "; ".join(listed[:MAX_DETAILS])) if listed else ""
 
 
 def _first_of_each(findings: tuple[PromotionFinding, ...]) -> list[PromotionFinding]:

@@ -35,7 +35,7 @@ __all__ = ["FILTER", "Venue", "Venues", "paper_venues", "same_journal"]
 FACETS = ("journal", "journal-abbreviation", "journal_abbreviation", "journal-abbrev", "venue")
 
 _LITTLE = {"of", "in", "and", "the", "for", "on", "a", "an", "de", "la", "der", "und", "et"}
-_SHORTEST_PREFIX = 2
+_MIN_PREFIX = 2
 
 
 class Venue(Struct, frozen=True):
@@ -152,4 +152,4 @@ def _same_word(one: str, other: str) -> bool:
         return True
     if short == "j":
         return long == "journal"
-    return len(short) >= _SHORTEST_PREFIX and long.startswith(short)
+    return len(short) >= _MIN_PREFIX and long.startswith(short)

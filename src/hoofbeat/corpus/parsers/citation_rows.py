@@ -33,7 +33,7 @@ CITED = ("cited", "cited_id", "cited_pmid", "cited_pmcid", "cited_doi", "referen
 CASE_REPORT = ("case_report", "is_case_report", "citing_is_case_report", "citing_case_report")
 TYPE = ("citing_type", "type", "citationtype", "pubtype", "publication_type", "article_type")
 SELF = ("self", "self_citation", "is_self_citation", "author_sc")
-LONGEST_LINE = 16_000_000
+MAX_LINE_BYTES = 16_000_000
 
 _DOI = re.compile(r"10\.\d{4,9}/\S+")
 _PMC = re.compile(r"(?:pmc)[\s:]?\s*(\d{1,10})(?:\.\d+)?", re.IGNORECASE)
@@ -158,7 +158,7 @@ def _table(stream: Any, source: str, *, tabs: bool) -> Iterator[tuple[int, Citat
 
 
 def _json_lines(stream: Any, source: str) -> Iterator[tuple[int, CitationLink | CitationProblem]]:
-    for number, line in enumerate(iter(lambda: stream.readline(LONGEST_LINE), b""), start=1):
+    for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES), b""), start=1):
         if line.isspace():
             continue
         for found in _json(line, source, number):

@@ -19,7 +19,7 @@ from hoofbeat.text import squeeze
 
 __all__ = ["FrontMatter", "about_from", "assemble", "side_file", "split_front_matter"]
 
-LARGEST_SIDE_FILE = 1_000_000
+MAX_SIDE_FILE = 1_000_000
 
 
 class FrontMatter(Struct, frozen=True, kw_only=True):
@@ -92,7 +92,7 @@ def _plain(found: Mapping[str, str | int | float | list[str]]) -> dict[str, str 
 
 
 def _readable(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_SIDE_FILE
+    return path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_SIDE_FILE
 
 
 def _value(text: str) -> str | list[str]:

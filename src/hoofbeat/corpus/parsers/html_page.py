@@ -20,8 +20,8 @@ from hoofbeat.text import squeeze
 
 __all__ = ["read_html"]
 
-DEEPEST = 200
-MOST_CELLS = 100_000
+MAX_DEPTH = 200
+MAX_CELLS = 100_000
 
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
 _HEADING = re.compile(r"h([1-6])")
@@ -187,9 +187,9 @@ def _parse(data: bytes, encoding: str) -> etree._Element:
     depth = 0
     for event, _ in etree.iterwalk(root, events=("start", "end")):
         depth += 1 if event == "start" else -1
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             raise HostileInputError(
-                f"HTML refused as hostile: elements nested more than {DEEPEST} deep", fix="leave this file out"
+                f"HTML refused as hostile: elements nested more than {MAX_DEPTH} deep", fix="leave this file out"
             )
     return root
 
@@ -255,7 +255,7 @@ class _Page:
         self._roles: list[tuple[int, str]] = []
 
     def read(self, node: etree._Element) -> None:
-        """Read an element's content and what follows inside it; recursion is bounded by `DEEPEST`."""
+        """Read an element's content and what follows inside it; recursion is bounded by `MAX_DEPTH`."""
         self._inline.append(node.text or "")
         for child in node.iterchildren(etree.Element):
             self._element(child)
@@ -318,7 +318,7 @@ def _is_data(node: etree._Element) -> bool:
         return False
     if any(_HEADING.fullmatch(str(inner.tag)) for inner in node.iter(etree.Element)):
         return False
-    return sum(1 for _ in node.iter("td", "th")) <= MOST_CELLS
+    return sum(1 for _ in node.iter("td", "th")) <= MAX_CELLS
 
 
 def _items(node: etree._Element, depth: int) -> Iterator[str]:

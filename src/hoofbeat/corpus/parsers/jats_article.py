@@ -95,7 +95,7 @@ def _document(
     )
 
 
-LONGEST_LICENCE = 200
+MAX_LICENCE = 200
 
 _NOTICES = (
     ("retraction", re.compile(r"retract|withdraw", re.IGNORECASE)),
@@ -239,7 +239,7 @@ def licence_name(meta: etree._Element) -> str:
     address, words = _address(licence), inline_text(licence)
     kind = str(licence.get("license-type") or "")
     text = _short_name(f"{address} {kind} {words}") or address or words
-    return text if len(text) <= LONGEST_LICENCE else text[: LONGEST_LICENCE - 1].rstrip() + "…"
+    return text if len(text) <= MAX_LICENCE else text[: MAX_LICENCE - 1].rstrip() + "…"
 
 
 def _short_name(text: str) -> str:

@@ -20,7 +20,7 @@ from hoofbeat.text import squeeze
 
 __all__ = ["LANGUAGE", "ArticleText", "child_text", "collect", "href", "inline_text", "table_rows"]
 
-WIDEST_SPAN = 50
+MAX_SPAN = 50
 
 Piece = str | etree._Element
 
@@ -132,7 +132,7 @@ def _span(cell: etree._Element, name: str) -> int:
     value = cell.get(name)
     if value is None or value == "1":
         return 1
-    return max(1, min(int(value), WIDEST_SPAN)) if value.isdecimal() else 1
+    return max(1, min(int(value), MAX_SPAN)) if value.isdecimal() else 1
 
 
 def table_rows(table: etree._Element) -> Iterator[tuple[str, ...]]:

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 
 from hoofbeat.corpus.parsers.front_matter import FrontMatter, assemble, side_file
 from hoofbeat.corpus.parsers.pdf_images import (
-    FARTHEST,
+    MAX_DISTANCE,
     CaptionPlace,
     PageImage,
     captioned,
@@ -52,13 +52,13 @@ from hoofbeat.text import squeeze
 
 __all__ = ["extract_pdf", "read_pdf"]
 
-MOST_PAGES = 5_000
-MOST_IMAGE_BYTES = 300_000_000
-LEAST_UNCAPTIONED = 72.0
-LONGEST_CAPTION = 600
+MAX_PAGES = 5_000
+MAX_IMAGE_BYTES = 300_000_000
+MIN_UNCAPTIONED = 72.0
+MAX_CAPTION = 600
 NEAR_LINES = 2.5
-LONGEST_HEADING = 200
-LONGEST_WORD = 60
+MAX_HEADING = 200
+MAX_WORD = 60
 NEW_PARAGRAPH = 1.2
 
 _BULLET = re.compile(r"[•◦▪●○■‣∙·–*-]\s+(?=\S)|(\d{1,3}[.)])\s+(?=\S)")
@@ -146,8 +146,8 @@ def _load(data: bytes, image_stem: str) -> _Content:
     content = _Content()
     with closing(document):
         count = len(document)
-        if count > MOST_PAGES:
-            raise HostileInputError(f"PDF refused as hostile: {count:,} pages, at most {MOST_PAGES:,} are read")
+        if count > MAX_PAGES:
+            raise HostileInputError(f"PDF refused as hostile: {count:,} pages, at most {MAX_PAGES:,} are read")
         try:
             for index in range(count):
                 with closing(document[index]) as page, closing(page.get_textpage()) as textpage:
@@ -168,7 +168,7 @@ def _load_page(page: Any, textpage: Any, content: _Content, image_stem: str) -> 
     left, bottom, right, top = page.get_mediabox()
     _, _, bottom, top = turned(left, right, bottom, top, turn)
     pieces = page_runs(textpage, number, turn)
-    if image_stem and sum(len(image.data) for image in content.images) < MOST_IMAGE_BYTES:
+    if image_stem and sum(len(image.data) for image in content.images) < MAX_IMAGE_BYTES:
         content.images += page_images(page, number, image_stem, turn)
     content.pieces += pieces
     content.pages.append(PageBox(bottom, top))
@@ -180,7 +180,7 @@ def _titled(about: FrontMatter, lines: list[PdfLine]) -> FrontMatter:
     largest = max(line.size for line in first)
     words = [line.text for line in first if line.size == largest][:4]
     title = squeeze(" ".join(words))
-    return msgspec.structs.replace(about, title=title) if len(title) <= LONGEST_HEADING else about
+    return msgspec.structs.replace(about, title=title) if len(title) <= MAX_HEADING else about
 
 
 class _Pictures:
@@ -194,8 +194,8 @@ class _Pictures:
         alone = self._given(images, labelled, heights)
         body = body_size(line for part in parts for line in part.lines)
         small = [part for part in parts if _is_small_print(part, body) and not _FIGURE.match(part.first.text)]
-        alone = self._given(alone, small, [NEAR_LINES * body / FARTHEST] * len(pages)) if alone else []
-        self._alone = [each for each in alone if min(each.x1 - each.x0, each.top - each.bottom) >= LEAST_UNCAPTIONED]
+        alone = self._given(alone, small, [NEAR_LINES * body / MAX_DISTANCE] * len(pages)) if alone else []
+        self._alone = [each for each in alone if min(each.x1 - each.x0, each.top - each.bottom) >= MIN_UNCAPTIONED]
 
     def _given(
         self, images: Sequence[PageImage], captions: Sequence[PdfParagraph], reach: Sequence[float]
@@ -231,7 +231,7 @@ def _place(part: PdfParagraph) -> CaptionPlace:
 def _is_small_print(part: PdfParagraph, body: float) -> bool:
     """Whether a paragraph is set like a caption: small, short, no list item and no table row."""
     first = part.first
-    short = sum(len(line.text) for line in part.lines) <= LONGEST_CAPTION
+    short = sum(len(line.text) for line in part.lines) <= MAX_CAPTION
     return first.size < 0.96 * body and len(first.cells) == 1 and short and not _BULLET.match(first.text)
 
 
@@ -279,7 +279,7 @@ class _Structure:
                 self.builder.paragraph(text, page=part.first.page)
         self._flush_items()
         self._flush_rows()
-        for page, files in self.pictures.before(MOST_PAGES + 1):
+        for page, files in self.pictures.before(MAX_PAGES + 1):
             self.builder.figure(files=files, page=page)
         return self.builder
 
@@ -344,7 +344,7 @@ def _style(part: PdfParagraph) -> tuple[float, bool]:
 
 def _is_heading(part: PdfParagraph, body: float, body_bold: bool) -> bool:
     text = " ".join(line.text for line in part.lines)
-    if len(text) > LONGEST_HEADING or len(part.lines) > 4 or not any(character.isalpha() for character in text):
+    if len(text) > MAX_HEADING or len(part.lines) > 4 or not any(character.isalpha() for character in text):
         return False
     if len(part.first.cells) > 1:
         return False
@@ -398,7 +398,7 @@ def _joined(lines: list[PdfLine], words: set[str]) -> str:
             pieces += [line.text, " "]
             continue
         pieces.append(line.text[:-1])
-        head = _LAST_WORD.search(line.text[-LONGEST_WORD:-1])
+        head = _LAST_WORD.search(line.text[-MAX_WORD:-1])
         tail = _FIRST_WORD.match(following.text)
         if not (head and tail and tail.group()[0].islower()):
             pieces.append("-")

@@ -20,11 +20,11 @@ from hoofbeat.corpus.parsers.pdf_lines import Turn, turned
 
 __all__ = ["CaptionPlace", "PageImage", "captioned", "page_images", "without_repeated"]
 
-LEAST_PIXELS = 40
-MOST_PIXELS = 40_000_000
-LEAST_POINTS = 30.0
-MOST_ON_A_PAGE = 100
-FARTHEST = 0.4
+MIN_PIXELS = 40
+MAX_PIXELS = 40_000_000
+MIN_POINTS = 30.0
+MAX_ON_A_PAGE = 100
+MAX_DISTANCE = 0.4
 
 
 class PageImage(NamedTuple):
@@ -53,14 +53,14 @@ def page_images(page: Any, number: int, stem: str, turn: Turn) -> list[PageImage
     """The pictures of one page, from top to bottom."""
     found: list[tuple[tuple[float, float, float, float], str, bytes]] = []
     for image in page.get_objects(filter=[pdfium.raw.FPDF_PAGEOBJ_IMAGE]):
-        if len(found) >= MOST_ON_A_PAGE:
+        if len(found) >= MAX_ON_A_PAGE:
             break
         try:
             width, height = image.get_px_size()
             x0, x1, bottom, top = turned(*_bounds(image), turn)
-            if min(width, height) < LEAST_PIXELS or width * height > MOST_PIXELS:
+            if min(width, height) < MIN_PIXELS or width * height > MAX_PIXELS:
                 continue
-            if min(x1 - x0, top - bottom) >= LEAST_POINTS:
+            if min(x1 - x0, top - bottom) >= MIN_POINTS:
                 found.append(((x0, x1, bottom, top), *_content(image)))
         except (pdfium.PdfiumError, ValueError, MemoryError):
             continue
@@ -120,7 +120,7 @@ def captioned(
         costs = [
             (cost, place)
             for place, caption in enumerate(captions)
-            if caption.page == image.page and (cost := _cost(image, caption)) <= FARTHEST * heights[image.page - 1]
+            if caption.page == image.page and (cost := _cost(image, caption)) <= MAX_DISTANCE * heights[image.page - 1]
         ]
         if costs:
             chosen[min(costs)[1]].append(image)

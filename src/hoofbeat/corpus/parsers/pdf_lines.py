@@ -39,7 +39,7 @@ __all__ = [
     "without_running_heads",
 ]
 
-MOST_CHARACTERS = 400_000
+MAX_CHARACTERS = 400_000
 WIDE_GAP = 1.8
 LARGER = 1.12
 MARGIN_ZONE = 0.12
@@ -139,7 +139,7 @@ class _Run:
 def page_runs(textpage: Any, number: int, turn: Turn = 0) -> list[TextRun]:
     """The pieces of one page turned upright, in the order in which the file draws them."""
     count = pdfium.FPDFText_CountChars(textpage)
-    if count > MOST_CHARACTERS:
+    if count > MAX_CHARACTERS:
         raise HostileInputError(f"PDF refused as hostile: page {number} has {count:,} characters")
     left, right, bottom, top, x, y = (ctypes.c_double() for _ in range(6))
     pieces: list[TextRun] = []
@@ -273,11 +273,11 @@ def _half(pieces: list[TextRun], left: float, right: float) -> float | None:
     return place if place is not None and _filled(inside, (left, place, right)) else None
 
 
-def _gutter(pieces: list[TextRun], left: float, right: float, least: float, most: float) -> float | None:
+def _gutter(pieces: list[TextRun], left: float, right: float, low: float, high: float) -> float | None:
     """The place in this part of the width that fewest pieces cross, if they are few."""
     width = right - left
-    steps = round((most - least) * 100)
-    places = [left + width * (least + 0.01 * step) for step in range(steps + 1)]
+    steps = round((high - low) * 100)
+    places = [left + width * (low + 0.01 * step) for step in range(steps + 1)]
     crossings = [_crossing(pieces, place) for place in places]
     fewest = min(crossings)
     best = [place for place, count in zip(places, crossings, strict=True) if count == fewest]
@@ -336,7 +336,7 @@ def _line(row: list[TextRun], column: int) -> PdfLine:
     return PdfLine(tuple(cells), row[0].x0, max(p.x1 for p in row), main.y, main.size, bold, main.page, column)
 
 
-MOST_BOOKMARKS = 5_000
+MAX_BOOKMARKS = 5_000
 ENOUGH = 0.5
 
 _NUMBERING = re.compile(r"^(?:(?:chapter|section|part|appendix)\s+)?(?:\d+(?:\.\d+)*|[ivx]+|[a-z])[.):]?\s+", re.I)
@@ -355,7 +355,7 @@ def bookmarks(document: Any) -> list[Bookmark]:
     """The bookmarks of a document that name a page; a damaged outline counts as none."""
     found: list[Bookmark] = []
     try:
-        for entry in islice(document.get_toc(), MOST_BOOKMARKS):
+        for entry in islice(document.get_toc(), MAX_BOOKMARKS):
             target = entry.get_dest()
             index = None if target is None else target.get_index()
             key = _key(entry.get_title())

@@ -19,10 +19,10 @@ from hoofbeat.text import squeeze
 
 __all__ = ["is_item", "lay_out", "lay_out_prose", "list_items"]
 
-LONGEST_HEADING = 80
+MAX_HEADING = 80
 WRAPPED_WIDTH = 100
-LEAST_BODY = 60
-LONGEST_HEADING_RUN = 3
+MIN_BODY = 60
+MAX_HEADING_RUN = 3
 
 _STRAY = re.compile(r"pmc(?=[A-Z0-9])")
 _BLANK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
@@ -189,7 +189,7 @@ def _lines(lines: Sequence[str], wrapped: bool) -> Iterator[_Unit]:
 def _is_known_heading(line: str) -> bool:
     """Whether the first line of a wrapped block is a heading for sure: nothing else than a part's well-known name."""
     unit = _Unit(line)
-    return len(line) < LEAST_BODY and _could_be_heading(unit) and bool(role_of(squeeze(line)))
+    return len(line) < MIN_BODY and _could_be_heading(unit) and bool(role_of(squeeze(line)))
 
 
 def _headings(units: Sequence[_Unit]) -> set[int]:
@@ -199,15 +199,15 @@ def _headings(units: Sequence[_Unit]) -> set[int]:
     for place, unit in enumerate(units[:-1]):
         following = units[place + 1]
         known = _could_be_heading(unit) and bool(role_of(squeeze(unit.text)))
-        above = unit.alone or following.rows or len(following.text) >= LEAST_BODY
+        above = unit.alone or following.rows or len(following.text) >= MIN_BODY
         after_heading = unit.first or place - 1 in found
         if _could_be_heading(unit) and after_heading and (known or above) and not _is_caption(unit, following):
             found.add(place)
             run = run if known else [*run, place]
         else:
-            found -= set(run) if len(run) > LONGEST_HEADING_RUN else set()
+            found -= set(run) if len(run) > MAX_HEADING_RUN else set()
             run = []
-    return found - (set(run) if len(run) > LONGEST_HEADING_RUN else set())
+    return found - (set(run) if len(run) > MAX_HEADING_RUN else set())
 
 
 def _is_caption(unit: _Unit, following: _Unit) -> bool:
@@ -216,7 +216,7 @@ def _is_caption(unit: _Unit, following: _Unit) -> bool:
 
 def _could_be_heading(unit: _Unit) -> bool:
     text = unit.text.strip()
-    if unit.rows or len(text) > LONGEST_HEADING or text[-1] in ".,;!…" or _ADDRESS.search(text) or _TABLE.match(text):
+    if unit.rows or len(text) > MAX_HEADING or text[-1] in ".,;!…" or _ADDRESS.search(text) or _TABLE.match(text):
         return False
     begins = bool(_NUMBERED.match(text)) or (text[0].isalpha() and not text[0].islower() and not unit.is_list)
     return begins and (not _LABELLED.search(text) or role_of(squeeze(text)) not in {"", Role.BACK})

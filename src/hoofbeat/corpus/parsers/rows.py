@@ -16,15 +16,15 @@ import msgspec
 
 from hoofbeat.corpus.reader import Refusal, member_of, refusal
 from hoofbeat.errors import HostileInputError, InputError
-from hoofbeat.store.streams import LONGEST_LINE, lines, open_stream, text_of
+from hoofbeat.store.streams import MAX_LINE_BYTES, lines, open_stream, text_of
 
 __all__ = ["ROW_SUFFIXES", "Row", "first_row", "read_rows", "table_suffix"]
 
 ROW_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
-MOST_COLUMNS = 10_000
-MOST_SEPARATORS = 1_000_000
+MAX_COLUMNS = 10_000
+MAX_SEPARATORS = 1_000_000
 STEP = 1 << 20
-LONGEST_LOOK = 4_000_000
+MAX_FIRST_LINE_BYTES = 4_000_000
 
 Row = dict[str, object]
 
@@ -38,19 +38,19 @@ def table_suffix(path: Path) -> str:
 
 def first_row(path: Path) -> Row | Refusal | None:
     """A file's first row, if it is not too long to be looked at before the file is read."""
-    return next((row for _, row in read_rows(path, LONGEST_LOOK)), None)
+    return next((row for _, row in read_rows(path, MAX_FIRST_LINE_BYTES)), None)
 
 
-def read_rows(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, Row | Refusal]]:
+def read_rows(path: Path, max_length: int = MAX_LINE_BYTES) -> Iterator[tuple[int, Row | Refusal]]:
     """The rows of a file with their line numbers (for a JSON array: their place in it)."""
     suffix = table_suffix(path)
     with open_stream(path) as stream:
         if suffix == ".json":
             yield from _array(stream)
         elif suffix in {".csv", ".tsv"}:
-            yield from _separated(lines(stream, longest), "\t" if suffix == ".tsv" else ",")
+            yield from _separated(lines(stream, max_length), "\t" if suffix == ".tsv" else ",")
         else:
-            yield from _json_lines(lines(stream, longest))
+            yield from _json_lines(lines(stream, max_length))
 
 
 def _json_lines(numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, Row | Refusal]]:
@@ -104,7 +104,7 @@ def _array(stream: IO[bytes]) -> Iterator[tuple[int, Row | Refusal]]:
             place = end
             continue
         text, place = text[place:], 0
-        if len(text) > LONGEST_LINE:
+        if len(text) > MAX_LINE_BYTES:
             raise InputError(f"not readable JSON: object {number + 1}: it has no end", fix="correct the file")
         more, ended = _more(stream, max(STEP, len(text)), first=False)
         text += more
@@ -119,7 +119,7 @@ def _row_or_refusal(value: object, number: int) -> Row | Refusal:
 
 def _more(stream: IO[bytes], size: int, *, first: bool) -> tuple[str, bool]:
     """More text of a stream, up to a line's end where there is one soon, and whether the stream has ended."""
-    data = stream.read(min(size, LONGEST_LINE))
+    data = stream.read(min(size, MAX_LINE_BYTES))
     if not data:
         return "", True
     while data[-1] >= 0x80 and (byte := stream.read(1)):
@@ -128,7 +128,7 @@ def _more(stream: IO[bytes], size: int, *, first: bool) -> tuple[str, bool]:
 
 
 def _separated(numbered: Iterator[tuple[int, bytes]], separator: str) -> Iterator[tuple[int, Row | Refusal]]:
-    csv.field_size_limit(LONGEST_LINE)
+    csv.field_size_limit(MAX_LINE_BYTES)
     reader = csv.reader(_texts(numbered, separator), delimiter=separator)
     header: list[str] = []
     while True:
@@ -140,9 +140,9 @@ def _separated(numbered: Iterator[tuple[int, bytes]], separator: str) -> Iterato
         except csv.Error as err:
             yield before, refusal(member_of(before), InputError(f"not readable as a table row: {err}"))
             continue
-        if len(cells) > MOST_COLUMNS:
+        if len(cells) > MAX_COLUMNS:
             raise HostileInputError(
-                f"table refused as hostile: {len(cells):,} columns, at most {MOST_COLUMNS:,} are read"
+                f"table refused as hostile: {len(cells):,} columns, at most {MAX_COLUMNS:,} are read"
             )
         if not any(cell.strip() for cell in cells):
             continue
@@ -157,9 +157,9 @@ def _separated(numbered: Iterator[tuple[int, bytes]], separator: str) -> Iterato
 
 def _texts(numbered: Iterator[tuple[int, bytes]], separator: str) -> Iterator[str]:
     for number, line in numbered:
-        if line.count(separator.encode()) > MOST_SEPARATORS:
+        if line.count(separator.encode()) > MAX_SEPARATORS:
             raise HostileInputError(
-                f"table refused as hostile: more than {MOST_SEPARATORS:,} separators in line {number}",
+                f"table refused as hostile: more than {MAX_SEPARATORS:,} separators in line {number}",
                 fix="leave it out",
             )
         yield text_of(line, number)

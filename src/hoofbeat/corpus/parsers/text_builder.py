@@ -18,7 +18,7 @@ from hoofbeat.text import ascii_letters
 __all__ = ["TextBuilder", "joined_label", "role_of", "safe_id"]
 
 BLANK_LINE = "\n\n"
-LONGEST_ID = 120
+MAX_ID = 120
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -28,8 +28,8 @@ def safe_id(text: str) -> str:
     name = _UNSAFE.sub("_", ascii_letters(text)).lstrip("._-").rstrip("._")
     if not name:
         name = "document-" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
-    if len(name) > LONGEST_ID:
-        name = name[: LONGEST_ID - 13] + "-" + hashlib.sha256(name.encode()).hexdigest()[:12]
+    if len(name) > MAX_ID:
+        name = name[: MAX_ID - 13] + "-" + hashlib.sha256(name.encode()).hexdigest()[:12]
     return name
 
 

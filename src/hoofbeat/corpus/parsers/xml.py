@@ -18,8 +18,8 @@ from hoofbeat.errors import HostileInputError, InputError
 
 __all__ = ["parse_xml"]
 
-DEEPEST = 120
-LONGEST_ENTITY = 256
+MAX_DEPTH = 120
+MAX_ENTITY = 256
 ENTITY_BUDGET = 1_000_000
 
 _UNDECLARED_ENTITY = 26
@@ -27,7 +27,7 @@ _BAD_ENCODING = {9, 32, 81}
 _HOSTILE = re.compile(r"amplification|entity loop|excessive depth|HUGE|huge|too (long|big|many)|depth", re.IGNORECASE)
 _REFERENCE = re.compile(rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|&([A-Za-z][A-Za-z0-9]{1,31});", re.DOTALL)
 _CHARACTER = re.compile(r"&#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
-_TOO_DEEP = etree.XPath(f"boolean({'/*' * (DEEPEST + 1)})")
+_TOO_DEEP = etree.XPath(f"boolean({'/*' * (MAX_DEPTH + 1)})")
 _DECLARATION = re.compile(rb"xmlns(?::[^\s=]+)?\s*=\s*[\"']([^\"'<]*)[\"']")
 _ATTRIBUTE_NAMESPACES = {"http://www.w3.org/1999/xlink", "http://www.w3.org/2001/XMLSchema-instance"}
 _XML_NAMES = {"amp", "lt", "gt", "quot", "apos"}
@@ -95,7 +95,7 @@ def _numeric(match: re.Match[bytes]) -> bytes:
 def _check_depth(root: etree._Element) -> None:
     if _TOO_DEEP(root):
         raise HostileInputError(
-            f"XML refused as hostile: elements nested more than {DEEPEST} deep", fix="leave this file out"
+            f"XML refused as hostile: elements nested more than {MAX_DEPTH} deep", fix="leave this file out"
         )
 
 
@@ -152,7 +152,7 @@ def _meaning(name: str, declared: Mapping[str, str | None]) -> str:
             f"XML refused as hostile: the entity {name} would read another file", fix="leave this file out"
         )
     text = _CHARACTER.sub(_character, content)
-    if len(text) > LONGEST_ENTITY or "<" in text or re.search(r"[&%]\w+;", text):
+    if len(text) > MAX_ENTITY or "<" in text or re.search(r"[&%]\w+;", text):
         raise HostileInputError(
             f"XML refused as hostile: the entity {name} nests or grows the text", fix="leave this file out"
         )

@@ -27,9 +27,9 @@ from hoofbeat.text import squeeze
 
 __all__ = ["READER", "FieldMapping", "document_of", "guess_mapping", "has_text", "parse_mapping", "read_mapped"]
 
-LONGEST_FACET = 5_000
-LONGEST_GUESS = 300
-LEAST_REPORT = 2_000
+MAX_FACET = 5_000
+MAX_GUESS = 300
+MIN_REPORT = 2_000
 
 _PARTS = ("id", "title", "text", "sections", "kind", "licence", "notice")
 _KNOWN: dict[str, tuple[str, ...]] = {
@@ -235,7 +235,7 @@ def document_of(row: Row, mapping: FieldMapping, fallback: str) -> Document:
         licence=squeeze(_text(found.get("licence"))),
         notices=tuple(filter(None, _strings(notice))) if notice else (),
     )
-    may_be_report = not found.get("sections") and len(document.text) >= LEAST_REPORT
+    may_be_report = not found.get("sections") and len(document.text) >= MIN_REPORT
     return assign_roles(document) if may_be_report else document
 
 
@@ -283,7 +283,7 @@ def _sections(value: object) -> Iterator[tuple[str, str]]:
 def _facets(row: Row, mapping: FieldMapping) -> Facets:
     facets: Facets = {}
     for name, source in (*mapping.facets.items(), *((name.strip(), name) for name in mapping.rest)):
-        longest = LONGEST_GUESS if source in mapping.rest else LONGEST_FACET
+        longest = MAX_GUESS if source in mapping.rest else MAX_FACET
         value = _value(row, source)
         if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
             words = list(filter(None, _strings(value)))

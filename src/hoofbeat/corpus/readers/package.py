@@ -23,14 +23,14 @@ from msgspec import Struct
 from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, refusal
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
-from hoofbeat.store.streams import FREE_GROWTH, MOST_GROWTH, BoundedGzipStream, stream_errors
+from hoofbeat.store.streams import FREE_GROWTH, MAX_GROWTH, BoundedGzipStream, stream_errors
 
 __all__ = ["READER", "read_package"]
 
-MOST_MEMBERS = 1_000_000
-LARGEST_ARTICLE = 200_000_000
-LARGEST_IMAGE = 50_000_000
-MOST_IMAGE_BYTES = 2_000_000_000
+MAX_MEMBERS = 1_000_000
+MAX_ARTICLE = 200_000_000
+MAX_IMAGE = 50_000_000
+MAX_IMAGE_BYTES = 2_000_000_000
 STEP = 1_000_000
 
 _IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".tif", ".tiff", ".bmp"})
@@ -81,18 +81,18 @@ def read_package(path: Path, scratch: Path) -> Iterator[DocumentEntry | Refusal]
         for member in members:
             if member.suffix in wanted:
                 try:
-                    data = _content(member, LARGEST_ARTICLE)
+                    data = _content(member, MAX_ARTICLE)
                     if alone:
                         held.append((member.name, data))
                         continue
                     yield from _entries(member.name, data, scratch, alone=False)
                 except InputError as err:
                     yield refusal(member.name, err)
-            elif alone and member.suffix in _IMAGES and member.size <= LARGEST_IMAGE:
+            elif alone and member.suffix in _IMAGES and member.size <= MAX_IMAGE:
                 written += member.size
-                if written > MOST_IMAGE_BYTES:
+                if written > MAX_IMAGE_BYTES:
                     raise HostileInputError("package refused as hostile: too many images", fix="leave it out")
-                (scratch / _last_name(member.name)).write_bytes(_content(member, LARGEST_IMAGE))
+                (scratch / _last_name(member.name)).write_bytes(_content(member, MAX_IMAGE))
     for name, data in held:
         yield from _entries(name, data, scratch, alone=True)
 
@@ -122,9 +122,9 @@ def _survey(path: Path) -> tuple[int, int]:
     with _members(path) as members:
         for member in members:
             count += 1
-            if count > MOST_MEMBERS:
+            if count > MAX_MEMBERS:
                 raise HostileInputError(
-                    f"package refused as hostile: more than {MOST_MEMBERS:,} members", fix="leave it out"
+                    f"package refused as hostile: more than {MAX_MEMBERS:,} members", fix="leave it out"
                 )
             if problem := member.problem or _name_problem(member.name):
                 raise HostileInputError(f"package refused as hostile: {problem}", fix="leave it out")
@@ -148,16 +148,16 @@ def _last_name(name: str) -> str:
     return PurePosixPath(name.replace("\\", "/")).name[-200:]
 
 
-def _content(member: _Member, most: int) -> bytes:
-    """A member's bytes, never more than so many whatever its header says."""
+def _content(member: _Member, max_bytes: int) -> bytes:
+    """A member's bytes, never more than `max_bytes`, whatever its header says."""
     pieces: list[bytes] = []
     held = 0
     with member.open() as stream:
         while piece := stream.read(STEP):
             pieces.append(piece)
             held += len(piece)
-            if held > most:
-                raise HostileInputError(f"file too large: more than {most / 1e6:,.0f} MB", fix="leave it out")
+            if held > max_bytes:
+                raise HostileInputError(f"file too large: more than {max_bytes / 1e6:,.0f} MB", fix="leave it out")
     return b"".join(pieces)
 
 
@@ -202,8 +202,8 @@ def _zip_members(stream: IO[bytes]) -> Iterator[_Member]:
             problem = ""
             if kind not in {0, stat.S_IFREG}:
                 problem = "a member is a link or a device"
-            elif info.file_size > FREE_GROWTH + MOST_GROWTH * info.compress_size:
-                problem = f"a member grows more than {MOST_GROWTH}-fold"
+            elif info.file_size > FREE_GROWTH + MAX_GROWTH * info.compress_size:
+                problem = f"a member grows more than {MAX_GROWTH}-fold"
             elif info.flag_bits & 1:
                 problem = "a member is encrypted"
             yield _Member(info.filename, info.file_size, problem, partial(package.open, info))

@@ -32,7 +32,7 @@ _ROLES = {
     **dict.fromkeys(("case", "patient", "tests", "treatment", "outcome"), "case"),
 }
 _LEFT_OUT = "back"
-_MOST_READ = 12_000
+_MAX_READ = 12_000
 _AGE = re.compile(
     r"(?<![\w-])(\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten)[\s-]+(day|week|month|year|yr)s?[\s-]+old\b"
 )
@@ -87,7 +87,7 @@ def gather(document: Document, vocabulary: Vocabulary | None = None) -> list[Fie
     grouped: dict[str, list[FieldEvidence]] = {}
     room: Counter[str] = Counter()
     for place in places(document):
-        read = place.text[: max(0, _MOST_READ - room[place.kind])]
+        read = place.text[: max(0, _MAX_READ - room[place.kind])]
         room[place.kind] += len(read)
         grouped.setdefault(place.kind, []).extend(_in_place(TextZone(place.kind, read, place.start), vocabulary))
     found: list[FieldEvidence] = []

@@ -65,7 +65,7 @@ _OF = re.compile(r"^([\w'’-]+) of (?:the )?([\w'’-]+)$")
 _SUBTYPE = re.compile(r"[,\s]+(?:type |group |complementation group )?(?:\d+[A-Za-z]{0,2}\d?|[IVX]+[A-Da-d]?\d?)$")
 _SUBTYPE_INSIDE = re.compile(r"^([A-Za-z][\w' -]{5,}?) (?:type )?\d+[A-Za-z]?(?=, )")
 _SHORT = re.compile(r"^[A-Za-z0-9][A-Za-z0-9/+-]{0,7}$")
-_LONGEST_INVERTED = 4
+_MAX_INVERTED = 4
 
 
 def is_short_form(text: str) -> bool:
@@ -129,7 +129,7 @@ def _family(name: str) -> str:
 def _inverted(key: str) -> Iterator[str]:
     """`crohn disease` as `disease , crohn`: the end of a short phrase first, as catalogues and indexes write it."""
     words = key.split(" ")
-    if len(words) <= _LONGEST_INVERTED and COMMA not in words:
+    if len(words) <= _MAX_INVERTED and COMMA not in words:
         for cut in range(1, len(words)):
             yield " ".join((*words[cut:], COMMA, *words[:cut]))
 

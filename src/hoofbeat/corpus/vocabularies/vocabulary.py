@@ -25,8 +25,8 @@ __all__ = ["CompiledVocabulary", "Vocabulary", "compile_terms", "find_words"]
 
 _RANK: Mapping[Via, int] = {"name": 0, "synonym": 1, "family": 2, "abbreviation": 3, "code": 4}
 Wording = tuple[int, Via]
-_MOST_DROPPED = 2
-_MOST_DEFINED = 1000  # a text that defines more is no prose, and would take time with its square
+_MAX_DROPPED = 2
+_MAX_DEFINED = 1000  # a text that defines more is no prose, and would take time with its square
 
 
 class CompiledVocabulary(Struct, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ class Vocabulary:
         taken = [(match.start, match.end) for match in found]
         defined = {**well_known_abbreviations(), **find_abbreviations(text), **(abbreviations or {})}
         extra: list[Match] = []
-        for short, long in list(defined.items())[:_MOST_DEFINED]:
+        for short, long in list(defined.items())[:_MAX_DEFINED]:
             if short not in text or not (entries := self._entries_of(long)):
                 continue
             for start, end in short_form_places(text, short):
@@ -143,7 +143,7 @@ class Vocabulary:
         if key in self._table:
             return self._table[key]
         words = key.split(" ")
-        for start in range(1, min(_MOST_DROPPED, len(words) - 2) + 1):
+        for start in range(1, min(_MAX_DROPPED, len(words) - 2) + 1):
             if entries := self._table.get(" ".join(words[start:])):
                 return entries
         return ()

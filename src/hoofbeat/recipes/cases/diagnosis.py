@@ -233,7 +233,7 @@ def cut_giveaway(name: str, *, least: float) -> RecipeStep:
         if kind == "nothing":
             return item
         document, spans = context.document(item.documents[0]), spans_of(item)
-        found = find_quote(document, quote, least=least, within=(spans[0][0], spans[-1][1]))
+        found = find_quote(document, quote, min_score=least, within=(spans[0][0], spans[-1][1]))
         if found is None:
             return ItemRejection(reason="the sentence to cut at is not in the stem", details=quote[:300])
         kept = trim_treatment(document, cut_before(document, spans, found.spans[0].start))

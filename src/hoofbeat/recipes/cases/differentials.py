@@ -78,7 +78,7 @@ def discussed_alternatives(
         kept: list[dict[str, str]] = []
         for each in value["alternatives"]:
             text, quote = plain_option(str(each["name"])), str(each["quote"])
-            found = find_quote(document, quote, least=least)
+            found = find_quote(document, quote, min_score=least)
             why = _unfit(text, document.text, most_words)
             if not why and found is None:
                 why = "its quote is not in the source"

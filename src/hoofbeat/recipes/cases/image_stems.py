@@ -248,7 +248,7 @@ class _Work:
         if not self.spans:
             return False
         within = (self.spans[0][0], self.spans[-1][1])
-        found = find_quote(self.document, quote, least=least, within=within)
+        found = find_quote(self.document, quote, min_score=least, within=within)
         at = found.spans[0].start if found else -1
         number = next((n for n, (start, end) in enumerate(self.sentences) if start <= at < end), None)
         if number is None:

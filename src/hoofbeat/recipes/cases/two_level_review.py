@@ -102,7 +102,7 @@ def _drop(item: RecipeItem, label: ReviewLabel, least: int, context: RecipeConte
 
 def _add(item: RecipeItem, label: ReviewLabel, least: float, context: RecipeContext) -> Outcome:
     document = context.document(item.documents[0])
-    found = find_quote(document, label.value, least=least)
+    found = find_quote(document, label.value, min_score=least)
     if found is None:
         return ItemRejection(reason="a revision adds words that are not in the source", details=label.value)
     spans = sorted([*spans_of(item), *((span.start, span.end) for span in found.spans)])

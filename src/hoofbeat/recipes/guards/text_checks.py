@@ -141,7 +141,7 @@ def prove(
     for quote in quotes:
         if not _tells(quote):
             return ItemRejection(reason=f"a quote for the {what} says nothing", details=quote[:_QUOTE_SHOWN])
-        found = find_quote(document, quote, least=least, within=within)
+        found = find_quote(document, quote, min_score=least, within=within)
         if found is None:
             return ItemRejection(reason=f"a quote for the {what} is not in the source", details=quote[:_QUOTE_SHOWN])
         item = item.proven(*found.spans)

@@ -274,7 +274,7 @@ def _second_pass(item: RecipeItem, value: dict[str, Any], context: RecipeContext
 
 
 def _places(text: str, quote: str, least: float) -> list[tuple[int, int]] | None:
-    found = find_quote(Document(id="", title="", text=text), quote, least=least)
+    found = find_quote(Document(id="", title="", text=text), quote, min_score=least)
     return None if found is None else [(span.start, span.end) for span in found.spans]
 
 
