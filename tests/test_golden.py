@@ -3,46 +3,50 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.helpers import needs_weights
-
-_TOOLS = Path(__file__).parents[1] / "tools"
-_PART = ("--only", "retrieve-bm25", "--only", "answer-samples")
-
-
-def golden(*words: str, tools: Path = _TOOLS) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(tools / "golden.py"), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+from tools import golden
 
 
 def test_a_small_part_is_as_it_was() -> None:
     needs_weights("minilm")  # its tokens measure the passages of lexical search
-    done = golden(*_PART)
+    command = [sys.executable, golden.__file__, "--only", "retrieve-bm25", "--only", "answer-samples"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == "4 commands wrote what they should\n", "with the import and the build that they need"
 
 
-def test_a_difference_is_said_and_can_be_accepted(tmp_path: Path) -> None:
-    for name in ("golden.py", "golden_model.py", "golden.json"):
-        shutil.copy(_TOOLS / name, tmp_path)
-    expected = json.loads((tmp_path / "golden.json").read_text("utf-8"))
-    expected["build-teaching"] |= {"bench/questions.jsonl": "another hash", "bench/more.jsonl": "a hash"}
-    del expected["build-teaching"]["bench/manifest.json"]
-    (tmp_path / "golden.json").write_text(json.dumps(expected), "utf-8")
-    done = golden("--only", "build-teaching", tools=tmp_path)
-    assert done.returncode == 1
-    assert done.stdout.splitlines() == [
-        "build-teaching: bench/manifest.json: added",
-        "build-teaching: bench/more.jsonl: removed",
-        "build-teaching: bench/questions.jsonl: changed",
-    ]
-    assert golden("--only", "build-teaching", "--write", tools=tmp_path).returncode == 0
-    assert (tmp_path / "golden.json").read_bytes() == (_TOOLS / "golden.json").read_bytes()
+def test_what_a_command_reads_is_made_first() -> None:
+    names = [step.name for step in golden.plan(golden.STEPS, ["review-apply", "audit-m*"])]
+    assert names[:2] == ["corpus-import", "corpus-import-handbooks"]
+    assert {"audit-shard-1", "audit-shard-2", "audit-merge", "build-clinbench", "review-serve"} < set(names)
+    assert names[-1] == "review-apply"
 
 
-def test_a_pattern_without_a_command_is_refused() -> None:
-    assert golden("--only", "nothing").returncode == 2
+def test_a_difference_is_said_and_can_be_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {"verify": {"exit code": "1", "new.tsv": "ab", "same.tsv": "cd"}}
+    expected = {"verify": {"exit code": "0", "old.tsv": "ab", "same.tsv": "cd"}, "serve": {"exit code": "0"}}
+    monkeypatch.setattr(golden, "EXPECTED", tmp_path / "golden.json")
+    monkeypatch.setattr(golden, "run_all", lambda *_, **__: found)
+    golden.EXPECTED.write_text(json.dumps(expected), "utf-8")
+
+    def run(*words: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["golden.py", *words])
+        return golden.main()
+
+    assert run() == 1
+    lines = ["verify: exit code: changed (0 → 1)", "verify: new.tsv: added", "verify: old.tsv: removed"]
+    assert capsys.readouterr().out.splitlines() == [*lines, "serve: removed"]
+    assert run("--only", "verify", "--write") == 0
+    assert json.loads(golden.EXPECTED.read_text("utf-8")) == {**found, "serve": {"exit code": "0"}}
+    assert run("--write") == 0
+    assert json.loads(golden.EXPECTED.read_text("utf-8")) == found
+    with pytest.raises(SystemExit):
+        run("--only", "nothing")

@@ -20,17 +20,24 @@ import contextlib
 import csv
 import fnmatch
 import hashlib
+import html
 import importlib.util
 import io
 import json
 import os
+import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
-from collections import defaultdict
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -45,13 +52,15 @@ are compared instead."""
 VECTORS = Path(tempfile.gettempdir(), f"hoofbeat-golden-vectors-{os.getuid()}")
 """Vectors are kept from run to run, by encoder and text: minilm takes half of the time. Indexes are made anew."""
 Facts = dict[str, str]
+Main = Callable[[list[str]], None]
 
 
 class Step(NamedTuple):
     """A command by its name, the words it is called with, and how it is run.
 
     It needs the steps whose output one of its words names, and those in `needs`. `before` prepares its input; `drop`
-    names fields of its JSON object that differ by run or machine.
+    names fields of its JSON object that differ by run or machine. A command that serves pages runs until `visit` is
+    done with them, which is given its address, the folder, and where the commands' output is kept.
     """
 
     name: str
@@ -59,6 +68,7 @@ class Step(NamedTuple):
     code: int = 0
     needs: tuple[str, ...] = ()
     before: Callable[[Path], None] | None = None
+    visit: Callable[[str, Path, Path], None] | None = None
     drop: str = ""
 
     @property
@@ -137,18 +147,69 @@ def _judge(folder: Path) -> None:
     _fill_sheets(folder, "sheet.csv", lambda _, number, __: {"label": ("equivalent", "mismatch")[number % 2]})
 
 
-def _labels(folder: Path) -> None:
-    """Reviewers pass every item but one."""
-    tasks = [row for row in _lines(folder / "clinbench" / "review.jsonl") if row["step"] == "level-1"]
-    rows = [(task["item"], criterion) for task in tasks for criterion in task["criteria"]]
-    lines = [f"{item},{criterion},{'pass' if at else 'finding'}" for at, (item, criterion) in enumerate(rows)]
-    (folder / "given" / "labels.csv").write_text("\n".join(["item,criterion,value", *lines]) + "\n", "utf-8")
-
-
 def _recorded(folder: Path) -> None:
     """The calls as the ledger exported them, without their times: a replayed model is named after its file's hash."""
     rows = [row | {"seconds": 0, "made": 0} for row in _lines(folder / "calls.jsonl")]
     _write_lines(folder / "given" / "calls.jsonl", sorted(rows, key=lambda row: str(row["key"])))
+
+
+class Browser:
+    """What it takes to read pages and to save labels: cookies, and the token against forged posts."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        self._token = ""
+
+    def get(self, path: str) -> str:
+        with self._opener.open(self._address + path) as answer:
+            page: str = answer.read().decode("utf-8", "replace")  # images, too
+        self._token = (re.findall(r'name="csrf" (?:content|value)="([^"]+)"', page) or [self._token])[0]
+        return page.replace(self._token, "TOKEN") if self._token else page
+
+    def post(self, path: str, value: object = None) -> None:
+        headers = {"X-CSRF-Token": self._token, "Sec-Fetch-Site": "same-origin", "Content-Type": "application/json"}
+        request = urllib.request.Request(self._address + path, json.dumps(value).encode(), headers)
+        with self._opener.open(request) as answer:
+            answer.read()
+
+
+def _label(address: str, _folder: Path, outputs: Path) -> None:
+    """Two reviewers label what they were given; the second has a finding where the first has none."""
+    for number in (1, 2):
+        browser = Browser(address)
+        link = urllib.parse.urlsplit(json.loads((outputs / f"review-invite-{number}.out").read_text("utf-8"))["link"])
+        browser.get(link.path)
+        browser.post(link.path)
+        for study in set(re.findall(r'href="/review/(two-level-1-\w+)"', browser.get("/review"))):
+            items = sorted(set(re.findall(rf'href="/review/{study}/items/([^"]+)"', browser.get(f"/review/{study}"))))
+            for place, item in enumerate(items):
+                values = {"missing information": "pass", "options overlap": "pass"}
+                if number == 2 and place == 0:
+                    values |= {"missing information": "finding", "what is missing": "The age."}
+                saved = {"values": values, "state": "done", "base": 0, "request": f"{number}-{place}"}
+                browser.get(f"/review/{study}/items/{item}")
+                browser.post(f"/api/review/{study}/items/{item}", saved)
+
+
+def _read_pages(address: str, folder: Path, _outputs: Path) -> None:
+    """Keep the pages that can be reached: three of each shape of address, so that every kind of page is among them."""
+    browser, waiting, shapes = Browser(address), ["/"], Counter[str]()
+    seen = set(waiting)
+    (folder / "pages").mkdir()
+    while waiting:
+        path = waiting.pop(0)
+        try:
+            page = browser.get(path)
+        except urllib.error.HTTPError as err:
+            page = f"status {err.code}"
+        (folder / "pages" / f"{re.sub(r'[^a-z0-9.=-]+', '_', path.lower())[:120]}.html").write_text(page, "utf-8")
+        for link in re.findall(r'href="(/[^"#]*)', page):
+            shape = re.sub(r"[^/?&=]*\d[^/?&=]*", "N", link)
+            if link not in seen and not link.startswith(("/static", "/api")) and shapes[shape] < 3:
+                seen.add(link)
+                shapes[shape] += 1
+                waiting.append(html.unescape(link))
 
 
 def _encoder(folder: Path) -> None:
@@ -307,16 +368,27 @@ STEPS = [
         "themes", "validation", "ablation", "leaks", "--published", "clinbench", "--draws", "4", "--size", "50", "-o",
         "report",
     )),
+    *(
+        Step(f"review-invite-{number}", ("review", "invite", f"Reader {number}", "--db", "review.db"),
+             drop="id invited link")
+        for number in (1, 2)
+    ),
     Step("review", (
-        "review", "clinbench", "--form", "two-level-1", "--no-serve", "--sample", "6", "--db", "review.db",
-    )),
+        "review", "clinbench", "--form", "two-level-1", "--sample", "6", "--per-item", "0", "--assign", "--no-serve",
+        "--db", "review.db",
+    ), needs=("review-invite-1", "review-invite-2")),
     Step("review-exam", ("review", "clinbench", "--exam", "--questions", "4", "--no-serve", "--db", "review.db")),
-    Step("review-invite", ("review", "invite", "Ada Invented", "--group", "cardiology", "--db", "review.db"),
-         drop="id invited link"),
-    Step("review-status", ("review", "status", "--db", "review.db"), drop="created"),
-    Step("review-revoke", ("review", "revoke", "Ada Invented", "--db", "review.db"), drop="person"),
-    Step("review-apply", ("review", "apply", "clinbench", "--labels", "given/labels.csv", "-o", "clinbench-2"),
-         before=_labels),
+    Step("review-serve", ("review", "--port", "0", "--db", "review.db"), needs=("review", "review-exam"), visit=_label,
+         drop="address come_in"),
+    Step("review-status", ("review", "status", "--db", "review.db"), needs=("review-serve",), drop="created changed"),
+    Step("review-export", ("review", "export", "two-level-1", "--db", "review.db", "-o", "reviews.jsonl"),
+         needs=("review-serve",)),
+    Step("review-revoke", ("review", "revoke", "Reader 2", "--db", "review.db"), needs=("review-serve",),
+         drop="person"),
+    Step("review-apply", ("review", "apply", "clinbench", "--labels", "reviews.jsonl", "-o", "clinbench-2")),
+    Step("serve", (
+        "serve", "cases", "bench", "clinbench", "rank-fusion", "run-letter", "judged", "audit", "report", "--port", "0",
+    ), visit=_read_pages, drop="address"),
     Step("ask", ("ask", "cases", "A woman with fever and a rash. What next?", "--line", "bm25", *SCRIPTED)),
     Step("ask-search", ("ask", "cases", "handbooks", "May I drive after the operation?", "--line", DENSE)),
     Step("verify", ("verify", "cases", "clinbench", "audit", "report")),
@@ -373,7 +445,7 @@ def prepare(folder: Path) -> None:
     _encoder(folder / ENCODER)
 
 
-def load(verbs: set[str]) -> Callable[[list[str]], None]:
+def load(verbs: set[str]) -> Main:
     """The command line with these verbs imported: a fork of this process then starts at once."""
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy is imported: threads do not outlive a fork
     from hoofbeat.cli import main  # noqa: PLC0415
@@ -402,23 +474,33 @@ def environment(cache: Path, step: Step) -> dict[str, str]:
     }
 
 
-def run(
-    main: Callable[[list[str]], None], step: Step, folder: Path, cache: Path, *, loud: bool
-) -> tuple[int, str, str]:
+def run(main: Main, step: Step, folder: Path, cache: Path, *, loud: bool) -> tuple[int, str, str]:
     """The command in a fork of this process: its exit code, output and messages."""
-    out, err = cache / "out", cache / "err"
+    out, err = cache / f"{step.name}.out", cache / f"{step.name}.err"
     child = os.fork()
     if child == 0:
         _be(main, [*step.words, "--json"], folder, environment(cache, step), (out, err))
+    if step.visit is not None:
+        try:
+            step.visit(_address(out), folder, cache)
+        finally:
+            os.kill(child, signal.SIGINT)
     _, status, used = os.wait4(child, 0)
     if loud:
         print(f"{used.ru_utime + used.ru_stime:6.1f} s  {step.name}", file=sys.stderr)
     return os.waitstatus_to_exitcode(status), out.read_text("utf-8"), err.read_text("utf-8")
 
 
-def _be(
-    main: Callable[[list[str]], None], words: list[str], folder: Path, env: dict[str, str], streams: tuple[Path, Path]
-) -> NoReturn:
+def _address(out: Path) -> str:
+    """Where a server listens, once it has said so."""
+    for _ in range(600):
+        if out.exists() and (told := out.read_text("utf-8")).endswith("\n"):
+            return str(json.loads(told)["address"]).rstrip("/")
+        time.sleep(0.1)
+    raise AssertionError(f"the server does not listen: {out.with_suffix('.err').read_text('utf-8')}")
+
+
+def _be(main: Main, words: list[str], folder: Path, env: dict[str, str], streams: tuple[Path, Path]) -> NoReturn:
     """Be the command and end; modules are not taken apart, which takes longer than a short command."""
     code: object = 70
     try:

@@ -11,7 +11,7 @@ import pytest
 from hoofbeat.errors import UsageError
 from hoofbeat.models import Model
 from hoofbeat.models.wire import Trouble
-from hoofbeat.records import Document, Figure
+from hoofbeat.records import Document, Figure, Table
 from hoofbeat.store import Ledger, table_listing
 from hoofbeat.web.browse import corpus_search, open_folders
 from hoofbeat.web.browse.corpus_search import CorpusSearch, RecentCache, begin_search, checked_line, kept_searches
@@ -103,6 +103,18 @@ def test_a_document_reached_from_a_search_has_the_passage_marked(visitor: Visito
     assert f"/corpora/cases/searches/{name}#hit-1" in page
     plain = visitor.get("/corpora/cases/documents/2").text
     assert "<mark" not in plain
+
+
+def test_a_marked_passage_may_begin_before_a_table_and_end_in_it(tmp_path: Path) -> None:
+    text = "The creatinine rose.\n\nDay 1 120\nDay 2 240"
+    table = Table(id="t", label="Table 1", rows=(("Day 1", "120"), ("Day 2", "240")), start=22, end=len(text))
+    a_corpus(tmp_path / "cases", [Document(id="d", title="Invented", text=text, tables=(table,))])
+    visitor = Visitor(a_site(tmp_path))
+    name = searched(visitor, text="creatinine", line="bm25").rpartition("/")[2]
+    page = visitor.get(f"/corpora/cases/documents/1?search={name}&hit=1")
+    assert page.status_code == 200
+    assert page.text.count('id="mark-1"') == 1
+    assert "<mark>In this table</mark>" in page.text
 
 
 def test_a_search_stays_within_the_chosen_facets(visitor: Visitor) -> None:
