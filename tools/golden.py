@@ -200,7 +200,7 @@ def _read_pages(address: str, folder: Path, _outputs: Path) -> None:
     while waiting:
         path = waiting.pop(0)
         try:
-            page = browser.get(path)
+            page = re.sub(r"Made \d[-\d :]+ UTC", "Made TIME", browser.get(path))
         except urllib.error.HTTPError as err:
             page = f"status {err.code}"
         (folder / "pages" / f"{re.sub(r'[^a-z0-9.=-]+', '_', path.lower())[:120]}.html").write_text(page, "utf-8")
@@ -380,7 +380,7 @@ STEPS = [
     Step("review-exam", ("review", "clinbench", "--exam", "--questions", "4", "--no-serve", "--db", "review.db")),
     Step("review-serve", ("review", "--port", "0", "--db", "review.db"), needs=("review", "review-exam"), visit=_label,
          drop="address come_in"),
-    Step("review-status", ("review", "status", "--db", "review.db"), needs=("review-serve",), drop="created changed"),
+    Step("review-status", ("review", "status", "--db", "review.db"), needs=("review-serve",), drop="created person"),
     Step("review-export", ("review", "export", "two-level-1", "--db", "review.db", "-o", "reviews.jsonl"),
          needs=("review-serve",)),
     Step("review-revoke", ("review", "revoke", "Reader 2", "--db", "review.db"), needs=("review-serve",),

@@ -100,7 +100,7 @@ def shown(request: Request, name: str) -> HTMLResponse:
     page = render(
         request,
         "ask/result.html",
-        title="AskRequest",
+        title="Ask",
         job=job,
         words=_WORDS[job.state],
         found=found,
@@ -167,7 +167,7 @@ def _form(
     page = render(
         request,
         "ask/form.html",
-        title="AskRequest",
+        title="Ask",
         status=status,
         problem=problem,
         notice=NOTICE,
