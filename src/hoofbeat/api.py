@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from hoofbeat.calls import command_words, verb
 from hoofbeat.folders import PathLike, RankingsFolder, ReportFolder, folder_path
@@ -22,13 +22,14 @@ from hoofbeat.store.artefact_folder import ArtefactFolder
 if TYPE_CHECKING:
     from hoofbeat.answering import Run
     from hoofbeat.ask.ask_records import AskResult
-    from hoofbeat.audit import Audit
+    from hoofbeat.audit import Audit, AuditPlan
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.corpus import Corpus
     from hoofbeat.judging import Judged
-    from hoofbeat.models import Estimate
-    from hoofbeat.models.session import Session
+    from hoofbeat.models import Estimate, Model
+    from hoofbeat.models.session import Session, UsedModels
     from hoofbeat.registry import Plugin
+    from hoofbeat.store import InputRef
 
 __all__ = [
     "answer",
@@ -543,8 +544,6 @@ def audit_sources(
     the one that answers; `sources` and `question_ids` choose some. `trial` is a trial of the judge, which the audit
     keeps.
     """
-    from hoofbeat import audit
-    from hoofbeat.audit.judge_trial import trial_of
     from hoofbeat.audit.plan_sources import narrowed_plan, plan_audit
     from hoofbeat.corpus import Corpus
     from hoofbeat.models.session import UsedModels
@@ -555,8 +554,7 @@ def audit_sources(
     documents = Corpus.open(folder_path(corpus))
     asked, inputs = named_questions(str(folder_path(questions)))
     with _session(ledger, config, budget) as session:
-        answering = session.model(model)
-        judging = session.model(judge) if judge and judge != model else answering
+        models = _AuditModels(session.model(model), session.model(judge) if judge and judge != model else None)
         in_lines = UsedModels(lambda spec: session.model(spec or model))
         plan = plan_audit(
             documents,
@@ -581,20 +579,9 @@ def audit_sources(
             seed=seed,
         )
         if estimate:
-            return plan.estimate(answering, judging)
-        tried = trial_of(folder_path(trial), judging, plan.pack) if trial is not None else None
-        made = audit.audit_sources(
-            plan,
-            answering,
-            judging,
-            folder_path(output),
-            inputs=[documents.artefact.reference(), *inputs, *([tried[1]] if tried else [])],
-            command=command_words(),
-            line_cost=lambda: in_lines.cost,
-            trial=tried[0] if tried else None,
-            progress=shown,
-        )
-        return audit.Audit(made)
+            return plan.estimate(models.answers, models.compares)
+        sources_read = [documents.artefact.reference(), *inputs]
+        return _audited(plan, models, in_lines, folder_path(output), sources_read, pack, _path(trial), shown)
 
 
 @verb
@@ -734,6 +721,48 @@ def export(
         progress=progress or default_progress(),
     )
     return ArtefactFolder(made)
+
+
+class _AuditModels(NamedTuple):
+    """The model that answers, and the one that compares where it is another."""
+
+    answers: Model
+    judge: Model | None
+
+    @property
+    def compares(self) -> Model:
+        return self.judge or self.answers
+
+
+def _audited(
+    plan: AuditPlan,
+    models: _AuditModels,
+    in_lines: UsedModels,
+    output: Path,
+    inputs: list[InputRef],
+    pack: str,
+    trial: Path | None,
+    progress: Progress,
+) -> Audit:
+    """Write the folder of an audit that is planned."""
+    from hoofbeat import audit
+    from hoofbeat.audit.judge_trial import trial_of, untried_note
+    from hoofbeat.audit.plan_sources import uncompared_note
+
+    tried = trial_of(trial, models.compares, plan.pack) if trial is not None else None
+    _warn([uncompared_note(plan), "" if tried else untried_note(models.compares, plan.pack, pack, output)])
+    made = audit.audit_sources(
+        plan,
+        models.answers,
+        models.compares,
+        output,
+        inputs=[*inputs, tried[1]] if tried else inputs,
+        command=command_words(),
+        line_cost=lambda: in_lines.cost,
+        trial=tried[0] if tried else None,
+        progress=progress,
+    )
+    return audit.Audit(made)
 
 
 @verb

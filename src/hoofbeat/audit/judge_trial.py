@@ -43,6 +43,7 @@ __all__ = [
     "trial_of",
     "trial_pairs",
     "trials_beside",
+    "untried_note",
     "write_trial",
 ]
 
@@ -224,3 +225,13 @@ def trials_beside(output: Path, judge: Model, pack: Pack) -> Iterator[Path]:
 def trial_command(judge: Model, pack: str) -> str:
     """The command that tries this judge."""
     return shlex.join(["hoofbeat", "audit", KIND, "--judge", judge.spec, "--pack", pack, "-o", KIND])
+
+
+def untried_note(judge: Model, pack: Pack, spec: str, output: Path) -> str:
+    """That an audit goes on without a trial of its judge, and how to have one; `spec` is the pack as it was given."""
+    beside = next(trials_beside(output, judge, pack), None)
+    if beside is not None:
+        return f"note: {beside} is a trial of this judge; with --trial {shlex.quote(str(beside))} the audit keeps it"
+    if pack.name in example_names():
+        return f"note: this judge was not tried on known pairs; to do so: {trial_command(judge, spec)}"
+    return f"note: this judge was not tried on known pairs; the pack {pack.name} has no teaching example"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -14,16 +14,19 @@ from hoofbeat.audit.audit_plan import AuditPlan, read_shard
 from hoofbeat.audit.economy.economy_audit import Economy
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
+from hoofbeat.facets import facet_values
 from hoofbeat.models import Model, load_encoder
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import IndexSet, Retriever, parse
+from hoofbeat.text import some_of
 
-__all__ = ["DEFAULT_LINE", "chosen_questions", "narrowed_plan", "plan_audit", "plan_given"]
+__all__ = ["DEFAULT_LINE", "chosen_questions", "narrowed_plan", "plan_audit", "plan_given", "uncompared_note"]
 
 DEFAULT_LINE = "hero"
 _PASSAGES = 5
 _WHOLE_UP_TO = 80_000
+_MAX_NAMES = 8
 
 
 def plan_audit(
@@ -116,6 +119,31 @@ def narrowed_plan(
             fix=f"make at most {len(narrowed.questions)} shards",
         )
     return narrowed
+
+
+def uncompared_note(plan: AuditPlan) -> str:
+    """Which questions nothing can be compared on, and why (empty: none); a plan that has no others is refused."""
+    alone = plan.uncompared
+    if not alone:
+        return ""
+    groups = _named({name for question in alone for name in facet_values(question.facets, "group") or ["general"]})
+    facet = plan.pack.group_facet
+    there = _named({name for source in plan.sources for name in facet_values(source.facets, facet) if name})
+    why = f"their facet group is {groups}, the facet {facet} of the sources is {there or 'not given'}"
+    if len(alone) == len(plan.questions):
+        raise UsageError(
+            f"no question is put to two sources, so there is nothing to compare ({why})",
+            fix="name more sources, or correct the facets",
+        )
+    return (
+        f"note: {len(alone):,} of {len(plan.questions):,} questions can't be compared, because fewer than two sources "
+        f"are asked: {_named([question.id for question in alone])} ({why})"
+    )
+
+
+def _named(names: Collection[str]) -> str:
+    """Some of the names, and how many more there are; those that come in no order are sorted."""
+    return some_of(sorted(names) if isinstance(names, set) else list(names), _MAX_NAMES)
 
 
 def _economy(check: int) -> Economy:

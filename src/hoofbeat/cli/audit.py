@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.audit_folder import KIND
-from hoofbeat.audit.judge_trial import trial_of
-from hoofbeat.audit.plan_sources import DEFAULT_LINE, narrowed_plan, plan_audit, plan_given
-from hoofbeat.cli.audit_output import say_outcome, say_uncompared, say_untried
+from hoofbeat.audit.judge_trial import trial_of, untried_note
+from hoofbeat.audit.plan_sources import DEFAULT_LINE, narrowed_plan, plan_audit, plan_given, uncompared_note
+from hoofbeat.cli.audit_output import say_outcome
 from hoofbeat.cli.groups import Under, VerbWithOthers
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
@@ -131,12 +131,13 @@ def command(calling: Calling, **options: object) -> None:
         in_lines = UsedModels(lambda spec: session.model(spec or calling.model_spec))
         plan, inputs = _planned(wanted, in_lines, screen)
         tried = trial_of(wanted.trial_path, judge, plan.pack) if wanted.trial_path is not None else None
-        say_uncompared(screen, plan)
+        if note := uncompared_note(plan):
+            screen.say(note)
         if calling.only_estimate:
             screen.estimate(plan.estimate(model, judge))
             return
         if tried is None:
-            say_untried(screen, judge, plan.pack, wanted.pack, wanted.output)
+            screen.say(untried_note(judge, plan.pack, wanted.pack, wanted.output))
         made = audit_sources(
             plan,
             model,

@@ -2,68 +2,31 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, cast
 
-from hoofbeat.audit import Audit, AuditPlan
+from hoofbeat.audit import Audit
 from hoofbeat.audit.economy.economy_check import calls_saved
 from hoofbeat.audit.findings import flip_rates
 from hoofbeat.audit.findings.protocol_comparison import Protocols
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.trial_figures import SIDES, Trial
 from hoofbeat.audit.findings.validation_figures import Validation
-from hoofbeat.audit.judge_trial import trial_command, trials_beside
 from hoofbeat.cli.console import Screen
-from hoofbeat.errors import UsageError
-from hoofbeat.facets import facet_values
 from hoofbeat.findings.agreement import Agreement
 from hoofbeat.findings.intervals import Interval, wilson
-from hoofbeat.models import Model
-from hoofbeat.prompts import Pack
 from hoofbeat.reports.words import count_of
-from hoofbeat.teaching import example_names
-from hoofbeat.text import some_of
 
 __all__ = [
     "economy_words",
     "say_outcome",
-    "say_uncompared",
-    "say_untried",
     "show_protocols",
     "show_trial",
     "show_validation",
 ]
 
 _INVENTED = "These pairs are invented. How the judge does on pairs of your own, people have to say: audit validate."
-_SOME = 8
 _DOUBTS = ("no section named", "section not shown", "quote not found", "quote elsewhere", "quote too short")
-
-
-def say_uncompared(screen: Screen, plan: AuditPlan) -> None:
-    """Say which questions nothing can be compared on, and why; refuse a plan that has no others."""
-    alone = plan.uncompared
-    if not alone:
-        return
-    groups = _named({name for question in alone for name in facet_values(question.facets, "group") or ["general"]})
-    facet = plan.pack.group_facet
-    there = _named({name for source in plan.sources for name in facet_values(source.facets, facet) if name})
-    why = f"their facet group is {groups}, the facet {facet} of the sources is {there or 'not given'}"
-    if len(alone) == len(plan.questions):
-        raise UsageError(
-            f"no question is put to two sources, so there is nothing to compare ({why})",
-            fix="name more sources, or correct the facets",
-        )
-    screen.say(
-        f"note: {len(alone):,} of {len(plan.questions):,} questions can't be compared, because fewer than two sources "
-        f"are asked: {_named([question.id for question in alone])} ({why})"
-    )
-
-
-def _named(names: Collection[str]) -> str:
-    """Some of the names, and how many more there are; those that come in no order are sorted."""
-    return some_of(sorted(names) if isinstance(names, set) else list(names), _SOME)
 
 
 def say_outcome(screen: Screen, audit: Audit) -> None:
@@ -109,19 +72,6 @@ def economy_words(check: Mapping[str, int], judged: int) -> str:
 
 
 # Trials
-
-
-def say_untried(screen: Screen, judge: Model, pack: Pack, spec: str, output: Path) -> None:
-    """Say that an audit goes on without a trial of its judge, and how to have one."""
-    beside = next(trials_beside(output, judge, pack), None)
-    if beside is not None:
-        screen.say(
-            f"note: {beside} is a trial of this judge; with --trial {shlex.quote(str(beside))} the audit keeps it"
-        )
-    elif pack.name in example_names():
-        screen.say(f"note: this judge was not tried on known pairs; to do so: {trial_command(judge, spec)}")
-    else:
-        screen.say(f"note: this judge was not tried on known pairs; the pack {pack.name} has no teaching example")
 
 
 def show_trial(screen: Screen, found: Trial) -> None:

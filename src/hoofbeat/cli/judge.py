@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import click
@@ -12,9 +11,8 @@ from msgspec import Struct
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options_of_several, check_file, command_words
 from hoofbeat.errors import OutputError, UsageError
-from hoofbeat.judging import PROBES, AnswerFolder, Aspect, SheetDesign, all_criteria, design_path, write_sheet
+from hoofbeat.judging import PROBES, AnswerFolder, Aspect, all_criteria, design_path, write_sheet
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
-from hoofbeat.judging.designs import ENOUGH
 from hoofbeat.judging.humans import HUMAN_ASPECTS
 from hoofbeat.judging.judge_plan import plan_judging
 from hoofbeat.judging.judgments_folder import KIND
@@ -137,7 +135,7 @@ def _write_sheet(screen: Screen, folder: AnswerFolder, wanted: _Wanted, count: i
         raise UsageError("a sheet asks for one aspect", fix="give --by once")
     aspect = wanted.by[0] if wanted.by else wanted.aspect
     design = write_sheet(folder, aspect, count, path, seed=wanted.seed)
-    warnings = _thin(design)
+    warnings = design.warnings()
     if screen.as_json:
         told = {"sheet": str(path), "design": str(design_path(path)), "rows": design.drawn, "seed": design.seed}
         strata = [msgspec.to_builtins(each) for each in design.strata]
@@ -152,18 +150,6 @@ def _write_sheet(screen: Screen, folder: AnswerFolder, wanted: _Wanted, count: i
         screen.say(f"note: {warning}")
     click.echo(f"sheet: {path} ({design.drawn} answers to label); how they were drawn: {design_path(path).name}")
     screen.say(f"next: fill in label and annotator, then hoofbeat judge {folder.artefact.path} --human {path}")
-
-
-def _thin(design: SheetDesign) -> list[str]:
-    """What to say of systems that get too few labels to be corrected one by one."""
-    if not design.thin:
-        return []
-    smallest = min(answers for answers, _ in design.systems.values())
-    enough = min(design.answers, math.ceil(ENOUGH * design.answers / smallest))
-    return [
-        f"{len(design.thin)} of {len(design.systems)} systems get fewer than {ENOUGH} answers, which says little of "
-        f"their corrected scores; a sheet of {enough} has {ENOUGH} of each"
-    ]
 
 
 def _show(screen: Screen, artefact: Artefact) -> None:

@@ -6,56 +6,42 @@ can be coloured, evidence stands between » and «.
 
 from __future__ import annotations
 
-import difflib
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import click
 import msgspec
-from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
 from hoofbeat.audit import Audit
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.benchmarks.benchmark import find_corpus
 from hoofbeat.cli.audit_show import show_audit
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.corpus_show import show_command
 from hoofbeat.cli.session import json_option
 from hoofbeat.corpus import Corpus
-from hoofbeat.errors import HoofbeatError, InputError
 from hoofbeat.facets import facet_values
+from hoofbeat.recipes.item_lookup import (
+    BenchmarkItem,
+    EvidencePlace,
+    EvidencePlaces,
+    find_item,
+    item_ids,
+    item_spans,
+)
 from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem, RejectedItem
-from hoofbeat.records import Question, Span
+from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Cost, Counts, open_artefact
-from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import for_terminal
 
 __all__ = ["command"]
 
-R = TypeVar("R")
-
 _FIRST = 10
 _MARK = "black on yellow"
 _LONGEST_VALUE = 1_500
-
-
-class Place(Struct, frozen=True, kw_only=True):
-    """A span with what stands around it in its document; `broken` says why that can't be shown.
-
-    `more` says whether the document goes on after what is shown.
-    """
-
-    span: Span
-    before: str = ""
-    after: str = ""
-    more: bool = False
-    heading: str = ""
-    broken: str = ""
 
 
 @click.command("show")
@@ -97,79 +83,10 @@ def command(
     benchmark = Benchmark(artefact, edition)
     shown = _Shown(artefact, as_json)
     if id is None:
-        shown.listing(_ids(benchmark), benchmark.editions())
+        shown.listing(item_ids(benchmark), benchmark.editions())
         return
-    source, why = _corpus(corpus_path, artefact)
-    shown.one(_find(benchmark, id), _Sources(source, why, around))
-
-
-def _corpus(given: Path | None, artefact: Artefact) -> tuple[Corpus | None, str]:
-    """The corpus, or why there is none; one that was named must open."""
-    try:
-        return find_corpus(given, artefact), ""
-    except HoofbeatError as err:
-        if given is not None:
-            raise
-        return None, f"{err.what}: {err.fix}" if err.fix else err.what
-
-
-def _ids(benchmark: Benchmark) -> dict[str, tuple[str, ...]]:
-    artefact = benchmark.artefact
-    return {
-        "questions": tuple(question.id for question in benchmark.questions),
-        "rejected": tuple(each.id for each in _rows(artefact, "rejected.jsonl", RejectedItem)),
-        "failed": tuple(each.id for each in _rows(artefact, "failed.jsonl", FailedItem)),
-    }
-
-
-def _rows(artefact: Artefact, name: str, kind: type[R]) -> Iterator[R]:
-    return read_jsonl(artefact.file(name), kind) if artefact.has(name) else iter(())
-
-
-def _find(benchmark: Benchmark, id: str) -> Question | RejectedItem | FailedItem | RecipeItem:
-    """The item with this id: a question of the edition, else what became of the candidate."""
-    artefact = benchmark.artefact
-    every: Iterable[Iterable[Question | RejectedItem | FailedItem | RecipeItem]] = (
-        benchmark.questions,
-        _rows(artefact, "rejected.jsonl", RejectedItem),
-        _rows(artefact, "failed.jsonl", FailedItem),
-        _rows(artefact, "items.jsonl", RecipeItem),
-    )
-    seen: list[str] = []
-    for rows in every:
-        for row in rows:
-            if row.id == id:
-                return row
-            seen.append(row.id)
-    close = difflib.get_close_matches(id, dict.fromkeys(seen), n=3, cutoff=0.5)
-    look = f"look for it: {shlex.join(['hoofbeat', 'show', str(artefact.path)])}" if seen else "the benchmark is empty"
-    raise InputError(
-        f"no item {id} in this benchmark",
-        where=str(artefact.path),
-        fix=f"the closest ids are {', '.join(close)}" if close else look,
-    )
-
-
-class _Sources:
-    """Where spans stand in the documents of the corpus."""
-
-    def __init__(self, corpus: Corpus | None, why: str, around: int) -> None:
-        self._corpus, self._why, self._around = corpus, why, around
-
-    def place(self, span: Span) -> Place:
-        if self._corpus is None:
-            return Place(span=span, broken=self._why)
-        try:
-            document = self._corpus.get(span.document)
-        except InputError as err:
-            return Place(span=span, broken=err.what)
-        if document.text[span.start : span.end] != span.quote:
-            return Place(span=span, broken="the document says something else there: is it the corpus it was made from?")
-        heading = next((s.heading for s in reversed(document.sections) if s.start <= span.start), "")
-        before = document.text[max(0, span.start - self._around) : span.start]
-        end = span.end + self._around
-        more = end < len(document.text)
-        return Place(span=span, before=before, after=document.text[span.end : end], more=more, heading=heading)
+    places = EvidencePlaces(artefact, corpus_path, around)
+    shown.one(find_item(benchmark, id), places)
 
 
 class _Shown:
@@ -197,9 +114,9 @@ class _Shown:
         first_id = next((listed[0] for listed in ids.values() if listed), "ID")
         Screen(as_json=False).say(f"next: {shlex.join(['hoofbeat', 'show', str(self._artefact.path), first_id])}")
 
-    def one(self, row: Question | RejectedItem | FailedItem | RecipeItem, sources: _Sources) -> None:
+    def one(self, row: BenchmarkItem, evidence: EvidencePlaces) -> None:
         """One item with its evidence."""
-        places = [sources.place(span) for span in _spans(row)]
+        places = [evidence.place(span) for span in item_spans(row)]
         if self._as_json:
             state = {Question: "question", RejectedItem: "rejected", FailedItem: "failed", RecipeItem: "item"}[
                 type(row)
@@ -251,7 +168,7 @@ class _Shown:
             parts = [step.name, step.prompt, step.model, step.note]
             self._line(f"step: {' · '.join(part for part in parts if part)}", "dim")
 
-    def _place(self, number: int, place: Place) -> None:
+    def _place(self, number: int, place: EvidencePlace) -> None:
         span = place.span
         where = f"{span.document}, characters {span.start} to {span.end}"
         self._console.print()
@@ -290,9 +207,3 @@ class _Shown:
             "seconds": round(time.monotonic() - self._began, 3),
         }
         Screen(as_json=True).emit({**frame, **value})
-
-
-def _spans(row: Question | RejectedItem | FailedItem | RecipeItem) -> Sequence[Span]:
-    if isinstance(row, RejectedItem):
-        return (row.span,) if row.span else ()
-    return row.evidence if isinstance(row, Question | RecipeItem) else ()

@@ -6,6 +6,7 @@ whoever reads it while labelling stays blind.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -82,6 +83,17 @@ class SheetDesign(Struct, frozen=True, kw_only=True):
     def thin(self) -> list[tuple[str, str]]:
         """The systems of which too few answers were drawn to say much about them."""
         return [system for system, (answers, drawn) in self.systems.items() if drawn < min(ENOUGH, answers)]
+
+    def warnings(self) -> list[str]:
+        """What to say of systems that get too few labels to be corrected one by one."""
+        if not self.thin:
+            return []
+        smallest = min(answers for answers, _ in self.systems.values())
+        enough = min(self.answers, math.ceil(ENOUGH * self.answers / smallest))
+        return [
+            f"{len(self.thin)} of {len(self.systems)} systems get fewer than {ENOUGH} answers, which says little of "
+            f"their corrected scores; a sheet of {enough} has {ENOUGH} of each"
+        ]
 
 
 class LabelFile(Struct, frozen=True, kw_only=True):

@@ -48,13 +48,14 @@ def build_report(
     """
     if not paths:
         raise UsageError("a report needs at least one artefact", fix="name folders that hoofbeat commands wrote")
+    title = title or _folder_names(paths)
     chosen = options or ReportOptions()
     check_papers(chosen.published)
     artefacts = [open_artefact(path, report_kinds()) for path in dict.fromkeys(path.resolve() for path in paths)]
     with create(target, replace_kind=KIND) as draft:
         report = assemble(
             artefacts,
-            title=title or _folder_names(paths),
+            title=title,
             notes=notes,
             planted=planted,
             options=chosen,
