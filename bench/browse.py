@@ -34,7 +34,7 @@ from msgspec import Struct, to_builtins
 from bench.browse_folders import Sizes, build
 from bench.web import TRIVIAL, share
 from bench.web import serving as serving_trivial
-from hoofbeat.web import Library, Site, create_app
+from hoofbeat.web import FolderLibrary, Site, create_app
 
 _AGAIN = 0.2
 _LONGEST = 900.0
@@ -92,7 +92,11 @@ def pages(sizes: Sizes) -> dict[str, Address]:
 def serve(folder: Path, port: int) -> None:
     """The server of the folders, in a process of its own."""
     uvicorn.run(
-        create_app(Site(library=Library([folder]))), port=port, log_level="warning", access_log=False, lifespan="off"
+        create_app(Site(library=FolderLibrary([folder]))),
+        port=port,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
     )
 
 

@@ -35,7 +35,7 @@ from fastapi.responses import PlainTextResponse
 
 from hoofbeat.review.review_records import Assignment, ItemMaterial, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.web import Library, Site, create_app
+from hoofbeat.web import FolderLibrary, Site, create_app
 
 GOAL = 0.3
 ITEMS = 400
@@ -68,7 +68,7 @@ def serve(database: str, port: int) -> None:
         app = FastAPI()
         app.add_api_route("/", lambda: PlainTextResponse("one line"))
     else:
-        app = create_app(Site(library=Library([]), store=ReviewStore.open(database)))
+        app = create_app(Site(library=FolderLibrary([]), store=ReviewStore.open(database)))
     uvicorn.run(app, port=port, log_level="warning", access_log=False, lifespan="off")
 
 

@@ -632,8 +632,8 @@ def report(
     `published` are papers whose figures are put beside ours; `errors` is what people said of wrong answers.
     """
     from hoofbeat.reports.build import build_report
+    from hoofbeat.reports.report_writer import FORMATS
     from hoofbeat.reports.section import ReportOptions
-    from hoofbeat.reports.writing import FORMATS
 
     made = build_report(
         _paths(folders),

@@ -17,6 +17,7 @@ __all__ = [
     "Answer",
     "Comparison",
     "Document",
+    "DocumentTable",
     "Failure",
     "FailureKind",
     "Figure",
@@ -29,7 +30,6 @@ __all__ = [
     "Section",
     "Span",
     "Step",
-    "Table",
     "TraceStep",
     "Usage",
     "Vote",
@@ -107,7 +107,7 @@ class Figure(Struct, frozen=True, kw_only=True, omit_defaults=True):
     page: int | None = None
 
 
-class Table(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DocumentTable(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A table: label, caption, cells row by row, and where its text stands in the document."""
 
     id: str
@@ -128,7 +128,7 @@ class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: str = ""
     sections: tuple[Section, ...] = ()
     figures: tuple[Figure, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[DocumentTable, ...] = ()
     facets: Facets = field(default_factory=dict)
     licence: str = ""
     notices: tuple[str, ...] = ()

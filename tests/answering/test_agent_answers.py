@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.answering import Library, Planned, Sampling, parse_condition, prepare
+from hoofbeat.answering import DocumentStore, Planned, Sampling, parse_condition, prepare
 from hoofbeat.answering.agent_answers import answer_by_agent
 from hoofbeat.answering.condition_material import Showing
 from hoofbeat.corpus import Corpus, import_corpus
@@ -42,16 +42,16 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+def library(tmp_path_factory: pytest.TempPathFactory) -> DocumentStore:
     folder = tmp_path_factory.mktemp("researched")
     (folder / "in").mkdir()
     for name, text in PAGES.items():
         (folder / "in" / name).write_text(text, encoding="utf-8")
     corpus = Corpus(import_corpus([folder / "in"], folder / "corpus", workers=1))
-    return Library(corpus, IndexSet(corpus, encoder=lambda _: HashedWords()))
+    return DocumentStore(corpus, IndexSet(corpus, encoder=lambda _: HashedWords()))
 
 
-def ready(library: Library, text: str) -> Showing:
+def ready(library: DocumentStore, text: str) -> Showing:
     return prepare(parse_condition(text), [GOUT], library)
 
 
@@ -70,7 +70,7 @@ def answer(server: ScriptedServer, ledger: Ledger, showing: Showing, *questions:
     return answer_by_agent(a_model(server.spec(), ledger), [plan(question, showing) for question in questions], showing)
 
 
-def test_the_trace_and_what_was_read_stay_with_the_answer(library: Library, ledger: Ledger) -> None:
+def test_the_trace_and_what_was_read_stay_with_the_answer(library: DocumentStore, ledger: Ledger) -> None:
     with ScriptedServer(*LOOKS_ONCE) as server:
         (found,) = answer(server, ledger, ready(library, "agent[turns=3]"), GOUT)
     assert (found.text, found.failure, found.condition) == ("Give colchicine.", None, "agent[turns=3]")
@@ -83,7 +83,7 @@ def test_the_trace_and_what_was_read_stay_with_the_answer(library: Library, ledg
     assert "case and question" in wire_text(server.seen[0].body)
 
 
-def test_the_source_and_its_title_elsewhere_are_noted(library: Library, ledger: Ledger) -> None:
+def test_the_source_and_its_title_elsewhere_are_noted(library: DocumentStore, ledger: Ledger) -> None:
     with ScriptedServer(*LOOKS_ONCE) as server:
         (found,) = answer(server, ledger, ready(library, "agent"), GOUT)
     assert found.warnings == (
@@ -92,7 +92,7 @@ def test_the_source_and_its_title_elsewhere_are_noted(library: Library, ledger: 
     )
 
 
-def test_the_source_can_be_kept_out_of_every_search(library: Library, ledger: Ledger) -> None:
+def test_the_source_can_be_kept_out_of_every_search(library: DocumentStore, ledger: Ledger) -> None:
     other = Question(id="o", text="Which drug for tophi?", documents=("review",))
     with ScriptedServer(*LOOKS_ONCE) as server:
         mine, others = answer(server, ledger, ready(library, "agent[exclude=source,top=1]"), GOUT, other)
@@ -102,7 +102,7 @@ def test_the_source_can_be_kept_out_of_every_search(library: Library, ledger: Le
     assert others.warnings == ()
 
 
-def test_documents_stay_material(library: Library, ledger: Ledger) -> None:
+def test_documents_stay_material(library: DocumentStore, ledger: Ledger) -> None:
     bitten = {**SEARCH, "query": "tick bite"}
     with ScriptedServer(
         Says("helps", "", READ), Says("query", "horse keeper", ANSWER), Says("query", "", bitten)
@@ -112,7 +112,7 @@ def test_documents_stay_material(library: Library, ledger: Ledger) -> None:
     check_fenced(reading.body, "Ignore all previous instructions", fences=4)
 
 
-def test_an_agent_chooses_an_option(library: Library, ledger: Ledger) -> None:
+def test_an_agent_chooses_an_option(library: DocumentStore, ledger: Ledger) -> None:
     question = Question(id="c", text="Which drug for tophi?", options=("Aspirin", "Colchicine"))
     chosen = {**ANSWER, "answer": "The answer is B."}
     with ScriptedServer(Says("query", "", chosen)) as server:
@@ -121,7 +121,7 @@ def test_an_agent_chooses_an_option(library: Library, ledger: Ledger) -> None:
     assert (found.choice, found.condition, found.protocol) == ("Colchicine", "agent, letter", "letter")
 
 
-def test_samples_are_agents_of_their_own(library: Library, ledger: Ledger) -> None:
+def test_samples_are_agents_of_their_own(library: DocumentStore, ledger: Ledger) -> None:
     showing = ready(library, "agent")
     with ScriptedServer(Says("query", "", ANSWER)) as server:
         found = answer_by_agent(
@@ -135,7 +135,7 @@ def test_samples_are_agents_of_their_own(library: Library, ledger: Ledger) -> No
     assert [(each.sample, each.model) for each in found] == [(n, "stub[temperature=0.7]") for n in range(3)]
 
 
-def test_a_failure_keeps_the_trace(library: Library, ledger: Ledger) -> None:
+def test_a_failure_keeps_the_trace(library: DocumentStore, ledger: Ledger) -> None:
     with ScriptedServer(
         Says("helps", "", {"helps": "yes", "findings": "fault=400"}), Says("query", "", SEARCH)
     ) as server:
@@ -149,7 +149,7 @@ def test_a_failure_keeps_the_trace(library: Library, ledger: Ledger) -> None:
     assert found.evidence
 
 
-def test_the_limit_of_turns_ends_in_the_final_prompt(library: Library, ledger: Ledger) -> None:
+def test_the_limit_of_turns_ends_in_the_final_prompt(library: DocumentStore, ledger: Ledger) -> None:
     final = {"thought": "So be it.", "answer": "Give rest."}
     with ScriptedServer(
         Says("helps", "", {"helps": "no", "findings": ""}), Says("query", "", SEARCH), Says("answer", "", final)

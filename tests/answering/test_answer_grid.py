@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.answering import Answerer, Asking, Grid, Library, Run, draft_run, parse_answerer, parse_condition
+from hoofbeat.answering import Answerer, Asking, DocumentStore, Grid, Run, draft_run, parse_answerer, parse_condition
 from hoofbeat.answering import answer_grid as grid_module
 from hoofbeat.answering.answer_grid import plan_systems
 from hoofbeat.answering.condition_material import prepare
@@ -65,7 +65,7 @@ def a_grid(
     answerers = [parse_answerer(spec) for spec in specs]
     models: dict[str, Model] = {each.written: a_model(each.spec, ledger) for each in answerers}
     parsed = [parse_condition(text) for text in conditions]
-    showings = {(name, c.base): prepare(c, questions, Library(None)) for name in models for c in parsed}
+    showings = {(name, c.base): prepare(c, questions, DocumentStore(None)) for name in models for c in parsed}
     return Grid(plan_systems(answerers, parsed, questions, protocols), models, showings, Asking(option_seed=4))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.answering import Answerer, Asking, Library, Planned, parse_condition, plan_systems, plans, prepare
+from hoofbeat.answering import Answerer, Asking, DocumentStore, Planned, parse_condition, plan_systems, plans, prepare
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Question
@@ -27,30 +27,30 @@ LYME = Question(id="l", text="A tick bite. Which drug?", documents=("lyme",), op
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+def library(tmp_path_factory: pytest.TempPathFactory) -> DocumentStore:
     folder = tmp_path_factory.mktemp("shown")
     (folder / "in").mkdir()
     for name, text in PAGES.items():
         (folder / "in" / name).write_text(text, encoding="utf-8")
     corpus = Corpus(import_corpus([folder / "in"], folder / "corpus", workers=1))
     assert set(corpus.ids()) == {"gout", "lyme", "review"}
-    return Library(corpus, IndexSet(corpus, encoder=lambda _: HashedWords()))
+    return DocumentStore(corpus, IndexSet(corpus, encoder=lambda _: HashedWords()))
 
 
 def planned(
-    library: Library, text: str, *questions: Question, window: int | None = None, samples: int = 1
+    library: DocumentStore, text: str, *questions: Question, window: int | None = None, samples: int = 1
 ) -> list[Planned]:
     condition = parse_condition(text)
     (system,) = plan_systems([Answerer(written="m", spec="m", samples=samples)], [condition], questions)
     return list(plans(system, prepare(condition, questions, library), window, Asking()))
 
 
-def test_closed_shows_the_question_alone(library: Library) -> None:
+def test_closed_shows_the_question_alone(library: DocumentStore) -> None:
     (item,) = planned(library, "closed", GOUT)
     assert (item.text, item.passages, item.images, item.condition) == (GOUT.full_text, (), (), "closed")
 
 
-def test_the_oracle_shows_the_source_whole(library: Library) -> None:
+def test_the_oracle_shows_the_source_whole(library: DocumentStore) -> None:
     (item,) = planned(library, "oracle", GOUT)
     (passage,) = item.passages
     assert passage.document == "gout"
@@ -58,7 +58,7 @@ def test_the_oracle_shows_the_source_whole(library: Library) -> None:
     assert item.warnings == ()
 
 
-def test_retrieved_passages_and_retrieved_documents(library: Library) -> None:
+def test_retrieved_passages_and_retrieved_documents(library: DocumentStore) -> None:
     (pieces,) = planned(library, "bm25 @3", GOUT)
     (reports,) = planned(library, "bm25 @2 documents", GOUT)
     assert len(pieces.passages) == 3
@@ -70,12 +70,12 @@ def test_retrieved_passages_and_retrieved_documents(library: Library) -> None:
     assert (pieces.condition, reports.condition) == ("bm25 @3", "bm25 @2 documents")
 
 
-def test_the_source_s_title_in_what_was_found_is_noted(library: Library) -> None:
+def test_the_source_s_title_in_what_was_found_is_noted(library: DocumentStore) -> None:
     (item,) = planned(library, "bm25 @2 documents", GOUT)
     assert item.warnings == ("read review, which quotes its source's title",)
 
 
-def test_what_was_dropped_was_not_read(library: Library) -> None:
+def test_what_was_dropped_was_not_read(library: DocumentStore) -> None:
     both = GOUT.full_text + " Tophi of the knee."
     asked = Question(id="q", text=both, documents=GOUT.documents)
     (item,) = planned(library, "bm25 @2 documents", asked, window=900)
@@ -86,7 +86,7 @@ def test_what_was_dropped_was_not_read(library: Library) -> None:
     assert whole.warnings == ("read review, which quotes its source's title",)
 
 
-def test_documents_that_do_not_fit_are_dropped_whole_and_recorded(library: Library) -> None:
+def test_documents_that_do_not_fit_are_dropped_whole_and_recorded(library: DocumentStore) -> None:
     (wide,) = planned(library, "bm25 @2 documents", GOUT, window=4096)
     assert (len(wide.passages), wide.dropped) == (2, ())
     names = [passage.id for passage in wide.passages]
@@ -95,21 +95,21 @@ def test_documents_that_do_not_fit_are_dropped_whole_and_recorded(library: Libra
     assert narrow.dropped == (names[1],) or narrow.dropped == (f"{names[0]} (cut)", names[1])
 
 
-def test_a_window_too_small_for_anything_is_a_failure_without_a_call(library: Library) -> None:
+def test_a_window_too_small_for_anything_is_a_failure_without_a_call(library: DocumentStore) -> None:
     for text in ("oracle", "bm25 @1", "bm25 @1 documents"):
         (item,) = planned(library, text, GOUT, window=300)
         assert item.failure is not None
         assert (item.failure.kind, item.failure.attempts, item.passages) == ("context-overflow", 0, ())
 
 
-def test_the_beginning_of_the_case(library: Library) -> None:
+def test_the_beginning_of_the_case(library: DocumentStore) -> None:
     (item,) = planned(library, "first 50% of sentences", GOUT)
     assert item.text == "A man of 40.\n\nWhich drug for tophi and gout?"
     (bare,) = planned(library, "first 20%", Question(id="q", text="Which drug?"))
     assert bare.warnings == ("there is no case beside the question to be shortened",)
 
 
-def test_the_protocol_follows_the_question_unless_it_is_named(library: Library) -> None:
+def test_the_protocol_follows_the_question_unless_it_is_named(library: DocumentStore) -> None:
     found = plan_systems([Answerer(written="m", spec="m")], [parse_condition("closed")], [GOUT, LYME])
     assert [(s.condition.name, [q.id for q in s.questions]) for s in found] == [
         ("closed, letter", ["l"]),
@@ -125,12 +125,12 @@ def test_the_protocol_follows_the_question_unless_it_is_named(library: Library) 
     assert without.failure.message == "the question has no options"
 
 
-def test_what_is_measured_is_measured_once(library: Library) -> None:
+def test_what_is_measured_is_measured_once(library: DocumentStore) -> None:
     assert len(planned(library, "closed, likelihood", LYME, samples=5)) == 1
     assert len(planned(library, "closed, letter", LYME, samples=5)) == 5
 
 
-def test_a_source_that_is_not_there_is_that_question_s_failure(library: Library) -> None:
+def test_a_source_that_is_not_there_is_that_question_s_failure(library: DocumentStore) -> None:
     lost = Question(id="x", text="Which?", documents=("gone",))
     nowhere = Question(id="y", text="Which?")
     fine, missing, without = planned(library, "oracle", GOUT, lost, nowhere)
@@ -155,7 +155,7 @@ def bench(tmp_path: Path) -> Artefact:
 
 def test_images_are_shown_under_their_own_condition_only(bench: Artefact) -> None:
     seen = Question(id="s", text="What is seen?", images=("a.png",))
-    library = Library(None, images=bench)
+    library = DocumentStore(None, images=bench)
     with_image, without = planned(library, "images", seen, LYME.__class__(id="n", text="Nothing?"))
     assert [image.media_type for image in with_image.images] == ["image/png"]
     assert without.failure is not None

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hoofbeat.benchmarks.aging import aging_counts, refilter
 from hoofbeat.benchmarks.benchmark import write_benchmark
+from hoofbeat.benchmarks.rarity_aging import aging_counts, refilter
 from hoofbeat.cli.corpus import aging_command, filter_command
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.citations import load_citations

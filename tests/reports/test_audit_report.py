@@ -15,7 +15,7 @@ from statsmodels.stats.proportion import proportion_confint
 from hoofbeat import teaching
 from hoofbeat.audit import Audit
 from hoofbeat.audit.audit_folder import ECONOMY, ORDER, PAIRS, EconomyProbe, OrderProbe
-from hoofbeat.audit.findings import Example, Theme
+from hoofbeat.audit.findings import Theme, ThemeExample
 from hoofbeat.errors import InputError
 from hoofbeat.records import Question
 from hoofbeat.reports.build import assemble, build_report
@@ -325,7 +325,7 @@ def test_themes_stand_with_their_audit_or_alone(audit: Artefact, tmp_path: Path)
     theme = Theme(
         name="all <of> it", rule_name=phrases[0][0], count=len(pairs), questions=17, sources=8, different=len(phrases),
         phrases=tuple(phrases), labels={"Divergent": 1}, levels={"low": 1, "medium": 2, "high": 3}, cohesion=0.5,
-        examples=(Example(question=first.question, a=first.a, b=first.b, label="", significance="", topic="x"),),
+        examples=(ThemeExample(question=first.question, a=first.a, b=first.b, label="", significance="", topic="x"),),
     )  # fmt: skip
     with create(tmp_path / "themes") as draft:
         write_jsonl(draft.path / "themes.jsonl", [{"place": 1, "weight": 7.0, "theme": theme, "naming": {}}])

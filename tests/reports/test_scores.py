@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from hoofbeat.records import Answer, Failure, Question
 from hoofbeat.reports.build import build_report
+from hoofbeat.reports.report_writer import FORMATS
 from hoofbeat.reports.section import ReportOptions
 from hoofbeat.reports.sections.published_section import papers
-from hoofbeat.reports.writing import FORMATS
 from hoofbeat.store import Artefact
 from tests.reports import scored
 from tests.reports.examples import HOSTILE

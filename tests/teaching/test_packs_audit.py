@@ -72,7 +72,7 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, AuditPlan]:
     return found
 
 
-def tell_all(server: PlantedServer, example: teaching.Example, plan: AuditPlan, model: Model) -> None:
+def tell_all(server: PlantedServer, example: teaching.TeachingAudit, plan: AuditPlan, model: Model) -> None:
     """Tell the server what each source says to each question, and how every two of them relate."""
     gold = {(each.question, each.source): each for each in example.gold}
     asked = {question.id: question for question in plan.questions}
@@ -136,7 +136,7 @@ def test_every_pack_is_audited_and_every_planted_label_comes_out(
     _check_findings(audit, example, plan.pack)
 
 
-def _check_findings(audit: Audit, example: teaching.Example, pack: Pack) -> None:
+def _check_findings(audit: Audit, example: teaching.TeachingAudit, pack: Pack) -> None:
     """Counts, rates, matrices and coverage are those that follow from what is planted."""
     domain = domain_of(pack)
     labels = Counter(each.label for each in example.relations)

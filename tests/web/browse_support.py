@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from hoofbeat.records import Document, Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.atomic_files import write_bytes
-from hoofbeat.store.folder_library import Library
+from hoofbeat.store.folder_library import FolderLibrary
 from hoofbeat.store.tables import write_jsonl
 from hoofbeat.web.app import create_app
 from hoofbeat.web.site import Site
@@ -52,7 +52,7 @@ class Visitor:
 
 def a_site(*paths: Path, **parts: object) -> Site:
     """A site of these folders."""
-    return Site(library=Library(paths), **parts)  # type: ignore[arg-type]
+    return Site(library=FolderLibrary(paths), **parts)  # type: ignore[arg-type]
 
 
 def a_corpus(

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page
 
 from hoofbeat.review.review_records import Assignment, ItemMaterial, Person, PersonRole, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.store.folder_library import Library
+from hoofbeat.store.folder_library import FolderLibrary
 from hoofbeat.web.site import Site, SiteSettings
 from tests.web.support import DESKTOP, tab
 
@@ -121,7 +121,7 @@ def make_study(
 
 def store_site(store: ReviewStore, folders: Sequence[Path] = (), **settings: Any) -> Site:
     """A site with this review store."""
-    return Site(library=Library(folders), store=store, settings=SiteSettings(**settings))
+    return Site(library=FolderLibrary(folders), store=store, settings=SiteSettings(**settings))
 
 
 def join(page: Page, address: str, token: str) -> None:

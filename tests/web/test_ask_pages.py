@@ -21,7 +21,7 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.models import Model, load_model
 from hoofbeat.store import Ledger
-from hoofbeat.web import Library, Site, SiteSettings, create_app
+from hoofbeat.web import FolderLibrary, Site, SiteSettings, create_app
 from hoofbeat.web.ask_pages import asks_of
 from tests.answering.support import ScriptedServer
 from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving, tab
@@ -46,7 +46,7 @@ def site(folders: Path, server: ScriptedServer, tmp_path_factory: pytest.TempPat
         return load_model(spec, ledger=Ledger(ledger))
 
     settings = SiteSettings(models=(server.spec("answers"),), line="bm25")
-    return Site(library=Library([folders / "cases", folders / "handbooks"]), settings=settings, load_model=load)
+    return Site(library=FolderLibrary([folders / "cases", folders / "handbooks"]), settings=settings, load_model=load)
 
 
 @pytest.fixture(scope="module")

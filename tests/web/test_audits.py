@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.audit import Audit, OrderProbe
-from hoofbeat.audit.findings import Example, Theme, join, pair_rates, question_matrix, serious_pairs, split_between
+from hoofbeat.audit.findings import Theme, ThemeExample, join, pair_rates, question_matrix, serious_pairs, split_between
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
 from hoofbeat.records import Answer, Comparison, Failure, Passage, Question
 from hoofbeat.reports.indexes.pair_index import NO_LABEL, AuditIndex, PairFilter
 from hoofbeat.reports.words import written
 from hoofbeat.store import Manifest, create
 from hoofbeat.store.tables import write_jsonl
-from hoofbeat.web.browse.audit_folders import open_audit
+from hoofbeat.web.browse.audit_figures import open_audit
 from hoofbeat.web.site import Site
 from tests.web.answered import an_audit
 from tests.web.browse_support import Visitor, a_site
@@ -259,7 +259,7 @@ def test_themes_of_an_audit_find_their_pairs(tmp_path: Path, pairs: list[Compari
     assert "dose" in (words := plain(visitor.get("/audits/audit/themes").text))
     assert "Pairs of each theme" not in words
     counts = Counter((pair.topic or "").strip(".").lower() for pair in pairs if pair.topic)
-    example = Example(question="q0", a="alder", b="brook", label="Divergent", significance="low", topic="dose")
+    example = ThemeExample(question="q0", a="alder", b="brook", label="Divergent", significance="low", topic="dose")
     theme = Theme(
         name="How much <b>", rule_name="dose", count=counts["dose"], questions=3, sources=4, different=1,
         phrases=(("dose", counts["dose"]),), labels={}, levels={}, cohesion=1.0, examples=(example,),

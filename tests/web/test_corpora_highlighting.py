@@ -5,8 +5,8 @@ from itertools import pairwise
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from hoofbeat.records import Document, Figure, Section, Span, Table
-from hoofbeat.reports.document_layout import (
+from hoofbeat.records import Document, DocumentTable, Figure, Section, Span
+from hoofbeat.reports.marked_document import (
     DocumentBlock,
     contents,
     document_view,
@@ -98,7 +98,7 @@ def test_hostile_offsets_never_break_the_layout(
     document = a_document(
         sections=tuple(Section(heading="h", level=d, start=a, body=b, end=c) for a, b, c, d in places),
         figures=tuple(Figure(id="f", start=a, end=b) for a, b in insets),
-        tables=tuple(Table(id="t", start=b, end=a) for a, b in insets),
+        tables=tuple(DocumentTable(id="t", start=b, end=a) for a, b in insets),
     )
     view = document_view(document, marks)
     assert all(block.place in view.figures for block in view.blocks if block.kind == "figure")
@@ -133,7 +133,7 @@ def test_a_text_without_any_break_comes_in_parts_too() -> None:
 
 def test_figures_and_tables_without_a_place_come_last_and_large_tables_are_cut() -> None:
     loose = Figure(id="g", label="Figure 2")
-    table = Table(id="t", label="Table 1", rows=tuple((str(number), "x") for number in range(1000)))
+    table = DocumentTable(id="t", label="Table 1", rows=tuple((str(number), "x") for number in range(1000)))
     view = document_view(a_document(figures=(FIGURE, loose), tables=(table,)), [])
     assert (view.loose, view.loose_tables) == ((1,), (0,))
     assert len(view.tables[0].rows) == 300

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from hoofbeat.records import Document, Figure, Provenance, Question, Section, Span, Step, Table
+from hoofbeat.records import Document, DocumentTable, Figure, Provenance, Question, Section, Span, Step
 from tests.web.browse_support import HOSTILE, PIXEL, Visitor, a_benchmark, a_corpus, a_site
 
 LONG = "long " * 1_000_000
@@ -29,7 +29,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Visitor:
             Section(heading="", level=-3, start=-5, body=-9, end=-1),
         ),
         figures=(Figure(id=HOSTILE, label=HOSTILE, caption=HOSTILE, files=("images/p.png", HOSTILE)),),
-        tables=(Table(id="t", label=HOSTILE, caption=HOSTILE, rows=((HOSTILE, HOSTILE), (HOSTILE,))),),
+        tables=(DocumentTable(id="t", label=HOSTILE, caption=HOSTILE, rows=((HOSTILE, HOSTILE), (HOSTILE,))),),
         facets={HOSTILE: HOSTILE, "list": [HOSTILE, "x"]},
         provenance=Provenance(source=HOSTILE, sha256="0" * 64, reader=HOSTILE, member=HOSTILE),
     )

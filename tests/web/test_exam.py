@@ -26,7 +26,7 @@ from hoofbeat.review.review_errors import ReviewRefusalError
 from hoofbeat.review.review_records import Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import Counts
-from hoofbeat.store.folder_library import Library
+from hoofbeat.store.folder_library import FolderLibrary
 from hoofbeat.web.image_files import picture
 from tests.answering.support import ScriptedServer
 from tests.cli.support import hoofbeat
@@ -363,7 +363,7 @@ def test_the_result_counts_inside_and_outside_and_shows_models(store: ReviewStor
     assert [(line.right, line.of) for line in result.parts] == [(inside, inside), (0, len(chosen) - inside)]
     assert result.unanswered == len(sitting.entries) - len(chosen)
     assert result.seconds == 10.0 * len(chosen)
-    library = Library([folders / "bench", folders / "run", folders / "judged"])
+    library = FolderLibrary([folders / "bench", folders / "run", folders / "judged"])
     lines = model_lines(sitting, [(each.slug, model_outcomes(each)) for each in library.folders("run", "judgments")])
     assert len(lines) == 4, "two invented models under two conditions, each once"
     asked = {entry.question.id for entry in chosen}

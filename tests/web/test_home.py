@@ -7,7 +7,7 @@ import hoofbeat
 from hoofbeat.records import Document
 from hoofbeat.store import Manifest, create
 from hoofbeat.store.atomic_files import write_bytes
-from hoofbeat.store.folder_library import Library
+from hoofbeat.store.folder_library import FolderLibrary
 from hoofbeat.web.browse.folder_kinds import KINDS
 from hoofbeat.web.site import Site
 from tests.web.browse_support import HOSTILE, Visitor, a_corpus, a_site
@@ -45,7 +45,7 @@ def test_a_folder_made_while_the_server_runs_appears(tmp_path: Path) -> None:
 
 
 def test_without_folders_the_page_says_what_to_do() -> None:
-    page = Visitor(Site(library=Library(()))).get("/")
+    page = Visitor(Site(library=FolderLibrary(()))).get("/")
     assert page.status_code == 200
     assert "hoofbeat demo" in page.text
     assert "hoofbeat serve FOLDER" in page.text

@@ -9,7 +9,7 @@ import pytest
 
 from hoofbeat.errors import ArtefactError, InputError
 from hoofbeat.records import Document, Question
-from hoofbeat.store.folder_library import Folder, Library
+from hoofbeat.store.folder_library import Folder, FolderLibrary
 from tests.web.browse_support import a_benchmark, a_corpus
 
 DOCUMENT = Document(id="d", title="A title", text="Some words.")
@@ -22,7 +22,7 @@ def test_folders_are_found_two_levels_down_and_named_by_slugs(tmp_path: Path) ->
     a_corpus(tmp_path / "too" / "deep" / "down" / "cases", [DOCUMENT])
     (tmp_path / "link").symlink_to(tmp_path / "study")
     (tmp_path / "notes").mkdir()
-    library = Library([tmp_path])
+    library = FolderLibrary([tmp_path])
     assert [folder.slug for folder in library.folders()] == ["cases", "cases-2", "falle-2024"]
     assert library.folder("cases", "benchmark") is None
     assert library.folder("../cases") is None
@@ -30,7 +30,7 @@ def test_folders_are_found_two_levels_down_and_named_by_slugs(tmp_path: Path) ->
 
 def test_what_is_made_later_appears_and_what_is_gone_goes(tmp_path: Path) -> None:
     a_corpus(tmp_path / "one", [DOCUMENT])
-    library = Library([tmp_path])
+    library = FolderLibrary([tmp_path])
     a_corpus(tmp_path / "a-new-one", [DOCUMENT])
     damaged = tmp_path / "damaged"
     damaged.mkdir()
@@ -48,17 +48,17 @@ def test_what_is_made_later_appears_and_what_is_gone_goes(tmp_path: Path) -> Non
 
 def test_a_folder_named_outright_must_open(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such folder"):
-        Library([tmp_path / "none"])
+        FolderLibrary([tmp_path / "none"])
     with pytest.raises(ArtefactError, match="nothing of Hoofbeat's"):
-        Library([tmp_path])
+        FolderLibrary([tmp_path])
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(ArtefactError, match="can't be read"):
-        Library([tmp_path])
+        FolderLibrary([tmp_path])
 
 
 def test_what_was_opened_is_kept_until_the_folder_changes(tmp_path: Path) -> None:
     a_corpus(tmp_path / "one", [DOCUMENT])
-    library = Library([tmp_path / "one"])
+    library = FolderLibrary([tmp_path / "one"])
     folder = library.folders()[0]
     loaded: list[str] = []
 
@@ -77,7 +77,7 @@ def test_what_was_opened_is_kept_until_the_folder_changes(tmp_path: Path) -> Non
 
 def test_a_slow_load_keeps_nobody_else_waiting_and_is_done_once(tmp_path: Path) -> None:
     a_corpus(tmp_path / "one", [DOCUMENT])
-    library = Library([tmp_path / "one"])
+    library = FolderLibrary([tmp_path / "one"])
     folder = library.folders()[0]
     begun, go_on = threading.Event(), threading.Event()
     calls: list[int] = []
@@ -107,7 +107,7 @@ def test_a_slow_load_keeps_nobody_else_waiting_and_is_done_once(tmp_path: Path) 
 
 def test_a_load_may_open_something_else_of_the_library(tmp_path: Path) -> None:
     a_corpus(tmp_path / "one", [DOCUMENT])
-    library = Library([tmp_path / "one"])
+    library = FolderLibrary([tmp_path / "one"])
     folder = library.folders()[0]
     inner = library.opened(folder, "outer", lambda each: library.opened(each, "inner", lambda _: 7))
     assert inner == 7
@@ -116,7 +116,7 @@ def test_a_load_may_open_something_else_of_the_library(tmp_path: Path) -> None:
 def test_a_folder_is_shown_as_it_is_on_disk_now(tmp_path: Path) -> None:
     a_corpus(tmp_path / "one", [DOCUMENT])
     a_corpus(tmp_path / "two", [DOCUMENT])
-    library = Library([tmp_path])
+    library = FolderLibrary([tmp_path])
     shutil.rmtree(tmp_path / "one")
     assert [folder.slug for folder in library.folders()] == ["two"]
     assert library.folder("one") is None
@@ -130,7 +130,7 @@ def test_a_folder_is_shown_as_it_is_on_disk_now(tmp_path: Path) -> None:
 def test_what_can_not_be_read_is_told_until_it_is_whole_again(tmp_path: Path) -> None:
     a_corpus(tmp_path / "one", [DOCUMENT])
     a_corpus(tmp_path / "two", [DOCUMENT])
-    library = Library([tmp_path])
+    library = FolderLibrary([tmp_path])
     manifest = tmp_path / "one" / "manifest.json"
     whole, stat = manifest.read_bytes(), manifest.stat()
     manifest.write_text("{")

@@ -15,7 +15,7 @@ from hoofbeat.judging import Judged
 from hoofbeat.records import Answer, Failure, Judgment, OptionLikelihood, Passage, Question, TraceStep, Vote
 from hoofbeat.reports.indexes.answer_index import AnswerFilter, AnswersIndex
 from hoofbeat.reports.words import written
-from hoofbeat.web.browse.run_folders import open_run
+from hoofbeat.web.browse.run_figures import open_run
 from hoofbeat.web.site import Site
 from tests.web.answered import a_judged, a_run, verdicts
 from tests.web.browse_support import Visitor, a_site

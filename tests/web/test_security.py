@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hoofbeat.review.invitations import Throttle, secret_hash
 from hoofbeat.review.review_records import PersonRole
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.store.folder_library import Library
+from hoofbeat.store.folder_library import FolderLibrary
 from hoofbeat.web import Site, SiteSettings, create_app
 from hoofbeat.web.security import MAX_BYTES
 from tests.web.stores import make_study, store_site
@@ -318,7 +318,7 @@ def test_a_server_for_others_opens_with_its_secret_only(tmp_path: Path) -> None:
 
 
 def test_a_site_without_reviews_has_none(tmp_path: Path) -> None:
-    with serving(create_app(Site(library=Library([]), settings=SiteSettings()))) as address:
+    with serving(create_app(Site(library=FolderLibrary([]), settings=SiteSettings()))) as address:
         visitor = Visitor(address)
         for path in ("/review", "/team", "/exam", "/api/review/a/items/b", "/join/x", "/team/people"):
             assert visitor.get(path).status == 404, path
@@ -327,7 +327,7 @@ def test_a_site_without_reviews_has_none(tmp_path: Path) -> None:
 def test_a_bug_is_logged_by_its_place_and_without_a_word_of_the_request(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    app: FastAPI = create_app(Site(library=Library([])))
+    app: FastAPI = create_app(Site(library=FolderLibrary([])))
     router = APIRouter()
 
     @router.post("/broken")

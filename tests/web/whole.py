@@ -18,7 +18,7 @@ from hoofbeat.review.assignments import AssignmentPlan, assign_items
 from hoofbeat.review.exams.exam_items import exam_study
 from hoofbeat.review.review_records import Study
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.web import Library, Site, create_app
+from hoofbeat.web import FolderLibrary, Site, create_app
 from tests.web.review_studies import ANSWERS, FORMS, study_of, task_folders
 from tests.web.support import serving
 
@@ -83,7 +83,7 @@ def whole_site(folders: Path, database: str, *, hostile: bool = False) -> Iterat
         store.create_study(study, items, by="test")
         assign_items(store, study, [person for person, _ in reviewers], AssignmentPlan(per_item=2), by="test")
         studies.append(study)
-        site = Site(library=Library([folders]), store=store)
+        site = Site(library=FolderLibrary([folders]), store=store)
         with serving(create_app(site)) as address:
             yield Whole(address, store, admin, adjudicator, reviewers[0][1], tuple(studies))
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from hoofbeat.answering.answer_calls import INSTRUCTIONS, Planned, answer_all, plan_answers, request_for
     from hoofbeat.answering.answer_grid import Asking, Grid, System, plan_systems, plans
     from hoofbeat.answering.answerers import Answerer, Sampling, parse_answerer
-    from hoofbeat.answering.condition_material import Library, Showing, prepare
+    from hoofbeat.answering.condition_material import DocumentStore, Showing, prepare
     from hoofbeat.answering.conditions import Condition, parse_condition
     from hoofbeat.answering.protocols import PROTOCOLS
     from hoofbeat.answering.run_folder import Answered, Run, draft_run
@@ -22,8 +22,8 @@ __all__ = [
     "Answerer",
     "Asking",
     "Condition",
+    "DocumentStore",
     "Grid",
-    "Library",
     "Planned",
     "Run",
     "Sampling",

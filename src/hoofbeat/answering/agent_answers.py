@@ -12,7 +12,7 @@ import msgspec
 
 from hoofbeat.answering.answer_calls import Planned, unanswered, with_choice
 from hoofbeat.answering.answerers import GREEDY, Sampling
-from hoofbeat.answering.condition_material import Library, Showing
+from hoofbeat.answering.condition_material import DocumentStore, Showing
 from hoofbeat.answering.conditions import AgentOptions, Condition
 from hoofbeat.answering.contamination import source_warnings
 from hoofbeat.answering.protocols import lettered
@@ -119,7 +119,7 @@ class _Searching:
 
 
 def _answer(
-    model: Model, base: Answer, item: Planned, result: AgentResult, library: Library, noted: tuple[str, ...]
+    model: Model, base: Answer, item: Planned, result: AgentResult, library: DocumentStore, noted: tuple[str, ...]
 ) -> Answer:
     """An agent's result as an answer, with what it read and what is doubtful about that."""
     calls = tuple(dict.fromkeys(call for step in result.steps for call in step.calls))

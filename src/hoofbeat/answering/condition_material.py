@@ -22,12 +22,12 @@ from hoofbeat.records import Document, Failure, Passage, Question
 from hoofbeat.retrieval import IndexSet, Retriever, whole
 from hoofbeat.store import Artefact
 
-__all__ = ["Library", "Showing", "Shown", "prepare"]
+__all__ = ["DocumentStore", "PromptContext", "Showing", "prepare"]
 
 _KEPT_DOCUMENTS = 256
 
 
-class Library:
+class DocumentStore:
     """The documents at hand: a corpus, its indexes where something is searched, and where images lie."""
 
     def __init__(self, corpus: Corpus | None, indexes: IndexSet | None = None, images: Artefact | None = None) -> None:
@@ -55,7 +55,7 @@ class Library:
         return self.corpus.get(name) if self.corpus is not None and name in self.corpus else None
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class PromptContext(Struct, frozen=True, kw_only=True):
     """What one question is shown with: its text as asked, passages before they are fitted, images, or why nothing.
 
     What is doubtful about passages is said of those that are kept (`Showing.doubts`).
@@ -74,7 +74,7 @@ class Showing:
     def __init__(
         self,
         condition: Condition,
-        library: Library,
+        library: DocumentStore,
         *,
         found: Mapping[str, tuple[str, ...]] | None = None,
         failures: Mapping[str, Failure] | None = None,
@@ -86,7 +86,7 @@ class Showing:
         self._found = found or {}
         self._failures = failures or {}
 
-    def show(self, question: Question) -> Shown:
+    def show(self, question: Question) -> PromptContext:
         """What this question is shown with."""
         match self.condition.kind:
             case "first":
@@ -98,34 +98,34 @@ class Showing:
             case "retrieved":
                 return self._retrieved(question)
             case _:
-                return Shown()
+                return PromptContext()
 
-    def _beginning(self, question: Question) -> Shown:
+    def _beginning(self, question: Question) -> PromptContext:
         part = shorten(question, self.condition.percent, by_sentences=self.condition.sentences)
         warnings = () if part.of else ("there is no case beside the question to be shortened",)
-        return Shown(text=part.text, warnings=warnings)
+        return PromptContext(text=part.text, warnings=warnings)
 
-    def _pictures(self, question: Question) -> Shown:
+    def _pictures(self, question: Question) -> PromptContext:
         assert self.library.images is not None, "images are shown, and no benchmark is given"
         images = images_of(self.library.images, question)
-        return Shown(failure=_no_input(images)) if isinstance(images, str) else Shown(images=images)
+        return PromptContext(failure=_no_input(images)) if isinstance(images, str) else PromptContext(images=images)
 
-    def _source(self, question: Question) -> Shown:
+    def _source(self, question: Question) -> PromptContext:
         missing = [name for name in question.documents if self.library.document(name) is None]
         if missing or not question.documents:
             why = f"the corpus has no document {missing[0]}" if missing else "the question names no source document"
-            return Shown(failure=_no_input(why))
-        return Shown(passages=self._whole(question.documents))
+            return PromptContext(failure=_no_input(why))
+        return PromptContext(passages=self._whole(question.documents))
 
-    def _retrieved(self, question: Question) -> Shown:
+    def _retrieved(self, question: Question) -> PromptContext:
         if question.id in self._failures:
-            return Shown(failure=self._failures[question.id])
+            return PromptContext(failure=self._failures[question.id])
         names = self._found.get(question.id, ())
         if self.condition.whole:
             passages = self._whole(names)
         else:
             passages = tuple(self.library.indexes.passage(name) for name in names)
-        return Shown(passages=passages)
+        return PromptContext(passages=passages)
 
     def doubts(self, question: Question, kept: Sequence[Passage]) -> tuple[str, ...]:
         """What is doubtful about the passages that a question is really shown with, once they are fitted."""
@@ -144,7 +144,7 @@ def _no_input(why: str) -> Failure:
 def prepare(
     condition: Condition,
     questions: Sequence[Question],
-    library: Library,
+    library: DocumentStore,
     models: Callable[[str], Model] | None = None,
 ) -> Showing:
     """Make a condition ready: search for all questions, or check that what they name is there.
@@ -174,7 +174,7 @@ def prepare(
     return Showing(condition, library)
 
 
-def _check_sources(questions: Sequence[Question], library: Library) -> None:
+def _check_sources(questions: Sequence[Question], library: DocumentStore) -> None:
     assert library.corpus is not None, "sources are shown, and no corpus is given"
     named = [name for question in questions for name in question.documents]
     if not named:
@@ -184,7 +184,7 @@ def _check_sources(questions: Sequence[Question], library: Library) -> None:
 
 
 def _searched(
-    condition: Condition, questions: Sequence[Question], library: Library, models: Callable[[str], Model] | None
+    condition: Condition, questions: Sequence[Question], library: DocumentStore, models: Callable[[str], Model] | None
 ) -> Showing:
     retriever = Retriever(library.indexes, condition.line, model=models)
     asked = [(question.id, question.full_text) for question in questions]

@@ -14,7 +14,7 @@ import msgspec
 
 from hoofbeat.models import Model
 from hoofbeat.records import Answer, Question
-from hoofbeat.store import Cost, Draft, InputRef, Manifest, create, open_artefact
+from hoofbeat.store import ArtefactDraft, Cost, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact_folder import ArtefactFolder
 from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import read_jsonl, write_jsonl
@@ -55,7 +55,7 @@ class Run(Answered):
 class RunDraft:
     """A run being written: answers are added block by block, in the order of the plan, and not held in memory."""
 
-    def __init__(self, draft: Draft, stream: IO[bytes], questions: Sequence[Question]) -> None:
+    def __init__(self, draft: ArtefactDraft, stream: IO[bytes], questions: Sequence[Question]) -> None:
         self._draft = draft
         self._questions = questions
         self._stream = stream

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.audit.audit_folder import Audit
-from hoofbeat.audit.findings import Theme, Topics, divergence_topics, themes
+from hoofbeat.audit.findings import Theme, TopicPhrases, divergence_topics, themes
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.theme_names import PROMPT, ThemeName, distinct_names, embed_topics, estimate_names, name_themes
 from hoofbeat.errors import InputError, UsageError
@@ -59,7 +59,7 @@ class ThemeSettings(Struct, frozen=True, kw_only=True):
 class AuditThemes(Struct, frozen=True, kw_only=True):
     """The themes of an audit, what models said to their names, and which models those were."""
 
-    topics: Topics
+    topics: TopicPhrases
     themes: list[Theme]
     names: list[ThemeName]
     settings: ThemeSettings

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.before_after import compare_folders, comparison_facets
-from hoofbeat.audit.findings import AuditsComparison, Theme, Topics
+from hoofbeat.audit.findings import AuditsComparison, Theme, TopicPhrases
 from hoofbeat.audit.pair_export import FORMS, export_audit
 from hoofbeat.audit.shard_merge import merge_audits
 from hoofbeat.audit.theme_folder import KIND as THEMES
@@ -253,7 +253,7 @@ def _show_themes(screen: Screen, found: AuditThemes, weights: Mapping[str, float
         screen.say(f"{count_of(topics.without, 'pair')} without a topic are in no theme")
 
 
-def _theme_chart(found: Sequence[Theme], topics: Topics) -> str:
+def _theme_chart(found: Sequence[Theme], topics: TopicPhrases) -> str:
     """The largest themes as bars."""
     shown = found[:_DRAWN]
     tallies = [CountBar(theme.name, theme.count) for theme in shown]

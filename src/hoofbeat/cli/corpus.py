@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.benchmarks.aging import HEADER, AgingRow, aging_counts, aging_rows, aging_table
 from hoofbeat.benchmarks.benchmark import find_corpus
+from hoofbeat.benchmarks.rarity_aging import HEADER, AgingRow, aging_counts, aging_rows, aging_table
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.extensions import CommandWithList, ExtensionName
 from hoofbeat.cli.session import check_file, command_words, json_option, output_option, plot_option

@@ -33,8 +33,7 @@ from hoofbeat.corpus.stats import CorpusStats, Share, compute_stats, load_tokeni
 from hoofbeat.corpus.vocabularies import SCHEMES, Match, find_words, load_scheme, load_vocabulary
 from hoofbeat.corpus.vocabularies.specialty_labels import label_corpus, label_requests
 from hoofbeat.facets import facet_values
-from hoofbeat.records import Document, Figure, Section
-from hoofbeat.records import Table as DocumentTable
+from hoofbeat.records import Document, DocumentTable, Figure, Section
 from hoofbeat.reports.tables import Column, Table, table_of
 from hoofbeat.store import Cost, Counts
 from hoofbeat.store.atomic_files import write_bytes

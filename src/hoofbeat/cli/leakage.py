@@ -16,7 +16,7 @@ from hoofbeat.cli.session import Calling, calling_options_of_several, command_wo
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.leakage.leakage_check import MAIN, PARTS, LeakagePlan, gather_outcomes, plan_check, probe, summarise
-from hoofbeat.leakage.leakage_figures import CAVEATS, BookGap, Figure, LeakageSummary
+from hoofbeat.leakage.leakage_figures import CAVEATS, BookGap, LeakageEstimate, LeakageSummary
 from hoofbeat.leakage.leakage_folder import KIND, write_leakage
 from hoofbeat.leakage.leakage_text import LeakageItem
 from hoofbeat.leakage.memory_probes import ORIGINAL, estimate_leakage, likelihood_texts
@@ -315,7 +315,7 @@ def _show_gaps(screen: Screen, gaps: Sequence[BookGap]) -> None:
     screen.say(f"   {CAVEATS['gap']}")
 
 
-def _figure(figure: Figure, form: Form = "number") -> str:
+def _figure(figure: LeakageEstimate, form: Form = "number") -> str:
     if figure.value is None or figure.low is None or figure.high is None:
         return "–"
     return written((figure.value, figure.low, figure.high), form)

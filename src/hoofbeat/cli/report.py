@@ -9,9 +9,9 @@ import click
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
 from hoofbeat.reports.build import build_report
+from hoofbeat.reports.report_writer import FORMATS
 from hoofbeat.reports.section import ReportOptions, sections
 from hoofbeat.reports.sections.published_section import papers
-from hoofbeat.reports.writing import FORMATS
 
 __all__ = ["command"]
 

@@ -24,7 +24,7 @@ from hoofbeat.review.review_rounds import INSPECTIONS, MIN_PASSED
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.review.study_items import study_from
 from hoofbeat.store import open_artefact
-from hoofbeat.store.folder_library import Library
+from hoofbeat.store.folder_library import FolderLibrary
 from hoofbeat.web.server import RunningServer, print_ready, serve
 from hoofbeat.web.site import Site
 
@@ -121,7 +121,7 @@ def command(
     screen = Screen(as_json=as_json)
     if folder is None and no_serve:
         raise UsageError("there is nothing to do", fix="name a folder to make a study of")
-    library = Library([*([folder] if folder else []), *show])
+    library = FolderLibrary([*([folder] if folder else []), *show])
     made = _study(folder, wanted) if folder else None  # what is wrong with it is said before a database is made
     with ReviewStore.open(database) as store:
         told = _make(screen, store, *made, wanted) if made else {}

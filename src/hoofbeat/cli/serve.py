@@ -15,7 +15,7 @@ from hoofbeat.models import SPEC_HELP, Budget, Model, load_config, load_model
 from hoofbeat.models.session import ledger_file
 from hoofbeat.retrieval import parse
 from hoofbeat.store import Ledger
-from hoofbeat.store.folder_library import Library
+from hoofbeat.store.folder_library import FolderLibrary
 from hoofbeat.web.server import RunningServer, print_ready, serve
 from hoofbeat.web.site import Site, SiteSettings
 
@@ -101,7 +101,7 @@ def command(
     """
     parse(line)
     site = Site(
-        library=Library(folders),
+        library=FolderLibrary(folders),
         settings=SiteSettings(models=models, line=line),
         load_model=model_opener(models, ledger_path=ledger_path, config_path=config_path, budget=budget),
     )

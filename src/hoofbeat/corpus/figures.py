@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from hoofbeat.corpus.roles import role_spans
-from hoofbeat.records import Document, Figure, Table
+from hoofbeat.records import Document, DocumentTable, Figure
 
 __all__ = ["figure_references", "figure_roles", "table_references"]
 
@@ -39,7 +39,7 @@ def table_references(document: Document) -> list[tuple[int, int, str]]:
 
 
 def _references(
-    document: Document, things: Iterable[Figure | Table], pattern: re.Pattern[str]
+    document: Document, things: Iterable[Figure | DocumentTable], pattern: re.Pattern[str]
 ) -> Iterator[tuple[int, int, str]]:
     ids: dict[str, str] = {}
     own: set[int] = set()

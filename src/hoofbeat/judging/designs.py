@@ -20,9 +20,9 @@ from hoofbeat.store.atomic_files import read_bytes, write_bytes
 __all__ = [
     "ENOUGH",
     "SUFFIX",
+    "AnswerStratum",
     "LabelFile",
     "SheetDesign",
-    "Stratum",
     "design_of",
     "design_path",
     "make_design",
@@ -39,7 +39,7 @@ METHOD = (
 )
 
 
-class Stratum(Struct, frozen=True, kw_only=True):
+class AnswerStratum(Struct, frozen=True, kw_only=True):
     """The answers of one system with one label of the judge: how many there are, and how many were drawn.
 
     `inclusion` is the chance of each answer to be drawn, given how many were drawn from its system: the same for all
@@ -67,7 +67,7 @@ class SheetDesign(Struct, frozen=True, kw_only=True):
     drawn: int
     inclusion: float
     source: InputRef
-    strata: tuple[Stratum, ...]
+    strata: tuple[AnswerStratum, ...]
     items: tuple[str, ...]
 
     @property
@@ -125,7 +125,7 @@ def make_design(
     for name, size in sorted(sizes.items()):
         answers, drawn = of_system[name[:2]]
         strata.append(
-            Stratum(
+            AnswerStratum(
                 model=name[0],
                 condition=name[1],
                 judged=name[2],

@@ -25,8 +25,8 @@ __all__ = [
     "CAVEATS",
     "RUN_WORDS",
     "BookGap",
-    "Figure",
     "Groups",
+    "LeakageEstimate",
     "LeakageSummary",
     "LikelihoodSummary",
     "OverlapSummary",
@@ -86,7 +86,7 @@ Groups = Mapping[str, Mapping[str, str]]
 """Ways to group questions: a name (specialty, published, cutoff) to each question's group."""
 
 
-class Figure(Struct, frozen=True, kw_only=True):
+class LeakageEstimate(Struct, frozen=True, kw_only=True):
     """A figure over n questions with its 95% interval; without a value where nothing was measured."""
 
     n: int
@@ -109,13 +109,13 @@ class LikelihoodSummary(Struct, frozen=True, kw_only=True):
     planned: int
     unscored: dict[str, int]
     tokens: int
-    perplexity: Figure
-    lowest: Figure
-    per_zlib: Figure
+    perplexity: LeakageEstimate
+    lowest: LeakageEstimate
+    per_zlib: LeakageEstimate
     control: str
-    control_perplexity: Figure
-    ratio: Figure
-    lowest_gain: Figure
+    control_perplexity: LeakageEstimate
+    ratio: LeakageEstimate
+    lowest_gain: LeakageEstimate
 
 
 class OverlapSummary(Struct, frozen=True, kw_only=True):
@@ -130,16 +130,16 @@ class OverlapSummary(Struct, frozen=True, kw_only=True):
     group: str
     planned: int
     unscored: dict[str, int]
-    rouge: Figure
-    rouge_control: Figure
-    rouge_gain: Figure
-    edit: Figure
-    edit_control: Figure
-    edit_gain: Figure
+    rouge: LeakageEstimate
+    rouge_control: LeakageEstimate
+    rouge_gain: LeakageEstimate
+    edit: LeakageEstimate
+    edit_control: LeakageEstimate
+    edit_gain: LeakageEstimate
     run_median: float | None
     run_longest: int
     reproduced: int
-    share: Figure
+    share: LeakageEstimate
 
 
 class BookGap(Struct, frozen=True, kw_only=True):
@@ -176,7 +176,7 @@ class LeakageSummary(Struct, frozen=True, kw_only=True):
     near: dict[str, int]
     near_threshold: float
     near_too_short: int
-    own_source: Figure
+    own_source: LeakageEstimate
     canaries_found: int
     documents: int
     outcomes: int = 0
@@ -342,38 +342,40 @@ def _grouped(rows: Sequence[R], groups: Groups) -> list[tuple[str, str, list[R]]
     return found
 
 
-def mean_figure(values: Mapping[str, float], clusters: Mapping[str, str], seed: int) -> Figure:
+def mean_figure(values: Mapping[str, float], clusters: Mapping[str, str], seed: int) -> LeakageEstimate:
     """The mean over questions with its bootstrap interval; whole clusters are resampled."""
     if not values:
-        return Figure(n=0)
+        return LeakageEstimate(n=0)
     labels = cluster_labels(list(values), clusters)
     interval = bootstrap_mean(list(values.values()), clusters=labels, samples=SAMPLES, seed=seed)
-    return Figure(n=len(values), value=sum(values.values()) / len(values), low=interval.low, high=interval.high)
+    return LeakageEstimate(
+        n=len(values), value=sum(values.values()) / len(values), low=interval.low, high=interval.high
+    )
 
 
 def _gain(
     a: Mapping[str, float], b: Mapping[str, float], paired: Sequence[str], clusters: Mapping[str, str], seed: int
-) -> Figure:
+) -> LeakageEstimate:
     """The mean of a - b over the questions that have both."""
     if not paired:
-        return Figure(n=0)
+        return LeakageEstimate(n=0)
     labels = cluster_labels(paired, clusters)
     found = paired_difference([a[q] for q in paired], [b[q] for q in paired], clusters=labels, seed=seed)
-    return Figure(n=found.n, value=found.difference, low=found.interval.low, high=found.interval.high)
+    return LeakageEstimate(n=found.n, value=found.difference, low=found.interval.low, high=found.interval.high)
 
 
-def _exp(figure: Figure) -> Figure:
+def _exp(figure: LeakageEstimate) -> LeakageEstimate:
     """A figure of losses as one of perplexities."""
 
     def power(value: float | None) -> float | None:
         return None if value is None else math.exp(min(value, _MOST_LOSS))
 
-    return Figure(n=figure.n, value=power(figure.value), low=power(figure.low), high=power(figure.high))
+    return LeakageEstimate(n=figure.n, value=power(figure.value), low=power(figure.low), high=power(figure.high))
 
 
-def share_of(count: int, n: int) -> Figure:
+def share_of(count: int, n: int) -> LeakageEstimate:
     """A share with Wilson's interval."""
     if not n:
-        return Figure(n=0)
+        return LeakageEstimate(n=0)
     interval = wilson(count, n)
-    return Figure(n=n, value=count / n, low=interval.low, high=interval.high)
+    return LeakageEstimate(n=n, value=count / n, low=interval.low, high=interval.high)

@@ -15,7 +15,7 @@ from hoofbeat.reports.model import (
     Entry,
     Viewer,
 )
-from hoofbeat.reports.packing import PLAIN_CHARACTERS, PLAIN_ENTRIES, viewer_of
+from hoofbeat.reports.packed_viewers import PLAIN_CHARACTERS, PLAIN_ENTRIES, viewer_of
 from hoofbeat.text import cut
 
 __all__ = ["STATES", "answer_key", "answers_viewer"]

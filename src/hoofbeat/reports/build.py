@@ -9,10 +9,10 @@ from hoofbeat.errors import UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.reports.model import Block, Card, Notice, Report
 from hoofbeat.reports.origin import origin_blocks
+from hoofbeat.reports.report_writer import FORMATS, write_report
 from hoofbeat.reports.section import Chapter, PlantedLabels, ReportInputs, ReportOptions, report_kinds, sections
 from hoofbeat.reports.sections.published_section import check_papers
 from hoofbeat.reports.words import count_of, model_name
-from hoofbeat.reports.writing import FORMATS, write_report
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
 from hoofbeat.text import some_of

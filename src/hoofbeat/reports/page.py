@@ -20,7 +20,7 @@ from markupsafe import Markup, escape
 from hoofbeat.reports.charts import chart_css
 from hoofbeat.reports.model import Block, Entry, Report, Viewer, viewers_in
 from hoofbeat.reports.nodes import markup
-from hoofbeat.reports.packing import codes_of, places_of
+from hoofbeat.reports.packed_viewers import codes_of, places_of
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.views import block_nodes
 from hoofbeat.reports.words import written

@@ -20,8 +20,8 @@ from hoofbeat.audit.validation.packet_text import pair_code
 from hoofbeat.audit.validation.packets import (
     PacketRow,
     Packets,
+    PairStratum,
     Rules,
-    Stratum,
     blinded_texts,
     draw_pairs,
     label_counts,
@@ -165,7 +165,7 @@ def audit_items(artefact: Artefact, sample: int | None, seed: int) -> tuple[dict
         for pair in pairs
     ]
     drawn = {name: sum(pair.label == name for pair in pairs) for name in counts}
-    strata = [Stratum(label=name, pairs=count, drawn=drawn[name]) for name, count in counts.items()]
+    strata = [PairStratum(label=name, pairs=count, drawn=drawn[name]) for name, count in counts.items()]
     settings = {**pack_settings(audit.pack), "design": msgspec.to_builtins(strata), "unlabelled": unlabelled}
     return settings, sorted(items, key=lambda item: item.id)
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from hoofbeat.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hoofbeat.store.artefact import Artefact, Draft, check_target, create, open_artefact
+    from hoofbeat.store.artefact import Artefact, ArtefactDraft, check_target, create, open_artefact
     from hoofbeat.store.call_ledger import Ledger
     from hoofbeat.store.manifest import Cost, Counts, InputRef, Manifest
 
 __all__ = [
     "Artefact",
+    "ArtefactDraft",
     "Cost",
     "Counts",
-    "Draft",
     "InputRef",
     "Ledger",
     "Manifest",

@@ -25,7 +25,7 @@ from hoofbeat.store.manifest import SCHEMA_VERSION, InputRef, Manifest
 from hoofbeat.store.tables import content_sha256
 from hoofbeat.version import __version__
 
-__all__ = ["Artefact", "Draft", "check_target", "create", "file_reference", "folder_problems", "open_artefact"]
+__all__ = ["Artefact", "ArtefactDraft", "check_target", "create", "file_reference", "folder_problems", "open_artefact"]
 
 MANIFEST = "manifest.json"
 
@@ -74,7 +74,7 @@ def file_reference(path: Path, kind: str = "file") -> InputRef:
     return InputRef(name=path.name, sha256=file_sha256(path), kind=kind)
 
 
-class Draft:
+class ArtefactDraft:
     """An artefact being written: files go into `path`, `finish` makes it the real thing."""
 
     def __init__(self, path: Path) -> None:
@@ -101,7 +101,7 @@ class Draft:
 
 
 @contextmanager
-def create(target: Path, *, replace_kind: str | None = None) -> Iterator[Draft]:
+def create(target: Path, *, replace_kind: str | None = None) -> Iterator[ArtefactDraft]:
     """Draft an artefact for `target`. An earlier artefact there is replaced when it is of `replace_kind`.
 
     Anything else that stands there is left alone and refused: Hoofbeat deletes only what it has made.
@@ -113,7 +113,7 @@ def create(target: Path, *, replace_kind: str | None = None) -> Iterator[Draft]:
         target.parent.mkdir(parents=True, exist_ok=True)
         _clear_abandoned(target)
         draft_path.mkdir()
-    draft = Draft(draft_path)
+    draft = ArtefactDraft(draft_path)
     try:
         with output_errors(target):
             yield draft

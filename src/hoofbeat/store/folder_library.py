@@ -14,7 +14,7 @@ from hoofbeat.errors import ArtefactError, HoofbeatError, InputError
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.atomic_files import slug
 
-__all__ = ["Folder", "Library", "UnreadableFolder"]
+__all__ = ["Folder", "FolderLibrary", "UnreadableFolder"]
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class UnreadableFolder(Struct, frozen=True):
     why: str
 
 
-class Library:
+class FolderLibrary:
     """The artefacts of some folders: each folder itself, or what lies in it, two levels down at most.
 
     Folders change while a server runs. One whose manifest is gone or damaged is not shown until it is whole again, and

@@ -22,11 +22,11 @@ __all__ = [
     "CaseChoice",
     "CaseGold",
     "CaseQuestion",
-    "Example",
     "PatientGold",
     "PatientQuestion",
     "PlantedRelation",
     "Quote",
+    "TeachingAudit",
     "cases",
     "cases_folder",
     "example",
@@ -116,7 +116,7 @@ class PlantedRelation(Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Example(Struct, frozen=True, kw_only=True):
+class TeachingAudit(Struct, frozen=True, kw_only=True):
     """A small invented audit for one domain pack, with everything that is planted in it."""
 
     pack: str
@@ -182,19 +182,19 @@ def example_names() -> list[str]:
     return sorted(["transplant", *(path.name for path in (_root() / "examples").iterdir() if path.is_dir())])
 
 
-def example(pack: str) -> Example:
+def example(pack: str) -> TeachingAudit:
     """The example of a domain pack; that of `transplant` are the handbooks and the patient questions."""
     if pack not in example_names():
         raise UsageError(f"there is no teaching example {pack!r}", fix=f"use one of: {', '.join(example_names())}")
     if pack == "transplant":
-        return Example(
+        return TeachingAudit(
             pack=pack,
             files=tuple(handbook_files()),
             questions=tuple(patient_questions()),
             gold=tuple(patient_gold()),
             relations=tuple(relations()),
         )
-    return Example(
+    return TeachingAudit(
         pack=pack,
         files=tuple(sorted((_root() / "examples" / pack).glob("*.md"))),
         questions=tuple(_read(f"examples/{pack}/questions.jsonl", PatientQuestion)),

@@ -3,8 +3,8 @@
 Research software, not for clinical use; every page says so.
 """
 
-from hoofbeat.store.folder_library import Folder, Library
+from hoofbeat.store.folder_library import Folder, FolderLibrary
 from hoofbeat.web.app import create_app
 from hoofbeat.web.site import Site, SiteSettings
 
-__all__ = ["Folder", "Library", "Site", "SiteSettings", "create_app"]
+__all__ = ["Folder", "FolderLibrary", "Site", "SiteSettings", "create_app"]

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Counts, InputRef, Manifest
-from hoofbeat.store.folder_library import Folder, Library
+from hoofbeat.store.folder_library import Folder, FolderLibrary
 from hoofbeat.web.browse import folder_page
 from hoofbeat.web.browse.folder_kinds import KINDS, about_folder, kind_words, page_of_folder
 from hoofbeat.web.page_rendering import render
@@ -87,7 +87,7 @@ def start(request: Request) -> HTMLResponse:
     )
 
 
-def cards(library: Library) -> list[FolderGroup]:
+def cards(library: FolderLibrary) -> list[FolderGroup]:
     """Every folder, by kind in the order of the flow; kinds without pages of their own come last."""
     folders = library.folders()
     summaries = {folder.slug: library.opened(folder, "summary", _summary) for folder in folders}

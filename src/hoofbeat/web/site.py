@@ -9,7 +9,7 @@ from fastapi import HTTPException, Request
 from msgspec import Struct, field
 
 from hoofbeat.models import Model
-from hoofbeat.store.folder_library import Library
+from hoofbeat.store.folder_library import FolderLibrary
 
 if TYPE_CHECKING:
     from hoofbeat.review.review_store import ReviewStore
@@ -45,7 +45,7 @@ class SiteSettings(Struct, frozen=True, kw_only=True):
 class Site(Struct, kw_only=True):
     """One server. `store` is None where it only shows folders; `load_model` opens a model of `settings.models`."""
 
-    library: Library
+    library: FolderLibrary
     settings: SiteSettings = SiteSettings()
     store: ReviewStore | None = None
     load_model: Callable[[str], Model] | None = None

@@ -10,7 +10,7 @@ from sklearn.cluster import AgglomerativeClustering
 from sklearn.metrics import adjusted_rand_score
 
 from hoofbeat.audit.findings import divergence_topics, themes
-from hoofbeat.audit.findings.divergence_themes import Topics, plain_topic
+from hoofbeat.audit.findings.divergence_themes import TopicPhrases, plain_topic
 from hoofbeat.audit.findings.phrase_clusters import cluster, leaders
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Comparison, Failure
@@ -142,4 +142,4 @@ def test_no_topics_no_themes() -> None:
     assert (topics.phrases, topics.without) == ((), 1)
     assert themes(topics, np.empty((0, 4), np.float32), threshold=0.5) == []
     with pytest.raises(UsageError, match="0 phrases and 1 vectors"):
-        themes(Topics((), (), polars.DataFrame(), 0), np.zeros((1, 4), np.float32), threshold=0.5)
+        themes(TopicPhrases((), (), polars.DataFrame(), 0), np.zeros((1, 4), np.float32), threshold=0.5)

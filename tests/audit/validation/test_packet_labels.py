@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.validation.packet_labels import Given, HumanLabels, human_labels
+from hoofbeat.audit.validation.packet_labels import AnnotatorLabel, HumanLabels, human_labels
 from hoofbeat.audit.validation.packets import Packets, write_packets
 from hoofbeat.errors import InputError
 from tests.audit.packet_audits import an_audit, in_turn
@@ -50,12 +50,12 @@ def saved(path: Path, rows: list[Row], *, delimiter: str = ",", encoding: str = 
     return path
 
 
-def as_given(audit: Audit, packets: Packets) -> dict[tuple[str, str, str], Given]:
+def as_given(audit: Audit, packets: Packets) -> dict[tuple[str, str, str], AnnotatorLabel]:
     pairs = [row.pair for row in packets.key]
-    return {pair.key: Given(label=pair.label, significance=pair.significance) for pair in pairs}
+    return {pair.key: AnnotatorLabel(label=pair.label, significance=pair.significance) for pair in pairs}
 
 
-def only(found: HumanLabels, who: str) -> dict[tuple[str, str, str], Given]:
+def only(found: HumanLabels, who: str) -> dict[tuple[str, str, str], AnnotatorLabel]:
     assert found.annotators == (who,)
     return {pair: said[who] for pair, said in found.labels.items()}
 
@@ -82,9 +82,9 @@ def test_files_as_spreadsheets_save_them(
         found = human_labels(audit, [path], packets=known)
         said = only(found, "annotator-1")
         noted = [pair for pair, each in said.items() if each.note]
-        assert {pair: Given(label=each.label, significance=each.significance) for pair, each in said.items()} == (
-            as_given(audit, packets)
-        )
+        assert {
+            pair: AnnotatorLabel(label=each.label, significance=each.significance) for pair, each in said.items()
+        } == (as_given(audit, packets))
         assert [said[pair].note.splitlines()[0] for pair in noted] == ["Für „später“, nicht; jetzt"]
     assert any("Windows-1252" in note for note in found.notes) == (encoding == "cp1252")
 
@@ -176,7 +176,7 @@ def test_adjudicated_labels_are_of_some_items_only(audit: Audit, packets: Packet
         audit, [saved(tmp_path / "a.csv", rows)], adjudicated=saved(tmp_path / "b.csv", settled), packets=packets
     )
     key = {row.item: row.pair.key for row in packets.key}
-    assert found.adjudicated[key[rows[0]["item"]]] == Given(label="Divergent", significance="high")
+    assert found.adjudicated[key[rows[0]["item"]]] == AnnotatorLabel(label="Divergent", significance="high")
     assert found.adjudicated.keys() == {key[rows[0]["item"]], key[rows[2]["item"]]}
     settled[2]["item"] = settled[0]["item"]
     with pytest.raises(InputError, match="was settled already"):

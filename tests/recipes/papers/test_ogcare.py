@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.benchmarks.aging import aging_counts, refilter
+from hoofbeat.benchmarks.rarity_aging import aging_counts, refilter
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.citations import load_citations
 from hoofbeat.corpus.filters.rare import RarityLimits

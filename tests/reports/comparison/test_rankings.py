@@ -21,8 +21,8 @@ from hoofbeat.reports.comparison.ranking_blocks import ablation_table
 from hoofbeat.reports.comparison.rankings_page import rankings_report
 from hoofbeat.reports.model import Report, charts_in, tables_in
 from hoofbeat.reports.page import to_html
+from hoofbeat.reports.report_writer import report_files
 from hoofbeat.reports.tables import Table, flat_rows
-from hoofbeat.reports.writing import report_files
 from hoofbeat.store.tables import read_tsv, write_tsv
 from tests.reports.examples import HOSTILE
 from tests.reports.parsing import parsed, words

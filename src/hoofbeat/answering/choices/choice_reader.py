@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from hoofbeat.answering.choices.choice_statements import READERS, Claim, in_bold, mentioned
+from hoofbeat.answering.choices.choice_statements import READERS, OptionStatement, in_bold, mentioned
 from hoofbeat.answering.choices.choice_wording import load_wording
-from hoofbeat.answering.choices.option_names import Named, Options, Text, options_named
+from hoofbeat.answering.choices.option_names import Named, Options, OutputText, options_named
 from hoofbeat.answering.choices.output_markup import without_markup
 from hoofbeat.models.reply_text import is_refusal, split_reasoning
 
@@ -55,7 +55,7 @@ def read_choice(text: str, options: Sequence[str]) -> Reading:
         return _unread("none", "the output ends inside its reasoning" if parted.reasoning else "nothing is written")
     names = options_named(tuple(options))
     raw = parted.text[-_LONGEST:]
-    output = Text(without_markup(raw))
+    output = OutputText(without_markup(raw))
     claims = sorted((claim for reader in READERS for claim in reader(output, names)), key=lambda claim: claim.at)
     doubted = doubts(output, claims)
     sound = [claim for claim, doubt in zip(claims, doubted, strict=True) if doubt is None]
@@ -77,7 +77,7 @@ def read_choice(text: str, options: Sequence[str]) -> Reading:
     return _unread("none", "no option is named")
 
 
-def _settle(text: str, claims: list[Claim], names: Options) -> Reading:
+def _settle(text: str, claims: list[OptionStatement], names: Options) -> Reading:
     """The option that all strong statements agree on, or that the last one settles."""
     everything = set(range(len(names.texts)))
     real = [claim for claim in claims if len(claim.named.options) < 3 or set(claim.named.options) != everything]
@@ -107,7 +107,7 @@ def _settle(text: str, claims: list[Claim], names: Options) -> Reading:
     return Reading(names.texts[last.named.options[0]], last.how)
 
 
-def _taken_back(text: str, before: Claim, after: Claim) -> bool:
+def _taken_back(text: str, before: OptionStatement, after: OptionStatement) -> bool:
     """Whether the words between two statements take the first back."""
     return bool(_SAYS.revised.search(text[before.named.end : after.at + 12]))
 
@@ -128,12 +128,12 @@ def _unread(how: str, why: str) -> Reading:
 # statement is not read as the output's choice, however plainly it is worded.
 
 
-def doubts(output: Text, claims: Sequence[Claim]) -> list[tuple[str, str] | None]:
+def doubts(output: OutputText, claims: Sequence[OptionStatement]) -> list[tuple[str, str] | None]:
     """For each statement, in the order they stand: None, or how the output is unread if it has no other, and why."""
     return [_doubt(output.text, claim) for claim in claims]
 
 
-def _doubt(text: str, claim: Claim) -> tuple[str, str] | None:
+def _doubt(text: str, claim: OptionStatement) -> tuple[str, str] | None:
     before = text[max(0, claim.at - _BEFORE) : claim.at]
     after = text[claim.named.end : claim.named.end + _AFTER]
     if _SAYS.reported.search(before):
@@ -145,7 +145,7 @@ def _doubt(text: str, claim: Claim) -> tuple[str, str] | None:
     return _WITHDRAWN if _SAYS.withdrawn.match(after) else None
 
 
-def weighed(output: Text, names: Options) -> set[int]:
+def weighed(output: OutputText, names: Options) -> set[int]:
     """The options that are said to be possible and among which none is chosen: "It could be A or B"."""
     found: set[int] = set()
     for match in _SAYS.weighed.finditer(output.text):

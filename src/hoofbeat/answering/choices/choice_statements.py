@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct, structs
 
 from hoofbeat.answering.choices.choice_wording import load_wording
-from hoofbeat.answering.choices.option_names import Named, Options, Text
+from hoofbeat.answering.choices.option_names import Named, Options, OutputText
 from hoofbeat.answering.choices.output_markup import MARKS, without_markup
 
-__all__ = ["READERS", "Claim", "in_bold", "mentioned"]
+__all__ = ["READERS", "OptionStatement", "in_bold", "mentioned"]
 
 _SAYS = load_wording()
 _SHORT = 400  # characters in which an option that is merely stated counts
@@ -23,7 +23,7 @@ _FEW_LINES = 3
 _FEW = 10  # words that need no full stop
 
 
-class Claim(Struct, frozen=True, kw_only=True):
+class OptionStatement(Struct, frozen=True, kw_only=True):
     """One place of the output that states an option, and how strongly (3: closes the answer; 1: in passing)."""
 
     at: int
@@ -32,14 +32,14 @@ class Claim(Struct, frozen=True, kw_only=True):
     how: str
 
 
-def _marked(output: Text, names: Options) -> list[Claim]:
+def _marked(output: OutputText, names: Options) -> list[OptionStatement]:
     """What stands in a box, an answer tag or an answer's field of an object."""
     claims = []
     for match in re.finditer(f"[{''.join(MARKS)}]", output.text):
         start = _lead(output.text, match.end())
         named = names.at(output, match.end()) or names.at(output, start, loose=True)
         if named:
-            claims.append(Claim(at=match.start(), weight=3, named=named, how=MARKS[match.group()]))
+            claims.append(OptionStatement(at=match.start(), weight=3, named=named, how=MARKS[match.group()]))
     return claims
 
 
@@ -55,9 +55,9 @@ def _lead(text: str, position: int) -> int:
 _ASKED = re.compile(r"[)\]\"'.]*\?")
 
 
-def _after_cues(output: Text, names: Options) -> list[Claim]:
+def _after_cues(output: OutputText, names: Options) -> list[OptionStatement]:
     """ "The answer is …", in several languages."""
-    claims: dict[int, Claim] = {}
+    claims: dict[int, OptionStatement] = {}
     for cues in _SAYS.before:
         weight = cues.weight
         for match in cues.find(output.text, output.lowered):
@@ -77,11 +77,13 @@ def _after_cues(output: Text, names: Options) -> list[Claim]:
                 continue
             kept = claims.get(named.start)
             if kept is None or kept.weight < weight:
-                claims[named.start] = Claim(at=named.start, weight=weight, named=named, how="closing-statement")
+                claims[named.start] = OptionStatement(
+                    at=named.start, weight=weight, named=named, how="closing-statement"
+                )
     return list(claims.values())
 
 
-def _begins_list(output: Text, names: Options, named: Named) -> bool:
+def _begins_list(output: OutputText, names: Options, named: Named) -> bool:
     """Whether the next line goes on with the next option: what looks stated is only the first of a list."""
     line = re.compile(r"[^\n]*\n\s*").match(output.text, named.end)
     following = names.at(output, line.end()) if line else None
@@ -100,7 +102,7 @@ def _first_joined(text: str, position: int) -> int:
     return before.start() if before else position
 
 
-def _before_verdicts(output: Text, names: Options) -> list[Claim]:
+def _before_verdicts(output: OutputText, names: Options) -> list[OptionStatement]:
     """ "B is the correct answer"; "Pericarditis is the most likely diagnosis"."""
     claims = []
     bare = (names.at(output, _first_joined(output.text, match.start())) for match in _BARE.finditer(output.text))
@@ -111,7 +113,7 @@ def _before_verdicts(output: Text, names: Options) -> list[Claim]:
             continue
         before = output.text[max(0, named.start - 120) : named.start]
         if not (_SAYS.denied_before.search(before[-40:]) or _SAYS.hypothetical.search(before)):
-            claims.append(Claim(at=named.start, weight=weight, named=named, how="closing-statement"))
+            claims.append(OptionStatement(at=named.start, weight=weight, named=named, how="closing-statement"))
     return claims
 
 
@@ -140,7 +142,7 @@ class _OnLine(Struct, frozen=True):
         return any(map(_SAYS.verdict_yes.match, self.rest.split("|"))) or any(sign in self.rest for sign in _YES_SIGNS)
 
 
-def _lines(output: Text, names: Options) -> list[Claim]:
+def _lines(output: OutputText, names: Options) -> list[OptionStatement]:
     """Lines that are nothing but an option, lists with a verdict on each option, and the output's beginning."""
     found, total = [], 0
     for number, line in enumerate(_LINE.finditer(output.text)):
@@ -152,14 +154,16 @@ def _lines(output: Text, names: Options) -> list[Claim]:
             rest = output.text[line.start() : start] + output.text[named.end : line.end()]
             found.append(_OnLine(number, named, rest))
     approved = [each for each in found if each.approved]
-    claims = [Claim(at=each.named.start, weight=2, named=each.named, how="verdict-in-list") for each in approved]
+    claims = [
+        OptionStatement(at=each.named.start, weight=2, named=each.named, how="verdict-in-list") for each in approved
+    ]
     alone = _outside_lists([each for each in found if each.alone])
     ends = [each for each in alone if each.number in (0, total - 1) or total <= _FEW_LINES]
     between = [each for each in alone if each not in ends]
     if len({each.named.options for each in between} - {each.named.options for each in ends}) == 1:
         ends += between  # one other option by itself is a second answer; several are headings of a discussion
     claims += [
-        Claim(at=each.named.start, weight=2, named=each.named, how=_how_alone(each.named, total))
+        OptionStatement(at=each.named.start, weight=2, named=each.named, how=_how_alone(each.named, total))
         for each in (ends if any(each.number in (0, total - 1) for each in ends) else [])
     ]
     labelled = {each.named.options for each in found if each.named.by != "text"}
@@ -190,7 +194,7 @@ _STOPS = re.compile(
 )
 
 
-def _opening(output: Text, names: Options) -> list[Claim]:
+def _opening(output: OutputText, names: Options) -> list[OptionStatement]:
     """An output that begins with its option and goes on to explain it."""
     named = names.at(output, 0) or names.at(output, _lead(output.text, 0))
     if named is None:
@@ -204,7 +208,7 @@ def _opening(output: Text, names: Options) -> list[Claim]:
         return []  # a Roman number
     others = tuple(_letters_beside(rest, named, len(names.texts)))
     named = structs.replace(named, options=(*named.options, *others))
-    return [Claim(at=named.start, weight=1 if named.by == "text" else 2, named=named, how="opening")]
+    return [OptionStatement(at=named.start, weight=1 if named.by == "text" else 2, named=named, how="opening")]
 
 
 def _letters_beside(rest: str, named: Named, count: int) -> Iterator[int]:
@@ -218,14 +222,19 @@ def _letters_beside(rest: str, named: Named, count: int) -> Iterator[int]:
             yield place
 
 
-READERS: tuple[Callable[[Text, Options], list[Claim]], ...] = (_marked, _after_cues, _before_verdicts, _lines)
+READERS: tuple[Callable[[OutputText, Options], list[OptionStatement]], ...] = (
+    _marked,
+    _after_cues,
+    _before_verdicts,
+    _lines,
+)
 
 
 def in_bold(raw: str, names: Options) -> set[int]:
     """The options set in bold type, nothing else with them."""
     found: set[int] = set()
     for match in re.finditer(r"(?:\*\*|__)([^*\n]{1,300})(?:\*\*|__)", raw):
-        inner = Text(without_markup(match.group(1)))
+        inner = OutputText(without_markup(match.group(1)))
         named = names.at(inner, _lead(inner.text, 0))
         after = raw[match.end() : match.end() + 120]
         if any(cue.match(after) for cue in (_SAYS.denied_after, _SAYS.decoy, _SAYS.conditional, _SAYS.withdrawn)):
@@ -241,7 +250,7 @@ _VERB = re.compile(r"\b(?:is|are|was|were|has|had|have|must|should|can|causes?|o
 _SENTENCES = re.compile(r"[.;!?]\s+\w|\n")
 
 
-def mentioned(output: Text, names: Options) -> set[int]:
+def mentioned(output: OutputText, names: Options) -> set[int]:
     """The options that a short, finished output states without calling them the answer."""
     text = output.text
     brief = len(text.split()) <= _FEW

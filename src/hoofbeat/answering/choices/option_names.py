@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from hoofbeat.answering.choices.option_words import Word, load_names, near, one_of, option_words
 
-__all__ = ["Named", "Options", "Text", "options_named"]
+__all__ = ["Named", "Options", "OutputText", "options_named"]
 
 
 class Named(Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class Named(Struct, frozen=True, kw_only=True):
     clash: bool = False
 
 
-class Text:
+class OutputText:
     """A text to look into, with its words."""
 
     def __init__(self, text: str) -> None:
@@ -119,7 +119,7 @@ class Options:
     def _same(self, form: tuple[str, ...], index: int) -> bool:
         return tuple(word.folded for word in option_words(self.texts[index])) == form
 
-    def at(self, text: Text, position: int, *, loose: bool = False) -> Named | None:
+    def at(self, text: OutputText, position: int, *, loose: bool = False) -> Named | None:
         """What is named at a position, with everything joined to it; None where nothing is.
 
         `loose` lets a few words stand before an option's text.
@@ -136,10 +136,10 @@ class Options:
             end, clash = more.end, clash or more.clash
         return Named(options=tuple(options), start=found.start, end=end, by=found.by, clash=clash)
 
-    def _one(self, text: Text, position: int, loose: bool) -> Named | None:
+    def _one(self, text: OutputText, position: int, loose: bool) -> Named | None:
         return self._letter(text, position) or self._ordinal(text, position) or self._text(text, position, loose)
 
-    def _ordinal(self, text: Text, position: int) -> Named | None:
+    def _ordinal(self, text: OutputText, position: int) -> Named | None:
         """ "The second option"."""
         match = _ORDINAL.match(text.text, position)
         index = _ORDINALS.index(match["word"].lower()) if match else len(self.texts)
@@ -147,7 +147,7 @@ class Options:
             return None
         return Named(options=(index,), start=match.start("word"), end=match.end(), by="letter")
 
-    def _letter(self, text: Text, position: int) -> Named | None:
+    def _letter(self, text: OutputText, position: int) -> Named | None:
         """A letter or number at a position, with the text of the option where that follows."""
         match = _LABEL.match(text.text, position)
         if match is None:
@@ -188,7 +188,7 @@ class Options:
             return bool(_AFTER_LETTER_A.match(rest))
         return label.isupper() or bool(re.match(r"\s*(?:$|[\n.):;,!*|]|because\b|since\b)", rest))
 
-    def _begins(self, text: Text, position: int, index: int) -> int:
+    def _begins(self, text: OutputText, position: int, index: int) -> int:
         """Where the option's text ends that begins at a position, if it does: whole, cut short, or with a slip."""
         if self.letters.get(text.text[position : position + 1].upper()) == index:
             return position + 1 if re.match(r"\w\b", text.text[position:]) else 0
@@ -208,7 +208,7 @@ class Options:
                 return phrase[-1].end
         return 0
 
-    def _text(self, text: Text, position: int, loose: bool) -> Named | None:
+    def _text(self, text: OutputText, position: int, loose: bool) -> Named | None:
         """An option's text at a position: the longest that fits; equal texts are all named."""
         first = text.word_at(position)
         gap = text.text[position : text.words[first].start] if first < len(text.words) else ""
@@ -221,7 +221,7 @@ class Options:
                 return found
         return self._cut_or_slip(text, first)
 
-    def _exact(self, text: Text, first: int) -> Named | None:
+    def _exact(self, text: OutputText, first: int) -> Named | None:
         forms = self._by_first.get(text.words[first].folded, ())
         best = [(form, index) for form, index in forms if _same_words(text.words, first, form)]
         if not best:
@@ -231,7 +231,7 @@ class Options:
         last = text.words[first + longest - 1]
         return Named(options=named, start=text.words[first].start, end=last.end, by="text")
 
-    def _cut_or_slip(self, text: Text, first: int) -> Named | None:
+    def _cut_or_slip(self, text: OutputText, first: int) -> Named | None:
         """One option only, whose text is cut short at the end of the phrase or has a slip of the pen in it."""
         phrase = _phrase(text, first, self.longest)
         said = tuple(word.folded for word in phrase)
@@ -244,7 +244,7 @@ class Options:
             return Named(options=(index,), start=text.words[first].start, end=end, by="text")
         return None
 
-    def mentions(self, text: Text) -> list[Named]:
+    def mentions(self, text: OutputText) -> list[Named]:
         """Every place where an option's whole text stands, or its letter in a form that can be nothing else.
 
         Texts of one short word are left out: they are words of any sentence.
@@ -316,7 +316,7 @@ def _agree(words: list[Word], first: int, form: tuple[str, ...]) -> int:
     return here[-1].end
 
 
-def _phrase(text: Text, first: int, most: int) -> list[Word]:
+def _phrase(text: OutputText, first: int, most: int) -> list[Word]:
     """The words from here to the end of the sentence or line, so many at most."""
     phrase: list[Word] = []
     for word in text.words[first : first + most]:
@@ -326,7 +326,7 @@ def _phrase(text: Text, first: int, most: int) -> list[Word]:
     return phrase
 
 
-def _broken(text: Text, first: int, last: int) -> bool:
+def _broken(text: OutputText, first: int, last: int) -> bool:
     """Whether a sentence ends, or something is denied, between two words."""
     between = text.text[text.words[first].start : text.words[last].start]
     return bool(

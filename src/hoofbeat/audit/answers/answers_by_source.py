@@ -9,7 +9,7 @@ import msgspec
 
 from hoofbeat.answering.answer_calls import PROMPT_TOKENS, Planned, fit
 from hoofbeat.audit.answers.source_citations import NO_SECTION, check_citations, sections_shown
-from hoofbeat.audit.answers.source_evidence import Find, Room, Search, Shown, searching
+from hoofbeat.audit.answers.source_evidence import Find, Room, Search, SourcePassages, searching
 from hoofbeat.facets import facet_values
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
@@ -89,7 +89,7 @@ def each_planned(
         yield _planned(shown, window, output)
 
 
-def _planned(shown: Shown, window: int | None, output: int) -> PlannedSource:
+def _planned(shown: SourcePassages, window: int | None, output: int) -> PlannedSource:
     kept, dropped = fit(shown.passages, shown.question.full_text, window, output)
     return PlannedSource(
         question=shown.question,

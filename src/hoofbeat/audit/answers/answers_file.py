@@ -22,7 +22,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Facets, Failure, Question
 
-__all__ = ["GIVEN", "Given", "GivenAnswer", "decide_absence", "read_given", "read_given_fields"]
+__all__ = ["GIVEN", "GivenAnswer", "SourceAnswerFile", "decide_absence", "read_given", "read_given_fields"]
 
 GIVEN = "given"
 _KNOWN = ("id", "question", "source", "answer", "absent")
@@ -40,7 +40,7 @@ class GivenAnswer(Struct, frozen=True, kw_only=True):
     absent: bool | None = None
 
 
-class Given(Struct, frozen=True, kw_only=True):
+class SourceAnswerFile(Struct, frozen=True, kw_only=True):
     """A file of answers: its questions, its sources, every answer, and how many rows could not be compared, and why."""
 
     questions: tuple[Question, ...]
@@ -65,7 +65,9 @@ def read_given_fields(text: str) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def read_given(path: Path, fields: Mapping[str, Sequence[str]] | None = None, sources: Collection[str] = ()) -> Given:
+def read_given(
+    path: Path, fields: Mapping[str, Sequence[str]] | None = None, sources: Collection[str] = ()
+) -> SourceAnswerFile:
     """Read a file of answers (.jsonl, .csv, .parquet, gzipped or not), or those of some `sources` in it.
 
     Rows belong to one question where their `id` is the same, or the question's text where no `id` is named; case and
@@ -105,7 +107,7 @@ def read_given(path: Path, fields: Mapping[str, Sequence[str]] | None = None, so
             "no question has answers of two sources", where=str(path), fix="check which fields hold them: --fields"
         )
     alone = len(rows) - len(compared)
-    return Given(
+    return SourceAnswerFile(
         questions=tuple(Question(id=id, text=texts[id], facets=facets[id]) for id in compared),
         sources=tuple(sorted({source for answers in compared.values() for source in answers})),
         answers=tuple(answers[source] for _, answers in sorted(compared.items()) for source in sorted(answers)),

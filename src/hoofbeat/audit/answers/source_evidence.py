@@ -22,7 +22,7 @@ __all__ = [
     "Find",
     "Room",
     "Search",
-    "Shown",
+    "SourcePassages",
     "hero_line",
     "is_hero",
     "searching",
@@ -38,7 +38,7 @@ _BLOCK = 64
 _MOST_GROUPS = 12
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class SourcePassages(Struct, frozen=True, kw_only=True):
     """What is shown of one source for one question: how that was decided, the passages, and what led to them."""
 
     question: Question
@@ -59,7 +59,7 @@ class Room(Struct, frozen=True, kw_only=True):
 Asked = Sequence[tuple[Question, Sequence[str]]]
 """Questions, each with the sources it is put to."""
 
-Find = Callable[[Asked, Room], Iterator[Shown]]
+Find = Callable[[Asked, Room], Iterator[SourcePassages]]
 """The evidence for questions, each from its sources, in their order."""
 
 
@@ -82,7 +82,7 @@ def searching(search: Search, documents: Sequence[Document], whole_up_to: int) -
     """Short sources whole, long ones by a search; one that does not fit as a whole is a long one, too."""
     known = {document.id: document for document in documents}
 
-    def find(asked: Asked, room: Room) -> Iterator[Shown]:
+    def find(asked: Asked, room: Room) -> Iterator[SourcePassages]:
         limit = min(whole_up_to, room.characters)
         for first in range(0, len(asked), _BLOCK):
             block = asked[first : first + _BLOCK]
@@ -90,7 +90,7 @@ def searching(search: Search, documents: Sequence[Document], whole_up_to: int) -
             for question, sources in block:
                 for source in sources:
                     wanted.setdefault(source, []).append(question)
-            found: dict[tuple[str, str], Shown] = {}
+            found: dict[tuple[str, str], SourcePassages] = {}
             for source, questions in wanted.items():
                 document = known[source]
                 whole = len(document.text) <= limit and source not in room.tight
@@ -102,14 +102,16 @@ def searching(search: Search, documents: Sequence[Document], whole_up_to: int) -
     return find
 
 
-def _shown(questions: Sequence[Question], document: Document, search: Search, *, whole: bool) -> Iterator[Shown]:
+def _shown(
+    questions: Sequence[Question], document: Document, search: Search, *, whole: bool
+) -> Iterator[SourcePassages]:
     if whole:
         passages = tuple(sections(document))
         for question in questions:
-            yield Shown(question=question, source=document.id, route="whole", passages=passages)
+            yield SourcePassages(question=question, source=document.id, route="whole", passages=passages)
         return
     for question, found in zip(questions, search(questions, document.id), strict=True):
-        yield Shown(question=question, source=document.id, route="retrieved", passages=tuple(found))
+        yield SourcePassages(question=question, source=document.id, route="retrieved", passages=tuple(found))
 
 
 def through_line(retriever: Retriever, documents: Sequence[Document], passages: int, whole_up_to: int) -> Find:
@@ -123,7 +125,7 @@ def through_line(retriever: Retriever, documents: Sequence[Document], passages: 
 
     find = searching(search, documents, whole_up_to)
 
-    def with_failures(asked: Asked, room: Room) -> Iterator[Shown]:
+    def with_failures(asked: Asked, room: Room) -> Iterator[SourcePassages]:
         for shown in find(asked, room):
             failure = failures.pop((shown.question.id, shown.source), None)
             yield msgspec.structs.replace(shown, failure=failure) if failure is not None else shown
@@ -138,7 +140,7 @@ def through_hero(retriever: Retriever) -> Find:
     question is searched in all sources, which changes no source's evidence.
     """
 
-    def find(asked: Asked, room: Room) -> Iterator[Shown]:
+    def find(asked: Asked, room: Room) -> Iterator[SourcePassages]:
         parted = [
             (question, tight, tuple(name for name in sources if (name in room.tight) is tight))
             for question, sources in asked
@@ -157,7 +159,7 @@ def through_hero(retriever: Retriever) -> Find:
             for (tight, names), questions in groups.items()
         }
         for place, (_, sources) in enumerate(asked):
-            found: dict[str, Shown] = {}
+            found: dict[str, SourcePassages] = {}
             for _, tight, names in parted[2 * place : 2 * place + 2]:
                 found |= islice(streams[tight, names], len(names))
             yield from (found[source] for source in sources)
@@ -167,7 +169,7 @@ def through_hero(retriever: Retriever) -> Find:
 
 def _hero(
     retriever: Retriever, questions: Sequence[Question], sources: Sequence[str], room: int
-) -> Iterator[tuple[str, Shown]]:
+) -> Iterator[tuple[str, SourcePassages]]:
     """HERO's evidence, question after question."""
     if not sources:
         return
@@ -176,7 +178,7 @@ def _hero(
     for each in retriever.evidence(queries, sources, room=room):
         yield (
             each.document,
-            Shown(
+            SourcePassages(
                 question=by_id[each.question],
                 source=each.document,
                 route=each.route,

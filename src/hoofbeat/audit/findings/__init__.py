@@ -16,11 +16,11 @@ from hoofbeat.audit.findings.audit_changes import (
     split_by,
 )
 from hoofbeat.audit.findings.audit_comparison import AuditsComparison, AuditSide, compare_audits, reworded_questions
-from hoofbeat.audit.findings.divergence_themes import Example, Theme, Topics, divergence_topics, themes
+from hoofbeat.audit.findings.divergence_themes import Theme, ThemeExample, TopicPhrases, divergence_topics, themes
 from hoofbeat.audit.findings.pair_arrays import Frame, Pairs, pairs_of
 from hoofbeat.audit.findings.relation_counts import counts_by, label_counts
 from hoofbeat.audit.findings.relation_matrices import each_matrix, question_matrix
-from hoofbeat.audit.findings.serious_divergence import SeriousPair, Side, SideBySide, serious_pairs, side_by_side
+from hoofbeat.audit.findings.serious_divergence import SeriousPair, SideBySide, SourceSide, serious_pairs, side_by_side
 from hoofbeat.audit.findings.severity_weights import (
     BY_QUESTION,
     BY_SOURCE,
@@ -58,7 +58,6 @@ __all__ = [
     "AuditsComparison",
     "CoverageChange",
     "CoverageHeat",
-    "Example",
     "FlipRate",
     "Frame",
     "Joined",
@@ -70,12 +69,13 @@ __all__ = [
     "SeriousPair",
     "SeverityRanking",
     "SeverityRow",
-    "Side",
     "SideBySide",
     "SourceRow",
+    "SourceSide",
     "TableAgreement",
     "Theme",
-    "Topics",
+    "ThemeExample",
+    "TopicPhrases",
     "agreement_of_tables",
     "changed_pairs",
     "compare_audits",

@@ -21,13 +21,13 @@ from hoofbeat.audit.findings.serious_divergence import LEVELS
 from hoofbeat.errors import UsageError
 from hoofbeat.text import caseless
 
-__all__ = ["Example", "Theme", "Topics", "divergence_topics", "plain_topic", "themes"]
+__all__ = ["Theme", "ThemeExample", "TopicPhrases", "divergence_topics", "plain_topic", "themes"]
 
 _EDGES = re.compile(r"^[\s\W_]+|[\s\W_]+$")
 _EXAMPLES = 3
 
 
-class Topics(Struct, frozen=True):
+class TopicPhrases(Struct, frozen=True):
     """The phrases of a table, most frequent first, with how many pairs have each; and those pairs.
 
     `rows` has a line for each pair with a topic: the phrase's place, question, a, b, label and significance.
@@ -40,7 +40,7 @@ class Topics(Struct, frozen=True):
     without: int
 
 
-class Example(Struct, frozen=True, kw_only=True):
+class ThemeExample(Struct, frozen=True, kw_only=True):
     """A pair of a theme, to look at."""
 
     question: str
@@ -69,7 +69,7 @@ class Theme(Struct, frozen=True, kw_only=True):
     labels: dict[str, int]
     levels: dict[str, int]
     cohesion: float
-    examples: tuple[Example, ...]
+    examples: tuple[ThemeExample, ...]
 
 
 def plain_topic(phrase: str) -> str:
@@ -79,7 +79,7 @@ def plain_topic(phrase: str) -> str:
 
 def divergence_topics(
     table: Frame, domain: RelationLabels = FIVE_RELATIONS, labels: Sequence[str] | None = None
-) -> Topics:
+) -> TopicPhrases:
     """The topic phrases of the diverging pairs, or of pairs with other `labels`."""
     wanted = list(domain.diverging if labels is None else labels)
     unknown = [label for label in wanted if label not in domain.order]
@@ -107,11 +107,11 @@ def divergence_topics(
         .with_columns(polars.col("phrase").replace_strict(places, return_dtype=polars.Int64))
         .sort("phrase", "question", "a", "b")
     )
-    return Topics(tuple(phrases), tuple(counts["len"].to_list()), kept, rows.height - kept.height)
+    return TopicPhrases(tuple(phrases), tuple(counts["len"].to_list()), kept, rows.height - kept.height)
 
 
 def themes(
-    topics: Topics,
+    topics: TopicPhrases,
     vectors: Vectors,
     *,
     threshold: float | None = None,
@@ -162,7 +162,7 @@ def _centre(vectors: Vectors, counts: NDArray[np.float64]) -> tuple[int, float]:
 
 
 def _theme(
-    topics: Topics,
+    topics: TopicPhrases,
     rows: polars.DataFrame,
     places: NDArray[np.int64],
     central: int,
@@ -188,7 +188,7 @@ def _theme(
         levels={level: rated.get(level, 0) for level in levels},
         cohesion=cohesion,
         examples=tuple(
-            Example(
+            ThemeExample(
                 question=row["question"],
                 a=row["a"],
                 b=row["b"],

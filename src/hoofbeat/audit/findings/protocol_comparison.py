@@ -20,7 +20,7 @@ from hoofbeat.findings.intervals import Difference, Interval, mcnemar_exact, pai
 from hoofbeat.judging.text_match import fuzzy_match
 from hoofbeat.store import Cost
 
-__all__ = ["AgainstPeople", "Flips", "Protocols", "Shift", "Topics", "compare_protocols"]
+__all__ = ["AgainstPeople", "Flips", "Protocols", "Shift", "TopicAgreement", "compare_protocols"]
 
 Estimated = tuple[float | None, Interval | None]
 
@@ -35,7 +35,7 @@ class Shift(Struct, frozen=True, kw_only=True):
     became: dict[str, int]
 
 
-class Topics(Struct, frozen=True, kw_only=True):
+class TopicAgreement(Struct, frozen=True, kw_only=True):
     """Topics of the `n` pairs to which both ways give the same label and a topic.
 
     `same` are alike but for case, order and punctuation of words; `similarity` is the mean token-sort ratio, 0 to 1.
@@ -102,7 +102,7 @@ class Protocols(Struct, frozen=True, kw_only=True):
     significance: Agreement
     significance_linear: Kappa
     without_details: int
-    topics: Topics
+    topics: TopicAgreement
     people: AgainstPeople | None
     flips: tuple[Flips, ...]
     costs: dict[str, Cost]
@@ -186,14 +186,14 @@ def _shifts(found: Agreement) -> tuple[Shift, ...]:
     )
 
 
-def _topics(rows: Sequence[Both]) -> Topics:
+def _topics(rows: Sequence[Both]) -> TopicAgreement:
     pairs = [
         (row.structured.topic, row.label_only.topic)
         for row in rows
         if _same(row.structured, row.label_only) and row.structured.topic and row.label_only.topic
     ]
     alike = [fuzzy_match(one or "", other or "") for one, other in pairs]
-    return Topics(
+    return TopicAgreement(
         n=len(alike),
         same=sum(value > 1 - 1e-9 for value in alike),
         similarity=sum(alike) / len(alike) if alike else None,

@@ -12,7 +12,7 @@ from hoofbeat.audit.findings.pair_arrays import Frame, sure_rows
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
 from hoofbeat.records import Answer, Passage, Question
 
-__all__ = ["LEVELS", "SeriousPair", "Side", "SideBySide", "serious_pairs", "side_by_side"]
+__all__ = ["LEVELS", "SeriousPair", "SideBySide", "SourceSide", "serious_pairs", "side_by_side"]
 
 LEVELS = ("low", "medium", "high")
 """The levels of significance, least first."""
@@ -35,7 +35,7 @@ class SeriousPair(Struct, frozen=True, kw_only=True):
     alike: int
 
 
-class Side(Struct, frozen=True, kw_only=True):
+class SourceSide(Struct, frozen=True, kw_only=True):
     """What one source said: its answer, the headings it cites, and the passage that stands behind it.
 
     The passage is the first that was shown under a cited heading, else the first of all; None where none was kept.
@@ -53,8 +53,8 @@ class SideBySide(Struct, frozen=True, kw_only=True):
 
     pair: SeriousPair
     text: str
-    a: Side | None
-    b: Side | None
+    a: SourceSide | None
+    b: SourceSide | None
 
 
 def serious_pairs(
@@ -134,9 +134,9 @@ def side_by_side(
     ]
 
 
-def _side(answer: Answer) -> Side:
+def _side(answer: Answer) -> SourceSide:
     under = [passage for cited in answer.citations for passage in answer.evidence if cites(cited, passage.heading)]
-    return Side(
+    return SourceSide(
         source=answer.source,
         text=answer.text,
         citations=answer.citations,

@@ -17,14 +17,14 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, RelationLabel
 from hoofbeat.text import caseless
 
-__all__ = ["Given", "HumanLabels", "human_labels"]
+__all__ = ["AnnotatorLabel", "HumanLabels", "human_labels"]
 
 
 _MOST_TOLD = 10
 _NO_LEVEL = {"", "-", "–", "none", "n/a", "na"}
 
 
-class Given(Struct, frozen=True, kw_only=True):
+class AnnotatorLabel(Struct, frozen=True, kw_only=True):
     """What one person said of a pair; `significance` is None where none was given or the label takes none."""
 
     label: str
@@ -39,8 +39,8 @@ class HumanLabels(Struct, frozen=True, kw_only=True):
     """
 
     pairs: tuple[Drawn, ...]
-    labels: dict[tuple[str, str, str], dict[str, Given]]
-    adjudicated: dict[tuple[str, str, str], Given]
+    labels: dict[tuple[str, str, str], dict[str, AnnotatorLabel]]
+    adjudicated: dict[tuple[str, str, str], AnnotatorLabel]
     annotators: tuple[str, ...]
     empty: dict[str, int]
     notes: tuple[str, ...]
@@ -58,7 +58,7 @@ class _Reading(Struct, frozen=True, kw_only=True):
 class _Taken(Struct, kw_only=True):
     """What has been taken in so far: by annotator and pair, with the place where it stood."""
 
-    said: dict[str, dict[tuple[str, str, str], Given]]
+    said: dict[str, dict[tuple[str, str, str], AnnotatorLabel]]
     places: dict[tuple[str, tuple[str, str, str]], str]
     empty: dict[str, int]
     unasked: int = 0
@@ -92,7 +92,7 @@ def human_labels(
     if settled:
         _take(settled, _Reading(pack=audit.pack, known=known, partial=True, settled=True), decided)
     final = {pair: given for rows in decided.said.values() for pair, given in rows.items()}
-    by_pair: dict[tuple[str, str, str], dict[str, Given]] = {}
+    by_pair: dict[tuple[str, str, str], dict[str, AnnotatorLabel]] = {}
     for annotator in sorted(taken.said):
         for pair, given in taken.said[annotator].items():
             by_pair.setdefault(pair, {})[annotator] = given
@@ -174,7 +174,7 @@ def _take_row(path: Path, line: int, cells: Mapping[str, str], how: _Reading, ta
     taken.places[who, pair.key] = place
     taken.unasked += level in levels and not label.significance
     taken.unrated += level not in levels and label.significance
-    taken.said.setdefault(who, {})[pair.key] = Given(
+    taken.said.setdefault(who, {})[pair.key] = AnnotatorLabel(
         label=label.name,
         significance=levels.get(level) if label.significance else None,
         note=cells.get("note", ""),

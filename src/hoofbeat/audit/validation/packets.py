@@ -35,7 +35,7 @@ __all__ = [
     "KeyRow",
     "PacketRow",
     "Packets",
-    "Stratum",
+    "PairStratum",
     "answers_of",
     "blinded_texts",
     "draw_pairs",
@@ -53,7 +53,7 @@ _BLOCK = 100_000
 _BOM = b"\xef\xbb\xbf"
 
 
-class Stratum(Struct, frozen=True, kw_only=True):
+class PairStratum(Struct, frozen=True, kw_only=True):
     """One label of the judge: how many pairs of the audit have it, and how many were drawn."""
 
     label: str
@@ -71,7 +71,7 @@ class Design(Struct, frozen=True, kw_only=True):
 
     seed: int
     annotators: tuple[str, ...]
-    strata: tuple[Stratum, ...]
+    strata: tuple[PairStratum, ...]
     unlabelled: int
     pack: str
 
@@ -253,7 +253,7 @@ def write_packets(
         raise UsageError("there are no pairs to label", where=str(audit.artefact.path), fix="name another audit")
     names = tuple(f"annotator-{number}" for number in range(1, annotators + 1))
     drawn = {name: sum(pair.label == name for pair in pairs) for name in counts}
-    strata = tuple(Stratum(label=name, pairs=count, drawn=drawn[name]) for name, count in counts.items())
+    strata = tuple(PairStratum(label=name, pairs=count, drawn=drawn[name]) for name, count in counts.items())
     design = Design(
         seed=seed, annotators=names, strata=strata, unlabelled=unlabelled, pack=f"{pack.name}@{pack.fingerprint}"
     )

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 
 from hoofbeat.corpus.roles import role_of
-from hoofbeat.records import Figure, Section, Table
+from hoofbeat.records import DocumentTable, Figure, Section
 from hoofbeat.text import ascii_letters
 
 __all__ = ["TextBuilder", "joined_label", "role_of", "safe_id"]
@@ -45,7 +45,7 @@ class TextBuilder:
 
     def __init__(self) -> None:
         self.figures: list[Figure] = []
-        self.tables: list[Table] = []
+        self.tables: list[DocumentTable] = []
         self._blocks: list[str] = []
         self._length = 0
         self._done: list[Section] = []
@@ -108,7 +108,9 @@ class TextBuilder:
         lines = [joined_label(label, caption), *(" | ".join(row).strip() for row in cells), *notes]
         start, end = self.paragraph("\n".join(line for line in lines if line.strip(" |")), page=page)
         name = id or f"table-{len(self.tables) + 1}"
-        self.tables.append(Table(id=name, label=label, caption=caption, rows=cells, start=start, end=end, page=page))
+        self.tables.append(
+            DocumentTable(id=name, label=label, caption=caption, rows=cells, start=start, end=end, page=page)
+        )
 
     @property
     def text(self) -> str:

@@ -28,7 +28,7 @@ from hoofbeat.reports.lookup import Lookup, System
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.text import some_of
 
-__all__ = ["KINDS", "AnswersComparison", "Pair", "Place", "Side", "compare_answers", "open_side"]
+__all__ = ["KINDS", "AnswersComparison", "FolderOutcomes", "FolderSystem", "Pair", "compare_answers", "open_side"]
 
 KINDS = ("judgments", "run")
 """The kinds of folders whose answers can be compared."""
@@ -36,7 +36,7 @@ KINDS = ("judgments", "run")
 _MOST = 500
 
 
-class Place(Struct, frozen=True):
+class FolderSystem(Struct, frozen=True):
     """A system in one of the folders."""
 
     folder: int
@@ -61,8 +61,8 @@ class Pair(Struct, frozen=True):
     otherwise, which may be what is to be compared.
     """
 
-    first: Place
-    second: Place
+    first: FolderSystem
+    second: FolderSystem
     against: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
 
@@ -72,7 +72,7 @@ class Pair(Struct, frozen=True):
         return (*self.against, *(f"differs in: {each}" for each in self.settings))
 
 
-class Side:
+class FolderOutcomes:
     """One of the folders: its questions, what became of every planned answer, and how that was found."""
 
     def __init__(self, name: str, artefact: Artefact) -> None:
@@ -118,10 +118,10 @@ class Side:
         return self.artefact.manifest.prompts.get("judge", "")
 
 
-def open_side(path: Path, name: str = "") -> Side:
+def open_side(path: Path, name: str = "") -> FolderOutcomes:
     """Open a folder of judgments, or a run whose answers choose an option, and score it."""
     artefact = open_artefact(path, KINDS)
-    side = Side(name or path.resolve().name, artefact)
+    side = FolderOutcomes(name or path.resolve().name, artefact)
     if not side.outcomes and side.free_text:
         raise UsageError(
             "these answers are free text that nobody has judged",
@@ -139,18 +139,18 @@ class AnswersComparison(Struct, frozen=True, kw_only=True):
     `apart` counts the pairs that are left out because no question was put to both of their systems.
     """
 
-    sides: tuple[Side, ...]
+    sides: tuple[FolderOutcomes, ...]
     questions: dict[str, Question]
     pairs: tuple[Pair, ...]
     differences: tuple[SystemDifference, ...]
-    accuracies: dict[Place, Accuracy]
-    results: dict[Place, dict[str, list[Outcome]]]
+    accuracies: dict[FolderSystem, Accuracy]
+    results: dict[FolderSystem, dict[str, list[Outcome]]]
     baseline: str
     picked: tuple[str, ...]
     seed: int
     apart: int = 0
 
-    def name(self, place: Place) -> str:
+    def name(self, place: FolderSystem) -> str:
         """A system in words with its folder; the model goes without saying where there is only one."""
         return f"{self.sides[place.folder].name}: {self._system(place)}"
 
@@ -161,7 +161,7 @@ class AnswersComparison(Struct, frozen=True, kw_only=True):
             return f"{self._system(pair.first)}: {folders[0]} against {folders[1]}"
         return f"{self.name(pair.second)} against {self.name(pair.first)}"
 
-    def _system(self, place: Place) -> str:
+    def _system(self, place: FolderSystem) -> str:
         models = {each.model for pair in self.pairs for each in (pair.first, pair.second)}
         return f"{place.model} · {place.condition}" if len(models) > 1 else place.condition
 
@@ -181,7 +181,7 @@ def compare_answers(
     """
     if len({path.resolve() for path in paths}) < max(2, len(paths)):
         raise UsageError("a comparison needs two folders or more, each named once", fix="name another folder")
-    sides: list[Side] = []
+    sides: list[FolderOutcomes] = []
     with progress.task("reading answers", len(paths)) as task:
         for path, name in zip(paths, _names(paths), strict=True):
             sides.append(open_side(path, name))
@@ -190,10 +190,10 @@ def compare_answers(
     wanted = _pairs(sides, baseline, systems)
     pairs = _meeting(wanted, sides)
     used = list(dict.fromkeys(place for pair in pairs for place in (pair.first, pair.second)))
-    results: dict[Place, dict[str, list[Outcome]]] = {place: {} for place in used}
+    results: dict[FolderSystem, dict[str, list[Outcome]]] = {place: {} for place in used}
     for number, side in enumerate(sides):
         for row in side.outcomes:
-            place = Place(number, row.model, row.condition)
+            place = FolderSystem(number, row.model, row.condition)
             if place in results:
                 results[place].setdefault(row.question, []).append(row)
     pairs = [replace(pair, against=_against(pair, sides, results), settings=_settings(pair, sides)) for pair in pairs]
@@ -220,12 +220,12 @@ def compare_answers(
     )
 
 
-def _meeting(pairs: Sequence[Pair], sides: Sequence[Side]) -> list[Pair]:
+def _meeting(pairs: Sequence[Pair], sides: Sequence[FolderOutcomes]) -> list[Pair]:
     """The pairs of systems that were asked a question in common; without any there is nothing to compare."""
-    asked: dict[Place, set[str]] = {}
+    asked: dict[FolderSystem, set[str]] = {}
     for number, side in enumerate(sides):
         for row in side.outcomes:
-            asked.setdefault(Place(number, row.model, row.condition), set()).add(row.question)
+            asked.setdefault(FolderSystem(number, row.model, row.condition), set()).add(row.question)
     found = [pair for pair in pairs if not asked[pair.first].isdisjoint(asked[pair.second])]
     if not found:
         raise UsageError(
@@ -246,7 +246,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
     ]
 
 
-def _questions(sides: Sequence[Side]) -> dict[str, Question]:
+def _questions(sides: Sequence[FolderOutcomes]) -> dict[str, Question]:
     """The questions of all folders; one that reads otherwise in another folder stops the comparison."""
     known: dict[str, tuple[Question, str]] = {}
     wrong: list[str] = []
@@ -286,8 +286,8 @@ def _differs(a: Question, b: Question) -> list[str]:
     return said
 
 
-def _pairs(sides: Sequence[Side], baseline: str, picked: Sequence[str]) -> list[Pair]:
-    places = [Place(number, *system) for number, side in enumerate(sides) for system in side.systems]
+def _pairs(sides: Sequence[FolderOutcomes], baseline: str, picked: Sequence[str]) -> list[Pair]:
+    places = [FolderSystem(number, *system) for number, side in enumerate(sides) for system in side.systems]
     for name in picked:
         if not any(_called(place, name) for place in places):
             raise UsageError(f"there is no system {name!r}", fix=f"there are: {_listed(places)}")
@@ -313,11 +313,11 @@ def _pairs(sides: Sequence[Side], baseline: str, picked: Sequence[str]) -> list[
     return pairs
 
 
-def _called(place: Place, name: str) -> bool:
+def _called(place: FolderSystem, name: str) -> bool:
     return name in {place.model, place.condition, f"{place.model} · {place.condition}"}
 
 
-def _baseline(places: Sequence[Place], name: str) -> Place:
+def _baseline(places: Sequence[FolderSystem], name: str) -> FolderSystem:
     """The system of that name, in the first folder that has it."""
     called = [place for place in places if _called(place, name)]
     found = [place for place in called if place.folder == called[0].folder]
@@ -327,13 +327,13 @@ def _baseline(places: Sequence[Place], name: str) -> Place:
     return found[0]
 
 
-def _listed(places: Iterable[Place]) -> str:
+def _listed(places: Iterable[FolderSystem]) -> str:
     names = list(dict.fromkeys(f"{place.model} · {place.condition}" for place in places))
     return some_of(names, 12)
 
 
 def _against(
-    pair: Pair, sides: Sequence[Side], results: Mapping[Place, Mapping[str, Sequence[Outcome]]]
+    pair: Pair, sides: Sequence[FolderOutcomes], results: Mapping[FolderSystem, Mapping[str, Sequence[Outcome]]]
 ) -> tuple[str, ...]:
     """What stands against comparing two systems."""
     first, second = sides[pair.first.folder], sides[pair.second.folder]
@@ -353,7 +353,7 @@ def _against(
     return tuple(said)
 
 
-def _settings(pair: Pair, sides: Sequence[Side]) -> tuple[str, ...]:
+def _settings(pair: Pair, sides: Sequence[FolderOutcomes]) -> tuple[str, ...]:
     """In what two systems were asked otherwise."""
     both = [
         measurement_of(side.artefact, place.system, side.protocols[place.system])

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from hoofbeat.findings.flips import CHANGES, change, flips, standing, tone_of_change
 from hoofbeat.records import Answer, Judgment, Question, Span
 from hoofbeat.reports.answers_viewer import answer_key
-from hoofbeat.reports.comparison.answers import AnswersComparison, Pair, Place
+from hoofbeat.reports.comparison.answers import AnswersComparison, FolderSystem, Pair
 from hoofbeat.reports.item_views import answer_view, question_view
 from hoofbeat.reports.model import Block, Entry, Text, Viewer
-from hoofbeat.reports.packing import viewer_of
+from hoofbeat.reports.packed_viewers import viewer_of
 from hoofbeat.text import cut
 
 __all__ = ["FlippedQuestion", "FlippedSide", "each_flipped", "flips_of", "flips_viewer"]
@@ -147,17 +147,17 @@ class _Read:
         self._answers: dict[int, list[Answer]] = {}
         self._judgments: dict[int, list[Judgment]] = {}
 
-    def answers(self, place: Place) -> list[Answer]:
+    def answers(self, place: FolderSystem) -> list[Answer]:
         if place.folder not in self._answers:
             self._answers[place.folder] = self._compared.sides[place.folder].answers.of(self._question.id)
         return [each for each in self._answers[place.folder] if (each.model, each.condition) == place.system]
 
-    def judgments(self, place: Place) -> list[Judgment]:
+    def judgments(self, place: FolderSystem) -> list[Judgment]:
         if place.folder not in self._judgments:
             self._judgments[place.folder] = self._compared.sides[place.folder].judgments.of(self._question.id)
         return [each for each in self._judgments[place.folder] if (each.model, each.condition) == place.system]
 
-    def side(self, place: Place) -> FlippedSide:
+    def side(self, place: FolderSystem) -> FlippedSide:
         answers = self.answers(place)
         return FlippedSide(
             folder=self._compared.sides[place.folder].name,

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.reports.model import Report
-from hoofbeat.reports.writing import write_report
+from hoofbeat.reports.report_writer import write_report
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl, write_tsv
 

@@ -17,7 +17,7 @@ from hoofbeat.leakage.leakage_figures import (
     CAVEATS,
     RUN_WORDS,
     BookGap,
-    Figure,
+    LeakageEstimate,
     LeakageSummary,
     LikelihoodSummary,
     OverlapSummary,
@@ -44,7 +44,7 @@ _WORDS = 160
 _WHERE = {"document": "document that is not its source", "question": "another question"}
 
 
-def value_cell(found: Figure) -> Cell:
+def value_cell(found: LeakageEstimate) -> Cell:
     """A figure with its interval as a table's cell."""
     if found.value is None or found.low is None or found.high is None:
         return None
@@ -321,7 +321,7 @@ def _read(artefact: Artefact) -> LeakageSummary:
         ) from err
 
 
-def _bar(label: str, found: Figure) -> Bar:
+def _bar(label: str, found: LeakageEstimate) -> Bar:
     return Bar(label=label, value=found.value, low=found.low, high=found.high)
 
 

@@ -14,7 +14,7 @@ from hoofbeat.reports.indexes.pair_index import NO_LABEL, AuditIndex, AuditPairR
 from hoofbeat.reports.words import written
 from hoofbeat.text import cut
 from hoofbeat.web.browse.address_filters import FACET, Choices, Picker, address, choices_of, facet_key, page_number
-from hoofbeat.web.browse.audit_folders import ThemeSummary, audit_of, themes_of
+from hoofbeat.web.browse.audit_figures import ThemeSummary, audit_of, themes_of
 from hoofbeat.web.page_rendering import ListPage, page_of, render
 from hoofbeat.web.site import site_of
 

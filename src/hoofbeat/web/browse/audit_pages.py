@@ -18,7 +18,7 @@ from hoofbeat.store.folder_library import Folder
 from hoofbeat.text import cut
 from hoofbeat.web.browse import audit_lists, audits_api
 from hoofbeat.web.browse.address_filters import address
-from hoofbeat.web.browse.audit_folders import KIND, asked_too, audit_of, open_shift, themes_html, themes_of
+from hoofbeat.web.browse.audit_figures import KIND, asked_too, audit_of, open_shift, themes_html, themes_of
 from hoofbeat.web.browse.audit_lists import audit_choices, ordered_places, pair_links, tone_class, wanted_pairs
 from hoofbeat.web.browse.links import document_links, question_link
 from hoofbeat.web.browse.open_folders import figures_page, preparing_page

@@ -13,7 +13,7 @@ from hoofbeat.benchmarks.benchmark import edition_file
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.records import Document, Question
 from hoofbeat.registry import registry
-from hoofbeat.reports.document_layout import Mark, document_view, evidence_marks, passage_marks, split_at_marks
+from hoofbeat.reports.marked_document import Mark, document_view, evidence_marks, passage_marks, split_at_marks
 from hoofbeat.reports.model import Block
 from hoofbeat.reports.sections.corpus_section import funnel_blocks, funnel_of
 from hoofbeat.retrieval.line import Stage
@@ -23,8 +23,8 @@ from hoofbeat.web.browse.address_filters import FACET, address, choices_of, page
 from hoofbeat.web.browse.corpus_search import CorpusSearch, begin_search, kept_searches, searchable_corpora
 from hoofbeat.web.browse.links import backlinks_to
 from hoofbeat.web.browse.open_folders import LONG, FolderListing, artefact_of, open_table, reading_page
-from hoofbeat.web.browse.ranking_folders import KIND as RANKINGS
-from hoofbeat.web.browse.ranking_folders import open_ranking
+from hoofbeat.web.browse.ranking_figures import KIND as RANKINGS
+from hoofbeat.web.browse.ranking_figures import open_ranking
 from hoofbeat.web.error_pages import FOLDER_ERRORS
 from hoofbeat.web.image_files import image_file
 from hoofbeat.web.page_rendering import not_found, page_of, render

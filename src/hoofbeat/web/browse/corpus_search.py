@@ -24,7 +24,7 @@ from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.models import Model
 from hoofbeat.progress import Task
 from hoofbeat.records import Hit, Passage
-from hoofbeat.reports.document_layout import Mark
+from hoofbeat.reports.marked_document import Mark
 from hoofbeat.retrieval import ENGLISH
 from hoofbeat.retrieval.line import Node, cost_bound, every_stage, parse
 from hoofbeat.store.folder_library import Folder

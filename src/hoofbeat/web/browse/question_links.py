@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.records import Document, Question, Span
-from hoofbeat.reports.document_layout import DocumentView, document_view, evidence_marks
+from hoofbeat.reports.marked_document import DocumentView, document_view, evidence_marks
 from hoofbeat.review.review_records import LabelState
 from hoofbeat.store import Artefact
 from hoofbeat.store.folder_library import Folder

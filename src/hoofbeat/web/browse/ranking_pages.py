@@ -21,7 +21,7 @@ from hoofbeat.web.browse.address_filters import FACET, Choices, Picker, address,
 from hoofbeat.web.browse.links import Link, question_link, reference_of
 from hoofbeat.web.browse.open_folders import PATIENCE, figures_page
 from hoofbeat.web.browse.question_links import case_of
-from hoofbeat.web.browse.ranking_folders import (
+from hoofbeat.web.browse.ranking_figures import (
     KIND,
     alike_rankings,
     open_ranking,

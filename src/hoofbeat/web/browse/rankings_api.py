@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from hoofbeat.reports.indexes.ranking_index import QueryFilter, QueryOutcome, RankingIndex
 from hoofbeat.web.browse.address_filters import PageNumber, PageSize, Slug
-from hoofbeat.web.browse.ranking_folders import KIND, open_ranking
+from hoofbeat.web.browse.ranking_figures import KIND, open_ranking
 from hoofbeat.web.error_pages import FOLDER_ERRORS, missing_folder_error, not_ready_error
 from hoofbeat.web.site import site_of
 

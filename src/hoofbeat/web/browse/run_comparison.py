@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.findings.accuracy import Accuracy, SystemDifference
 from hoofbeat.findings.flips import CHANGES, change, tone_of_change
-from hoofbeat.reports.comparison.answers import AnswersComparison, Pair, Place, compare_answers
+from hoofbeat.reports.comparison.answers import AnswersComparison, FolderSystem, Pair, compare_answers
 from hoofbeat.reports.comparison.answers_page import warnings_of
 from hoofbeat.reports.indexes.answer_index import AnswerFilter, AnswersIndex, QuestionRow
 from hoofbeat.reports.item_views import question_view
@@ -25,7 +25,7 @@ from hoofbeat.web.browse.address_filters import FACET, Choices, Picker, address,
 from hoofbeat.web.browse.links import question_link, reference_of
 from hoofbeat.web.browse.open_folders import prepare_in_background, preparing_page
 from hoofbeat.web.browse.question_links import case_of
-from hoofbeat.web.browse.run_folders import KINDS, RunFolder, open_run
+from hoofbeat.web.browse.run_figures import KINDS, RunFolder, open_run
 from hoofbeat.web.browse.run_pages import answer_blocks, neighbours
 from hoofbeat.web.page_rendering import not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
@@ -96,7 +96,7 @@ def _beside(first: Folder, second: Folder) -> FolderComparison:
 def _pair(compared: AnswersComparison, number: int, changes: NDArray[np.int8]) -> SystemPairSummary:
     pair = compared.pairs[number]
     counts = np.bincount(changes[changes != SAME], minlength=len(CHANGES)).tolist()
-    scores: dict[Place, Accuracy] = compared.accuracies
+    scores: dict[FolderSystem, Accuracy] = compared.accuracies
     return SystemPairSummary(
         number=number,
         title=compared.title(pair),

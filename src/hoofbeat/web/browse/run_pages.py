@@ -22,7 +22,7 @@ from hoofbeat.web.browse.address_filters import FACET, Choices, Picker, address,
 from hoofbeat.web.browse.links import document_links, linked_folders, question_link
 from hoofbeat.web.browse.open_folders import figures_page
 from hoofbeat.web.browse.question_links import case_of
-from hoofbeat.web.browse.run_folders import KINDS, run_of
+from hoofbeat.web.browse.run_figures import KINDS, run_of
 from hoofbeat.web.page_rendering import ListPage, not_found, page_of, render
 from hoofbeat.web.site import site_of
 

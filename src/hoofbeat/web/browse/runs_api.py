@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from hoofbeat.records import Answer
 from hoofbeat.reports.indexes.answer_index import AnswerFilter, AnswerRow
 from hoofbeat.web.browse.address_filters import PageNumber, PageSize, Slug
-from hoofbeat.web.browse.run_folders import KINDS, open_run
+from hoofbeat.web.browse.run_figures import KINDS, open_run
 from hoofbeat.web.error_pages import FOLDER_ERRORS, missing_folder_error, not_ready_error
 from hoofbeat.web.site import site_of
 

@@ -30,7 +30,7 @@ from hoofbeat.reports.model import (
     Text,
     Viewer,
 )
-from hoofbeat.reports.packing import PLAIN_ENTRIES, viewer_of
+from hoofbeat.reports.packed_viewers import PLAIN_ENTRIES, viewer_of
 from hoofbeat.reports.section import PlantedLabels
 from hoofbeat.reports.sections.audits.audit_facts import FEW, AnswerKey, AuditAnswers, AuditFacts, silent_text, state_of
 from hoofbeat.reports.words import count_of

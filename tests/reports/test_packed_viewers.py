@@ -14,7 +14,7 @@ from hoofbeat.reports.answers_viewer import answers_viewer
 from hoofbeat.reports.lookup import Lookup
 from hoofbeat.reports.markdown import to_markdown
 from hoofbeat.reports.model import Chart, Entry, Report, Text, Viewer
-from hoofbeat.reports.packing import codes_of, places_of, viewer_of
+from hoofbeat.reports.packed_viewers import codes_of, places_of, viewer_of
 from hoofbeat.reports.page import to_html, write_html
 from hoofbeat.store.tables import write_jsonl
 from tests.reports.parsing import parsed
