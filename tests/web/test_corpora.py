@@ -11,7 +11,7 @@ import pytest
 from hoofbeat.errors import UsageError
 from hoofbeat.models import Model
 from hoofbeat.models.wire import Trouble
-from hoofbeat.records import Document, Figure, Table
+from hoofbeat.records import Document, DocumentTable, Figure
 from hoofbeat.store import Ledger, table_listing
 from hoofbeat.web.browse import corpus_search, open_folders
 from hoofbeat.web.browse.corpus_search import CorpusSearch, RecentCache, begin_search, checked_line, kept_searches
@@ -107,7 +107,9 @@ def test_a_document_reached_from_a_search_has_the_passage_marked(visitor: Visito
 
 def test_a_marked_passage_may_begin_before_a_table_and_end_in_it(tmp_path: Path) -> None:
     text = "The creatinine rose.\n\nDay 1 120\nDay 2 240"
-    table = Table(id="t", label="Table 1", rows=(("Day 1", "120"), ("Day 2", "240")), start=22, end=len(text))
+    table = DocumentTable(
+        id="t", label="DocumentTable 1", rows=(("Day 1", "120"), ("Day 2", "240")), start=22, end=len(text)
+    )
     a_corpus(tmp_path / "cases", [Document(id="d", title="Invented", text=text, tables=(table,))])
     visitor = Visitor(a_site(tmp_path))
     name = searched(visitor, text="creatinine", line="bm25").rpartition("/")[2]

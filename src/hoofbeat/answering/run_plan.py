@@ -12,7 +12,7 @@ from msgspec import Struct
 from hoofbeat.answering.answer_grid import Asking, Grid, System, plan_systems
 from hoofbeat.answering.answerers import Sampling, parse_answerer
 from hoofbeat.answering.case_parts import TOKENS
-from hoofbeat.answering.condition_material import Library, Showing, prepare
+from hoofbeat.answering.condition_material import DocumentStore, Showing, prepare
 from hoofbeat.answering.conditions import Condition, parse_condition
 from hoofbeat.answering.run_folder import KIND, draft_run
 from hoofbeat.benchmarks import Benchmark
@@ -155,13 +155,13 @@ class _Answering:
         """Every condition made ready; a line that asks a model is searched once for each model, another once."""
         plan = self._plan
         conditions = {system.condition.base: system.condition for system in plan.systems}
-        library = Library(plan.corpus, images=plan.bench.artefact)
+        library = DocumentStore(plan.corpus, images=plan.bench.artefact)
         if plan.corpus is not None and any(condition.line for condition in conditions.values()):
             indexes = self._indexes
             if indexes is None:
                 first = next(iter(self._lines.values()))
                 indexes = index_corpus(plan.corpus, self._progress, models=first)
-            library = Library(plan.corpus, indexes, plan.bench.artefact)
+            library = DocumentStore(plan.corpus, indexes, plan.bench.artefact)
         made: dict[tuple[str, str], Showing] = {}
         self._line_prompts: dict[str, str] = {}
         self._retrievers: dict[str, object] = {}

@@ -31,7 +31,7 @@ from hoofbeat.web.page_rendering import not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 
 __all__ = [
-    "FolderComparison",
+    "RunComparison",
     "SystemPairSummary",
     "open_beside",
     "router",
@@ -52,7 +52,7 @@ class SystemPairSummary(Struct, frozen=True, kw_only=True):
     flips: dict[str, int]
 
 
-class FolderComparison(Struct, frozen=True, kw_only=True):
+class RunComparison(Struct, frozen=True, kw_only=True):
     """The comparison of two folders; `changes` has a row a pair and a column a question, codes of `CHANGES`."""
 
     pairs: tuple[SystemPairSummary, ...]
@@ -67,7 +67,7 @@ class FolderComparison(Struct, frozen=True, kw_only=True):
         return [(self.questions[place], CHANGES[row[place]]) for place in places.tolist()]
 
 
-def open_beside(site: Site, first: Folder, second: Folder, *, patience: float | None = None) -> FolderComparison | None:
+def open_beside(site: Site, first: Folder, second: Folder, *, patience: float | None = None) -> RunComparison | None:
     """The comparison, kept until one of the folders changes; None while it is being made."""
     stamp = reference_of(site, second)
     return prepare_in_background(
@@ -75,7 +75,7 @@ def open_beside(site: Site, first: Folder, second: Folder, *, patience: float | 
     )
 
 
-def _beside(first: Folder, second: Folder) -> FolderComparison:
+def _beside(first: Folder, second: Folder) -> RunComparison:
     compared = compare_answers([first.path, second.path])
     names = tuple(compared.questions)
     changes = np.full((len(compared.pairs), len(names)), SAME, np.int8)
@@ -85,7 +85,7 @@ def _beside(first: Folder, second: Folder) -> FolderComparison:
         for column, name in enumerate(names):
             if name in before and name in after and (how := change(before[name], after[name])):
                 changes[row, column] = codes[how]
-    return FolderComparison(
+    return RunComparison(
         pairs=tuple(_pair(compared, number, changes[number]) for number in range(len(compared.pairs))),
         warnings=tuple(warnings_of(compared)),
         questions=names,
@@ -125,7 +125,7 @@ class _Both(Struct, frozen=True):
 
     folders: tuple[Folder, Folder]
     runs: tuple[RunFolder, RunFolder]
-    beside: FolderComparison
+    beside: RunComparison
     chosen: SystemPairSummary
     choices: Choices
 
