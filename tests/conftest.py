@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +38,12 @@ def recipes_only(monkeypatch: pytest.MonkeyPatch) -> Registry:
     found = Registry()
     monkeypatch.setattr("hoofbeat.recipes.recipe.registry", found)
     return found
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds `cases`, `handbooks`, `bench`, `run`, `judged`, `ranked`,
+    `ranked-2`, `audit`, `audit-2` and `report`: one of every kind, for reviews and pages."""
+    from tests.web.folders import web_folders  # noqa: PLC0415 - few tests need all that this imports
+
+    return web_folders(tmp_path_factory.mktemp("web") / "study")

@@ -16,8 +16,8 @@ from hoofbeat.corpus import import_corpus
 from hoofbeat.errors import ArtefactError, UsageError
 from hoofbeat.store import Ledger
 from tests.answering.support import ScriptedServer
+from tests.ask.test_ask_flow import FEVER, script
 from tests.cli.support import environment, hoofbeat, json_of
-from tests.web.test_ask import FEVER, script
 
 
 @pytest.fixture(scope="module")

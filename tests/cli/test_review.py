@@ -26,8 +26,8 @@ from hoofbeat.store import open_artefact
 from tests.audit.packet_audits import LABELS, RATED, an_audit, in_turn
 from tests.cli.recorded import record, teaching_cases
 from tests.cli.support import hoofbeat, json_of, start
+from tests.review.labelled import label
 from tests.web.folders import web_folders
-from tests.web.labelled import label
 
 Answer = Callable[[Person, ReviewItem], dict[str, Any]]
 

@@ -14,8 +14,8 @@ from hoofbeat.review.forms import FormField, asked_fields, form_for
 from hoofbeat.review.review_records import Assignment, Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
-from tests.web.review_studies import assigned, study_of
-from tests.web.stores import store_site
+from tests.review.review_studies import assigned, study_of
+from tests.web.review_site import store_site
 from tests.web.support import browsing, serving
 
 __all__ = ["BadLine", "Work", "address", "browser", "by_hand", "by_keys", "chosen", "store", "too_wide"]

@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser
 
-from tests.web.stores import join
+from tests.web.review_site import join
 from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, tab
 from tests.web.whole import Whole, whole_site
 

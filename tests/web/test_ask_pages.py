@@ -24,8 +24,8 @@ from hoofbeat.store import Ledger
 from hoofbeat.web import FolderLibrary, Site, SiteSettings, create_app
 from hoofbeat.web.ask_pages import asks_of
 from tests.answering.support import ScriptedServer
+from tests.ask.test_ask_flow import CASE, FEVER, script, states
 from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving, tab
-from tests.web.test_ask import CASE, FEVER, script, states
 
 HOSTILE = '<img src=x onerror="alert(1)"> "><script>alert(2)</script> plasma exchange'
 

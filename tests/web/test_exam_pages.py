@@ -11,14 +11,16 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, expect
 
+from hoofbeat.benchmarks import Benchmark
 from hoofbeat.review.exams.exam_items import exam_study
 from hoofbeat.review.exams.exam_results import exam_answers
 from hoofbeat.review.exams.exam_sitting import load_sitting
 from hoofbeat.review.review_records import Person, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
+from hoofbeat.web.image_files import picture
 from hoofbeat.web.review.exam_api import CLOCK
-from tests.web.stores import join, signed_in_tab, store_site
+from tests.web.review_site import join, signed_in_tab, store_site
 from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving
 
 pytestmark = needs_browser
@@ -367,3 +369,16 @@ def test_an_exam_ended_early_and_without_script(browser: Browser, hall: Hall) ->
     expect(page.get_by_role("heading", name="Your result")).to_be_visible()
     expect(page.get_by_text("2 answers are missing")).to_be_visible()
     context.close()
+
+
+def test_only_images_that_the_benchmark_lists_are_shown(folders: Path) -> None:
+    artefact = Benchmark.open(folders / "bench").artefact
+    question = next(q for q in Benchmark.open(folders / "bench").questions if q.images)
+    found = picture(artefact, question.images, 1)
+    assert found is not None
+    assert found[0] == (artefact.path / question.images[0]).read_bytes()
+    assert found[1] == "image/png"
+    for name in ("../run/manifest.json", "/etc/passwd", "manifest.json", "questions.jsonl"):
+        assert picture(artefact, [name], 1) is None
+    assert picture(artefact, question.images, 0) is None
+    assert picture(artefact, question.images, 2) is None

@@ -17,7 +17,7 @@ from hoofbeat.review.exams.exam_sitting import ExamSitting, load_sitting
 from hoofbeat.review.review_records import Person, ReviewItem, SaveResult, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
-from tests.web.stores import store_site
+from tests.web.review_site import store_site
 from tests.web.support import serving
 from tests.web.visitors import Visitor
 

@@ -10,7 +10,7 @@ from urllib.parse import urldefrag, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.web.stores import join
+from tests.web.review_site import join
 from tests.web.support import browsing, needs_browser, tab
 from tests.web.whole import Whole, poisoned, whole_site
 

@@ -13,7 +13,8 @@ from hoofbeat.review.review_records import Event
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
 from hoofbeat.web.review.people_pages import changes_of
-from tests.web.stores import join, make_study, signed_in_tab, store_site
+from tests.review.stores import make_study
+from tests.web.review_site import join, signed_in_tab, store_site
 from tests.web.support import DESKTOP, TABLET, browsing, needs_browser, serving, tab
 from tests.web.visitors import Visitor
 

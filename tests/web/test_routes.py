@@ -16,8 +16,8 @@ from hoofbeat.review.invitations import secret_hash
 from hoofbeat.review.review_records import Assignment, PersonRole
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
-from tests.web.review_studies import study_of
-from tests.web.stores import store_site
+from tests.review.review_studies import study_of
+from tests.web.review_site import store_site
 from tests.web.support import serving
 from tests.web.visitors import Seen, Visitor
 

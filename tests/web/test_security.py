@@ -18,7 +18,8 @@ from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store.folder_library import FolderLibrary
 from hoofbeat.web import Site, SiteSettings, create_app
 from hoofbeat.web.security import MAX_BYTES
-from tests.web.stores import make_study, store_site
+from tests.review.stores import make_study
+from tests.web.review_site import store_site
 from tests.web.support import serving
 from tests.web.visitors import Visitor
 

@@ -21,7 +21,8 @@ from sqlalchemy import event
 from hoofbeat.review.review_errors import ReviewRefusalError
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
-from tests.web.stores import make_study, store_site
+from tests.review.stores import make_study
+from tests.web.review_site import store_site
 from tests.web.support import serving
 from tests.web.visitors import Visitor
 

@@ -15,8 +15,9 @@ from hoofbeat.review.item_display import next_undone, progress_of_person, sides_
 from hoofbeat.review.review_records import Assignment, ItemMaterial, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
-from tests.web.review_studies import ANSWERS, assigned, study_of
-from tests.web.stores import store_site, store_urls
+from tests.review.review_studies import ANSWERS, assigned, study_of
+from tests.review.stores import store_urls
+from tests.web.review_site import store_site
 from tests.web.support import serving
 from tests.web.visitors import Visitor
 

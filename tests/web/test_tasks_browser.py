@@ -12,9 +12,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from hoofbeat.review.forms import form_for
 from hoofbeat.review.review_store import ReviewStore
-from tests.web.review_studies import ANSWERS, FORMS
+from tests.review.review_studies import ANSWERS, FORMS
+from tests.web.review_site import join, signed_in_tab
 from tests.web.review_work import BadLine, Work, address, browser, by_hand, by_keys, chosen, store, too_wide
-from tests.web.stores import join, signed_in_tab
 from tests.web.support import DESKTOP, TABLET, needs_browser
 
 __all__ = ["address", "browser", "store"]

@@ -8,9 +8,9 @@ from pathlib import Path
 from playwright.sync_api import Browser, Route, expect
 
 from hoofbeat.review.review_store import ReviewStore
-from tests.web.review_studies import ANSWERS
+from tests.review.review_studies import ANSWERS
+from tests.web.review_site import join, signed_in_tab
 from tests.web.review_work import BadLine, Work, address, browser, by_hand, chosen, store
-from tests.web.stores import join, signed_in_tab
 from tests.web.support import needs_browser, tab
 
 __all__ = ["address", "browser", "store"]

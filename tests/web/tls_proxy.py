@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from tests.web.certificates import Certificate
+from tests.review.certificates import Certificate
 
 __all__ = ["TlsProxy", "tls_proxy"]
 

@@ -19,7 +19,7 @@ from hoofbeat.review.exams.exam_items import exam_study
 from hoofbeat.review.review_records import Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import FolderLibrary, Site, create_app
-from tests.web.review_studies import ANSWERS, FORMS, study_of, task_folders
+from tests.review.review_studies import ANSWERS, FORMS, study_of, task_folders
 from tests.web.support import serving
 
 __all__ = ["ATTACKS", "Whole", "poisoned", "whole_site"]

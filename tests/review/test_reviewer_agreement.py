@@ -17,7 +17,7 @@ from hoofbeat.review.review_records import ItemLabel, LabelState, PersonRole, Re
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.review.reviewer_agreement import Agreements, agreement_in_words, agreement_of, pseudonyms
 from hoofbeat.review.study_progress import study_progress
-from tests.web.labelled import rated, team_of
+from tests.review.labelled import rated, team_of
 
 STUDY = Study(id="s", title="t", form="leak", source="b", source_sha256="0")
 YES_NO = ("diagnosis is right", "diagnosis is not mentioned", "nothing after the diagnosis")

@@ -15,7 +15,7 @@ from hoofbeat.review.assignments import plan_of
 from hoofbeat.review.review_errors import DatabaseError, ReviewRefusalError
 from hoofbeat.review.review_records import ItemLabel, SaveResult
 from hoofbeat.review.review_store import ReviewStore
-from tests.web.stores import make_study, new_postgres_url, postgres_folder
+from tests.review.stores import make_study, new_postgres_url, postgres_folder
 
 
 def save(store: ReviewStore, person: str, base: int, request: str, item: str = "item-0", **more: Any) -> SaveResult:

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from hoofbeat.review.assignments import AssignmentPlan, assign_items
 from hoofbeat.review.review_store import ReviewStore
 from tests.cli.support import hoofbeat, start
-from tests.web.certificates import Certificate, make_authority, make_certificate
+from tests.review.certificates import Certificate, make_authority, make_certificate
 from tests.web.support import CHROMIUM, QUIET, needs_browser
 from tests.web.tls_proxy import TlsProxy, tls_proxy
 

@@ -15,7 +15,7 @@ from hoofbeat.review.label_export import export_labels, write_export
 from hoofbeat.review.review_records import Assignment, ReviewItem
 from hoofbeat.review.review_rounds import Rounds, advance_rounds, next_items, rounds_of
 from hoofbeat.review.review_store import ReviewStore
-from tests.web.labelled import Team, team_of
+from tests.review.labelled import Team, team_of
 
 PASS = dict.fromkeys(LEVEL_2, "pass")
 UNCLEAR = {**PASS, "clarity": "finding", "what is unclear": "How long was the fever?"}

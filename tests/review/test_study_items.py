@@ -27,8 +27,8 @@ from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
 from hoofbeat.review.study_items import even_share, forms_in, study_from
 from hoofbeat.store import Manifest, create
 from hoofbeat.store.tables import read_jsonl, write_jsonl
+from tests.review.review_studies import FORMS, study_of, task_folders
 from tests.web.folders import MODELS
-from tests.web.review_studies import FORMS, study_of, task_folders
 
 
 @pytest.mark.parametrize("form", FORMS)

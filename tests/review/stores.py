@@ -7,28 +7,20 @@ import shutil
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pg8000.dbapi  # type: ignore[import-untyped]
 import pytest
-from playwright.sync_api import Browser, Page
 
 from hoofbeat.review.review_records import Assignment, ItemMaterial, Person, PersonRole, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.store.folder_library import FolderLibrary
-from hoofbeat.web.site import Site, SiteSettings
-from tests.web.support import DESKTOP, tab
 
 __all__ = [
-    "join",
     "make_study",
     "new_postgres_url",
     "postgres_folder",
-    "signed_in_tab",
-    "store_site",
     "store_urls",
 ]
 
@@ -117,25 +109,3 @@ def make_study(
         by="test",
     )
     return study, [person for person, _ in invited], [token for _, token in invited]
-
-
-def store_site(store: ReviewStore, folders: Sequence[Path] = (), **settings: Any) -> Site:
-    """A site with this review store."""
-    return Site(library=FolderLibrary(folders), store=store, settings=SiteSettings(**settings))
-
-
-def join(page: Page, address: str, token: str) -> None:
-    """Come in through the invitation link, as a person does."""
-    page.goto(f"{address}/join/{token}")
-    page.get_by_role("button", name="Come in").click()
-    page.wait_for_url(lambda url: "/join/" not in url)
-
-
-@contextmanager
-def signed_in_tab(
-    browser: Browser, address: str, token: str, size: tuple[int, int] = DESKTOP, *, dark: bool = False
-) -> Iterator[Page]:
-    """A tab of its own in which the person of this token has come in."""
-    with tab(browser, size, dark=dark) as page:
-        join(page, address, token)
-        yield page

@@ -13,7 +13,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.review.review_errors import DatabaseError, ReviewRefusalError
 from hoofbeat.review.review_records import Assignment, ItemMaterial, ReviewItem, SaveResult, Study
 from hoofbeat.review.review_store import ReviewStore
-from tests.web.stores import make_study
+from tests.review.stores import make_study
 
 
 @pytest.fixture

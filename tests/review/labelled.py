@@ -12,7 +12,7 @@ from hoofbeat.review.assignments import AssignmentPlan, assign_items
 from hoofbeat.review.forms import check_values, form_for
 from hoofbeat.review.review_records import ItemLabel, Person, PersonRole, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
-from tests.web.review_studies import study_of
+from tests.review.review_studies import study_of
 
 __all__ = ["Team", "label", "rated", "team_of"]
 

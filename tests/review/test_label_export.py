@@ -33,8 +33,8 @@ from hoofbeat.review.label_export import ADJUDICATED, as_csv, export_labels, joi
 from hoofbeat.review.review_records import Person, ReviewItem
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import open_artefact
-from tests.web.labelled import Team, rated, team_of
-from tests.web.review_studies import ANSWERS
+from tests.review.labelled import Team, rated, team_of
+from tests.review.review_studies import ANSWERS
 
 CRITERIA_FORMS = (
     "likert", "leak", "distractors", "three-criteria", "three-criteria-expert", "two-level-1", "two-level-2",

@@ -27,10 +27,9 @@ from hoofbeat.review.review_records import Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import Counts
 from hoofbeat.store.folder_library import FolderLibrary
-from hoofbeat.web.image_files import picture
 from tests.answering.support import ScriptedServer
 from tests.cli.support import hoofbeat
-from tests.web.stores import store_urls
+from tests.review.stores import store_urls
 
 __all__ = ["store_urls"]
 
@@ -372,19 +371,6 @@ def test_the_result_counts_inside_and_outside_and_shows_models(store: ReviewStor
         mine = [a for a in run.answers if (a.model, a.condition) == (line.name, line.how) and a.question in asked]
         assert line.of == len(mine)
         assert line.right == sum(o.correct is True for o in choice_outcomes(run.questions, mine))
-
-
-def test_only_images_that_the_benchmark_lists_are_shown(folders: Path) -> None:
-    artefact = Benchmark.open(folders / "bench").artefact
-    question = next(q for q in Benchmark.open(folders / "bench").questions if q.images)
-    found = picture(artefact, question.images, 1)
-    assert found is not None
-    assert found[0] == (artefact.path / question.images[0]).read_bytes()
-    assert found[1] == "image/png"
-    for name in ("../run/manifest.json", "/etc/passwd", "manifest.json", "questions.jsonl"):
-        assert picture(artefact, [name], 1) is None
-    assert picture(artefact, question.images, 0) is None
-    assert picture(artefact, question.images, 2) is None
 
 
 def test_rules_are_kept_with_the_study(folders: Path) -> None:

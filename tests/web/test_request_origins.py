@@ -13,7 +13,8 @@ from hoofbeat.errors import UsageError
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import SiteSettings, create_app
 from hoofbeat.web.request_origins import client_address, is_same_origin, known_network, own_path
-from tests.web.stores import join, make_study, store_site
+from tests.review.stores import make_study
+from tests.web.review_site import join, store_site
 from tests.web.support import browsing, needs_browser, serving, tab
 from tests.web.visitors import Visitor
 

@@ -29,7 +29,7 @@ from hoofbeat.review.forms import (
 from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
 from hoofbeat.review.study_items import pack_settings
 from hoofbeat.store.tables import write_jsonl
-from tests.web.review_studies import ANSWERS, FORMS
+from tests.review.review_studies import ANSWERS, FORMS
 
 PAIR = pack_settings(load_pack("transplant"))
 ITEM = ReviewItem(

@@ -20,8 +20,8 @@ from sqlalchemy import text
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.review.review_errors import DatabaseError
 from hoofbeat.review.review_store import ReviewStore
-from tests.web.certificates import Certificate, make_authority, make_certificate
-from tests.web.stores import make_study
+from tests.review.certificates import Certificate, make_authority, make_certificate
+from tests.review.stores import make_study
 
 # The server in the wheel that the other tests use was built without TLS.
 INSTALLED = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
