@@ -46,7 +46,7 @@ __getattr__ = lazy_names(
         "answer_calls": "INSTRUCTIONS Planned answer_all plan_answers request_for",
         "answer_grid": "Asking Grid System plan_systems plans",
         "answerers": "Answerer Sampling parse_answerer",
-        "condition_material": "Library Showing prepare",
+        "condition_material": "DocumentStore Showing prepare",
         "conditions": "Condition parse_condition",
         "protocols": "PROTOCOLS",
         "run_folder": "Answered Run draft_run",

@@ -27,7 +27,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "artefact": "Artefact Draft check_target create open_artefact",
+        "artefact": "Artefact ArtefactDraft check_target create open_artefact",
         "call_ledger": "Ledger",
         "manifest": "Cost Counts InputRef Manifest",
     },
