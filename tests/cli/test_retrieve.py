@@ -364,4 +364,4 @@ def test_what_a_model_wrote_does_not_steer_the_terminal(corpus: Path, tmp_path: 
         folder=tmp_path,
     )
     assert "\x1b" not in done.stderr
-    assert "jaundice [31m[bold]red" in done.stderr
+    assert "jaundice \ufffd[31m[bold]red" in done.stderr

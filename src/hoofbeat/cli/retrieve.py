@@ -17,6 +17,7 @@ from hoofbeat.registry import registry
 from hoofbeat.reports.comparison.rankings import compare_rankings
 from hoofbeat.reports.comparison.rankings_page import write_rankings
 from hoofbeat.retrieval import IndexSet, SearchResult
+from hoofbeat.retrieval.hero import SourceEvidence
 from hoofbeat.retrieval.hero.hero_evidence import explain_trace
 from hoofbeat.retrieval.line import Stage, StageOption
 from hoofbeat.retrieval.rankings import (
@@ -29,7 +30,7 @@ from hoofbeat.retrieval.rankings import (
     read_result,
     remarks,
 )
-from hoofbeat.retrieval.rankings.evidence_folder import SourceEvidence, find_evidence
+from hoofbeat.retrieval.rankings.evidence_folder import find_evidence
 from hoofbeat.retrieval.rankings.rankings_folder import stage_notes
 from hoofbeat.store import Artefact
 from hoofbeat.store.atomic_files import atomic_write

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from hoofbeat.errors import UsageError
 from hoofbeat.models.encoders.encoder_base import (
+    DEFAULT_ENCODER,
     NO_INSTRUCTIONS,
     Encoder,
     EncoderBase,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from hoofbeat.models.model import Model
 
 __all__ = [
+    "DEFAULT_ENCODER",
     "NO_INSTRUCTIONS",
     "Encoder",
     "EncoderBase",
@@ -46,7 +48,7 @@ _ENDPOINTS = ("http://", "https://", "openai:")
 _ALIAS = "model:"
 
 
-def load_encoder(spec: str = "minilm", *, model: Callable[[str], Model] | None = None) -> Encoder:
+def load_encoder(spec: str = DEFAULT_ENCODER, *, model: Callable[[str], Model] | None = None) -> Encoder:
     """The encoder of that name; `model` gives the model behind an endpoint."""
     if spec in _EMBEDDED:
         return _EMBEDDED[spec]()

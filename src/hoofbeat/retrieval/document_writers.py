@@ -34,9 +34,9 @@ from hoofbeat.window import DEFAULT_WINDOW, room_for
 __all__ = [
     "PASSAGE_TOKENS",
     "DocumentWriter",
-    "Draft",
     "FusedQuery",
     "GenerationSettings",
+    "PromptDraft",
     "final_text",
     "generation_options",
     "hyde_fusion",
@@ -97,7 +97,7 @@ class GenerationSettings(Struct, frozen=True, kw_only=True):
         )
 
 
-class Draft(NamedTuple):
+class PromptDraft(NamedTuple):
     """What a query's prompt is filled with, and what was done to get it."""
 
     values: dict[str, object]
@@ -147,7 +147,7 @@ class DocumentWriter(QueryWriter):
         drafts = self.drafts([queries[place] for place in places], tools, model)
         plan = [(draft, sample) for draft in drafts for sample in range(settings.n)]
 
-        async def work(item: tuple[Draft, int]) -> _Written:
+        async def work(item: tuple[PromptDraft, int]) -> _Written:
             return await self._draw(model, settings, *item)
 
         written = iter(model.run(plan, work, title=f"writing queries: {self}", progress=tools.progress))
@@ -156,15 +156,15 @@ class DocumentWriter(QueryWriter):
             results[place] = self._fused(queries[place], draft, list(islice(written, settings.n)))
         return results
 
-    def drafts(self, queries: Sequence[SearchQuery], tools: StageTools, model: Model) -> list[Draft]:  # noqa: ARG002
+    def drafts(self, queries: Sequence[SearchQuery], tools: StageTools, model: Model) -> list[PromptDraft]:  # noqa: ARG002
         """What each query's prompt is filled with."""
-        return [Draft({"question": query.text}) for query in queries]
+        return [PromptDraft({"question": query.text}) for query in queries]
 
     def read(self, reply: Reply) -> tuple[str, str]:
         """The document in a reply, and what was thought before it."""
         return final_text(reply)
 
-    async def _draw(self, model: Model, settings: GenerationSettings, draft: Draft, sample: int) -> _Written:
+    async def _draw(self, model: Model, settings: GenerationSettings, draft: PromptDraft, sample: int) -> _Written:
         request = load_prompt(self.name).request(
             draft.values,
             max_tokens=settings.tokens,
@@ -187,7 +187,7 @@ class DocumentWriter(QueryWriter):
         why = "the output limit was reached before the text began" if cut else "the model wrote nothing of its own"
         return _Written("", step, Failure(kind="truncated" if cut else "unreadable", message=why))
 
-    def _fused(self, query: SearchQuery, draft: Draft, written: Sequence[_Written]) -> SearchQuery:
+    def _fused(self, query: SearchQuery, draft: PromptDraft, written: Sequence[_Written]) -> SearchQuery:
         steps = (*query.steps, *draft.steps, *(one.step for one in written if one.step is not None))
         failure = next((one.failure for one in written if one.failure is not None), None)
         if failure is not None:

@@ -22,7 +22,6 @@ from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, check_k, rec
 from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, every_stage, parse, stages
 from hoofbeat.retrieval.stage_roles import (
     EvidenceRanker,
-    FoundEvidence,
     FoundPassage,
     QueryWriter,
     RankedUnits,
@@ -35,9 +34,9 @@ from hoofbeat.retrieval.stage_roles import (
 if TYPE_CHECKING:
     from hoofbeat.models.encoder import Encoder
     from hoofbeat.models.model import Model
-    from hoofbeat.retrieval.hero import HeroTrace
+    from hoofbeat.retrieval.hero import HeroEvidence, SourceEvidence
 
-__all__ = ["LineEvidence", "Retriever", "SearchResult"]
+__all__ = ["Retriever", "SearchResult"]
 
 _BATCH = 256
 
@@ -54,23 +53,6 @@ class SearchResult(NamedTuple):
     def failures(self) -> dict[str, Failure]:
         """The queries that could not be searched, and why."""
         return {query.id: query.failure for query in self.queries if query.failure is not None}
-
-
-class LineEvidence(NamedTuple):
-    """The evidence of one source for one question by a line without a method for single sources: its best passages."""
-
-    question: str
-    document: str
-    passages: tuple[Passage, ...]
-    failure: Failure | None
-    route: str = "retrieved"
-    sufficient: bool = True
-    trace: HeroTrace | None = None
-
-    @property
-    def parts(self) -> tuple[Passage, ...]:
-        """The passages: none of them crosses the border of a section."""
-        return self.passages
 
 
 class Retriever:
@@ -180,12 +162,14 @@ class Retriever:
         passages: int = 5,
         *,
         room: int | None = None,
-    ) -> Iterator[FoundEvidence]:
+    ) -> Iterator[HeroEvidence | SourceEvidence]:
         """What each source by itself says to each query: by HERO's layers, or a line's best passages.
 
         HERO brings query after query, another line source after source. `room` is how many characters the model that
         reads the evidence can be shown.
         """
+        from hoofbeat.retrieval.hero import SourceEvidence  # noqa: PLC0415 (ranking does without HERO)
+
         steps = self.tree.steps if isinstance(self.tree, Pipeline) else (self.tree,)
         last = steps[-1]
         if isinstance(last, EvidenceRanker):
@@ -197,7 +181,7 @@ class Retriever:
             searched = self.run(queries, passages, [source], by_document=False)
             for query, hits in zip(searched.queries, searched.hits, strict=True):
                 found = tuple(self.indexes.passage(hit.passage) for hit in hits)
-                yield LineEvidence(query.id, source, found, query.failure)
+                yield SourceEvidence(question=query.id, document=source, passages=found, failure=query.failure)
 
     def rank(self, node: Node, queries: Sequence[SearchQuery], k: int, scope: SearchScope) -> list[RankedUnits]:
         """Rank by a part of a line; a query that has failed already comes back as it is."""

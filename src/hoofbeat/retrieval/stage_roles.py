@@ -27,13 +27,12 @@ from hoofbeat.retrieval.line import Role, Stage
 
 if TYPE_CHECKING:
     from hoofbeat.models.model import Model
-    from hoofbeat.retrieval.hero import HeroTrace
+    from hoofbeat.retrieval.hero import HeroEvidence, SourceEvidence
     from hoofbeat.retrieval.index.index_set import IndexSet
 
 __all__ = [
     "DocumentRanker",
     "EvidenceRanker",
-    "FoundEvidence",
     "FoundPassage",
     "IndexUse",
     "QueryWriter",
@@ -275,56 +274,12 @@ class DocumentRanker(Ranker):
         return ranked
 
 
-class FoundEvidence(Protocol):
-    """The evidence that one source has for one question."""
-
-    @property
-    def question(self) -> str:
-        """The query's id."""
-        ...
-
-    @property
-    def document(self) -> str:
-        """The source's id."""
-        ...
-
-    @property
-    def passages(self) -> tuple[Passage, ...]:
-        """What is shown of the source."""
-        ...
-
-    @property
-    def parts(self) -> tuple[Passage, ...]:
-        """The same text in passages none of which crosses the border of a section."""
-        ...
-
-    @property
-    def route(self) -> str:
-        """Whether the whole source is shown, or what was retrieved from it."""
-        ...
-
-    @property
-    def sufficient(self) -> bool:
-        """Whether the evidence is strong enough."""
-        ...
-
-    @property
-    def trace(self) -> HeroTrace | None:
-        """How it was found, where that is recorded."""
-        ...
-
-    @property
-    def failure(self) -> Failure | None:
-        """Why there is none."""
-        ...
-
-
 class EvidenceRanker(Ranker):
     """A ranker that also finds evidence in one source at a time by its own method, as HERO does."""
 
     def evidence(
         self, queries: Sequence[SearchQuery], sources: Sequence[str], tools: StageTools, room: int | None
-    ) -> Iterator[FoundEvidence]:
+    ) -> Iterator[HeroEvidence | SourceEvidence]:
         """The evidence of each source for each query, query after query; `room` is how many characters can be shown."""
         raise NotImplementedError(f"{type(self).__name__} must define evidence")
 

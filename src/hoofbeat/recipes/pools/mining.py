@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import UsageError
 from hoofbeat.models import load_encoder
-from hoofbeat.models.encoder import Encoder
+from hoofbeat.models.encoder import DEFAULT_ENCODER, Encoder
 from hoofbeat.models.encoders.vector_cache import cached_encoder, vectors_folder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.context import RecipeContext
@@ -31,8 +31,7 @@ from hoofbeat.retrieval.line import stages
 
 __all__ = ["VIEWS", "Committee", "PoolCandidate", "committee_lines", "mine_step", "pooled", "vote"]
 
-_USUAL = next(stages(parse("dense"))).word("encoder")
-_NAMES_USUAL = re.compile(rf"\bencoder\s*=\s*{_USUAL}\b")
+_NAMES_DEFAULT = re.compile(rf"\bencoder\s*=\s*{DEFAULT_ENCODER}\b")
 
 VIEWS = ("query", "answer", "reasoning")
 """What of an item is searched for, each by itself."""
@@ -98,7 +97,7 @@ def _read_lines(lines: Sequence[str]) -> dict[str, bool]:
             raise UsageError(
                 f"the line {line} has a model write queries, which the views are for", fix="name rankers only"
             )
-        named = _NAMES_USUAL.search(text) is not None
+        named = _NAMES_DEFAULT.search(text) is not None
         if read.setdefault(line, named) != named:
             raise UsageError(
                 f"the line {line} stands there with and without its encoder", fix="name it in one way only"
@@ -132,7 +131,7 @@ class Committee:
         self._progress = progress
 
     def _encoder(self, spec: str) -> Encoder:
-        return self._usual() if self._usual is not None and spec == _USUAL else self._load(spec)
+        return self._usual() if self._usual is not None and spec == DEFAULT_ENCODER else self._load(spec)
 
     @cached_property
     def _retrievers(self) -> dict[str, Retriever]:

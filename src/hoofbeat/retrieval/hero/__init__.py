@@ -8,17 +8,17 @@ from hoofbeat.lazy import lazy_names
 
 if TYPE_CHECKING:
     from hoofbeat.retrieval.hero.hero_engine import Hero
-    from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence, HeroTrace, explain
+    from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence, HeroTrace, SourceEvidence, explain
     from hoofbeat.retrieval.hero.hero_settings import HeroSettings
     from hoofbeat.retrieval.hero.hero_signals import HeroRanking
 
-__all__ = ["Hero", "HeroEvidence", "HeroRanking", "HeroSettings", "HeroTrace", "explain"]
+__all__ = ["Hero", "HeroEvidence", "HeroRanking", "HeroSettings", "HeroTrace", "SourceEvidence", "explain"]
 
 __getattr__ = lazy_names(
     __name__,
     {
         "hero_engine": "Hero",
-        "hero_evidence": "HeroEvidence HeroTrace explain",
+        "hero_evidence": "HeroEvidence HeroTrace SourceEvidence explain",
         "hero_settings": "HeroSettings",
         "hero_signals": "HeroRanking",
     },

@@ -31,6 +31,7 @@ __all__ = [
     "HeroTrace",
     "Route",
     "SignalTrace",
+    "SourceEvidence",
     "Sufficiency",
     "explain",
     "explain_trace",
@@ -227,6 +228,23 @@ class EvidenceTools(NamedTuple):
     fits: int
 
 
+class SourceEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one source has to say to one question, and how it was found (`trace`, for HERO)."""
+
+    question: str
+    document: str
+    route: str = "retrieved"
+    sufficient: bool = True
+    passages: tuple[Passage, ...] = ()
+    trace: HeroTrace | None = None
+    failure: Failure | None = None
+
+    @property
+    def parts(self) -> tuple[Passage, ...]:
+        """The passages: none that a line finds crosses the border of a section."""
+        return self.passages
+
+
 class HeroEvidence:
     """The evidence of one source for one question.
 
@@ -329,6 +347,18 @@ class HeroEvidence:
             reranked=self._places(trail.reranked) if trail and trail.reranked else (),
             shown=tuple(map(self._shown, self._units)),
             sufficiency=self._sufficiency(),
+            failure=self.failure,
+        )
+
+    def record(self) -> SourceEvidence:
+        """All of it as a record to keep."""
+        return SourceEvidence(
+            question=self.question,
+            document=self.document,
+            route=self.route,
+            sufficient=self.sufficient,
+            passages=self.passages,
+            trace=self.trace,
             failure=self.failure,
         )
 

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from hoofbeat.errors import UsageError
+from hoofbeat.models.encoders.encoder_base import DEFAULT_ENCODER
 from hoofbeat.retrieval.line import Stage
 
 __all__ = ["NAVIGATION", "SIGNALS", "HeroSettings"]
@@ -46,7 +47,7 @@ class HeroSettings(Struct, frozen=True, kw_only=True):
     fallback: bool = True
     enough: float = 0.4
     fits: int = 120_000
-    encoder: str = "minilm"
+    encoder: str = DEFAULT_ENCODER
 
     def __post_init__(self) -> None:
         if not all(0 <= weight < math.inf for weight in self.weights.values()) or not any(self.weights.values()):

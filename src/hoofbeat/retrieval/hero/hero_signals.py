@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hoofbeat.retrieval.hero.document_layout import HeroCollection, HeroLayout, LexicalIndex, Navigation
 from hoofbeat.retrieval.hero.hero_settings import NAVIGATION, HeroSettings
 from hoofbeat.retrieval.hero.query_terms import ExpansionMatch, load_expansions
+from hoofbeat.retrieval.hero.section_layout import HeroLayout, Navigation
+from hoofbeat.retrieval.index.index_set import PassageCollection
 from hoofbeat.retrieval.index.lexical_search import Postings
 from hoofbeat.retrieval.index.query_vectors import Encode, Vectors, mean_vectors
 from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, Rankings, check_k, top_k
@@ -92,7 +93,7 @@ class Signals:
                 signals[name] = ranking
         return found
 
-    def _lexical(self, collection: HeroCollection, texts: list[str], sources: Sequence[int]) -> list[Rankings]:
+    def _lexical(self, collection: PassageCollection, texts: list[str], sources: Sequence[int]) -> list[Rankings]:
         """All hits in these sources in one ranking, which is then dealt out to them."""
         bounds = collection.bounds
         allowed = None
@@ -114,12 +115,12 @@ class Signals:
             found.append(Rankings(ranking.indices[order], ranking.scores[order], edges))
         return found
 
-    def _dense(self, collection: HeroCollection, vectors: Vectors, sources: Sequence[int]) -> list[Rankings]:
+    def _dense(self, collection: PassageCollection, vectors: Vectors, sources: Sequence[int]) -> list[Rankings]:
         """The sources are partitions of the children, of which only these are searched."""
         _, dense = collection.dense(self.settings.encoder)
         return dense.search_parts(vectors, self.settings.first, collection.bounds, sources)
 
-    def _collection(self, name: str) -> HeroCollection:
+    def _collection(self, name: str) -> PassageCollection:
         return {"sections": self.layout.sections, "titles": self.layout.headings}.get(name, self.layout.children)
 
     def fuse(self, found: Mapping[str, Rankings], sources: Sequence[int], navigation: Navigation) -> Rankings:
@@ -175,5 +176,5 @@ class Signals:
             return collection.dense(self.settings.encoder)[1].search(vectors, depth, allowed)
         if allowed is not None and name in NAVIGATION:
             allowed = self.layout.sections_of(allowed)
-        lexical: LexicalIndex = collection.bm25(_K1, _B)
+        lexical = collection.bm25(_K1, _B)
         return lexical.search([each.lexical for each in asked], depth, allowed)

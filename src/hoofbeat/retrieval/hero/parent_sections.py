@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hoofbeat.records import Document, Passage
-from hoofbeat.retrieval.hero.document_layout import HeroLayout, Navigation
+from hoofbeat.retrieval.hero.section_layout import HeroLayout, Navigation
 from hoofbeat.retrieval.index.topk import Indices, Rankings
 
 __all__ = ["EvidenceUnit", "EvidenceUnits", "ParentSections"]

@@ -24,8 +24,7 @@ from msgspec import MsgspecError
 from numpy.typing import NDArray
 
 from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError
-from hoofbeat.models import load_encoder
-from hoofbeat.models.encoders.vector_cache import cached_encoder, vectors_folder
+from hoofbeat.models.encoders.encoder_base import DEFAULT_ENCODER
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.chunking import AUTO, DEFAULT_CHUNKING, Chunking, Spans, cut, indexed_text
@@ -249,7 +248,6 @@ def _lay_out(passages: Sequence[Passage]) -> tuple[list[str], Indices]:
 FORMAT = 2
 """Raised when kept indexes of an older form must not be read."""
 
-_TOKENIZER = "minilm"
 _SHIFT = 40
 _PASSAGES = "passages.jsonl"
 
@@ -269,9 +267,16 @@ def index_documents(
     `passages` says that the documents were published as passages, which are not cut unless a line asks for it;
     `models` gives the endpoints that encoders name, where `encoder` does not load them.
     """
+
+    def load(spec: str) -> Encoder:
+        from hoofbeat.models.encoder import load_encoder  # noqa: PLC0415 (loaded only where a line has an encoder)
+        from hoofbeat.models.encoders.vector_cache import cached_encoder, vectors_folder  # noqa: PLC0415
+
+        return cached_encoder(load_encoder(spec, model=models), vectors_folder())
+
     return IndexSet(
         documents,
-        encoder=encoder or (lambda spec: cached_encoder(load_encoder(spec, model=models), vectors_folder())),
+        encoder=encoder or load,
         progress=progress,
         folder=index_folder() if keep else None,
         content=content,
@@ -357,7 +362,7 @@ class IndexSet:
 
     def tokens(self, spec: str = "") -> Spans:
         """Where an encoder's tokens begin and end in a text; for lexical search those of the embedded encoder."""
-        return self.encoder(spec or _TOKENIZER).token_spans
+        return self.encoder(spec or DEFAULT_ENCODER).token_spans
 
     def collection(self, chunking: Chunking = AUTO, encoder: str = "") -> PassageCollection:
         """The passages of one way of cutting; `encoder` is whose tokens are counted, where tokens are."""
@@ -445,7 +450,7 @@ class IndexSet:
     def _cut(self, chunking: Chunking, key: tuple[str, str]) -> PassageCollection:
         spans = self.tokens(key[1]) if chunking.needs_tokens else None
         tokenizer = self.encoder(key[1]).identity if chunking.needs_tokens else ""
-        mark = "" if key[1] in {"", _TOKENIZER} else "@" + hashlib.sha256(tokenizer.encode()).hexdigest()[:6]
+        mark = "" if key[1] in {"", DEFAULT_ENCODER} else "@" + hashlib.sha256(tokenizer.encode()).hexdigest()[:6]
 
         def passages() -> Iterator[Passage]:
             seen: set[str] = set()
@@ -477,4 +482,4 @@ class IndexSet:
 
 def _key(chunking: Chunking, encoder: str) -> tuple[str, str]:
     """A way of cutting, and whose tokens are counted where tokens are."""
-    return (str(chunking), (encoder or _TOKENIZER) if chunking.needs_tokens else "")
+    return (str(chunking), (encoder or DEFAULT_ENCODER) if chunking.needs_tokens else "")

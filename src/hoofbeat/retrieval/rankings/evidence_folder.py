@@ -5,33 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from msgspec import Struct
-
 from hoofbeat.models.session import UsedModels
-from hoofbeat.records import Failure, Passage
 from hoofbeat.retrieval import IndexSet, Retriever
-from hoofbeat.retrieval.hero.hero_evidence import HeroTrace
+from hoofbeat.retrieval.hero import HeroEvidence, SourceEvidence
 from hoofbeat.retrieval.rankings.rankings_folder import asked_models, line_cost
 from hoofbeat.retrieval.rankings.test_collection import TestCollection
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
 from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["EVIDENCE", "SourceEvidence", "find_evidence"]
+__all__ = ["EVIDENCE", "find_evidence"]
 
 EVIDENCE = "evidence"
-
-
-class SourceEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one source has to say to one question, and how it was found (`trace`, for HERO)."""
-
-    question: str
-    document: str
-    route: str = "retrieved"
-    sufficient: bool = True
-    passages: tuple[Passage, ...] = ()
-    trace: HeroTrace | None = None
-    failure: Failure | None = None
 
 
 def find_evidence(
@@ -57,15 +42,7 @@ def find_evidence(
         for each in retriever.evidence(queries, names, passages):
             outcomes.append(each.failure.kind if each.failure else None)
             routes[each.route] = routes.get(each.route, 0) + 1
-            yield SourceEvidence(
-                question=each.question,
-                document=each.document,
-                route=each.route,
-                sufficient=each.sufficient,
-                passages=each.passages,
-                trace=each.trace,
-                failure=each.failure,
-            )
+            yield each.record() if isinstance(each, HeroEvidence) else each
 
     with create(target, replace_kind=EVIDENCE) as draft:
         write_jsonl(draft.path / "evidence.jsonl", found())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hoofbeat.models.encoders.encoder_base import DEFAULT_ENCODER
 from hoofbeat.retrieval.chunking import Chunking, pieces
 from hoofbeat.retrieval.index.approximate_search import ApproximateSearcher, check_search
 from hoofbeat.retrieval.index.query_vectors import instructions, mean_vectors
@@ -26,7 +27,7 @@ class DenseStage(PassageRanker):
     name = "dense"
     summary = "ranks by the similarity of an encoder's vectors"
     options = (
-        StageOption("encoder", "minilm", "the sentence encoder: minilm, potion, a folder, or an endpoint's model"),
+        StageOption("encoder", DEFAULT_ENCODER, "minilm, potion, a folder, or the model of an endpoint"),
         StageOption("search", "exact", "exact, ivf or hnsw", check=check_search),
         StageOption("store", "float32", "how vectors are kept", choices=("float32", "float16", "int8")),
         StageOption("instruct", "none", "the instruction before queries, by dataset", check=instructions),

@@ -9,8 +9,8 @@ from hoofbeat.records import TraceStep
 from hoofbeat.retrieval.document_writers import (
     PASSAGE_TOKENS,
     DocumentWriter,
-    Draft,
     FusedQuery,
+    PromptDraft,
     generation_options,
     room_beside,
 )
@@ -45,20 +45,20 @@ class LamerStage(DocumentWriter):
         """The question before each document."""
         return lamer_fusion(question, documents)
 
-    def drafts(self, queries: Sequence[SearchQuery], tools: StageTools, model: Model) -> list[Draft]:
+    def drafts(self, queries: Sequence[SearchQuery], tools: StageTools, model: Model) -> list[PromptDraft]:
         """The question and the passages of a first search that fit the model's window."""
         plain = [SearchQuery(id=query.id, text=query.text) for query in queries]
         found = tools.search(str(parse(self.word("with"))), plain, self.count("top"))
         return [self._draft(query, each, model) for query, each in zip(queries, found, strict=True)]
 
-    def _draft(self, query: SearchQuery, found: Sequence[FoundPassage], model: Model) -> Draft:
+    def _draft(self, query: SearchQuery, found: Sequence[FoundPassage], model: Model) -> PromptDraft:
         room = room_beside(model.context, self.count("tokens"), [query.text])
         passages = fit_beginnings((one.passage for one in found), self.count("reads"), room)
         searched = TraceStep(
             stage=str(self), what="searched", text=query.text, found=tuple(one.passage.id for one in found)
         )
         read = TraceStep(stage=str(self), what="read", found=tuple(passage.id for passage in passages))
-        return Draft({"question": query.text, "passages": passages}, (searched, read))
+        return PromptDraft({"question": query.text, "passages": passages}, (searched, read))
 
 
 def lamer_fusion(question: str, documents: Sequence[str]) -> FusedQuery:

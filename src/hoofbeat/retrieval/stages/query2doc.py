@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hoofbeat.models import Model
-from hoofbeat.retrieval.document_writers import DocumentWriter, Draft, FusedQuery, generation_options
+from hoofbeat.retrieval.document_writers import DocumentWriter, FusedQuery, PromptDraft, generation_options
 from hoofbeat.retrieval.line import StageOption
 from hoofbeat.retrieval.stage_roles import SearchQuery, StageTools
 
@@ -23,9 +23,9 @@ class Query2DocStage(DocumentWriter):
         StageOption("shots", 2, "how many worked examples the prompt shows", min_=0, max_=4),
     )
 
-    def drafts(self, queries: Sequence[SearchQuery], tools: StageTools, model: Model) -> list[Draft]:  # noqa: ARG002
+    def drafts(self, queries: Sequence[SearchQuery], tools: StageTools, model: Model) -> list[PromptDraft]:  # noqa: ARG002
         """The question and how many examples are shown."""
-        return [Draft({"question": query.text, "shots": self.count("shots")}) for query in queries]
+        return [PromptDraft({"question": query.text, "shots": self.count("shots")}) for query in queries]
 
     def fuse(self, question: str, documents: Sequence[str]) -> FusedQuery:
         """The question several times, and each document."""

@@ -6,89 +6,15 @@ of children: those of section n are `lo[n]:hi[n]`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
-from hoofbeat.records import Passage
-from hoofbeat.retrieval.index.lexical_search import Postings
-from hoofbeat.retrieval.index.topk import Indices, Ranking, Rankings
+from hoofbeat.retrieval.index.index_set import PassageCollection
+from hoofbeat.retrieval.index.topk import Indices, Ranking
 
-__all__ = ["DenseIndex", "HeroCollection", "HeroLayout", "LexicalIndex", "Navigation", "VectorSource"]
-
-
-class LexicalIndex(Protocol):
-    """BM25 with statistics of the whole collection, or of each document by itself."""
-
-    @property
-    def postings(self) -> Postings:
-        """Which term stands where."""
-        ...
-
-    def search(self, queries: Sequence[str], k: int, allowed: Indices | None = None) -> list[Ranking]:
-        """The `k` best passages for each query."""
-        ...
-
-
-class DenseIndex(Protocol):
-    """Search by vectors."""
-
-    def search(self, queries: NDArray[np.float32], k: int, allowed: Indices | None = None) -> list[Ranking]:
-        """The `k` best passages for each query."""
-        ...
-
-    def search_parts(
-        self, queries: NDArray[np.float32], k: int, bounds: Indices, parts: Sequence[int] | None = None
-    ) -> list[Rankings]:
-        """For each query the `k` best passages between each two bounds, those of `parts` only."""
-        ...
-
-
-class VectorSource(Protocol):
-    """What turns texts into vectors of unit length."""
-
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row per query, as the encoder reads queries."""
-        ...
-
-    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row per document, as the encoder reads documents."""
-        ...
-
-
-class HeroCollection(Protocol):
-    """Passages, document by document, and the indexes over them."""
-
-    @property
-    def passages(self) -> Sequence[Passage]:
-        """The passages, those of a document one after the other."""
-        ...
-
-    @property
-    def documents(self) -> list[str]:
-        """The documents' ids in order."""
-        ...
-
-    @property
-    def document_of(self) -> Indices:
-        """The number of each passage's document."""
-        ...
-
-    @property
-    def bounds(self) -> Indices:
-        """The passages of document n are those from `bounds[n]` to before `bounds[n + 1]`."""
-        ...
-
-    def bm25(self, k1: float, b: float, *, partitioned: bool = False) -> LexicalIndex:
-        """The lexical index; `partitioned` takes its statistics from each passage's own document."""
-        ...
-
-    def dense(self, spec: str) -> tuple[VectorSource, DenseIndex]:
-        """An encoder and the index of all passages encoded by it."""
-        ...
+__all__ = ["HeroLayout", "Navigation"]
 
 
 class Navigation(NamedTuple):
@@ -118,7 +44,7 @@ class Navigation(NamedTuple):
 class HeroLayout:
     """Children and the sections they stand in, for any number of documents."""
 
-    def __init__(self, children: HeroCollection, sections: HeroCollection, headings: HeroCollection) -> None:
+    def __init__(self, children: PassageCollection, sections: PassageCollection, headings: PassageCollection) -> None:
         if not children.documents == sections.documents == headings.documents:
             raise UsageError("HERO's collections hold different documents", fix="cut the same documents three times")
         if len(sections.passages) != len(headings.passages):
@@ -142,7 +68,7 @@ class HeroLayout:
         return np.unique(self.section_of[children])
 
 
-def _containing(children: HeroCollection, starts: Indices, sections: HeroCollection) -> Indices:
+def _containing(children: PassageCollection, starts: Indices, sections: PassageCollection) -> Indices:
     """The section that each child begins in."""
     section_starts = np.array([passage.start for passage in sections.passages], np.int64)
     reach = 1 + max(starts.max(initial=0), section_starts.max(initial=0))
