@@ -46,7 +46,7 @@ def test_tables_of_every_format_are_data_frames(folder: ArtefactFolder) -> None:
     assert list(folder.pandas("big")["n"]) == [1, 2]
 
 
-@pytest.mark.parametrize(("name", "told"), [("both", "2 tables are called both"), ("rovs", "did you mean rows.jsonl?")])
+@pytest.mark.parametrize(("name", "told"), [("both", "2 tables are called both"), ("rovs", "did you mean rows?")])
 def test_an_unknown_table_is_answered_with_those_there_are(folder: ArtefactFolder, name: str, told: str) -> None:
     with pytest.raises(UsageError) as raised:
         folder.table(name)

@@ -61,12 +61,15 @@ class ArtefactFolder:
     def _table_file(self, name: str) -> str:
         if name in self.tables:
             return name
-        same = [each for each in self.tables if str(PurePosixPath(each).with_suffix("")) == name]
+        short = {each: str(PurePosixPath(each).with_suffix("")) for each in self.tables}
+        same = [each for each in self.tables if short[each] == name]
         if len(same) != 1:
             known = ", ".join(self.tables) or "none"
             which = f"{len(same)} tables are called {name}" if same else f"this {self.kind} has no table {name}"
             raise UsageError(
-                which, where=str(self.path), fix=f"{did_you_mean(name, self.tables)}its tables are: {known}"
+                which,
+                where=str(self.path),
+                fix=f"{did_you_mean(name, [*self.tables, *short.values()])}its tables are: {known}",
             )
         return same[0]
 
