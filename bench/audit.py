@@ -29,7 +29,7 @@ import aiohttp
 
 from bench.client import Timing, in_flight, stub, timed
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
-from hoofbeat.audit.answers.answers_file import GivenAnswer
+from hoofbeat.audit.answers.answers_file import SourceAnswer
 from hoofbeat.audit.findings import counts_by, label_counts, odd_one_out, pair_rates
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
 from hoofbeat.audit.pair_judge import comparison_request
@@ -73,7 +73,7 @@ def a_plan(sources: int, questions: int, answers: int, seed: int) -> AuditPlan:
     for question, count in zip(asked, addressing(rng, questions, sources, answers), strict=True):
         speaking = set(rng.sample(names, count))
         given += [
-            GivenAnswer(
+            SourceAnswer(
                 question=question.id,
                 source=name,
                 text=invented(rng, 60) if name in speaking else "",

@@ -11,9 +11,9 @@ import numpy as np
 import polars
 from msgspec import Struct
 
-from hoofbeat.audit import Source
+from hoofbeat.audit import AuditSource
 from hoofbeat.audit.audit_folder import PACK, PAIRS
-from hoofbeat.audit.pair_table import Kinds, PartWriter
+from hoofbeat.audit.pair_table import PartWriter, TableEnums
 from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.findings.ranking_measures import evaluate
 from hoofbeat.prompts import load_pack
@@ -203,7 +203,7 @@ def _audit(target: Path, sizes: Sizes) -> Artefact:
     words = random.Random(sizes.seed)
     groups = ("kidney", "liver", "heart", "lung")
     sources = [
-        Source(id=f"source-{number:03}", title=f"Invented source {number}", facets={"organ": groups[number % 4]})
+        AuditSource(id=f"source-{number:03}", title=f"Invented source {number}", facets={"organ": groups[number % 4]})
         for number in range(sizes.sources)
     ]
     questions = [
@@ -223,7 +223,7 @@ def _audit(target: Path, sizes: Sizes) -> Artefact:
                     absent=absent, evidence=(shown,),
                 )  # fmt: skip
 
-    kinds = Kinds.of(
+    kinds = TableEnums.of(
         questions=[each.id for each in questions],
         sources=[each.id for each in sources],
         labels=[each.name for each in pack.labels],
@@ -254,10 +254,10 @@ def _audit(target: Path, sizes: Sizes) -> Artefact:
 
 def _pairs(
     question: str,
-    sources: Sequence[Source],
+    sources: Sequence[AuditSource],
     speaks: np.ndarray[tuple[int], np.dtype[np.bool_]],
     pack: Pack,
-    kinds: Kinds,
+    kinds: TableEnums,
     rng: np.random.Generator,
 ) -> polars.DataFrame:
     """All pairs of a question: absent where a side is silent, else a label by lot, a topic where they differ."""

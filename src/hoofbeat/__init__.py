@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from hoofbeat.errors import BatchPending, BudgetSpent, HoofbeatError
     from hoofbeat.folders import LeakageFolder, RankingsFolder, ReportFolder
     from hoofbeat.folders import open_folder as open
-    from hoofbeat.judging import Judged
+    from hoofbeat.judging import JudgmentFolder
     from hoofbeat.models import Estimate
     from hoofbeat.progress import SILENT
     from hoofbeat.records import Answer, Comparison, Document, Failure, Hit, Judgment, Passage, Question, Span
@@ -92,8 +92,8 @@ __all__ = [
     "Failure",
     "Hit",
     "HoofbeatError",
-    "Judged",
     "Judgment",
+    "JudgmentFolder",
     "LeakageFolder",
     "Passage",
     "Question",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hoofbeat.audit import Audit, AuditPlan
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.corpus import Corpus
-    from hoofbeat.judging import Judged
+    from hoofbeat.judging import JudgmentFolder
     from hoofbeat.models import Estimate, Model
     from hoofbeat.models.session import Session, UsedModels
     from hoofbeat.registry import Plugin
@@ -370,7 +370,7 @@ def import_predictions(
     from hoofbeat.benchmarks import Benchmark
 
     bench = Benchmark.open(folder_path(benchmark), edition) if benchmark is not None else None
-    wanted = predictions.Import(
+    wanted = predictions.PredictionImport(
         fields=dict(fields or {}),
         model=model,
         condition=condition,
@@ -409,7 +409,7 @@ def judge(
     budget: str | None = ...,
     estimate: Literal[False] = ...,
     progress: Progress | None = ...,
-) -> Judged: ...
+) -> JudgmentFolder: ...
 @overload
 def judge(
     answers: PathLike,
@@ -439,14 +439,14 @@ def judge(
     budget: str | None = None,
     estimate: bool = False,
     progress: Progress | None = None,
-) -> Judged | Estimate:
+) -> JudgmentFolder | Estimate:
     """Judge the answers of a run, or add judgments to a folder that has some.
 
     `judge` is the model that judges; of several the majority decides. `by` are aspects and scorers; without it,
     `choice` for answers that choose an option and `equivalence` for the others. `humans` are files of people's labels.
     A model is loaded only for what asks one.
     """
-    from hoofbeat.judging import AnswerFolder, Judged
+    from hoofbeat.judging import AnswerFolder, JudgmentFolder
     from hoofbeat.judging.judge_plan import plan_judging
     from hoofbeat.models import Estimate
 
@@ -470,7 +470,9 @@ def judge(
         if estimate:
             return sum(plan.estimates().values(), Estimate())
         _warn(plan.notes)
-        return Judged(plan.write(folder_path(output), command=command_words(), progress=progress or default_progress()))
+        return JudgmentFolder(
+            plan.write(folder_path(output), command=command_words(), progress=progress or default_progress())
+        )
 
 
 @overload

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from hoofbeat.answering import Planned
-from hoofbeat.audit.answers.answers_by_source import Search
+from hoofbeat.answering import PlannedAnswer
+from hoofbeat.audit.answers.answers_by_source import PassageSearch
 from hoofbeat.records import Document, Facets, Passage, Question, Section
 from hoofbeat.retrieval import IndexSet, Retriever, chunk
 from tests.models.fault_server import FaultServer, Seen
@@ -93,13 +93,13 @@ def passages_under(*headings: str) -> tuple[Passage, ...]:
     )
 
 
-def a_plan(*headings: str, question: str = "May I have a bath?", source: str = "d") -> Planned:
+def a_plan(*headings: str, question: str = "May I have a bath?", source: str = "d") -> PlannedAnswer:
     """One question to one source of which these headings are shown."""
     asked = Question(id="q", text=question)
-    return Planned(question=asked, condition=source, passages=passages_under(*headings))
+    return PlannedAnswer(question=asked, condition=source, passages=passages_under(*headings))
 
 
-def search_in(documents: Sequence[Document], count: int = 3) -> Search:
+def search_in(documents: Sequence[Document], count: int = 3) -> PassageSearch:
     """A real search inside each of these documents."""
     pieces = [piece for document in documents for piece in chunk(document, size_words=40, overlap_words=0)]
     indexes = IndexSet.of_passages(pieces, encoder=lambda _: HashedWords())

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.answering import DocumentStore, Planned, Sampling, parse_condition, prepare
+from hoofbeat.answering import DocumentStore, PlannedAnswer, SamplingSettings, parse_condition, prepare
 from hoofbeat.answering.agent_answers import answer_by_agent
-from hoofbeat.answering.condition_material import Showing
+from hoofbeat.answering.condition_material import PreparedCondition
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.records import Answer, Question
 from hoofbeat.retrieval import IndexSet
@@ -51,13 +51,13 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> DocumentStore:
     return DocumentStore(corpus, IndexSet(corpus, encoder=lambda _: HashedWords()))
 
 
-def ready(library: DocumentStore, text: str) -> Showing:
+def ready(library: DocumentStore, text: str) -> PreparedCondition:
     return prepare(parse_condition(text), [GOUT], library)
 
 
-def plan(question: Question, showing: Showing, sample: int = 0) -> Planned:
+def plan(question: Question, showing: PreparedCondition, sample: int = 0) -> PlannedAnswer:
     protocol = "letter" if question.options else ""
-    return Planned(
+    return PlannedAnswer(
         question=question,
         condition=showing.condition.name,
         sample=sample,
@@ -66,7 +66,7 @@ def plan(question: Question, showing: Showing, sample: int = 0) -> Planned:
     )
 
 
-def answer(server: ScriptedServer, ledger: Ledger, showing: Showing, *questions: Question) -> list[Answer]:
+def answer(server: ScriptedServer, ledger: Ledger, showing: PreparedCondition, *questions: Question) -> list[Answer]:
     return answer_by_agent(a_model(server.spec(), ledger), [plan(question, showing) for question in questions], showing)
 
 
@@ -129,7 +129,7 @@ def test_samples_are_agents_of_their_own(library: DocumentStore, ledger: Ledger)
             [plan(GOUT, showing, sample) for sample in range(3)],
             showing,
             name="stub[temperature=0.7]",
-            sampling=Sampling(temperature=0.7, seed=40),
+            sampling=SamplingSettings(temperature=0.7, seed=40),
         )
     assert sorted(seen.body["seed"] for seen in server.seen) == [40, 41, 42]
     assert [(each.sample, each.model) for each in found] == [(n, "stub[temperature=0.7]") for n in range(3)]

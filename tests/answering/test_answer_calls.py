@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hoofbeat.answering import Planned, Sampling, answer_all, plan_answers, request_for
+from hoofbeat.answering import PlannedAnswer, SamplingSettings, answer_all, plan_answers, request_for
 from hoofbeat.records import Answer, Question
 from hoofbeat.store.call_ledger import Ledger
 from tests.answering.support import Says, ScriptedServer, passages_under, wire_text
@@ -24,7 +24,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
-def closed(*texts: str, samples: int = 1) -> list[Planned]:
+def closed(*texts: str, samples: int = 1) -> list[PlannedAnswer]:
     questions = [Question(id=f"q{number}", text=text) for number, text in enumerate(texts)]
     return plan_answers(questions, "closed", {}, window=None, samples=samples)
 
@@ -49,10 +49,10 @@ def test_a_plan_records_what_the_window_leaves_out() -> None:
 
 def test_closed_book_shows_the_question_only() -> None:
     passages = passages_under("Case 1")
-    text = request_for(Planned(question=TWO[0], condition="closed", passages=passages)).messages[-1].content
+    text = request_for(PlannedAnswer(question=TWO[0], condition="closed", passages=passages)).messages[-1].content
     assert "A man of 40.\n\nWhat now?" in text
     assert passages[0].text not in text
-    shown = request_for(Planned(question=TWO[0], condition="oracle", passages=passages)).messages[-1].content
+    shown = request_for(PlannedAnswer(question=TWO[0], condition="oracle", passages=passages)).messages[-1].content
     assert passages[0].text in shown
     assert "A man of 40.\n\nWhat now?" in shown
 
@@ -94,7 +94,7 @@ def test_failures_stay_as_rows_with_their_kind(ledger: Ledger) -> None:
 def test_what_was_shown_and_left_out_stays_with_an_answer_whatever_becomes_of_it(ledger: Ledger) -> None:
     passages = passages_under("Case 1")
     planned = [
-        Planned(question=Question(id=text, text=text), condition="oracle", passages=passages, dropped=("d#9",))
+        PlannedAnswer(question=Question(id=text, text=text), condition="oracle", passages=passages, dropped=("d#9",))
         for text in ("fault=ok", "fault=400")
     ]
     with FaultServer() as server:
@@ -126,7 +126,7 @@ def test_no_text_is_no_answer(ledger: Ledger, said: str, finish: str, expected: 
 def test_samples_are_drawn_with_their_own_seeds_and_keys(ledger: Ledger) -> None:
     with FaultServer() as server:
         model = a_model(server.spec(), ledger)
-        answers = answer_all(model, closed("Why?", samples=3), sampling=Sampling(temperature=0.7, seed=40))
+        answers = answer_all(model, closed("Why?", samples=3), sampling=SamplingSettings(temperature=0.7, seed=40))
     assert sorted(seen.body["seed"] for seen in server.seen) == [40, 41, 42]
     assert {seen.body["temperature"] for seen in server.seen} == {0.7}
     assert len({answer.calls for answer in answers}) == len({answer.text for answer in answers}) == 3
@@ -135,13 +135,13 @@ def test_samples_are_drawn_with_their_own_seeds_and_keys(ledger: Ledger) -> None
 def test_without_temperature_no_seed_is_sent_and_samples_still_have_their_own_keys(ledger: Ledger) -> None:
     with FaultServer() as server:
         model = a_model(server.spec(), ledger)
-        answers = answer_all(model, closed("Why?", samples=2), sampling=Sampling(seed=7))
+        answers = answer_all(model, closed("Why?", samples=2), sampling=SamplingSettings(seed=7))
     assert all("seed" not in seen.body and seen.body["temperature"] == 0 for seen in server.seen)
     assert len({answer.calls for answer in answers}) == 2
 
 
 def test_passages_reach_the_wire_in_order_and_with_their_numbers(ledger: Ledger) -> None:
-    planned = Planned(question=TWO[0], condition="bm25 @2", passages=passages_under("Gout", "Sepsis"))
+    planned = PlannedAnswer(question=TWO[0], condition="bm25 @2", passages=passages_under("Gout", "Sepsis"))
     with FaultServer() as server:
         answer_all(a_model(server.spec(), ledger), [planned])
     text = wire_text(server.seen[0].body)

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.answering import Answerer, Asking, DocumentStore, Grid, Run, draft_run, parse_answerer, parse_condition
+from hoofbeat.answering import (
+    Answerer,
+    DocumentStore,
+    Grid,
+    PromptSettings,
+    Run,
+    draft_run,
+    parse_answerer,
+    parse_condition,
+)
 from hoofbeat.answering import answer_grid as grid_module
 from hoofbeat.answering.answer_grid import plan_systems
 from hoofbeat.answering.condition_material import prepare
@@ -66,7 +75,7 @@ def a_grid(
     models: dict[str, Model] = {each.written: a_model(each.spec, ledger) for each in answerers}
     parsed = [parse_condition(text) for text in conditions]
     showings = {(name, c.base): prepare(c, questions, DocumentStore(None)) for name in models for c in parsed}
-    return Grid(plan_systems(answerers, parsed, questions, protocols), models, showings, Asking(option_seed=4))
+    return Grid(plan_systems(answerers, parsed, questions, protocols), models, showings, PromptSettings(option_seed=4))
 
 
 def answers_of(grid: Grid) -> list[Answer]:

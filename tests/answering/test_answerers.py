@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hoofbeat.answering import Answerer, Sampling, parse_answerer
+from hoofbeat.answering import Answerer, SamplingSettings, parse_answerer
 from hoofbeat.errors import UsageError
 
-WARM = Sampling(temperature=0.5, seed=9)
+WARM = SamplingSettings(temperature=0.5, seed=9)
 
 
 @pytest.mark.parametrize(
@@ -24,13 +24,13 @@ def test_options_are_the_systems_own_and_written_in_one_order() -> None:
     assert found.written == "embedded[temperature=0.6,samples=3,seed=123456789]"
     assert found == parse_answerer(found.written)
     assert (found.spec, found.samples) == ("embedded", 3)
-    assert found.sampling == Sampling(temperature=0.6, seed=123456789)
+    assert found.sampling == SamplingSettings(temperature=0.6, seed=123456789)
 
 
 def test_what_options_do_not_say_is_as_the_command_says() -> None:
     found = parse_answerer("http://[::1]:8000/v1#name[max_tokens=900]", samples=4, sampling=WARM)
     assert (found.spec, found.samples) == ("http://[::1]:8000/v1#name", 4)
-    assert found.sampling == Sampling(temperature=0.5, seed=9, max_tokens=900)
+    assert found.sampling == SamplingSettings(temperature=0.5, seed=9, max_tokens=900)
 
 
 @pytest.mark.parametrize(

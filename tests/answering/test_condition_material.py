@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.answering import Answerer, Asking, DocumentStore, Planned, parse_condition, plan_systems, plans, prepare
+from hoofbeat.answering import (
+    Answerer,
+    DocumentStore,
+    PlannedAnswer,
+    PromptSettings,
+    parse_condition,
+    plan_systems,
+    plans,
+    prepare,
+)
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Question
@@ -39,10 +48,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> DocumentStore:
 
 def planned(
     library: DocumentStore, text: str, *questions: Question, window: int | None = None, samples: int = 1
-) -> list[Planned]:
+) -> list[PlannedAnswer]:
     condition = parse_condition(text)
     (system,) = plan_systems([Answerer(written="m", spec="m", samples=samples)], [condition], questions)
-    return list(plans(system, prepare(condition, questions, library), window, Asking()))
+    return list(plans(system, prepare(condition, questions, library), window, PromptSettings()))
 
 
 def test_closed_shows_the_question_alone(library: DocumentStore) -> None:

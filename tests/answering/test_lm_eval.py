@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hoofbeat.answering import Planned, answer_all
+from hoofbeat.answering import PlannedAnswer, answer_all
 from hoofbeat.answering.answer_calls import likelihood_calls
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.benchmarks.export import export_benchmark
@@ -34,9 +34,10 @@ QUESTIONS = [
 ]  # fmt: skip
 
 
-def planned(protocol: str) -> list[Planned]:
+def planned(protocol: str) -> list[PlannedAnswer]:
     return [
-        Planned(question=q, condition=f"closed, {protocol}", protocol=protocol, options=q.options) for q in QUESTIONS
+        PlannedAnswer(question=q, condition=f"closed, {protocol}", protocol=protocol, options=q.options)
+        for q in QUESTIONS
     ]
 
 

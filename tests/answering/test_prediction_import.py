@@ -13,7 +13,7 @@ import polars
 import pytest
 
 from hoofbeat.answering import Run
-from hoofbeat.answering.prediction_import import Import, import_predictions
+from hoofbeat.answering.prediction_import import PredictionImport, import_predictions
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.findings.option_decisions import option_decisions
 from hoofbeat.findings.outcomes import choice_outcomes
@@ -34,19 +34,19 @@ def _row(**values: object) -> dict[str, object]:
     return {"id": "q1", "model": "m", "question": "Why?", "options": OPTIONS, "answer": "A", "predicted": "A", **values}
 
 
-def _taken(path: Path, wanted: Import | None = None) -> Run:
+def _taken(path: Path, wanted: PredictionImport | None = None) -> Run:
     target = path.with_name("run")
-    import_predictions(path, target, wanted or Import())
+    import_predictions(path, target, wanted or PredictionImport())
     return Run.open(target)
 
 
-def _choices(path: Path, wanted: Import | None = None) -> list[tuple[str | None, str]]:
+def _choices(path: Path, wanted: PredictionImport | None = None) -> list[tuple[str | None, str]]:
     return [(answer.choice, answer.reading) for answer in _taken(path, wanted).answers]
 
 
 def test_the_real_file_needs_no_options_and_counts_as_computed_independently(tmp_path: Path) -> None:
     file = shared_data("mcq_predictions.jsonl.gz")
-    import_predictions(file, tmp_path / "run", Import())
+    import_predictions(file, tmp_path / "run", PredictionImport())
     run = Run.open(tmp_path / "run")
     with gzip.open(file, "rt", encoding="utf-8") as stream:
         rows = [json.loads(line) for line in stream]
@@ -70,7 +70,7 @@ def test_the_real_file_needs_no_options_and_counts_as_computed_independently(tmp
 def test_the_same_file_gives_the_same_bytes(tmp_path: Path) -> None:
     file = _lines(tmp_path / "p.jsonl", _row(), _row(id="q2", predicted="C"))
     for name in ("one", "two"):
-        import_predictions(file, tmp_path / name, Import())
+        import_predictions(file, tmp_path / name, PredictionImport())
     for name in ("questions.jsonl", "answers.jsonl", "manifest.json"):
         assert file_sha256(tmp_path / "one" / name) == file_sha256(tmp_path / "two" / name)
 
@@ -105,9 +105,9 @@ def test_what_a_predicted_value_means(tmp_path: Path, predicted: object, choice:
 
 def test_numbers_count_from_where_it_is_said(tmp_path: Path) -> None:
     file = _lines(tmp_path / "p.jsonl", _row(options=list(OPTIONS.values()), answer=1, predicted=2))
-    assert _choices(file, Import(count_from=0))[0][0] == "Septic arthritis"
-    assert _choices(file, Import(count_from=1))[0][0] == "Pseudogout"
-    assert _taken(file, Import(count_from=1)).questions[0].answer == "Gout"
+    assert _choices(file, PredictionImport(count_from=0))[0][0] == "Septic arthritis"
+    assert _choices(file, PredictionImport(count_from=1))[0][0] == "Pseudogout"
+    assert _taken(file, PredictionImport(count_from=1)).questions[0].answer == "Gout"
     with pytest.raises(InputError, match="0 or from 1"):
         _taken(file)
 
@@ -181,7 +181,7 @@ def test_conditions_and_samples_tell_answers_apart(tmp_path: Path) -> None:
         ("oracle, letter", 0),
     ]
     file = _lines(tmp_path / "p.jsonl", _row())
-    assert _taken(file, Import(condition="cot")).answers[0].condition == "cot, letter"
+    assert _taken(file, PredictionImport(condition="cot")).answers[0].condition == "cot, letter"
 
 
 def test_with_a_benchmark_what_is_missing_is_counted(tmp_path: Path) -> None:
@@ -190,15 +190,18 @@ def test_with_a_benchmark_what_is_missing_is_counted(tmp_path: Path) -> None:
         for n in (1, 2)
     )
     file = _lines(tmp_path / "p.jsonl", {"id": "q1", "model": "m", "predicted": "B"})
-    run = _taken(file, Import(benchmark=bench))
+    run = _taken(file, PredictionImport(benchmark=bench))
     assert run.questions == list(bench)
     assert [(answer.question, answer.choice) for answer in run.answers] == [("q1", "Gout"), ("q2", None)]
     assert run.answers[1].failure is not None
     assert run.artefact.manifest.counts.failures == {"input": 1}
     shown = _lines(tmp_path / "p.jsonl", {"id": "q1", "model": "m", "predicted": "A", "options": OPTIONS})
-    assert _taken(shown, Import(benchmark=bench)).answers[0].choice == "Gout"
+    assert _taken(shown, PredictionImport(benchmark=bench)).answers[0].choice == "Gout"
     with pytest.raises(InputError, match="no question 'q9'"):
-        _taken(_lines(tmp_path / "p.jsonl", {"id": "q9", "model": "m", "predicted": "A"}), Import(benchmark=bench))
+        _taken(
+            _lines(tmp_path / "p.jsonl", {"id": "q9", "model": "m", "predicted": "A"}),
+            PredictionImport(benchmark=bench),
+        )
 
 
 def _due(tmp_path: Path, *samples: tuple[str, int]) -> list[tuple[str, int, bool]]:
@@ -207,7 +210,7 @@ def _due(tmp_path: Path, *samples: tuple[str, int]) -> list[tuple[str, int, bool
         Question(id=name, text="Why?", answer="Gout", options=("Pseudogout", "Gout")) for name in ("q1", "q2")
     )
     rows = [{"id": name, "model": "m", "predicted": "B", "sample": sample} for name, sample in samples]
-    run = _taken(_lines(tmp_path / "p.jsonl", *rows), Import(benchmark=bench))
+    run = _taken(_lines(tmp_path / "p.jsonl", *rows), PredictionImport(benchmark=bench))
     assert run.artefact.manifest.settings["samples"] == len({sample for _, sample in samples})
     return [(answer.question, answer.sample, answer.failure is not None) for answer in run.answers]
 
@@ -279,7 +282,7 @@ def test_a_hostile_file_is_refused_by_file_and_line_and_nothing_is_written(
     file = tmp_path / "p.jsonl"
     file.write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
     with pytest.raises(HoofbeatError) as caught:
-        import_predictions(file, tmp_path / "run", Import())
+        import_predictions(file, tmp_path / "run", PredictionImport())
     assert "p.jsonl" in (caught.value.where or "")
     assert place in (caught.value.where or "")
     assert caught.value.fix
@@ -301,7 +304,7 @@ def test_a_hostile_file_is_refused_by_file_and_line_and_nothing_is_written(
 def test_a_hostile_csv_is_refused_by_line(tmp_path: Path, text: str, place: str) -> None:
     (tmp_path / "p.csv").write_text(text, encoding="utf-8")
     with pytest.raises(HoofbeatError) as caught:
-        import_predictions(tmp_path / "p.csv", tmp_path / "run", Import())
+        import_predictions(tmp_path / "p.csv", tmp_path / "run", PredictionImport())
     assert place in (caught.value.where or "")
     assert not (tmp_path / "run").exists()
 
@@ -320,7 +323,7 @@ def test_files_of_other_kinds_and_fields_that_are_not_there(tmp_path: Path) -> N
         _taken(tmp_path / "p.jsonl.gz")
     file = _lines(tmp_path / "p.jsonl", _row())
     with pytest.raises(UsageError, match="'guess'") as caught:
-        _taken(file, Import(fields={"predicted": "guess"}))
+        _taken(file, PredictionImport(fields={"predicted": "guess"}))
     assert "predicted" in (caught.value.fix or "")
     with pytest.raises(UsageError, match="no field is known"):
         _taken(_lines(tmp_path / "p.jsonl", {"id": "q1", "model": "m"}))
@@ -329,5 +332,5 @@ def test_files_of_other_kinds_and_fields_that_are_not_there(tmp_path: Path) -> N
 def test_fields_are_named_where_names_are_unusual(tmp_path: Path) -> None:
     row = {"nr": 1, "who": "m", "q": "Why?", "o": list(OPTIONS.values()), "truth": "C", "said": "C"}
     fields = {"id": "nr", "model": "who", "question": "q", "options": "o", "answer": "truth", "predicted": "said"}
-    run = _taken(_lines(tmp_path / "p.jsonl", row), Import(fields=fields))
+    run = _taken(_lines(tmp_path / "p.jsonl", row), PredictionImport(fields=fields))
     assert (run.questions[0].answer, run.answers[0].choice, run.answers[0].model) == ("Septic arthritis",) * 2 + ("m",)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from hoofbeat.audit import Audit, Source
-from hoofbeat.audit.pair_table import Kinds, comparison_frame
+from hoofbeat.audit import Audit, AuditSource
+from hoofbeat.audit.pair_table import TableEnums, comparison_frame
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Failure, Question
 from hoofbeat.store import Counts, Manifest, create
@@ -67,7 +67,7 @@ def an_audit(
         )
         for number, ((question, a, b), label) in enumerate(zip(wanted, labels, strict=True))
     ]
-    kinds = Kinds.of(
+    kinds = TableEnums.of(
         questions=(question.id for question in questions),
         sources=sources,
         labels=LABELS,
@@ -79,7 +79,7 @@ def an_audit(
         write_jsonl(
             draft.path / "sources.jsonl",
             [
-                Source(id=name, title=f"{place} Transplant Handbook", facets={"institution": f"{place} Hospital"})
+                AuditSource(id=name, title=f"{place} Transplant Handbook", facets={"institution": f"{place} Hospital"})
                 for name, place in zip(sources, PLACES, strict=True)
             ],
         )

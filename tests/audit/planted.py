@@ -10,7 +10,7 @@ import msgspec
 
 from hoofbeat import teaching
 from hoofbeat.audit import AuditPlan
-from hoofbeat.audit.answers.answers_by_source import PlannedSource, absence_request, source_request
+from hoofbeat.audit.answers.answers_by_source import PlannedSourceAnswer, absence_request, source_request
 from hoofbeat.audit.answers.source_citations import sections_shown
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.audit.pair_plan import asked_order
@@ -69,7 +69,7 @@ def replay(plan: AuditPlan, model: Model, ledger: Ledger) -> None:
     ledger.add_all(entries())
 
 
-def _answer(item: PlannedSource, plan: AuditPlan, model: Model, *, by_call: bool) -> Iterable[LedgerEntry]:
+def _answer(item: PlannedSourceAnswer, plan: AuditPlan, model: Model, *, by_call: bool) -> Iterable[LedgerEntry]:
     gold = GOLD[item.question.id, item.condition]
     request = source_request(item, plan.pack, plan.max_tokens)
     names = {heading: name for name, heading in sections_shown(item.passages).items()}

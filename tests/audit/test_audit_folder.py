@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoofbeat.audit import Audit, Source
+from hoofbeat.audit import Audit, AuditSource
 from hoofbeat.audit.pair_export import export_audit, file_name
-from hoofbeat.audit.pair_plan import Claim, Verdict, pair_frame, plan_pairs, same_answer_form
-from hoofbeat.audit.pair_table import COLUMNS, Kinds, PartWriter, comparison_frame, each_question, read_comparisons
+from hoofbeat.audit.pair_plan import Claim, PairVerdict, pair_frame, plan_pairs, same_answer_form
+from hoofbeat.audit.pair_table import COLUMNS, PartWriter, TableEnums, comparison_frame, each_question, read_comparisons
 from hoofbeat.errors import InputError
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Comparison, Failure, Question
@@ -22,7 +22,7 @@ from hoofbeat.store import Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl
 
 PACK = load_pack("transplant")
-KINDS = Kinds.of(
+KINDS = TableEnums.of(
     questions=["q1", "q2"],
     sources="abcdef",
     labels=[label.name for label in PACK.labels],
@@ -56,7 +56,7 @@ def written(folder: Path, rows: Sequence[Comparison], *, block: int = 3) -> Path
 def an_audit(folder: Path, rows: Sequence[Comparison], *, old: bool) -> Audit:
     with create(folder) as draft:
         write_jsonl(draft.path / "questions.jsonl", [Question(id=name, text=f"{name}?") for name in ("q1", "q2")])
-        write_jsonl(draft.path / "sources.jsonl", [Source(id=name, title=name, facets={}) for name in "abc"])
+        write_jsonl(draft.path / "sources.jsonl", [AuditSource(id=name, title=name, facets={}) for name in "abc"])
         write_jsonl(draft.path / "answers.jsonl", [])
         if old:
             write_jsonl(draft.path / "comparisons.jsonl", rows)
@@ -128,7 +128,7 @@ def test_pairs_as_arrays_are_the_pairs_one_by_one(said: list[str]) -> None:
         for name, text in zip("abcdef", said, strict=False)
     ]
     plan = plan_pairs(Question(id="q1", text="?"), claims)
-    verdicts = [Verdict(label="Divergent", reasoning=f"{a}{b}", calls=(f"{a}{b}",)) for a, b in plan.asked]
+    verdicts = [PairVerdict(label="Divergent", reasoning=f"{a}{b}", calls=(f"{a}{b}",)) for a, b in plan.asked]
     frame = pair_frame(plan, verdicts, PACK, KINDS, "j")
     seen: set[frozenset[str]] = set()
     expected: list[tuple[str, str, str | None, str | None, str | None]] = []

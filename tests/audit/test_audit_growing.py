@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
-from hoofbeat.audit.answers.answers_file import GivenAnswer
+from hoofbeat.audit.answers.answers_file import SourceAnswer
 from hoofbeat.audit.answers.source_evidence import searching
 from hoofbeat.audit.audit_plan import Shard, read_shard
 from hoofbeat.audit.pair_plan import asked_order
@@ -140,7 +140,7 @@ def given_plan(said: dict[str, str]) -> AuditPlan:
         questions=QUESTIONS,
         pack=load_pack("transplant"),
         given=[
-            GivenAnswer(question=question.id, source=source, text=text, absent=False)
+            SourceAnswer(question=question.id, source=source, text=text, absent=False)
             for question in QUESTIONS
             for source, text in sorted(said.items())
         ],

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
-from hoofbeat.audit.audit_folder import KIND, PAIRS, Source
-from hoofbeat.audit.pair_table import Kinds, comparison_frame
+from hoofbeat.audit.audit_folder import KIND, PAIRS, AuditSource
+from hoofbeat.audit.pair_table import TableEnums, comparison_frame
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Question
 from hoofbeat.store import Counts, Manifest, create
@@ -44,7 +44,7 @@ def write_audit(
     asked = sorted({item.question for item in comparisons})
     sources = sorted({name for item in comparisons for name in (item.a, item.b)})
     heard = {(item.question, name) for item in comparisons for name in (item.a, item.b) if item.label != domain.absent}
-    kinds = Kinds.of(
+    kinds = TableEnums.of(
         questions=asked, sources=sources, labels=[label.name for label in domain.labels],
         levels=domain.significance_levels, judges=sorted({item.judge for item in comparisons if item.judge}),
     )  # fmt: skip
@@ -56,7 +56,7 @@ def write_audit(
     ]
     with create(path, replace_kind=KIND) as draft:
         write_jsonl(draft.path / "questions.jsonl", [known.get(q, Question(id=q, text=f"What of {q}?")) for q in asked])
-        write_jsonl(draft.path / "sources.jsonl", [Source(id=name, title=name, facets={}) for name in sources])
+        write_jsonl(draft.path / "sources.jsonl", [AuditSource(id=name, title=name, facets={}) for name in sources])
         write_jsonl(draft.path / "answers.jsonl", answers)
         write_parquet(draft.path / PAIRS, comparison_frame(comparisons, kinds))
         draft.finish(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.judging import Judged
+from hoofbeat.judging import JudgmentFolder
 from hoofbeat.records import Answer
 from tests.cli.support import environment, hoofbeat, json_of, start
 from tests.cli.test_kill import folder_bytes, kill_until
@@ -48,7 +48,7 @@ def test_scorers_load_no_model(tmp_path: Path) -> None:
     words = ["judge", "run", "--by", "exact", "--by", "rouge-l", "--by", "edit", "--by", "fuzzy", "--by", "choice"]
     done = json_of(hoofbeat(*words, "--model", "no such model", "--json", folder=tmp_path))
     assert done["cost"]["calls"] == 0
-    judged = Judged.open(tmp_path / "judged")
+    judged = JudgmentFolder.open(tmp_path / "judged")
     assert Counter(each.aspect for each in judged.judgments) == {
         "exact": 4, "fuzzy": 4, "rouge-l": 4, "edit": 4, "choice": 1
     }  # fmt: skip
@@ -63,7 +63,7 @@ def test_modes_follow_the_verdicts_and_the_user_is_told(tmp_path: Path, server: 
     assert "is a model that answered" in first.stderr
     told = hoofbeat("judge", "judged", "--by", "failure-mode", *judge, "-o", "modes", folder=tmp_path)
     assert "under oracle only" in told.stderr
-    judged = Judged.open(tmp_path / "modes")
+    judged = JudgmentFolder.open(tmp_path / "modes")
     wrong = {each.sample for each in judged.judgments if each.aspect == "equivalence" and each.label == "mismatch"}
     modes = [each for each in judged.judgments if each.aspect == "failure-mode"]
     assert {each.sample for each in modes} == {sample for sample in wrong if sample % 2}
@@ -87,7 +87,7 @@ def test_three_judges_and_their_probes(tmp_path: Path, server: FaultServer) -> N
     rows = done["metrics"]["probes"]
     assert [(row["probe"], row["n"]) for row in rows] == [("order", 4), ("length", 4)] * 3
     assert all(0 <= row["flip_rate_low"] <= row["flip_rate"] <= row["flip_rate_high"] <= 1 for row in rows)
-    judged = Judged.open(tmp_path / "judged")
+    judged = JudgmentFolder.open(tmp_path / "judged")
     assert {each.judge for each in judged.judgments} == {"majority of 3"}
     assert len(list(judged.each_probe())) == 24
     assert judged.artefact.manifest.seeds == {"probes": 3}
@@ -125,7 +125,7 @@ def test_people_label_a_sheet_and_come_back(tmp_path: Path, server: FaultServer)
     told = hoofbeat("judge", "judged", "--human", "labels.csv", "-o", "checked", folder=tmp_path)
     assert "2 lines of labels.csv have no label yet" in told.stderr
     assert "8 labels of equivalence by human:Dr A" in told.stderr
-    checked = Judged.open(tmp_path / "checked")
+    checked = JudgmentFolder.open(tmp_path / "checked")
     human = {each.sample: each.label for each in checked.judgments if each.judge == "human:Dr A"}
     assert len(human) == 8
     shown = {row["answer"]: row["label"] for row in rows[:8]}
@@ -195,4 +195,4 @@ def test_a_run_larger_than_its_memory(tmp_path: Path) -> None:
         [sys.executable, "-c", limit], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
     )
     assert int(done.stdout.split()[-1]) < 0.9 * size
-    assert Judged.open(tmp_path / "judged").artefact.manifest.counts.kept == 12_000
+    assert JudgmentFolder.open(tmp_path / "judged").artefact.manifest.counts.kept == 12_000

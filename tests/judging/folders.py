@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from hoofbeat.judging import AnswerFolder, Job, Judged, judge_folder
+from hoofbeat.judging import AnswerFolder, JudgingJob, JudgmentFolder, judge_folder
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.records import Answer, Passage, Question
 from hoofbeat.store import Counts, Ledger, Manifest, create
@@ -79,7 +79,7 @@ def a_judge(ledger: Ledger, says: Callable[[str, ChatRequest], object], name: st
     return Model(spec=name, backend=script, ledger=ledger), script
 
 
-def judged_by(folder: AnswerFolder, target: Path, **job: object) -> Judged:
+def judged_by(folder: AnswerFolder, target: Path, **job: object) -> JudgmentFolder:
     """Judge a folder and open the result."""
-    judge_folder(folder, Job(**job), target)  # type: ignore[arg-type]
-    return Judged.open(target)
+    judge_folder(folder, JudgingJob(**job), target)  # type: ignore[arg-type]
+    return JudgmentFolder.open(target)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench.experts import HERE, KINDS, keys, main, make, outcomes, questions, rows, truths
-from hoofbeat.audit import Audit, Source
-from hoofbeat.audit.pair_table import Kinds, comparison_frame
+from hoofbeat.audit import Audit, AuditSource
+from hoofbeat.audit.pair_table import TableEnums, comparison_frame
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus
 from hoofbeat.prompts import load_pack
@@ -86,7 +86,7 @@ def an_audit(target: Path, said: dict[str, tuple[dict[str, str], dict[tuple[str,
         for name, (_, labels) in said.items()
         for (a, b), label in labels.items()
     ]
-    kinds = Kinds.of(
+    kinds = TableEnums.of(
         questions=said,
         sources=names,
         labels=[label.name for label in PACK.labels],
@@ -95,7 +95,7 @@ def an_audit(target: Path, said: dict[str, tuple[dict[str, str], dict[tuple[str,
     )
     with create(target, replace_kind="audit") as draft:
         write_jsonl(draft.path / "questions.jsonl", asked)
-        write_jsonl(draft.path / "sources.jsonl", [Source(id=name, title=name, facets={}) for name in names])
+        write_jsonl(draft.path / "sources.jsonl", [AuditSource(id=name, title=name, facets={}) for name in names])
         write_jsonl(
             draft.path / "answers.jsonl",
             [

@@ -14,7 +14,7 @@ import pytest
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.judging import (
     AnswerFolder,
-    Judged,
+    JudgmentFolder,
     LabelFile,
     SheetDesign,
     design_of,
@@ -309,7 +309,7 @@ def test_a_folder_of_labels_alone(tmp_path: Path) -> None:
     run = a_run(tmp_path / "run", ANSWERS[:2])
     label = Judgment(question="bath", model="small", condition="closed", sample=0, judge="human:A", label="equivalent")
     judged_by(run, tmp_path / "judged", humans=(label,))
-    opened = Judged.open(tmp_path / "judged")
+    opened = JudgmentFolder.open(tmp_path / "judged")
     assert opened.judgments == [label]
     assert opened.artefact.manifest.settings["aspect"] == "equivalence"
     assert opened.artefact.manifest.title == "labelled by A"

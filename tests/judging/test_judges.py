@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hoofbeat.errors import BatchPending
-from hoofbeat.judging import AnswerFolder, Job, Judged, choose_aspects, judge_folder, own_judges
+from hoofbeat.judging import AnswerFolder, JudgingJob, JudgmentFolder, choose_aspects, judge_folder, own_judges
 from hoofbeat.models import ChatRequest, load_model
 from hoofbeat.records import Answer, Failure
 from hoofbeat.store import Ledger
@@ -86,7 +86,7 @@ def test_verdicts_that_lack_votes_are_counted(tmp_path: Path, ledger: Ledger) ->
     assert metrics["missing_votes"] == {"equivalence": {"1 of 3": 1, "2 of 3": 1}}
     assert metrics["labels"] == {"equivalence": {"equivalent": 2, "mismatch": 1, "unscored": 2}}
     judged_by(AnswerFolder.open(tmp_path / "judged"), tmp_path / "more", aspects=("exact",))
-    assert Judged.open(tmp_path / "more").artefact.manifest.metrics["missing_votes"] == metrics["missing_votes"]
+    assert JudgmentFolder.open(tmp_path / "more").artefact.manifest.metrics["missing_votes"] == metrics["missing_votes"]
 
 
 def test_two_judges_that_differ_leave_it_unscored(tmp_path: Path, ledger: Ledger) -> None:
@@ -128,7 +128,7 @@ def test_judges_that_answered_are_named(tmp_path: Path, ledger: Ledger) -> None:
 def test_batches_of_all_judges_are_written_in_one_round(tmp_path: Path, ledger: Ledger) -> None:
     folder = a_run(tmp_path / "run", [said(f"Advice {n}.", sample=n) for n in range(5)])
     judges = tuple(load_model(f"batch:{tmp_path / name}#{name}", ledger=ledger) for name in ("one", "two"))
-    job = Job(aspects=("equivalence",), judges=judges)
+    job = JudgingJob(aspects=("equivalence",), judges=judges)
     with pytest.raises(BatchPending, match="5 requests were written"):
         judge_folder(folder, job, tmp_path / "judged")
     assert not (tmp_path / "judged").exists()
@@ -148,7 +148,7 @@ def test_batches_of_all_judges_are_written_in_one_round(tmp_path: Path, ledger: 
         ]
         write_jsonl(tmp_path / name / "answers.jsonl", answered)
     judges = tuple(load_model(f"batch:{tmp_path / name}#{name}", ledger=ledger) for name in ("one", "two"))
-    judge_folder(folder, Job(aspects=("equivalence",), judges=judges), tmp_path / "judged")
-    judgments = Judged.open(tmp_path / "judged").judgments
+    judge_folder(folder, JudgingJob(aspects=("equivalence",), judges=judges), tmp_path / "judged")
+    judgments = JudgmentFolder.open(tmp_path / "judged").judgments
     assert [each.label for each in judgments] == ["equivalent"] * 5
     assert [len(each.votes) for each in judgments] == [2] * 5

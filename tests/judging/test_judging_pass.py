@@ -11,7 +11,15 @@ import pytest
 from msgspec.structs import replace
 
 from hoofbeat.errors import UsageError
-from hoofbeat.judging import AnswerFolder, Job, Judged, Judging, choose_aspects, judge_folder, judging_pass
+from hoofbeat.judging import (
+    AnswerFolder,
+    JudgingJob,
+    JudgingPass,
+    JudgmentFolder,
+    choose_aspects,
+    judge_folder,
+    judging_pass,
+)
 from hoofbeat.judging.scorers import ScoreAnswers, Scorer, ScoringContext
 from hoofbeat.records import Answer, Failure, Judgment, Question
 from hoofbeat.store import Ledger
@@ -40,7 +48,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
-def of(judged: Judged, aspect: str) -> dict[tuple[str, int], str]:
+def of(judged: JudgmentFolder, aspect: str) -> dict[tuple[str, int], str]:
     """The labels of an aspect by condition and sample; what failed is in brackets."""
     return {
         (each.condition, each.sample): f"({each.failure.kind})" if each.failure else each.label
@@ -203,9 +211,11 @@ def test_conditions_restrict(tmp_path: Path, ledger: Ledger) -> None:
     letters = judged_by(folder, tmp_path / "letters", aspects=("choice",), conditions=("closed",))
     assert len(of(letters, "choice")) == 3
     with pytest.raises(UsageError, match="no answers under 'agent'"):
-        Judging(folder, Job(aspects=("choice",), conditions=("agent",)))
+        JudgingPass(folder, JudgingJob(aspects=("choice",), conditions=("agent",)))
     with pytest.raises(UsageError, match="had the source"):
-        Judging(a_run(tmp_path / "closed", MIXED[:2]), Job(aspects=("equivalence", "failure-mode"), judges=(judge,)))
+        JudgingPass(
+            a_run(tmp_path / "closed", MIXED[:2]), JudgingJob(aspects=("equivalence", "failure-mode"), judges=(judge,))
+        )
 
 
 def test_bertscore_takes_the_encoder_named(tmp_path: Path) -> None:
@@ -274,13 +284,15 @@ def test_no_more_than_a_block_of_answers_is_held(tmp_path: Path, monkeypatch: py
 def test_an_estimate_calls_nobody_and_is_an_upper_bound(tmp_path: Path, ledger: Ledger) -> None:
     folder = a_run(tmp_path / "run", many(30))
     judge, script = a_judge(ledger, SAYS)
-    job = Job(aspects=("equivalence", "failure-mode"), judges=(judge,), probes=("order", "length"), probe_size=4)
-    estimate = Judging(folder, job).estimate()
+    job = JudgingJob(aspects=("equivalence", "failure-mode"), judges=(judge,), probes=("order", "length"), probe_size=4)
+    estimate = JudgingPass(folder, job).estimate()
     assert script.requests == []
     assert estimate.calls == 30 + 15 + 8
     judge_folder(folder, job, tmp_path / "judged")
     assert len(script.requests) == 30 + 5 + 8
-    known = Judging(AnswerFolder.open(tmp_path / "judged"), Job(aspects=("failure-mode",), judges=(judge,))).estimate()
+    known = JudgingPass(
+        AnswerFolder.open(tmp_path / "judged"), JudgingJob(aspects=("failure-mode",), judges=(judge,))
+    ).estimate()
     assert (known.calls, known.cached) == (0, 5)
 
 
@@ -297,7 +309,7 @@ def test_the_same_again_is_the_same_bytes_without_a_call(tmp_path: Path, ledger:
 
 def test_lists_are_read_when_asked_for(tmp_path: Path) -> None:
     judged_by(a_run(tmp_path / "run", many(3)), tmp_path / "judged", aspects=("exact",))
-    opened = Judged.open(tmp_path / "judged")
+    opened = JudgmentFolder.open(tmp_path / "judged")
     assert "answers" not in vars(opened)
     assert len(list(opened.each_answer())) == len(list(opened.each_judgment())) == 3
     assert "judgments" not in vars(opened)

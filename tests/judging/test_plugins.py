@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.judging import Judged
+from hoofbeat.judging import JudgmentFolder
 from tests.cli.support import hoofbeat, json_of
 from tests.judging.folders import a_run, said
 from tests.models.fault_server import FaultServer
@@ -81,7 +81,7 @@ def test_a_plugin_aspect_and_a_plugin_scorer_from_help_to_report(tmp_path: Path,
     assert {name: each["calls"] for name, each in would["parts"].items()} == {"jaccard": 0, "politeness": 6}
     done = json_of(hoofbeat(*plugins, *words, "--json", folder=tmp_path))
     assert sum(done["metrics"]["labels"]["politeness"].values()) == 6
-    judged = Judged.open(tmp_path / "judged")
+    judged = JudgmentFolder.open(tmp_path / "judged")
     assert Counter(each.aspect for each in judged.judgments) == {"jaccard": 6, "politeness": 6}
     assert {each.label for each in judged.judgments if each.aspect == "politeness"} <= {"polite", "blunt"}
     assert all(each.score is not None for each in judged.judgments if each.aspect == "jaccard")

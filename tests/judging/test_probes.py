@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hoofbeat.judging.judgments_folder import Probe
 from hoofbeat.judging.probes import PROBES, flips, padded, probe_figures, probe_judge, probe_request
-from hoofbeat.judging.stratified_sample import Draw, blind_code
+from hoofbeat.judging.stratified_sample import ReservoirSample, blind_code
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_prompt
 from tests.judging.folders import QUESTIONS, a_judge, said, user_text
@@ -120,7 +120,7 @@ def test_probes_ask_what_they_say() -> None:
 @given(st.lists(st.integers(0, 500), unique=True, max_size=60), st.integers(0, 5), st.integers(0, 20), st.randoms())
 def test_a_draw_does_not_depend_on_the_order(numbers: list[int], seed: int, size: int, order: random.Random) -> None:
     def drawn(items: list[int]) -> list[int]:
-        draw: Draw[int] = Draw(size, seed)
+        draw: ReservoirSample[int] = ReservoirSample(size, seed)
         for number in items:
             draw.offer(("q", "m", "c", number), number)
         return draw.drawn()
@@ -135,7 +135,7 @@ def test_a_draw_does_not_depend_on_the_order(numbers: list[int], seed: int, size
 def test_a_draw_is_fair() -> None:
     times = [0] * 20
     for seed in range(600):
-        draw: Draw[int] = Draw(5, seed)
+        draw: ReservoirSample[int] = ReservoirSample(5, seed)
         for number in range(20):
             draw.offer(("q", "m", "c", number), number)
         for number in draw.drawn():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hoofbeat.findings.corrected_scores import corrected_accuracies
 from hoofbeat.findings.outcomes import Outcome
-from hoofbeat.judging.stratified_sample import Draw, allot, allot_within
+from hoofbeat.judging.stratified_sample import ReservoirSample, allot, allot_within
 
 SYSTEMS = [f"model {number:02}" for number in range(20)]
 DRAWS = 400
@@ -62,7 +62,7 @@ def test_every_item_is_equally_likely() -> None:
     for seed in range(draws):
         given_ = allot_within(sizes, 8, seed)
         for stratum, count in given_.items():
-            draw: Draw[object] = Draw(count, seed)
+            draw: ReservoirSample[object] = ReservoirSample(count, seed)
             for item in items:
                 if item[:3] == stratum:
                     draw.offer((item[0], item[1], item[2], item[3]), item)
@@ -88,7 +88,8 @@ def sheets(judge_right: float, judge_wrong: float, labels: int) -> dict[str, lis
     by_judge = [outcome(key, right) for key, right in judge.items()]
     for seed in range(40):
         draws = {
-            stratum: Draw[tuple[str, int]](count, seed) for stratum, count in allot_within(sizes, labels, seed).items()
+            stratum: ReservoirSample[tuple[str, int]](count, seed)
+            for stratum, count in allot_within(sizes, labels, seed).items()
         }
         for key in truth:
             draws[key[0], "closed", str(judge[key])].offer((f"q{key[1]}", key[0], "closed", 0), key)

@@ -14,7 +14,7 @@ from hoofbeat.leakage.leakage_figures import (
     overlap_summaries,
     reproduced,
 )
-from hoofbeat.leakage.leakage_records import Continued, LikelihoodRow, OverlapRow
+from hoofbeat.leakage.leakage_records import ContinuationOverlap, LikelihoodRow, OverlapRow
 from hoofbeat.records import Failure
 
 UNSUPPORTED = Failure(kind="unsupported", message="none")
@@ -36,8 +36,8 @@ def likelihood(question: str, loss: float, control: str = "", model: str = "m", 
 def overlap(
     question: str, f: float, *, run: int = 2, recall: float = 0.1, control: float = 0.1, model: str = "m"
 ) -> OverlapRow:
-    def found(value: float) -> Continued:
-        return Continued(rouge_p=value, rouge_r=recall, rouge_f=value, edit=value, run=run)
+    def found(value: float) -> ContinuationOverlap:
+        return ContinuationOverlap(rouge_p=value, rouge_r=recall, rouge_f=value, edit=value, run=run)
 
     return OverlapRow(question=question, model=model, probe="continuation", own=found(f), control=found(control))
 

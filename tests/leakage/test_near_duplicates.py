@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hoofbeat.leakage.near_duplicates import LEAST_SHINGLES, NearSearch
+from hoofbeat.leakage.near_duplicates import MIN_SHINGLES, NearSearch
 from hoofbeat.records import Document
 from tests.leakage.leakage_model import invented_questions
 
@@ -63,7 +63,7 @@ def test_set_phrases_of_a_benchmark_make_no_duplicates() -> None:
     texts = {f"q{n}": f"{phrase} {' '.join(f'x{n}y{k}' for k in range(20))}" for n in range(12)}
     search = NearSearch(texts, threshold=0.2)
     assert search.among_themselves() == []
-    assert search.common > LEAST_SHINGLES
+    assert search.common > MIN_SHINGLES
 
 
 def test_short_questions_are_counted_and_not_looked_for() -> None:

@@ -10,7 +10,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.leakage.training_cutoffs import (
     Cutoff,
-    Published,
+    PublicationDate,
     accuracy_by_date,
     cutoff_of,
     date_counts,
@@ -32,24 +32,24 @@ def document(id: str, **facets: str) -> Document:
 @pytest.mark.parametrize(
     ("published", "expected"),
     [
-        (Published(2023, 12), "before"),
-        (Published(2023), "before"),
-        (Published(2024, 6), "before"),
-        (Published(2024, 7), "after"),
-        (Published(2024), "same year"),
-        (Published(2025), "after"),
+        (PublicationDate(2023, 12), "before"),
+        (PublicationDate(2023), "before"),
+        (PublicationDate(2024, 6), "before"),
+        (PublicationDate(2024, 7), "after"),
+        (PublicationDate(2024), "same year"),
+        (PublicationDate(2025), "after"),
         (None, "undated"),
     ],
 )
-def test_where_a_publication_stands(published: Published | None, expected: str) -> None:
+def test_where_a_publication_stands(published: PublicationDate | None, expected: str) -> None:
     assert position(published, JUNE) == expected
 
 
 def test_a_year_as_cutoff_is_taken_to_its_end() -> None:
     _, cutoff = parse_cutoff("http://here/v1#mine=2024")
-    assert position(Published(2024, 12), cutoff) == "before"
-    assert position(Published(2024), cutoff) == "before"
-    assert position(Published(2025, 1), cutoff) == "after"
+    assert position(PublicationDate(2024, 12), cutoff) == "before"
+    assert position(PublicationDate(2024), cutoff) == "before"
+    assert position(PublicationDate(2025, 1), cutoff) == "after"
 
 
 def test_cutoffs_are_read_from_the_command() -> None:
@@ -94,15 +94,15 @@ def test_every_known_cutoff_is_a_month_with_a_source() -> None:
 def test_the_earliest_source_dates_a_question() -> None:
     documents = {"a": document("a", year="2021", date="2021-05-03"), "b": document("b", year="2019")}
     question = Question(id="q", text="?", documents=("a", "b", "missing"), facets={"year": "2010"})
-    assert publication(question, documents) == Published(2019)
-    assert publication(Question(id="q", text="?", documents=("a",)), documents) == Published(2021, 5)
-    assert publication(Question(id="q", text="?", facets={"year": "2010"}), {}) == Published(2010)
+    assert publication(question, documents) == PublicationDate(2019)
+    assert publication(Question(id="q", text="?", documents=("a",)), documents) == PublicationDate(2021, 5)
+    assert publication(Question(id="q", text="?", facets={"year": "2010"}), {}) == PublicationDate(2010)
     assert publication(Question(id="q", text="?"), documents) is None
-    assert (span_of(Published(2019, 2)), span_of(None)) == ("2015–2019", "undated")
+    assert (span_of(PublicationDate(2019, 2)), span_of(None)) == ("2015–2019", "undated")
 
 
 def test_counts_add_up_to_all_questions() -> None:
-    dates = {"a": Published(2020), "b": Published(2024), "c": None, "d": Published(2025)}
+    dates = {"a": PublicationDate(2020), "b": PublicationDate(2024), "c": None, "d": PublicationDate(2025)}
     found = date_counts("m", JUNE, dates)
     assert found.positions == {"before": 1, "after": 1, "same year": 1, "undated": 1}
     assert sum(found.positions.values()) == found.questions == 4
@@ -110,7 +110,7 @@ def test_counts_add_up_to_all_questions() -> None:
 
 
 def test_accuracy_before_and_after_by_hand() -> None:
-    dates = {f"q{n}": Published(2020 if n < 6 else 2025) for n in range(10)}
+    dates = {f"q{n}": PublicationDate(2020 if n < 6 else 2025) for n in range(10)}
     right = [True, True, True, True, True, None, True, False, False, False]
     rows = [
         Outcome(
@@ -134,7 +134,7 @@ def test_accuracy_before_and_after_by_hand() -> None:
 
 
 def test_the_interval_of_a_certain_difference_has_no_width() -> None:
-    dates = {f"q{n}": Published(2020 if n < 5 else 2025) for n in range(10)}
+    dates = {f"q{n}": PublicationDate(2020 if n < 5 else 2025) for n in range(10)}
     rows = [Outcome(question=f"q{n}", model="m", condition="closed", sample=0, correct=n < 5) for n in range(10)]
     [found] = accuracy_by_date(rows, dates, {"m": JUNE})
     assert (found.interval.low, found.interval.high) == (1.0, 1.0)

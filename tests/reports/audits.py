@@ -12,10 +12,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hoofbeat import teaching
-from hoofbeat.audit import Source
+from hoofbeat.audit import AuditSource
 from hoofbeat.audit.answers.source_citations import check_citations
 from hoofbeat.audit.audit_folder import PAIRS
-from hoofbeat.audit.pair_table import Kinds, comparison_frame
+from hoofbeat.audit.pair_table import TableEnums, comparison_frame
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Failure, Passage, Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
@@ -36,7 +36,7 @@ TOPICS = (
 def write_audit(
     target: Path,
     questions: Sequence[Question],
-    sources: Sequence[Source],
+    sources: Sequence[AuditSource],
     answers: Sequence[Answer],
     comparisons: Sequence[Comparison],
     *,
@@ -45,7 +45,7 @@ def write_audit(
 ) -> Artefact:
     """Write an audit's folder as the command does."""
     pack = load_pack("transplant")
-    kinds = Kinds.of(
+    kinds = TableEnums.of(
         questions=[question.id for question in questions],
         sources=[source.id for source in sources],
         labels=[label.name for label in pack.labels],
@@ -150,7 +150,7 @@ def teaching_audit(target: Path, *, failing: int = 0, models: dict[str, str] | N
         )
     names = sorted(handbook_sections())
     titles = {name: name.removeprefix("hb-").replace("-", " ").title() + " handbook (invented)" for name in names}
-    sources = [Source(id=name, title=titles[name], facets={"organ": name.rpartition("-")[2]}) for name in names]
+    sources = [AuditSource(id=name, title=titles[name], facets={"organ": name.rpartition("-")[2]}) for name in names]
     return write_audit(target, questions, sources, answers, comparisons, models=models)
 
 
@@ -193,7 +193,9 @@ def made_audit(target: Path, sources: int, questions: int, *, seed: int = 7, tex
             )  # fmt: skip
         for a, b in combinations(mine, 2):
             comparisons.append(_made(question.id, a, b, camps, topic, level, rng, text))
-    made = [Source(id=name, title=f"Invented handbook of {name}", facets={"organ": organs[name]}) for name in names]
+    made = [
+        AuditSource(id=name, title=f"Invented handbook of {name}", facets={"organ": organs[name]}) for name in names
+    ]
     return write_audit(target, asked, made, answers, comparisons)
 
 

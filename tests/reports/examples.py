@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hoofbeat import teaching
-from hoofbeat.audit.source_audit import Source
+from hoofbeat.audit.source_audit import AuditSource
 from hoofbeat.corpus.corpus_import import ImportRejection
 from hoofbeat.findings.intervals import bootstrap_mean
 from hoofbeat.records import (
@@ -305,7 +305,7 @@ def audit(target: Path, *, limit: int = 24, noise: float = 0.2, failing: float =
     titles = {name: name.removeprefix("hb-").replace("-", " ").title() + " transplant handbook" for name in sources}
     tables: dict[str, Sequence[object]] = {
         "questions.jsonl": questions,
-        "sources.jsonl": [Source(id=name, title=titles[name], facets={}) for name in sources],
+        "sources.jsonl": [AuditSource(id=name, title=titles[name], facets={}) for name in sources],
         "answers.jsonl": answers,
         "comparisons.jsonl": comparisons,
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.findings.outcomes import Outcome
-from hoofbeat.leakage.leakage_check import PARTS, Gathered, plan_check, probe, summarise
+from hoofbeat.leakage.leakage_check import PARTS, EarlierAnswers, plan_check, probe, summarise
 from hoofbeat.leakage.leakage_folder import write_leakage
 from hoofbeat.leakage.training_cutoffs import parse_cutoff
 from hoofbeat.progress import SILENT
@@ -52,7 +52,7 @@ def leakage_folder(folder: Path, *, hostile: str = "") -> Artefact:
     ]
     probed = {model.spec: probe(model, plan, PARTS, SILENT) for model in models}
     identities = {model.spec: model.identity for model in models}
-    gathered = Gathered(outcomes=outcomes, identities=identities, inputs=[])
+    gathered = EarlierAnswers(outcomes=outcomes, identities=identities, inputs=[])
     given = dict(parse_cutoff(f"{model.spec}={until}") for model, until in zip(models, ("2021", "2023"), strict=False))
     return write_leakage(
         folder / "leakage",

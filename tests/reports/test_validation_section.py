@@ -11,9 +11,9 @@ import pytest
 
 from hoofbeat.audit.findings.protocol_comparison import compare_protocols
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
-from hoofbeat.audit.findings.validation_figures import Rated, reference, validation
+from hoofbeat.audit.findings.validation_figures import RatedPair, reference, validation
 from hoofbeat.audit.findings.validation_folder import ABLATION, VALIDATION, ValidatedPair, write_tables
-from hoofbeat.audit.sample_records import Both, Drawn, Said
+from hoofbeat.audit.sample_records import PairJudgedTwice, PairLabel, SampledPair
 from hoofbeat.errors import ArtefactError
 from hoofbeat.reports.build import build_report
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
@@ -41,7 +41,7 @@ def folder(target: Path, kind: str, pairs: list[object], figures: object) -> Art
 
 def a_validation(target: Path, verdicts: list[tuple[str, str, str]]) -> Artefact:
     rows = [
-        Rated(
+        RatedPair(
             item=f"I{number}", question=f"q{number:02d}", a="one", b="two", judge=judge, labels={"A": a, "B": b},
             judge_significance="low" if judge == "Divergent" else None,
             significances={name: "high" for name, label in (("A", a), ("B", b)) if label == "Divergent"},
@@ -62,12 +62,14 @@ def a_validation(target: Path, verdicts: list[tuple[str, str, str]]) -> Artefact
 
 def an_ablation(target: Path, *, exchanged: bool = True) -> Artefact:
     rows = [
-        Both(
-            pair=Drawn(question=f"q{number:02d}", a="one", b="two", label="Divergent"),
-            structured=Said(label="Divergent", topic="x", significance=LEVELS[number % 3]),
-            label_only=Said(label="Divergent" if number < 4 else "Complementary", topic="x", significance="high"),
-            structured_exchanged=Said(label="Complementary" if number == 0 else "Divergent") if exchanged else None,
-            label_only_exchanged=Said(label="Divergent") if exchanged else None,
+        PairJudgedTwice(
+            pair=SampledPair(question=f"q{number:02d}", a="one", b="two", label="Divergent"),
+            structured=PairLabel(label="Divergent", topic="x", significance=LEVELS[number % 3]),
+            label_only=PairLabel(label="Divergent" if number < 4 else "Complementary", topic="x", significance="high"),
+            structured_exchanged=PairLabel(label="Complementary" if number == 0 else "Divergent")
+            if exchanged
+            else None,
+            label_only_exchanged=PairLabel(label="Divergent") if exchanged else None,
             reference="Divergent" if exchanged else "",
         )
         for number in range(10)

@@ -14,7 +14,7 @@ from hoofbeat.answering.protocols import ordered_options
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.findings.outcomes import choice_outcomes
-from hoofbeat.judging.judgments_folder import Judged
+from hoofbeat.judging.judgments_folder import JudgmentFolder
 from hoofbeat.records import Answer, Question
 from hoofbeat.review.exams.exam_actions import begin_exam, end_exam, open_question, save_draft, submit_answer
 from hoofbeat.review.exams.exam_assignment import INSIDE, OUTSIDE, ExamRules, assign_exam, exam_assignments, rules_of
@@ -327,7 +327,7 @@ def test_the_run_joins_the_models_in_their_tables(store: ReviewStore, folders: P
     assert "human:Dr Invented" in read(tmp_path / "compared" / "report.html")
     with ScriptedServer() as server:
         hoofbeat("judge", "people", "--model", server.spec("judge"), "-o", "judged", folder=tmp_path)
-    judged = Judged.open(tmp_path / "judged")
+    judged = JudgmentFolder.open(tmp_path / "judged")
     assert {each.model for each in judged.judgments} == {"human:Dr Invented", "human:Dr Other"}
     hoofbeat("report", "judged", "-o", "report", folder=tmp_path)
     page = read(tmp_path / "report" / "report.html")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from hoofbeat.audit.audit_folder import ORDER, PAIRS, OrderProbe, Source
-from hoofbeat.audit.pair_table import Kinds, comparison_frame
+from hoofbeat.audit.audit_folder import ORDER, PAIRS, AuditSource, OrderProbe
+from hoofbeat.audit.pair_table import TableEnums, comparison_frame
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Judgment, Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
@@ -68,14 +68,16 @@ def an_audit(
     answers: Sequence[Answer],
     comparisons: Sequence[Comparison],
     *,
-    sources: Sequence[Source] = (),
+    sources: Sequence[AuditSource] = (),
     probes: Sequence[OrderProbe] = (),
     old: bool = False,
 ) -> Artefact:
     """An audit folder; `old` writes its pairs as the first version did, one JSON line a pair."""
     pack = load_pack("transplant")
-    named = sources or [Source(id=name, title=name, facets={}) for name in sorted({each.source for each in answers})]
-    kinds = Kinds.of(
+    named = sources or [
+        AuditSource(id=name, title=name, facets={}) for name in sorted({each.source for each in answers})
+    ]
+    kinds = TableEnums.of(
         questions=[question.id for question in questions],
         sources=[source.id for source in named],
         labels=[label.name for label in pack.labels],

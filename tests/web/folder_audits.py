@@ -10,10 +10,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hoofbeat import teaching
-from hoofbeat.audit import Source
+from hoofbeat.audit import AuditSource
 from hoofbeat.audit.answers.source_citations import check_citations
 from hoofbeat.audit.audit_folder import PACK, PAIRS
-from hoofbeat.audit.pair_table import Kinds, comparison_frame
+from hoofbeat.audit.pair_table import TableEnums, comparison_frame
 from hoofbeat.corpus import Corpus
 from hoofbeat.prompts import load_pack
 from hoofbeat.prompts.packs import encode_pack
@@ -111,10 +111,10 @@ def hand_written_audit(target: Path, corpus: Corpus, model: str, *, noise: float
     answers = [_source_answer(gold, model, shown[gold.source]) for gold in teaching.patient_gold()]
     comparisons = _comparisons(questions, answers, noise, seed)
     sources = [
-        Source(id=each.id, title=each.title, facets={**each.facets, "organ": each.id.rpartition("-")[2]})
+        AuditSource(id=each.id, title=each.title, facets={**each.facets, "organ": each.id.rpartition("-")[2]})
         for each in documents.values()
     ]
-    kinds = Kinds.of(
+    kinds = TableEnums.of(
         questions=[question.id for question in questions],
         sources=[source.id for source in sources],
         labels=[label.name for label in pack.labels],

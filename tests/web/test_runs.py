@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.leaderboard_places import leaderboard
 from hoofbeat.findings.outcomes import scored_outcomes
-from hoofbeat.judging import Judged
+from hoofbeat.judging import JudgmentFolder
 from hoofbeat.records import Answer, Failure, Judgment, OptionLikelihood, Passage, Question, TraceStep, Vote
 from hoofbeat.reports.indexes.answer_index import AnswerFilter, AnswersIndex
 from hoofbeat.reports.words import written
@@ -50,7 +50,7 @@ def site(folders: Path) -> Site:
 
 
 def test_every_filter_finds_what_the_records_say(folders: Path, site: Site) -> None:
-    judged = Judged.open(folders / "judged")
+    judged = JudgmentFolder.open(folders / "judged")
     index = index_of(site, "judged")
     outcomes = scored_outcomes(judged.questions, judged.answers, judged.judgments)
     facets = {question.id: question.facets for question in judged.questions}
@@ -92,7 +92,7 @@ def test_what_is_not_there_is_not_found(site: Site) -> None:
 
 
 def test_the_leaderboard_has_the_figures_of_the_findings(folders: Path, site: Site) -> None:
-    judged = Judged.open(folders / "judged")
+    judged = JudgmentFolder.open(folders / "judged")
     words = plain(Visitor(site).get("/runs/judged").text)
     rows = scored_outcomes(judged.questions, judged.answers, judged.judgments)
     for protocol in ("letter", ""):
@@ -239,7 +239,7 @@ def test_the_pages_of_the_api_hold_every_answer_once(folders: Path, site: Site) 
     found = [
         (row["question"], row["model"], row["condition"], row["text"]) for page in pages for row in page["answers"]
     ]
-    answers = Judged.open(folders / "judged").answers
+    answers = JudgmentFolder.open(folders / "judged").answers
     assert found == [(each.question, each.model, each.condition, each.text) for each in answers]
     assert visitor.get("/api/runs/judged/answers?page=99&size=50").json()["page"] == 4
     wrong = visitor.get("/api/runs/judged/answers?label=wrong&model=openai:alpha-1").json()

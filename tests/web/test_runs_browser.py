@@ -13,8 +13,8 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from msgspec.structs import replace
 from playwright.sync_api import Browser, expect
 
-from hoofbeat.audit import Source
-from hoofbeat.judging import Judged
+from hoofbeat.audit import AuditSource
+from hoofbeat.judging import JudgmentFolder
 from hoofbeat.records import Answer, Comparison, Failure, Judgment, Passage, Question, Vote
 from hoofbeat.web import create_app
 from tests.web.answered import a_judged, an_audit
@@ -34,7 +34,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def url(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The teaching folders, and the run judged a second time with every third verdict turned."""
-    judged = Judged.open(folders / "judged")
+    judged = JudgmentFolder.open(folders / "judged")
     turned = {"equivalent": "mismatch", "mismatch": "equivalent"}
     again = [
         replace(each, label=turned.get(each.label, each.label)) if place % 3 == 0 else each
@@ -237,7 +237,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         for question in questions
         for a, b in ((names[0], names[1]), (names[0], names[2]), (names[1], names[2]))
     ]  # fmt: skip
-    sources = [Source(id=name, title=bad, facets={}) for name in names]
+    sources = [AuditSource(id=name, title=bad, facets={}) for name in names]
     an_audit(folder / "audit", questions, told, pairs, sources=sources)
     an_audit(folder / "later", questions, told, pairs, sources=sources)
     with serving(create_app(a_site(folder))) as address:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from hoofbeat.answering.answer_calls import Planned, unanswered, with_choice
-from hoofbeat.answering.answerers import GREEDY, Sampling
-from hoofbeat.answering.condition_material import DocumentStore, Showing
+from hoofbeat.answering.answer_calls import PlannedAnswer, unanswered, with_choice
+from hoofbeat.answering.answerers import GREEDY, SamplingSettings
+from hoofbeat.answering.condition_material import DocumentStore, PreparedCondition
 from hoofbeat.answering.conditions import AgentOptions, Condition
 from hoofbeat.answering.contamination import source_warnings
 from hoofbeat.answering.protocols import lettered
@@ -31,11 +31,11 @@ AGENT_PROMPTS = (
 )  # fmt: skip
 """The prompts that agents may use."""
 
-Search = Callable[[Sequence[tuple[int, str]]], Sequence[Sequence[FoundPassage]]]
+AgentSearch = Callable[[Sequence[tuple[int, str]]], Sequence[Sequence[FoundPassage]]]
 _decode = msgspec.json.Decoder(Reply).decode
 
 
-def agent_settings(condition: Condition, sampling: Sampling = GREEDY, sample: int = 0) -> AgentSettings:
+def agent_settings(condition: Condition, sampling: SamplingSettings = GREEDY, sample: int = 0) -> AgentSettings:
     """How the agent of a condition works; sample n has the seed plus n."""
     options = condition.agent or AgentOptions()
     return AgentSettings(
@@ -54,11 +54,11 @@ def agent_settings(condition: Condition, sampling: Sampling = GREEDY, sample: in
 
 def answer_by_agent(
     model: Model,
-    planned: Sequence[Planned],
-    showing: Showing,
+    planned: Sequence[PlannedAnswer],
+    showing: PreparedCondition,
     *,
     name: str = "",
-    sampling: Sampling = GREEDY,
+    sampling: SamplingSettings = GREEDY,
     progress: Progress = SILENT,
 ) -> list[Answer]:
     """Let an agent answer every plan of one condition; answers in the order of the plans."""
@@ -83,14 +83,14 @@ def answer_by_agent(
     return [answers[place] for place in range(len(planned))]
 
 
-def _asked(item: Planned) -> str:
+def _asked(item: PlannedAnswer) -> str:
     return f"{item.text}\n\nOptions:\n{lettered(item.options)}" if item.protocol == "letter" else item.text
 
 
 class _Searching:
     """The search tool of agents: one retriever line, the source left out where the condition says so."""
 
-    def __init__(self, retriever: Retriever, items: Sequence[Planned], condition: Condition) -> None:
+    def __init__(self, retriever: Retriever, items: Sequence[PlannedAnswer], condition: Condition) -> None:
         self._retriever = retriever
         self._top = (condition.agent or AgentOptions()).top
         sources = condition.agent is not None and condition.agent.exclude == "source"
@@ -119,7 +119,7 @@ class _Searching:
 
 
 def _answer(
-    model: Model, base: Answer, item: Planned, result: AgentResult, library: DocumentStore, noted: tuple[str, ...]
+    model: Model, base: Answer, item: PlannedAnswer, result: AgentResult, library: DocumentStore, noted: tuple[str, ...]
 ) -> Answer:
     """An agent's result as an answer, with what it read and what is doubtful about that."""
     calls = tuple(dict.fromkeys(call for step in result.steps for call in step.calls))

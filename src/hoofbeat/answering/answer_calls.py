@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.answering.answerers import GREEDY, Sampling
+from hoofbeat.answering.answerers import GREEDY, SamplingSettings
 from hoofbeat.answering.choices.choice_reader import read_choice
 from hoofbeat.answering.protocols import (
     FREE,
@@ -29,8 +29,8 @@ __all__ = [
     "GREEDY",
     "INSTRUCTIONS",
     "PROMPT_TOKENS",
-    "Planned",
-    "Sampling",
+    "PlannedAnswer",
+    "SamplingSettings",
     "answer_all",
     "answered",
     "fit",
@@ -50,7 +50,7 @@ PROMPT_TOKENS = 400
 _CUT_OFF = "the output limit cut the answer off"
 
 
-class Planned(Struct, frozen=True, kw_only=True):
+class PlannedAnswer(Struct, frozen=True, kw_only=True):
     """One answer to be made: the question, how it is asked, and what will be shown.
 
     `shown` is the question's text as asked, where that is not all of it; `options` are in the order shown. With a
@@ -89,7 +89,7 @@ def plan_answers(
     window: int | None,
     samples: int = 1,
     failures: Mapping[str, Failure] | None = None,
-) -> list[Planned]:
+) -> list[PlannedAnswer]:
     """Plan one condition in free text: what fits the model's window is shown, what does not is recorded as dropped.
 
     `failures` are the questions whose retrieval failed.
@@ -101,7 +101,7 @@ def plan_answers(
         kept, dropped = fit(found, question.full_text, window, output)
         failure = (failures or {}).get(question.id) or nothing_fits(found, kept, window)
         planned += [
-            Planned(
+            PlannedAnswer(
                 question=question, condition=condition, sample=sample, passages=kept, dropped=dropped, failure=failure
             )
             for sample in range(samples)
@@ -125,7 +125,7 @@ def prompt_for(protocol: str, instruction: str, *, documents: bool) -> Prompt:
     return load_prompt(f"{name}-brief" if instruction == "brief" else name)
 
 
-def request_for(planned: Planned, sampling: Sampling = GREEDY) -> ChatRequest:
+def request_for(planned: PlannedAnswer, sampling: SamplingSettings = GREEDY) -> ChatRequest:
     """The call a plan leads to; a plan by option likelihood leads to those of `likelihood_calls` instead."""
     prompt = prompt_for(planned.protocol, planned.instruction, documents=planned.shows_documents)
     given = {
@@ -147,7 +147,7 @@ def request_for(planned: Planned, sampling: Sampling = GREEDY) -> ChatRequest:
     return msgspec.structs.replace(request, messages=(*before, shown))
 
 
-def likelihood_calls(planned: Planned) -> list[tuple[str, str]]:
+def likelihood_calls(planned: PlannedAnswer) -> list[tuple[str, str]]:
     """Context and continuation of every option."""
     context = likelihood_context(planned.text, planned.passages)
     return [(context, likelihood_continuation(option)) for option in planned.options]
@@ -158,10 +158,10 @@ def likelihood_calls(planned: Planned) -> list[tuple[str, str]]:
 
 def answer_all(
     model: Model,
-    planned: Sequence[Planned],
+    planned: Sequence[PlannedAnswer],
     *,
     name: str = "",
-    sampling: Sampling = GREEDY,
+    sampling: SamplingSettings = GREEDY,
     progress: Progress = SILENT,
 ) -> list[Answer]:
     """Make every planned answer; a call that fails, or brings no text, leaves an answer with its failure.
@@ -169,7 +169,7 @@ def answer_all(
     `name` is what the answers call the model, where that is not its spec.
     """
 
-    async def work(item: Planned) -> Answer:
+    async def work(item: PlannedAnswer) -> Answer:
         base = unanswered(item, name or model.spec)
         if base.failure is not None:
             return base
@@ -184,7 +184,7 @@ def answer_all(
     return model.run(planned, work, title="answering", progress=progress)
 
 
-def unanswered(item: Planned, name: str) -> Answer:
+def unanswered(item: PlannedAnswer, name: str) -> Answer:
     """What is known of an answer before it is asked for; with its failure where it can't be asked for."""
     failure = item.failure
     if failure is not None and failure.kind not in ("input", "context-overflow"):
@@ -236,7 +236,7 @@ def _failed(model: Model, base: Answer, request: ChatRequest, failure: Failure) 
     return msgspec.structs.replace(base, failure=failure, calls=calls)
 
 
-async def _measured(model: Model, item: Planned, base: Answer) -> Answer:
+async def _measured(model: Model, item: PlannedAnswer, base: Answer) -> Answer:
     """An answer by option likelihood: every option is measured, or the answer fails.
 
     Its usage stays empty: no endpoint says what a measurement took, and protocols share their calls.

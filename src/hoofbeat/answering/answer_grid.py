@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from hoofbeat.answering.agent_answers import AGENT_PROMPTS, agent_settings, answer_by_agent
 from hoofbeat.answering.answer_calls import (
-    Planned,
+    PlannedAnswer,
     answer_all,
     fit,
     likelihood_calls,
@@ -24,7 +24,7 @@ from hoofbeat.answering.answer_calls import (
     request_for,
 )
 from hoofbeat.answering.answerers import Answerer
-from hoofbeat.answering.condition_material import Showing
+from hoofbeat.answering.condition_material import PreparedCondition
 from hoofbeat.answering.conditions import Condition
 from hoofbeat.answering.protocols import FREE, SCORING, lettered, option_trouble, ordered_options
 from hoofbeat.errors import UsageError
@@ -36,14 +36,14 @@ from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Answer, Question
 from hoofbeat.window import BYTES_PER_TOKEN, TYPICAL_BYTES_PER_TOKEN, nothing_fits, size, tokens_at_most
 
-__all__ = ["Asking", "Grid", "System", "plan_systems", "plans"]
+__all__ = ["Grid", "PromptSettings", "System", "plan_systems", "plans"]
 
 _BLOCK = 512
 _BLOCK_CHARACTERS = 100_000_000
 _AGENT_PROMPT_TOKENS = 600
 
 
-class Asking(Struct, frozen=True, kw_only=True):
+class PromptSettings(Struct, frozen=True, kw_only=True):
     """How all questions of a grid are asked: which instruction, and the seed of the options' order."""
 
     instruction: str = "best"
@@ -112,7 +112,9 @@ def _protocols(
     return [(protocol, questions) for protocol in wanted]
 
 
-def plans(system: System, showing: Showing, window: int | None, asking: Asking) -> Iterator[Planned]:
+def plans(
+    system: System, showing: PreparedCondition, window: int | None, asking: PromptSettings
+) -> Iterator[PlannedAnswer]:
     """Every answer of a system, as it will be asked: laid out only when it is its turn."""
     protocol = system.protocol
     output = _output_tokens(system, showing, asking)
@@ -127,7 +129,7 @@ def plans(system: System, showing: Showing, window: int | None, asking: Asking) 
         failure = option_trouble(question, protocol) or shown.failure or nothing_fits(shown.passages, kept, window)
         warnings = shown.warnings if failure else (*shown.warnings, *showing.doubts(question, kept))
         for sample in range(system.samples):
-            yield Planned(
+            yield PlannedAnswer(
                 question=question,
                 condition=system.condition.name,
                 sample=sample,
@@ -143,7 +145,7 @@ def plans(system: System, showing: Showing, window: int | None, asking: Asking) 
             )
 
 
-def _output_tokens(system: System, showing: Showing, asking: Asking) -> int:
+def _output_tokens(system: System, showing: PreparedCondition, asking: PromptSettings) -> int:
     if system.protocol in SCORING or showing.condition.kind == "agent":
         return 0
     documents = system.condition.needs_corpus
@@ -155,8 +157,8 @@ class _Work(NamedTuple):
     """A plan on its way: of which system, and how that is shown."""
 
     system: System
-    showing: Showing
-    planned: Planned
+    showing: PreparedCondition
+    planned: PlannedAnswer
 
     @property
     def characters(self) -> int:
@@ -189,8 +191,8 @@ class Grid:
         self,
         systems: Sequence[System],
         models: Mapping[str, Model],
-        showings: Mapping[tuple[str, str], Showing],
-        asking: Asking,
+        showings: Mapping[tuple[str, str], PreparedCondition],
+        asking: PromptSettings,
     ) -> None:
         self.systems = list(systems)
         self.models = dict(models)
@@ -237,7 +239,7 @@ class Grid:
                 for planned in plans(system, showing, self.models[written].context, self._asking):
                     yield _Work(system, showing, planned)
 
-    def _showing(self, system: System) -> Showing:
+    def _showing(self, system: System) -> PreparedCondition:
         return self._showings[system.answerer.written, system.condition.base]
 
     def _answer(self, model: Model, block: Sequence[_Work], task: Task) -> list[Answer]:

@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from hoofbeat.errors import UsageError
 
-__all__ = ["GREEDY", "Answerer", "Sampling", "parse_answerer"]
+__all__ = ["GREEDY", "Answerer", "SamplingSettings", "parse_answerer"]
 
 _WRITTEN = re.compile(r"(?P<spec>.+?)\[(?P<options>[^\[\]]*=[^\[\]]*)\]", re.DOTALL)
-MOST_SAMPLES = 1024
+MAX_SAMPLES = 1024
 
 
-class Sampling(Struct, frozen=True, kw_only=True):
+class SamplingSettings(Struct, frozen=True, kw_only=True):
     """How answers are drawn. Sample number n is drawn with the seed plus n; at temperature 0 all would be the same.
 
     `max_tokens` is the most an answer may be long; None leaves it to the prompt.
@@ -30,7 +30,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
 
 
-GREEDY = Sampling()
+GREEDY = SamplingSettings()
 
 
 class Answerer(Struct, frozen=True, kw_only=True):
@@ -39,10 +39,10 @@ class Answerer(Struct, frozen=True, kw_only=True):
     written: str
     spec: str
     samples: int = 1
-    sampling: Sampling = GREEDY
+    sampling: SamplingSettings = GREEDY
 
 
-def parse_answerer(text: str, *, samples: int = 1, sampling: Sampling = GREEDY) -> Answerer:
+def parse_answerer(text: str, *, samples: int = 1, sampling: SamplingSettings = GREEDY) -> Answerer:
     """Read a model with its options; what it does not say is as given."""
     words = text.strip()
     match = _WRITTEN.fullmatch(words)
@@ -67,7 +67,7 @@ def parse_answerer(text: str, *, samples: int = 1, sampling: Sampling = GREEDY) 
             written=f"{spec}[{listed}]",
             spec=spec,
             samples=count,
-            sampling=msgspec.convert({**msgspec.structs.asdict(sampling), **given}, Sampling),
+            sampling=msgspec.convert({**msgspec.structs.asdict(sampling), **given}, SamplingSettings),
         )
     )
 
@@ -97,7 +97,7 @@ def _temperature(value: str) -> float | None:
 
 _OPTIONS: dict[str, tuple[Callable[[str], int | float | None], str]] = {
     "temperature": (_temperature, "a number from 0 to 2"),
-    "samples": (_whole(1, MOST_SAMPLES), f"a whole number from 1 to {MOST_SAMPLES}"),
+    "samples": (_whole(1, MAX_SAMPLES), f"a whole number from 1 to {MAX_SAMPLES}"),
     "seed": (_whole(0, 2**31 - 1), "a whole number from 0 up"),
     "max_tokens": (_whole(1, 1_000_000), "a whole number from 1 up"),
 }

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hoofbeat.records import Question
 from hoofbeat.retrieval.chunking import sentence_spans
 
-__all__ = ["TOKENS", "Shortened", "shorten"]
+__all__ = ["TOKENS", "ShortenedCase", "shorten"]
 
 TOKENS = "a word, a number, a mark, or an ideograph is a token"
 """How tokens are counted, as a manifest records it."""
@@ -25,7 +25,7 @@ _CLOSING = "\"'”’)]」』"
 Spans = list[tuple[int, int]]
 
 
-class Shortened(NamedTuple):
+class ShortenedCase(NamedTuple):
     """What is left of a question: its text as asked, and how many units of how many of its case were kept."""
 
     text: str
@@ -33,16 +33,16 @@ class Shortened(NamedTuple):
     of: int
 
 
-def shorten(question: Question, percent: int, *, by_sentences: bool = False) -> Shortened:
+def shorten(question: Question, percent: int, *, by_sentences: bool = False) -> ShortenedCase:
     """The question with the first so many percent of its case; at least one token or sentence of it is kept."""
     if question.context:
         kept, count, of = _cut(question.context, percent, (0, 0), by_sentences=by_sentences)
-        return Shortened(f"{kept}\n\n{question.text}", count, of)
+        return ShortenedCase(f"{kept}\n\n{question.text}", count, of)
     asking = _asking(question.text)
     kept, count, of = _cut(question.text, percent, asking, by_sentences=by_sentences)
     if len(kept) >= asking[1]:
-        return Shortened(kept, count, of)
-    return Shortened(f"{kept} {question.text[slice(*asking)]}".strip(), count, of)
+        return ShortenedCase(kept, count, of)
+    return ShortenedCase(f"{kept} {question.text[slice(*asking)]}".strip(), count, of)
 
 
 def _asking(text: str) -> tuple[int, int]:

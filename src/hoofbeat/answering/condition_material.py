@@ -22,7 +22,7 @@ from hoofbeat.records import Document, Failure, Passage, Question
 from hoofbeat.retrieval import IndexSet, Retriever, whole
 from hoofbeat.store import Artefact
 
-__all__ = ["DocumentStore", "PromptContext", "Showing", "prepare"]
+__all__ = ["DocumentStore", "PreparedCondition", "PromptContext", "prepare"]
 
 _KEPT_DOCUMENTS = 256
 
@@ -68,7 +68,7 @@ class PromptContext(Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
 
 
-class Showing:
+class PreparedCondition:
     """One condition made ready for its questions."""
 
     def __init__(
@@ -146,7 +146,7 @@ def prepare(
     questions: Sequence[Question],
     library: DocumentStore,
     models: Callable[[str], Model] | None = None,
-) -> Showing:
+) -> PreparedCondition:
     """Make a condition ready: search for all questions, or check that what they name is there.
 
     Where not one question can be shown what the condition asks for, that is an `InputError`.
@@ -168,10 +168,10 @@ def prepare(
         case "agent":
             retriever = Retriever(library.indexes, condition.line, model=models)
             retriever.search([("", "case report")], 1)  # the indexes are made now, where it can be shown
-            return Showing(condition, library, retriever=retriever)
+            return PreparedCondition(condition, library, retriever=retriever)
         case _:
             pass
-    return Showing(condition, library)
+    return PreparedCondition(condition, library)
 
 
 def _check_sources(questions: Sequence[Question], library: DocumentStore) -> None:
@@ -185,7 +185,7 @@ def _check_sources(questions: Sequence[Question], library: DocumentStore) -> Non
 
 def _searched(
     condition: Condition, questions: Sequence[Question], library: DocumentStore, models: Callable[[str], Model] | None
-) -> Showing:
+) -> PreparedCondition:
     retriever = Retriever(library.indexes, condition.line, model=models)
     asked = [(question.id, question.full_text) for question in questions]
     searched = retriever.run(asked, condition.top, by_document=condition.whole)
@@ -193,4 +193,4 @@ def _searched(
         question.id: tuple(hit.document if condition.whole else hit.passage for hit in hits)
         for question, hits in zip(questions, searched.hits, strict=True)
     }
-    return Showing(condition, library, found=found, failures=searched.failures, retriever=retriever)
+    return PreparedCondition(condition, library, found=found, failures=searched.failures, retriever=retriever)

@@ -21,11 +21,11 @@ _LEAST_WORDS = 4
 _OWN = "read its own source report"
 _TITLE = "its source's title"
 
-Lookup = Callable[[str], Document | None]
+DocumentLookup = Callable[[str], Document | None]
 
 
 def source_warnings(
-    question: Question, read: Iterable[Passage], lookup: Lookup, *, own: bool = False
+    question: Question, read: Iterable[Passage], lookup: DocumentLookup, *, own: bool = False
 ) -> tuple[str, ...]:
     """What is doubtful about the passages that were read: the source's title elsewhere; with `own`, the source, too.
 

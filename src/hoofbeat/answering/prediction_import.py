@@ -15,8 +15,8 @@ from string import ascii_uppercase
 import msgspec
 from msgspec import Struct, field, structs
 
-from hoofbeat.answering.choices.choice_reader import Reading, read_choice
-from hoofbeat.answering.prediction_rows import Row, bad, each_row, find_fields
+from hoofbeat.answering.choices.choice_reader import ParsedChoice, read_choice
+from hoofbeat.answering.prediction_rows import PredictionRow, bad, each_row, find_fields
 from hoofbeat.answering.run_folder import KIND
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models.reply_text import split_reasoning
@@ -28,7 +28,7 @@ from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import write_jsonl
 from hoofbeat.text import caseless
 
-__all__ = ["GIVEN", "Import", "import_predictions"]
+__all__ = ["GIVEN", "PredictionImport", "import_predictions"]
 
 GIVEN = "given"
 _MISSING = "the file has no answer of this system to this question"
@@ -38,11 +38,11 @@ _GOLD = "correct that line; numbers need --count-from 0 or 1"
 _COLUMNS = (tuple(ascii_uppercase), tuple(ascii_uppercase.lower()), ("opa", "opb", "opc", "opd", "ope"))
 _DRESSED = re.compile(r"^[\s(\[\"'*]*(\w{1,3})[\s)\].:\"'*]*$")
 
-Lettered = dict[str, str]
+OptionsByLetter = dict[str, str]
 """Letter (or whatever the file calls an option) to the option's text, in the order shown."""
 
 
-class Import(Struct, frozen=True, kw_only=True):
+class PredictionImport(Struct, frozen=True, kw_only=True):
     """How a file is to be taken.
 
     `fields` says which field holds what (others are guessed), `model` and `condition` what is not in a field,
@@ -60,7 +60,7 @@ class Import(Struct, frozen=True, kw_only=True):
 def import_predictions(
     path: Path,
     target: Path,
-    wanted: Import,
+    wanted: PredictionImport,
     *,
     inputs: Sequence[InputRef] = (),
     command: Sequence[str] = (),
@@ -79,7 +79,7 @@ def import_predictions(
 class _Importing:
     """One file on its way into a run; what is counted of the answers is complete once all have been handed out."""
 
-    def __init__(self, path: Path, wanted: Import) -> None:
+    def __init__(self, path: Path, wanted: PredictionImport) -> None:
         self.path, self.wanted = path, wanted
         self.fields = find_fields(path, wanted.fields, {name for row in each_row(path) for name in row.values})
         if not self.fields.predicted and not self.fields.text:
@@ -95,10 +95,10 @@ class _Importing:
         self.costs: dict[str, Cost] = {}
         self.samples: dict[tuple[str, str], set[int]] = {}
 
-    def _gather(self) -> dict[str, Item]:
+    def _gather(self) -> dict[str, PredictedQuestion]:
         """The questions of the file, or of the benchmark."""
         known = self.wanted.benchmark
-        items = {question.id: Item(question.id, known=question) for question in known or ()}
+        items = {question.id: PredictedQuestion(question.id, known=question) for question in known or ()}
         owners: dict[str, tuple[str, str]] = {}
         for row in each_row(self.path):
             name, dataset = self._question(row)
@@ -106,7 +106,7 @@ class _Importing:
                 raise bad(row, f"the benchmark has no question {name!r}", "name the benchmark that was answered")
             if owners.setdefault(name, (dataset, row.name(self.fields.id))) != (dataset, row.name(self.fields.id)):
                 raise bad(row, f"two questions would be called {name!r}", "give them ids of their own")
-            item = items.setdefault(name, Item(name, dataset))
+            item = items.setdefault(name, PredictedQuestion(name, dataset))
             gold, predicted = (row.values.get(of) if of else None for of in (self.fields.answer, self.fields.predicted))
             item.learn(row, row.text(self.fields.question), options_of(row, self.fields.options), gold, predicted)
         if not owners:
@@ -115,7 +115,7 @@ class _Importing:
             item.settle(self.wanted.count_from)
         return items
 
-    def _question(self, row: Row) -> tuple[str, str]:
+    def _question(self, row: PredictionRow) -> tuple[str, str]:
         """A row's question by its name in the run, and its data set: ids are unique within a data set only."""
         name, dataset = row.name(self.fields.id), row.name(self.fields.dataset)
         if not name:
@@ -163,7 +163,7 @@ class _Importing:
                             failure=failure,
                         )
 
-    def _answer(self, row: Row) -> Answer:
+    def _answer(self, row: PredictionRow) -> Answer:
         name, _ = self._question(row)
         item = self.items[name]
         parted = split_reasoning(row.text(self.fields.text))
@@ -187,10 +187,10 @@ class _Importing:
         elif self.fields.text and row.values.get(self.fields.text) is not None:
             found = read_choice(row.text(self.fields.text), tuple(ascii_uppercase) if item.lettered else options)
         else:
-            found = Reading(None, "none", "nothing is predicted")
+            found = ParsedChoice(None, "none", "nothing is predicted")
         return structs.replace(base, options=options, choice=found.choice, reading=found.words)
 
-    def _condition(self, row: Row) -> str:
+    def _condition(self, row: PredictionRow) -> str:
         said = row.name(self.fields.condition) or self.wanted.condition
         ending = f", {self.protocol}" if self.protocol else ""
         return said if said.endswith(ending) else said + ending
@@ -231,7 +231,7 @@ class _Importing:
         )
 
 
-def _sample(row: Row, name: str) -> int:
+def _sample(row: PredictionRow, name: str) -> int:
     value = row.values.get(name) if name else None
     said = row.name(name) if value is not None else "0"
     if not said.isdecimal():
@@ -239,7 +239,7 @@ def _sample(row: Row, name: str) -> int:
     return int(said)
 
 
-def _usage(row: Row, name: str) -> Usage | None:
+def _usage(row: PredictionRow, name: str) -> Usage | None:
     """What the row says was used, where it says it in a way that is known."""
     value = row.values.get(name) if name else None
     if not isinstance(value, dict):
@@ -252,7 +252,7 @@ def _usage(row: Row, name: str) -> Usage | None:
 # orders: a row's letters are those of its own options where it has them, else those of the question.
 
 
-def options_of(row: Row, field: str) -> Lettered:
+def options_of(row: PredictionRow, field: str) -> OptionsByLetter:
     """The options on a row: an object of letters, a list, or a column each; nothing where the row has none."""
     value = row.values.get(field) if field else None
     if isinstance(value, str):
@@ -277,7 +277,7 @@ def options_of(row: Row, field: str) -> Lettered:
     return _distinct({key: str(shown[key]).strip() for key in keys})
 
 
-def _from_columns(row: Row) -> dict[str, object] | None:
+def _from_columns(row: PredictionRow) -> dict[str, object] | None:
     for names in _COLUMNS:
         cells = [row.values[name] for name in names if name in row.values]
         if len(cells) > 1:
@@ -285,7 +285,7 @@ def _from_columns(row: Row) -> dict[str, object] | None:
     return None
 
 
-def _distinct(shown: Lettered) -> Lettered:
+def _distinct(shown: OptionsByLetter) -> OptionsByLetter:
     """The options, with the letter before those whose texts are the same: a choice between them must stay one."""
     folded = [caseless(text) for text in shown.values()]
     return {
@@ -294,7 +294,7 @@ def _distinct(shown: Lettered) -> Lettered:
     }
 
 
-class Item:
+class PredictedQuestion:
     """A question while its rows are gathered; `question` is there once it is settled."""
 
     def __init__(self, name: str, dataset: str = "", known: Question | None = None) -> None:
@@ -302,17 +302,17 @@ class Item:
         self.dataset = dataset
         self.known = known
         self.text = ""
-        self.options: Lettered = {}
+        self.options: OptionsByLetter = {}
         self.rows = 0
         self.question = known or Question(id=name, text="")
-        self._golds: dict[tuple[object, tuple[tuple[str, str], ...]], Row] = {}
+        self._golds: dict[tuple[object, tuple[tuple[str, str], ...]], PredictionRow] = {}
         self._letters: set[str] = set()
         self.lettered = False
         if known is not None:
             self.text = known.text
             self.options = dict(zip(ascii_uppercase, known.options, strict=False))
 
-    def learn(self, row: Row, text: str, shown: Lettered, gold: object, predicted: object) -> None:
+    def learn(self, row: PredictionRow, text: str, shown: OptionsByLetter, gold: object, predicted: object) -> None:
         """Take in what a row says of the question; what contradicts an earlier row is refused."""
         self.rows += 1
         if text and self.known is None:
@@ -347,7 +347,7 @@ class Item:
         options = tuple(self.options.values())
         self.question = Question(id=self.name, text=self.text, answer=answer, options=options, facets=facets)
 
-    def _gold(self, value: object, shown: Lettered, count_from: int | None, row: Row) -> str:
+    def _gold(self, value: object, shown: OptionsByLetter, count_from: int | None, row: PredictionRow) -> str:
         if self.lettered:
             return _letter(str(value))
         if not self.options:
@@ -357,28 +357,28 @@ class Item:
             raise bad(row, f"the gold answer of {self.name!r} is none of its options: {found.why}", _GOLD)
         return found.choice
 
-    def shown(self, row_options: Lettered) -> Lettered:
+    def shown(self, row_options: OptionsByLetter) -> OptionsByLetter:
         """The options in the order of the row, in the question's words."""
         own = {caseless(text): text for text in self.options.values()}
         return {key: own[caseless(text)] for key, text in row_options.items()} if row_options else self.options
 
-    def chosen(self, value: object, row_options: Lettered, count_from: int | None) -> Reading:
+    def chosen(self, value: object, row_options: OptionsByLetter, count_from: int | None) -> ParsedChoice:
         """The option that a predicted (or gold) value stands for; its letter where the options are not known."""
         shown = {letter: letter for letter in ascii_uppercase} if self.lettered else self.shown(row_options)
         texts = list(shown.values())
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
         if isinstance(value, list):
-            return Reading(None, "ambiguous", "several options are predicted")
+            return ParsedChoice(None, "ambiguous", "several options are predicted")
         if isinstance(value, bool) or not isinstance(value, str | int):
-            return Reading(None, "none", "what is predicted is neither letter nor text")
+            return ParsedChoice(None, "none", "what is predicted is neither letter nor text")
         said = str(value).strip()
         if not said:
-            return Reading(None, "none", "nothing is predicted")
+            return ParsedChoice(None, "none", "nothing is predicted")
         dressed = _DRESSED.match(said)
         for key in (said, said.upper(), dressed[1] if dressed else "", dressed[1].upper() if dressed else ""):
             if key in shown:
-                return Reading(shown[key], "only-letter")
+                return ParsedChoice(shown[key], "only-letter")
         if dressed and dressed[1].isdigit() and dressed[1] not in texts:
             return _numbered(int(dressed[1]), texts, count_from)
         return read_choice(said, texts)
@@ -391,16 +391,16 @@ def _letter(value: str) -> str:
     return letter if len(letter) == 1 and letter in ascii_uppercase else ""
 
 
-def _numbered(number: int, texts: list[str], count_from: int | None) -> Reading:
+def _numbered(number: int, texts: list[str], count_from: int | None) -> ParsedChoice:
     if count_from is None:
-        return Reading(None, "ambiguous", "a number may count from 0 or from 1")
+        return ParsedChoice(None, "ambiguous", "a number may count from 0 or from 1")
     place = number - count_from
     if not 0 <= place < len(texts):
-        return Reading(None, "none", "the number is none of the options'")
-    return Reading(texts[place], "number")
+        return ParsedChoice(None, "none", "the number is none of the options'")
+    return ParsedChoice(texts[place], "number")
 
 
-def _hashable(row: Row, gold: object) -> object:
+def _hashable(row: PredictionRow, gold: object) -> object:
     if isinstance(gold, str | int) and not isinstance(gold, bool):
         return gold
     raise bad(row, "the gold answer should be a letter, a number or text")

@@ -18,7 +18,7 @@ from hoofbeat.errors import HostileInputError, InputError, UsageError
 from hoofbeat.store.streams import lines, open_stream
 from hoofbeat.store.tables import plain_cell, read_parquet
 
-__all__ = ["GUESSES", "Fields", "Row", "bad", "each_row", "find_fields"]
+__all__ = ["GUESSES", "PredictionFields", "PredictionRow", "bad", "each_row", "find_fields"]
 
 _LONGEST = 8_000_000  # bytes of one row; no answer is longer
 _FORMATS = (".jsonl", ".ndjson", ".csv", ".parquet")
@@ -39,7 +39,7 @@ GUESSES: dict[str, tuple[str, ...]] = {
 """What a field is called where nobody says, in the order it is looked for."""
 
 
-class Fields(Struct, frozen=True, kw_only=True):
+class PredictionFields(Struct, frozen=True, kw_only=True):
     """The name of the field that holds each thing; empty: no field does."""
 
     id: str = ""
@@ -55,7 +55,7 @@ class Fields(Struct, frozen=True, kw_only=True):
     tokens: str = ""
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class PredictionRow(Struct, frozen=True, kw_only=True):
     """One row: its values, and where it stands (`line 12`, `row 12` of a Parquet file)."""
 
     values: Mapping[str, object]
@@ -89,7 +89,7 @@ class Row(Struct, frozen=True, kw_only=True):
         return value
 
 
-def bad(row: Row, what: str, fix: str = "correct that line, or leave it out") -> InputError:
+def bad(row: PredictionRow, what: str, fix: str = "correct that line, or leave it out") -> InputError:
     """The error of a row."""
     return InputError(what, where=row.where, fix=fix)
 
@@ -99,7 +99,7 @@ def _kind(value: object) -> str:
     return kinds.get(type(value), type(value).__name__)
 
 
-def each_row(path: Path) -> Iterator[Row]:
+def each_row(path: Path) -> Iterator[PredictionRow]:
     """The rows of a file, one at a time."""
     names = [suffix.lower() for suffix in path.suffixes]
     plain = next((suffix for suffix in reversed(names) if suffix != ".gz"), "")
@@ -111,7 +111,7 @@ def each_row(path: Path) -> Iterator[Row]:
         )
     if plain == ".parquet":
         for number, values in enumerate(read_parquet(path).iter_rows(named=True), start=1):
-            yield _checked(Row(values=values, file=path, place=f"row {number}"))
+            yield _checked(PredictionRow(values=values, file=path, place=f"row {number}"))
         return
     try:
         with open_stream(path) as stream:
@@ -121,12 +121,12 @@ def each_row(path: Path) -> Iterator[Row]:
         raise HostileInputError(err.what, where=err.where or str(path), fix=err.fix) from err
 
 
-def _json_rows(path: Path, found: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
+def _json_rows(path: Path, found: Iterable[tuple[int, bytes]]) -> Iterator[PredictionRow]:
     decode = msgspec.json.Decoder().decode
     for number, line in found:
         if line.isspace():
             continue
-        row = Row(values={}, file=path, place=f"line {number}")
+        row = PredictionRow(values={}, file=path, place=f"line {number}")
         try:
             values = decode(line.removeprefix(b"\xef\xbb\xbf"))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
@@ -136,15 +136,17 @@ def _json_rows(path: Path, found: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
         yield _checked(msgspec.structs.replace(row, values=values))
 
 
-def _csv_rows(path: Path, found: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
-    where = Row(values={}, file=path, place="line 1")
+def _csv_rows(path: Path, found: Iterable[tuple[int, bytes]]) -> Iterator[PredictionRow]:
+    where = PredictionRow(values={}, file=path, place="line 1")
 
     def decoded() -> Iterator[str]:
         for number, line in found:
             try:
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as err:
-                raise bad(Row(values={}, file=path, place=f"line {number}"), f"the line is not UTF-8: {err}") from err
+                raise bad(
+                    PredictionRow(values={}, file=path, place=f"line {number}"), f"the line is not UTF-8: {err}"
+                ) from err
 
     reader = csv.reader(decoded(), strict=True)
     try:
@@ -152,7 +154,7 @@ def _csv_rows(path: Path, found: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
         if not header or len(set(header)) < len(header):
             raise bad(where, "the header is missing, or names a column twice", "give every column a name of its own")
         for cells in reader:
-            row = Row(values={}, file=path, place=f"line {reader.line_num}")
+            row = PredictionRow(values={}, file=path, place=f"line {reader.line_num}")
             if not cells:
                 continue
             if len(cells) != len(header):
@@ -160,7 +162,9 @@ def _csv_rows(path: Path, found: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
             values = {name: _cell(cell) for name, cell in zip(header, cells, strict=True)}
             yield _checked(msgspec.structs.replace(row, values=values))
     except csv.Error as err:
-        raise bad(Row(values={}, file=path, place=f"line {reader.line_num}"), f"the line is no CSV: {err}") from err
+        raise bad(
+            PredictionRow(values={}, file=path, place=f"line {reader.line_num}"), f"the line is no CSV: {err}"
+        ) from err
 
 
 def _cell(cell: str) -> object:
@@ -175,14 +179,14 @@ def _cell(cell: str) -> object:
     return cell
 
 
-def _checked(row: Row) -> Row:
+def _checked(row: PredictionRow) -> PredictionRow:
     for name, value in row.values.items():
         if "\0" in name or (isinstance(value, str) and "\0" in value):
             raise bad(row, f"the field {plain_cell(name)[:60]!r} holds a NUL character")
     return row
 
 
-def find_fields(path: Path, given: Mapping[str, str], present: Iterable[str]) -> Fields:
+def find_fields(path: Path, given: Mapping[str, str], present: Iterable[str]) -> PredictionFields:
     """Which field holds what: as given, else by the first known name that the file has."""
     names = set(present)
     lower = {name.lower(): name for name in sorted(names, reverse=True)}
@@ -198,4 +202,4 @@ def find_fields(path: Path, given: Mapping[str, str], present: Iterable[str]) ->
         found[role] = said or next((lower[name] for name in guesses if name in lower), "")
     taken = [name for role, name in found.items() if given.get(role)]
     found = {role: name if given.get(role) or name not in taken else "" for role, name in found.items()}
-    return Fields(**found)
+    return PredictionFields(**found)

@@ -11,9 +11,9 @@ from hoofbeat.records import Question
 from hoofbeat.store import Artefact
 from hoofbeat.store.atomic_files import read_bytes
 
-__all__ = ["LARGEST_IMAGE", "check_images", "images_of"]
+__all__ = ["MAX_IMAGE", "check_images", "images_of"]
 
-LARGEST_IMAGE = 20_000_000
+MAX_IMAGE = 20_000_000
 """In bytes; what is larger no endpoint takes."""
 
 
@@ -42,8 +42,8 @@ def images_of(artefact: Artefact, question: Question) -> tuple[Image, ...] | str
     found = []
     for name in question.images:
         path = artefact.file(name)
-        if path.stat().st_size > LARGEST_IMAGE:
-            return f"the image {name} is larger than {LARGEST_IMAGE // 1_000_000} MB"
+        if path.stat().st_size > MAX_IMAGE:
+            return f"the image {name} is larger than {MAX_IMAGE // 1_000_000} MB"
         content = read_bytes(path)
         kind = _media_type(content)
         if not kind:

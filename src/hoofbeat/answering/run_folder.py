@@ -19,13 +19,13 @@ from hoofbeat.store.artefact_folder import ArtefactFolder
 from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
-__all__ = ["Answered", "Run", "RunDraft", "draft_run"]
+__all__ = ["AnswerArtefact", "Run", "RunDraft", "draft_run"]
 
 KIND = "run"
 _encode = msgspec.json.Encoder().encode
 
 
-class Answered(ArtefactFolder):
+class AnswerArtefact(ArtefactFolder):
     """A folder of questions and answers; its tables are read when they are first asked for."""
 
     @cached_property
@@ -43,7 +43,7 @@ class Answered(ArtefactFolder):
         return read_jsonl(self.artefact.file("answers.jsonl"), Answer)
 
 
-class Run(Answered):
+class Run(AnswerArtefact):
     """An opened run."""
 
     @staticmethod

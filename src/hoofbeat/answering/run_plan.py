@@ -9,10 +9,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.answering.answer_grid import Asking, Grid, System, plan_systems
-from hoofbeat.answering.answerers import Sampling, parse_answerer
+from hoofbeat.answering.answer_grid import Grid, PromptSettings, System, plan_systems
+from hoofbeat.answering.answerers import SamplingSettings, parse_answerer
 from hoofbeat.answering.case_parts import TOKENS
-from hoofbeat.answering.condition_material import DocumentStore, Showing, prepare
+from hoofbeat.answering.condition_material import DocumentStore, PreparedCondition, prepare
 from hoofbeat.answering.conditions import Condition, parse_condition
 from hoofbeat.answering.run_folder import KIND, draft_run
 from hoofbeat.benchmarks import Benchmark
@@ -45,7 +45,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     corpus: Corpus | None
     questions: list[Question]
     systems: list[System]
-    asking: Asking
+    asking: PromptSettings
     settings: dict[str, object]
 
     def estimate(self, session: Session, *, progress: Progress = SILENT) -> list[tuple[System, Estimate]]:
@@ -93,7 +93,7 @@ def plan_run(
     `corpus` is where the documents are that conditions show, if not beside the benchmark. Without `protocols` an answer
     is taken by letter where a question has options, else as free text.
     """
-    sampling = Sampling(temperature=temperature, seed=seed)
+    sampling = SamplingSettings(temperature=temperature, seed=seed)
     answerers = [parse_answerer(text, samples=samples, sampling=sampling) for text in models]
     parsed = list(dict.fromkeys(map(parse_condition, conditions)))
     for condition in parsed:
@@ -110,7 +110,7 @@ def plan_run(
         corpus=find_corpus(corpus, bench.artefact) if any(each.needs_corpus for each in parsed) else None,
         questions=questions,
         systems=plan_systems(list(dict.fromkeys(answerers)), parsed, questions, tuple(protocols)),
-        asking=Asking(instruction=instruction, option_seed=option_seed),
+        asking=PromptSettings(instruction=instruction, option_seed=option_seed),
         settings={"samples": samples, "temperature": temperature, "limit": limit, **edition},
     )
 
@@ -151,7 +151,7 @@ class _Answering:
             )
         return open_artefact(output, "run")
 
-    def _showings(self) -> dict[tuple[str, str], Showing]:
+    def _showings(self) -> dict[tuple[str, str], PreparedCondition]:
         """Every condition made ready; a line that asks a model is searched once for each model, another once."""
         plan = self._plan
         conditions = {system.condition.base: system.condition for system in plan.systems}
@@ -162,11 +162,11 @@ class _Answering:
                 first = next(iter(self._lines.values()))
                 indexes = index_corpus(plan.corpus, self._progress, models=first)
             library = DocumentStore(plan.corpus, indexes, plan.bench.artefact)
-        made: dict[tuple[str, str], Showing] = {}
+        made: dict[tuple[str, str], PreparedCondition] = {}
         self._line_prompts: dict[str, str] = {}
         self._retrievers: dict[str, object] = {}
         for name, condition in conditions.items():
-            shared: Showing | None = None
+            shared: PreparedCondition | None = None
             for written in self._models:
                 if shared is None or _asks_a_model(condition):
                     shared = prepare(condition, plan.questions, library, self._lines[written])

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.answering import Planned
+from hoofbeat.answering import PlannedAnswer
 from hoofbeat.answering.answer_calls import fit
 from hoofbeat.ask.ask_records import BY_DOCUMENT, AskRequest, SourceAgreement, SourceReply
 from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.ask.similar_reports import ASKED
-from hoofbeat.audit.answers.answers_by_source import PlannedSource, answer_from_sources, each_planned
+from hoofbeat.audit.answers.answers_by_source import PlannedSourceAnswer, answer_from_sources, each_planned
 from hoofbeat.audit.answers.source_evidence import is_hero, through_hero, through_line
 from hoofbeat.audit.pair_judge import compare_answers
 from hoofbeat.facets import facet_values
@@ -113,9 +113,9 @@ def _plans(
     pack: Pack,
     line_model: Callable[[str], Model] | None,
     progress: Progress,
-) -> list[Planned]:
+) -> list[PlannedAnswer]:
     """What is shown of each source: one document as an audit shows it, several by their best passages together."""
-    planned: list[Planned] = []
+    planned: list[PlannedAnswer] = []
     for source in sources:
         with source.shelf.searching(ask.line, model=line_model, progress=progress) as retriever:
             if len(source.documents) == 1:
@@ -128,20 +128,20 @@ def _plans(
 
 def _of_document(
     retriever: Retriever, question: Question, document: Document, window: int | None, pack: Pack
-) -> PlannedSource:
+) -> PlannedSourceAnswer:
     find = through_hero(retriever) if is_hero(retriever.tree) else None
     find = find or through_line(retriever, [document], _PASSAGES, _WHOLE_UP_TO)
     return next(iter(each_planned([question], [document], pack, find, window=window)))
 
 
-def _of_group(retriever: Retriever, question: Question, source: _Source, window: int | None) -> PlannedSource:
+def _of_group(retriever: Retriever, question: Question, source: _Source, window: int | None) -> PlannedSourceAnswer:
     names = [document.id for document in source.documents]
     titles = {document.id: document.title or document.id for document in source.documents}
     searched = retriever.run([(ASKED, question.full_text)], _PASSAGES, names, by_document=False)
     passages = [retriever.indexes.passage(hit.passage) for hit in searched.hits[0]]
     named = [replace(each, heading=f"{titles[each.document]}: {each.heading}".rstrip(": ")) for each in passages]
     kept, dropped = fit(named, question.full_text, window, load_prompt("answer-source").max_tokens)
-    return PlannedSource(
+    return PlannedSourceAnswer(
         question=question,
         condition=source.name,
         passages=kept,

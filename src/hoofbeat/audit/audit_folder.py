@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.audit.pair_table import COLUMNS, Kinds, comparison_frame, read_comparisons, scan_table
+from hoofbeat.audit.pair_table import COLUMNS, TableEnums, comparison_frame, read_comparisons, scan_table
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import Pack, load_pack
 from hoofbeat.prompts.packs import decode_pack
@@ -23,7 +23,7 @@ from hoofbeat.store.tables import read_jsonl
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["ECONOMY", "KIND", "ORDER", "PACK", "PAIRS", "Audit", "EconomyProbe", "OrderProbe", "Source"]
+__all__ = ["ECONOMY", "KIND", "ORDER", "PACK", "PAIRS", "Audit", "AuditSource", "EconomyProbe", "OrderProbe"]
 
 KIND = "audit"
 PAIRS = "comparisons.parquet"
@@ -33,7 +33,7 @@ PACK = "pack.json"
 OLD_PAIRS = "comparisons.jsonl"
 
 
-class Source(Struct, frozen=True, kw_only=True):
+class AuditSource(Struct, frozen=True, kw_only=True):
     """One audited source."""
 
     id: str
@@ -77,9 +77,9 @@ class Audit(ArtefactFolder):
         return list(read_jsonl(self.artefact.file("questions.jsonl"), Question))
 
     @cached_property
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[AuditSource]:
         """The sources that were asked."""
-        return list(read_jsonl(self.artefact.file("sources.jsonl"), Source))
+        return list(read_jsonl(self.artefact.file("sources.jsonl"), AuditSource))
 
     @cached_property
     def answers(self) -> list[Answer]:
@@ -149,7 +149,7 @@ class Audit(ArtefactFolder):
             labels, levels = [label.name for label in self.pack.labels], self.pack.significance_levels
         except UsageError:
             labels, levels = [], []
-        kinds = Kinds.of(
+        kinds = TableEnums.of(
             questions=(item.question for item in rows),
             sources=(name for item in rows for name in (item.a, item.b)),
             labels=list(dict.fromkeys([*labels, *sorted({item.label for item in rows if item.label})])),

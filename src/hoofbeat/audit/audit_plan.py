@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct, field
 
 from hoofbeat.audit.answers.answers_by_source import (
-    PlannedSource,
+    PlannedSourceAnswer,
     absence_request,
     asked_of,
     each_planned,
     source_request,
 )
-from hoofbeat.audit.answers.answers_file import GivenAnswer
-from hoofbeat.audit.answers.source_evidence import Find
-from hoofbeat.audit.audit_folder import Source
+from hoofbeat.audit.answers.answers_file import SourceAnswer
+from hoofbeat.audit.answers.source_evidence import FindEvidence
+from hoofbeat.audit.audit_folder import AuditSource
 from hoofbeat.audit.economy.economy_audit import Economy
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.errors import UsageError
@@ -62,9 +62,9 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
     pack: Pack
     settings: dict[str, object]
     documents: Sequence[Document] = ()
-    find: Find | None = None
+    find: FindEvidence | None = None
     max_tokens: int | None = None
-    given: Sequence[GivenAnswer] | None = None
+    given: Sequence[SourceAnswer] | None = None
     given_sources: Sequence[str] = ()
     left_out: dict[str, int] = field(default_factory=dict)
     economy: Economy | None = None
@@ -92,11 +92,11 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
         ]
 
     @property
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[AuditSource]:
         """All sources, whether they have a say in this shard or not."""
         if self.given is not None:
-            return [Source(id=name, title=name, facets={}) for name in self.given_sources]
-        return [Source(id=item.id, title=item.title, facets=item.facets) for item in self.documents]
+            return [AuditSource(id=name, title=name, facets={}) for name in self.given_sources]
+        return [AuditSource(id=item.id, title=item.title, facets=item.facets) for item in self.documents]
 
     @property
     def size(self) -> int:
@@ -118,7 +118,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
             {each.id: sum(asked_of(each, document, self.pack) for document in self.documents) for each in questions}
         )
 
-    def each_planned(self, model: Model) -> Iterator[PlannedSource]:
+    def each_planned(self, model: Model) -> Iterator[PlannedSourceAnswer]:
         """Every (question, source) of this shard with what will be shown, in order."""
         assert self.find is not None, "a plan without given answers finds evidence"
         return each_planned(

@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.trial_figures import Trial, trial_figures
 from hoofbeat.audit.pair_judge import PairJudge, comparison_request, judge_texts
-from hoofbeat.audit.pair_plan import Verdict, asked_order, same_answer_form
-from hoofbeat.audit.sample_records import Heard, TrialPair
+from hoofbeat.audit.pair_plan import PairVerdict, asked_order, same_answer_form
+from hoofbeat.audit.sample_records import TrialPair, TrialVerdict
 from hoofbeat.errors import ArtefactError, InputError, UsageError
-from hoofbeat.judging.stratified_sample import Draw
+from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.models import Estimate, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
@@ -97,7 +97,7 @@ def trial_pairs(pack: Pack, *, limit: int, seed: int) -> list[TrialPair]:
     shown = example(pack.name)
     texts = {question.id: question.text for question in shown.questions}
     answers = {(each.question, each.source): each.answer for each in shown.gold}
-    draws = {label.name: Draw[TrialPair](len(shown.relations), seed) for label in pack.judged}
+    draws = {label.name: ReservoirSample[TrialPair](len(shown.relations), seed) for label in pack.judged}
     seen: set[tuple[str, frozenset[str]]] = set()
     for planted in shown.relations:
         if planted.label == pack.absent:
@@ -156,8 +156,8 @@ def _question(pair: TrialPair) -> Question:
     return Question(id=pair.question, text=pair.text)
 
 
-def _heard(verdict: Verdict) -> Heard:
-    return Heard(label=verdict.label, reasoning=verdict.reasoning, failure=verdict.failure, calls=verdict.calls)
+def _heard(verdict: PairVerdict) -> TrialVerdict:
+    return TrialVerdict(label=verdict.label, reasoning=verdict.reasoning, failure=verdict.failure, calls=verdict.calls)
 
 
 # The folder

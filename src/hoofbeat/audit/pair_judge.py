@@ -13,8 +13,8 @@ from itertools import combinations
 
 import msgspec
 
-from hoofbeat.audit.pair_plan import PairPlan, Verdict, claims_by_question, pair_frame, plan_pairs
-from hoofbeat.audit.pair_table import Kinds, each_row
+from hoofbeat.audit.pair_plan import PairPlan, PairVerdict, claims_by_question, pair_frame, plan_pairs
+from hoofbeat.audit.pair_table import TableEnums, each_row
 from hoofbeat.models import ChatRequest, Message, Model
 from hoofbeat.models.structured_output import UnreadableOutput, read_object, repair_request
 from hoofbeat.progress import SILENT, Progress
@@ -33,7 +33,7 @@ __all__ = [
     "scan_label",
 ]
 
-Pair = tuple[Question, Answer, Answer]
+AnswerPair = tuple[Question, Answer, Answer]
 
 _A, _B = "⁅first answer⁆", "⁅second answer⁆"
 _KEY = re.compile(r"""["']classification\\?["']""", re.I)
@@ -50,7 +50,7 @@ _FILLERS = frozenset(
 _OTHERS = 8
 
 
-def pairs_of(questions: Sequence[Question], answers: Sequence[Answer]) -> list[Pair]:
+def pairs_of(questions: Sequence[Question], answers: Sequence[Answer]) -> list[AnswerPair]:
     """Every pair of sources that were asked the same question, in order."""
     by_question: dict[str, list[Answer]] = {}
     for answer in answers:
@@ -109,19 +109,19 @@ class PairJudge:
         between, _, tail = after.partition(_B)
         self._question, self._request, self._parts = question, request, (before, between, tail)
 
-    async def judge(self, request: ChatRequest) -> Verdict:
+    async def judge(self, request: ChatRequest) -> PairVerdict:
         """What the judge says of one pair."""
         assert request.schema is not None
         first = await self.model.chat(request)
         if isinstance(first, Failure):
-            return Verdict(failure=first)
+            return PairVerdict(failure=first)
         usage = first.reply.usage
         value = read_object(first.reply, request.schema)
         if not isinstance(value, UnreadableOutput):
             return self._verdict(value, first.calls, usage.tokens_in, usage.tokens_out)
         second = await self.model.chat(repair_request(request, first.reply, value))
         if isinstance(second, Failure):
-            return Verdict(failure=msgspec.structs.replace(second, attempts=second.attempts + 1))
+            return PairVerdict(failure=msgspec.structs.replace(second, attempts=second.attempts + 1))
         calls = first.calls + second.calls
         tokens = usage.tokens_in + second.reply.usage.tokens_in, usage.tokens_out + second.reply.usage.tokens_out
         repaired = read_object(second.reply, request.schema)
@@ -130,13 +130,15 @@ class PairJudge:
         whole = [each.reply.text for each in (second, first) if each.reply.finish != "length"]
         label = next(filter(None, (scan_label(text, self.pack) for text in whole)), "")
         if label:
-            return Verdict(label=label, calls=calls, tokens_in=tokens[0], tokens_out=tokens[1], scanned=True)
-        return Verdict(failure=Failure(kind=repaired.kind, message=repaired.message, attempts=2))
+            return PairVerdict(label=label, calls=calls, tokens_in=tokens[0], tokens_out=tokens[1], scanned=True)
+        return PairVerdict(failure=Failure(kind=repaired.kind, message=repaired.message, attempts=2))
 
-    def _verdict(self, value: dict[str, object], calls: tuple[str, ...], tokens_in: int, tokens_out: int) -> Verdict:
+    def _verdict(
+        self, value: dict[str, object], calls: tuple[str, ...], tokens_in: int, tokens_out: int
+    ) -> PairVerdict:
         label = self.pack.label(str(value["classification"]))
         level = str(value["significance"])
-        return Verdict(
+        return PairVerdict(
             label=label.name,
             reasoning=str(value["reasoning"]).strip(),
             topic=str(value["topic"]).strip() or None if label.topic else None,
@@ -192,7 +194,7 @@ def compare_answers(
     claims = claims_by_question(answers)
     plans = [plan_pairs(question, claims.get(question.id, ())) for question in questions]
     verdicts = judge_pairs(PairJudge(model, pack), plans, progress=progress)
-    kinds = Kinds.of(
+    kinds = TableEnums.of(
         questions=(question.id for question in questions),
         sources=(answer.source for answer in answers),
         labels=[label.name for label in pack.labels],
@@ -206,7 +208,7 @@ def compare_answers(
     ]
 
 
-def judge_pairs(judge: PairJudge, plans: Sequence[PairPlan], *, progress: Progress = SILENT) -> list[list[Verdict]]:
+def judge_pairs(judge: PairJudge, plans: Sequence[PairPlan], *, progress: Progress = SILENT) -> list[list[PairVerdict]]:
     """What the judge says of the pairs that these plans ask, plan by plan."""
     items = [(plan.question, plan.texts[a], plan.texts[b]) for plan in plans for a, b in plan.asked]
     said = iter(judge_texts(judge, items, progress=progress))
@@ -219,7 +221,7 @@ def judge_texts(
     *,
     title: str = "comparing sources",
     progress: Progress = SILENT,
-) -> list[Verdict]:
+) -> list[PairVerdict]:
     """What the judge says of each (question, answer, answer), as many in flight as helps; answers in this order."""
     if not items:
         return []
@@ -229,7 +231,7 @@ def judge_texts(
             if text not in texts:
                 texts[text] = laid_out(text)
 
-    async def work(item: tuple[Question, str, str]) -> Verdict:
+    async def work(item: tuple[Question, str, str]) -> PairVerdict:
         question, a, b = item
         return await judge.judge(judge.request(question, texts[a], texts[b]))
 

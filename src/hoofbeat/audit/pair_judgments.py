@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from hoofbeat.audit.audit_folder import OrderProbe
 from hoofbeat.audit.economy.economy_audit import Economy, compare_block
 from hoofbeat.audit.pair_judge import PairJudge, judge_pairs, judge_texts
-from hoofbeat.audit.pair_plan import Claim, PairPlan, Verdict, pair_frame, plan_pairs
-from hoofbeat.audit.pair_table import Kinds, PartWriter
+from hoofbeat.audit.pair_plan import Claim, PairPlan, PairVerdict, pair_frame, plan_pairs
+from hoofbeat.audit.pair_table import PartWriter, TableEnums
 from hoofbeat.errors import BatchPending
-from hoofbeat.judging.stratified_sample import Draw
+from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.progress import SILENT, Progress, Task, Within
 from hoofbeat.records import Question
@@ -59,7 +59,7 @@ class PairTally:
         return {**found, "label_only": self.scanned} if self.scanned else found
 
 
-Drawn = tuple[Question, tuple[str, str], tuple[str, str], str]
+PairToProbe = tuple[Question, tuple[str, str], tuple[str, str], str]
 """A judged pair: the question, its sources, its texts in the order the judge saw them, and the label."""
 
 
@@ -67,11 +67,11 @@ def judge_all(
     judge: PairJudge,
     questions: Sequence[Question],
     claims: Mapping[str, Sequence[Claim]],
-    kinds: Kinds,
+    kinds: TableEnums,
     target: Path,
     *,
     economy: Economy | None = None,
-    draw: Draw[Drawn] | None = None,
+    draw: ReservoirSample[PairToProbe] | None = None,
     progress: Progress = SILENT,
 ) -> PairTally:
     """Judge every pair of every question and write the table; pairs with a call of their own are offered to `draw`."""
@@ -112,9 +112,9 @@ def _blocks(plans: Iterator[PairPlan], size: int) -> Iterator[list[PairPlan]]:
 def _judge_block(
     judge: PairJudge,
     block: Sequence[PairPlan],
-    kinds: Kinds,
+    kinds: TableEnums,
     economy: Economy | None,
-    draw: Draw[Drawn] | None,
+    draw: ReservoirSample[PairToProbe] | None,
     tally: PairTally,
     task: Task,
 ) -> polars.DataFrame:
@@ -122,7 +122,7 @@ def _judge_block(
 
     task.advance(sum(len(plan.a) - len(plan.asked) for plan in block))
 
-    def heard(plan: PairPlan, a: int, b: int, verdict: Verdict) -> None:
+    def heard(plan: PairPlan, a: int, b: int, verdict: PairVerdict) -> None:
         tally.scanned += verdict.scanned
         if draw is not None and verdict.failure is None:
             _offer(draw, plan, a, b, verdict.label)
@@ -139,12 +139,14 @@ def _judge_block(
     )
 
 
-def _offer(draw: Draw[Drawn], plan: PairPlan, a: int, b: int, label: str) -> None:
+def _offer(draw: ReservoirSample[PairToProbe], plan: PairPlan, a: int, b: int, label: str) -> None:
     sources = plan.claims[min(a, b)].source, plan.claims[max(a, b)].source
     draw.offer((plan.question.id, *sources, 0), (plan.question, sources, (plan.texts[a], plan.texts[b]), label))
 
 
-def probe_order(judge: PairJudge, draw: Draw[Drawn], *, progress: Progress = SILENT) -> list[OrderProbe]:
+def probe_order(
+    judge: PairJudge, draw: ReservoirSample[PairToProbe], *, progress: Progress = SILENT
+) -> list[OrderProbe]:
     """Judge the drawn pairs again with their answers exchanged."""
     drawn = draw.drawn()
     items = [(question, second, first) for question, _, (first, second), _ in drawn]

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.audit.pair_table import BASES, Kinds
+from hoofbeat.audit.pair_table import BASES, TableEnums
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Failure, Question
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Claim",
     "PairPlan",
-    "Verdict",
+    "PairVerdict",
     "asked_order",
     "asked_ranks",
     "claims_by_question",
@@ -71,7 +71,7 @@ class Claim(Struct, frozen=True):
         return Claim(answer.source, "" if answer.absent else answer.text, bool(answer.absent), answer.failure)
 
 
-class Verdict(Struct, frozen=True):
+class PairVerdict(Struct, frozen=True):
     """What a judge said of one pair, or why nothing; `scanned` where only the label could be read."""
 
     label: str = ""
@@ -222,7 +222,9 @@ def _text_classes(claims: Sequence[Claim]) -> Numbers:
     return np.array(found, np.int64)
 
 
-def pair_frame(plan: PairPlan, verdicts: Sequence[Verdict], pack: Pack, kinds: Kinds, judge: str) -> polars.DataFrame:
+def pair_frame(
+    plan: PairPlan, verdicts: Sequence[PairVerdict], pack: Pack, kinds: TableEnums, judge: str
+) -> polars.DataFrame:
     """The rows of one question's pairs, in the order of the table."""
     import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
 
@@ -259,7 +261,7 @@ def pair_frame(plan: PairPlan, verdicts: Sequence[Verdict], pack: Pack, kinds: K
     return _with_failures(plan, frame, schema).select(list(schema))
 
 
-def _said(verdicts: Sequence[Verdict], schema: dict[str, polars.DataType], judge: str) -> polars.DataFrame:
+def _said(verdicts: Sequence[PairVerdict], schema: dict[str, polars.DataType], judge: str) -> polars.DataFrame:
     """What was said, a row each, and a last row of nulls for the pairs that nobody was asked about."""
     import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
 

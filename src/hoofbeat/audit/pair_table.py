@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BASES",
     "COLUMNS",
-    "Kinds",
     "PartWriter",
+    "TableEnums",
     "comparison_frame",
     "each_question",
     "each_row",
@@ -40,7 +40,7 @@ _ROW_GROUP = 131_072
 _FAILURES = tuple(sorted(get_args(FailureKind)))
 
 
-class Kinds(Struct, frozen=True, kw_only=True):
+class TableEnums(Struct, frozen=True, kw_only=True):
     """The values that the enumerated columns of one table can have."""
 
     questions: tuple[str, ...]
@@ -57,9 +57,9 @@ class Kinds(Struct, frozen=True, kw_only=True):
         labels: Sequence[str],
         levels: Sequence[str],
         judges: Iterable[str],
-    ) -> Kinds:
+    ) -> TableEnums:
         """Questions, sources and judges in alphabetical order; labels and levels in that of the domain."""
-        return Kinds(
+        return TableEnums(
             questions=tuple(sorted(set(questions))),
             sources=tuple(sorted(set(sources))),
             labels=tuple(labels),
@@ -105,7 +105,7 @@ class PartWriter:
             frame.write_parquet(path, compression="lz4", statistics=False)
             self._parts.append(path)
 
-    def finish(self, target: Path, kinds: Kinds) -> None:
+    def finish(self, target: Path, kinds: TableEnums) -> None:
         """Put the parts together, row groups of one size, and remove them."""
         import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
 
@@ -117,7 +117,7 @@ class PartWriter:
 
 def comparison_frame(
     comparisons: Iterable[Comparison],
-    kinds: Kinds,
+    kinds: TableEnums,
     tokens: Mapping[tuple[str, str, str], tuple[int, int]] | None = None,
 ) -> polars.DataFrame:
     """Comparisons as rows of the table, sorted; records do not tell tokens, so they come by question and sources."""

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from hoofbeat.records import Failure
 
-__all__ = ["PROTOCOLS", "Both", "Drawn", "Heard", "Row", "Said", "TrialPair"]
+__all__ = ["PROTOCOLS", "PairJudgedTwice", "PairLabel", "Row", "SampledPair", "TrialPair", "TrialVerdict"]
 
 PROTOCOLS = ("structured", "label-only")
 """The ways a pair is judged: all in one call, or the label alone and the rest by a later call."""
@@ -15,7 +15,7 @@ Row = tuple[str, str, str, str, str | None, str | None]
 """A row of the audit's table: question, both sources, label, significance, basis."""
 
 
-class Drawn(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SampledPair(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One pair of the audit that was drawn, with what the audit says of it."""
 
     question: str
@@ -26,10 +26,10 @@ class Drawn(Struct, frozen=True, kw_only=True, omit_defaults=True):
     basis: str = ""
 
     @staticmethod
-    def of(row: Row) -> Drawn:
+    def of(row: Row) -> SampledPair:
         """The pair of a row of the audit's table."""
         question, a, b, label, significance, basis = row
-        return Drawn(question=question, a=a, b=b, label=label, significance=significance, basis=basis or "")
+        return SampledPair(question=question, a=a, b=b, label=label, significance=significance, basis=basis or "")
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -37,7 +37,7 @@ class Drawn(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return (self.question, self.a, self.b)
 
 
-class Said(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PairLabel(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one way of judging says of a pair; where the later call alone failed, `details` says why."""
 
     label: str = ""
@@ -48,18 +48,18 @@ class Said(Struct, frozen=True, kw_only=True, omit_defaults=True):
     calls: tuple[str, ...] = ()
 
 
-class Both(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PairJudgedTwice(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A pair judged both ways; the exchanged ones are there where the order was probed."""
 
-    pair: Drawn
-    structured: Said
-    label_only: Said
-    structured_exchanged: Said | None = None
-    label_only_exchanged: Said | None = None
+    pair: SampledPair
+    structured: PairLabel
+    label_only: PairLabel
+    structured_exchanged: PairLabel | None = None
+    label_only_exchanged: PairLabel | None = None
     reference: str = ""
 
 
-class Heard(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TrialVerdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the judge said of a pair in one order, or why nothing."""
 
     label: str = ""
@@ -81,5 +81,5 @@ class TrialPair(Struct, frozen=True, kw_only=True, omit_defaults=True):
     answer_a: str
     answer_b: str
     planted: str
-    said: Heard | None = None
-    exchanged: Heard | None = None
+    said: TrialVerdict | None = None
+    exchanged: TrialVerdict | None = None

@@ -16,10 +16,10 @@ from msgspec import Struct
 from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, Audit, EconomyProbe
 from hoofbeat.audit.audit_plan import Shard, read_shard
 from hoofbeat.audit.economy.economy_check import draw_pairs
-from hoofbeat.audit.pair_table import Kinds, PartWriter, each_question
+from hoofbeat.audit.pair_table import PartWriter, TableEnums, each_question
 from hoofbeat.audit.source_audit import title_of
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.judging.stratified_sample import Draw
+from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts.packs import encode_pack
 from hoofbeat.records import Question
@@ -52,7 +52,7 @@ def merge_audits(
     first = shards[0]
     pack = first.pack
     judges = {name for shard in shards for name in _judges(shard)}
-    kinds = Kinds.of(
+    kinds = TableEnums.of(
         questions=(question.id for question in questions),
         sources=(source.id for source in first.sources),
         labels=[label.name for label in pack.labels],
@@ -68,7 +68,9 @@ def merge_audits(
         metrics = _sum_metrics(shards)
         settings = dict(first.artefact.manifest.settings)
         if first.artefact.has(ORDER):
-            drawn = Draw[Any](int(cast("int", settings["probe_order"])), first.artefact.manifest.seeds["sample"])
+            drawn = ReservoirSample[Any](
+                int(cast("int", settings["probe_order"])), first.artefact.manifest.seeds["sample"]
+            )
             for shard in shards:
                 for probe in shard.order_probes:
                     drawn.offer((probe.question, probe.a, probe.b, 0), probe)
@@ -181,7 +183,7 @@ def _merge_answers(shards: Sequence[Audit], target: Path) -> None:
             stream.write(line)
 
 
-def _merge_pairs(shards: Sequence[Audit], target: Path, kinds: Kinds, progress: Progress) -> None:
+def _merge_pairs(shards: Sequence[Audit], target: Path, kinds: TableEnums, progress: Progress) -> None:
     import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
 
     parts = PartWriter(target.with_name(f"{target.name}.parts"))

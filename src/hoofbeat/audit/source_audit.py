@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from hoofbeat.audit.answers.answer_blocks import answer_all_sources
-from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, Audit, Source
+from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, Audit, AuditSource
 from hoofbeat.audit.audit_plan import AuditPlan
 from hoofbeat.audit.economy.economy_audit import check_economy
 from hoofbeat.audit.pair_judge import PairJudge
-from hoofbeat.audit.pair_judgments import Drawn, PairTally, judge_all, probe_order
-from hoofbeat.audit.pair_table import Kinds
-from hoofbeat.judging.stratified_sample import Draw
+from hoofbeat.audit.pair_judgments import PairTally, PairToProbe, judge_all, probe_order
+from hoofbeat.audit.pair_table import TableEnums
+from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
@@ -21,7 +21,7 @@ from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, o
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["Audit", "AuditPlan", "Source", "audit_sources"]
+__all__ = ["Audit", "AuditPlan", "AuditSource", "audit_sources"]
 
 
 def audit_sources(
@@ -49,7 +49,7 @@ def audit_sources(
         write_jsonl(folder / "sources.jsonl", plan.sources)
         write_bytes(folder / PACK, encode_pack(plan.pack))
         claims, answered = answer_all_sources(plan, model, folder / "answers.jsonl", progress=progress)
-        draw: Draw[Drawn] | None = Draw(plan.probe, plan.seed) if plan.probe else None
+        draw: ReservoirSample[PairToProbe] | None = ReservoirSample(plan.probe, plan.seed) if plan.probe else None
         compared = judge_all(
             pair_judge,
             questions,
@@ -85,9 +85,9 @@ def audit_sources(
     return open_artefact(target, KIND)
 
 
-def kinds_of(plan: AuditPlan, judge: Model) -> Kinds:
+def kinds_of(plan: AuditPlan, judge: Model) -> TableEnums:
     """The values of the table's columns: those of the whole plan, so that the tables of shards fit together."""
-    return Kinds.of(
+    return TableEnums.of(
         questions=(question.id for question in plan.questions),
         sources=(source.id for source in plan.sources),
         labels=[label.name for label in plan.pack.labels],

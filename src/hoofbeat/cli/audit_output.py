@@ -8,7 +8,7 @@ from typing import Any, cast
 from hoofbeat.audit import Audit
 from hoofbeat.audit.economy.economy_check import calls_saved
 from hoofbeat.audit.findings import flip_rates
-from hoofbeat.audit.findings.protocol_comparison import Protocols
+from hoofbeat.audit.findings.protocol_comparison import ProtocolAgreement
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.trial_figures import SIDES, Trial
 from hoofbeat.audit.findings.validation_figures import Validation
@@ -224,7 +224,7 @@ def _errors(screen: Screen, found: Validation) -> None:
     )
 
 
-def show_protocols(screen: Screen, found: Protocols) -> None:
+def show_protocols(screen: Screen, found: ProtocolAgreement) -> None:
     """Print an ablation."""
     screen.title("Structured call against the label alone")
     both: Agreement = found.agreement

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from hoofbeat import teaching
-from hoofbeat.answering import Asking, parse_answerer, parse_condition, plan_systems
+from hoofbeat.answering import PromptSettings, parse_answerer, parse_condition, plan_systems
 from hoofbeat.answering.run_plan import RunPlan
 from hoofbeat.audit import audit_sources
 from hoofbeat.audit.plan_sources import plan_audit
@@ -23,7 +23,7 @@ from hoofbeat.cli.retrieve import show_measures
 from hoofbeat.cli.session import json_option, output_option
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.errors import OutputError
-from hoofbeat.judging import AnswerFolder, Job, judge_folder
+from hoofbeat.judging import AnswerFolder, JudgingJob, judge_folder
 from hoofbeat.models import SPEC_HELP, Model, weight_files
 from hoofbeat.models.session import Session, open_session
 from hoofbeat.recipes import build_teaching, teaching_patient_questions
@@ -157,14 +157,14 @@ class _Tour:
             corpus=self._corpus,
             questions=questions,
             systems=plan_systems([parse_answerer(self._spec)], [parse_condition(c) for c in CONDITIONS], questions),
-            asking=Asking(),
+            asking=PromptSettings(),
             settings={"samples": 1, "limit": count},
         )
         done = plan.write(session, run, indexes=self._indexes, command=command, progress=self._screen)
         self.models += done.grid.models.values()
         words = ["hoofbeat", "judge", str(run), "--model", self._spec, "-o", str(judged)]
         command = self._step(5, "Judgments against the gold answers", words)
-        job = Job(aspects=("equivalence",), judges=(self._model(session),))
+        job = JudgingJob(aspects=("equivalence",), judges=(self._model(session),))
         judge_folder(AnswerFolder.open(run), job, judged, command=command, progress=self._screen)
         self._shown.append(judged)
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import click
 
-from hoofbeat.answering.prediction_import import GIVEN, Import, import_predictions
+from hoofbeat.answering.prediction_import import GIVEN, PredictionImport, import_predictions
 from hoofbeat.answering.prediction_rows import GUESSES
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.console import Screen
@@ -66,7 +66,7 @@ def command(
     """Turn FILE (.jsonl, .csv, each also .gz, or .parquet) with other software's answers into a run."""
     screen = Screen(as_json=as_json)
     bench = Benchmark.open(benchmark, edition) if benchmark else None
-    wanted = Import(
+    wanted = PredictionImport(
         fields={role: named[f"field_{role}"] for role in _FIELDS},
         model=model,
         condition=condition,

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from hoofbeat.judging.catalogue import all_criteria, labels_of
     from hoofbeat.judging.designs import LabelFile, SheetDesign, design_of, design_path
     from hoofbeat.judging.humans import human_judgments, read_labels, write_sheet
-    from hoofbeat.judging.judging_pass import Job, Judging
-    from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder, Judged, Probe
+    from hoofbeat.judging.judging_pass import JudgingJob, JudgingPass
+    from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder, JudgmentFolder, Probe
     from hoofbeat.judging.judgments_writer import judge_folder, own_judges
     from hoofbeat.judging.probes import PROBES, FlipCount, flips
     from hoofbeat.judging.scorers import Scorer
@@ -25,9 +25,9 @@ __all__ = [
     "AnswerFolder",
     "Aspect",
     "FlipCount",
-    "Job",
-    "Judged",
-    "Judging",
+    "JudgingJob",
+    "JudgingPass",
+    "JudgmentFolder",
     "LabelFile",
     "Probe",
     "Scorer",
@@ -54,8 +54,8 @@ __getattr__ = lazy_names(
         "catalogue": "all_criteria labels_of",
         "designs": "LabelFile SheetDesign design_of design_path",
         "humans": "human_judgments read_labels write_sheet",
-        "judging_pass": "Job Judging",
-        "judgments_folder": "HUMAN AnswerFolder Judged Probe",
+        "judging_pass": "JudgingJob JudgingPass",
+        "judgments_folder": "HUMAN AnswerFolder JudgmentFolder Probe",
         "judgments_writer": "judge_folder own_judges",
         "probes": "PROBES FlipCount flips",
         "scorers": "Scorer",

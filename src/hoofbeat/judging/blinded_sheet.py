@@ -22,12 +22,12 @@ from hoofbeat.errors import InputError
 from hoofbeat.judging.catalogue import takes
 from hoofbeat.judging.criteria import Key, answer_key, unanswered
 from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder
-from hoofbeat.judging.stratified_sample import Draw, Name, allot_within, blind_code
+from hoofbeat.judging.stratified_sample import Name, ReservoirSample, allot_within, blind_code
 from hoofbeat.records import Answer
 from hoofbeat.store.atomic_files import read_bytes
 from hoofbeat.store.tables import bare_cell
 
-__all__ = ["DrawnAnswers", "Rows", "draw_answers", "judge_labels", "read_rows", "refuse_lines"]
+__all__ = ["AnnotatorFile", "DrawnAnswers", "draw_answers", "judge_labels", "read_rows", "refuse_lines"]
 
 _MOST_TOLD = 10
 _DELIMITERS = (",", ";", "\t")
@@ -61,13 +61,13 @@ def draw_answers(
 
     With `everything`, answers that nobody has judged are drawn as well.
     """
-    draws: dict[Name, Draw[Answer]] = {}
+    draws: dict[Name, ReservoirSample[Answer]] = {}
     for answer in folder.each_answer():
         key = answer_key(answer)
         shown = unanswered(folder.questions.get(answer.question), answer) is None and takes(aspect, answer)
         if shown and (everything or key in said):
             stratum = (answer.model, answer.condition, said.get(key, "unjudged"))
-            draws.setdefault(stratum, Draw(count, seed)).offer(key, answer)
+            draws.setdefault(stratum, ReservoirSample(count, seed)).offer(key, answer)
     sizes = {stratum: draw.seen for stratum, draw in draws.items()}
     given = allot_within(sizes, count, seed)
     drawn = [
@@ -78,7 +78,7 @@ def draw_answers(
     return DrawnAnswers(answers=tuple(sorted(drawn, key=lambda each: each[0])), sizes=sizes, given=given)
 
 
-class Rows(msgspec.Struct, frozen=True, kw_only=True):
+class AnnotatorFile(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of one file, each with its line; `note` says what had to be guessed to read them."""
 
     path: Path
@@ -99,7 +99,7 @@ def refuse_lines(problems: Sequence[str], path: Path, fix: str = "correct these 
     )
 
 
-def read_rows(path: Path, missing: InputError, needed: Sequence[str] = ("item", "label")) -> Rows:
+def read_rows(path: Path, missing: InputError, needed: Sequence[str] = ("item", "label")) -> AnnotatorFile:
     """The rows of a CSV or JSONL file without blank ones; `missing` is raised where `needed` columns are not named."""
     text, note = _decoded(path)
     is_json = path.suffix.lower() in {".jsonl", ".ndjson"}
@@ -107,7 +107,7 @@ def read_rows(path: Path, missing: InputError, needed: Sequence[str] = ("item", 
     rows = tuple((line, cells) for line, cells in found if any(cells.values()))
     if not rows:
         raise InputError("there is no row in this file", where=str(path), fix="give the file that was filled in")
-    return Rows(path=path, rows=rows, note=note)
+    return AnnotatorFile(path=path, rows=rows, note=note)
 
 
 def _decoded(path: Path) -> tuple[str, str]:

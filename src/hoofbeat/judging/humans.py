@@ -22,7 +22,7 @@ from hoofbeat.judging.stratified_sample import blind_code
 from hoofbeat.records import Judgment
 from hoofbeat.store.tables import write_csv
 
-__all__ = ["HUMAN_ASPECTS", "Label", "human_judgments", "read_labels", "write_sheet"]
+__all__ = ["HUMAN_ASPECTS", "HumanLabel", "human_judgments", "read_labels", "write_sheet"]
 
 HUMAN_ASPECTS = ("equivalence", "failure-mode", "error-type")
 """What people can be asked of an answer."""
@@ -41,7 +41,7 @@ _HEADER = (
 _NAMES = {"second label": "secondary", "note": "reasoning", "reason": "reasoning"}
 
 
-class Label(Struct, frozen=True, kw_only=True):
+class HumanLabel(Struct, frozen=True, kw_only=True):
     """One line of a file of labels; the answer is named by `item`, or by the other four."""
 
     line: int
@@ -106,9 +106,9 @@ def _check_aspect(aspect: str) -> None:
 # In
 
 
-def read_labels(path: Path, *, annotator: str = "") -> tuple[list[Label], int]:
+def read_labels(path: Path, *, annotator: str = "") -> tuple[list[HumanLabel], int]:
     """The labels of a CSV or JSONL file, and how many lines have none; `annotator` is for lines that name nobody."""
-    found: list[Label] = []
+    found: list[HumanLabel] = []
     empty = 0
     problems: list[str] = []
     for line, cells in _rows(path):
@@ -137,7 +137,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     yield from found.rows
 
 
-def _label(line: int, cells: Mapping[str, str], annotator: str) -> Label:
+def _label(line: int, cells: Mapping[str, str], annotator: str) -> HumanLabel:
     named = {_NAMES.get(name, name): value.strip() for name, value in cells.items()}
     who = named.get("annotator", "") or annotator
     if not who:
@@ -148,7 +148,7 @@ def _label(line: int, cells: Mapping[str, str], annotator: str) -> Label:
     sample = named.get("sample", "") or "0"
     if not sample.isdecimal():
         raise ValueError(f"the sample {sample!r} is no number")
-    return Label(
+    return HumanLabel(
         line=line,
         label=named["label"].lower(),
         secondary=named.get("secondary", "").lower(),
@@ -162,7 +162,7 @@ def _label(line: int, cells: Mapping[str, str], annotator: str) -> Label:
     )
 
 
-def human_judgments(folder: AnswerFolder, files: Mapping[Path, Sequence[Label]], aspect: str) -> list[Judgment]:
+def human_judgments(folder: AnswerFolder, files: Mapping[Path, Sequence[HumanLabel]], aspect: str) -> list[Judgment]:
     """The labels as judgments of `human:NAME`, in the order of the answers and then of the annotators.
 
     Every label is checked: its answer is in the folder, the aspect has it, and nobody labels an answer twice.
@@ -202,11 +202,11 @@ def human_judgments(folder: AnswerFolder, files: Mapping[Path, Sequence[Label]],
     return [judgment for _, judgment in made]
 
 
-def _named(label: Label) -> object:
+def _named(label: HumanLabel) -> object:
     return label.item or (label.question, label.model, label.condition, label.sample)
 
 
-def _unknown(label: Label) -> str:
+def _unknown(label: HumanLabel) -> str:
     if label.item:
         return f"there is no answer with the code {label.item} here"
     return (
@@ -214,7 +214,7 @@ def _unknown(label: Label) -> str:
     )
 
 
-def _answers_named(folder: AnswerFolder, labels: Sequence[Label], aspect: str) -> dict[object, tuple[int, Key]]:
+def _answers_named(folder: AnswerFolder, labels: Sequence[HumanLabel], aspect: str) -> dict[object, tuple[int, Key]]:
     """Where each answer that a label names stands, and its key."""
     wanted = {_named(label) for label in labels}
     by_code = any(label.item for label in labels)
@@ -227,7 +227,7 @@ def _answers_named(folder: AnswerFolder, labels: Sequence[Label], aspect: str) -
     return found
 
 
-def _judgment(key: Key, label: Label, aspect: str) -> Judgment:
+def _judgment(key: Key, label: HumanLabel, aspect: str) -> Judgment:
     question, model, condition, sample = key
     return Judgment(
         question=question,

@@ -13,7 +13,7 @@ from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.judging.catalogue import criteria_named
 from hoofbeat.judging.designs import LabelFile, design_of
 from hoofbeat.judging.humans import human_judgments, read_labels
-from hoofbeat.judging.judging_pass import Job, Judging
+from hoofbeat.judging.judging_pass import JudgingJob, JudgingPass
 from hoofbeat.judging.judgments_folder import AnswerFolder
 from hoofbeat.judging.judgments_writer import judge_folder, own_judges
 from hoofbeat.judging.selection import choose_aspects
@@ -31,13 +31,13 @@ class JudgePlan(Struct, frozen=True, kw_only=True):
     """What is to be judged and by whom, checked; `notes` are what a reader of the judgments should know."""
 
     folder: AnswerFolder
-    job: Job
+    job: JudgingJob
     inputs: tuple[InputRef, ...] = ()
     notes: tuple[str, ...] = ()
 
     def estimates(self) -> dict[str, Estimate]:
         """What each aspect, and the probes, would spend."""
-        return Judging(self.folder, self.job).estimates()
+        return JudgingPass(self.folder, self.job).estimates()
 
     def write(self, output: Path, *, command: Sequence[str] = (), progress: Progress = SILENT) -> Artefact:
         """Judge, and write the folder of judgments."""
@@ -77,7 +77,7 @@ def plan_judging(
     aspects = _aspects(folder, by, probes, labelled=bool(humans))
     people = _people(folder, humans, aspect, annotator)
     asking = bool(probes) or any(isinstance(each, Aspect) for each in criteria_named(aspects))
-    job = Job(
+    job = JudgingJob(
         aspects=aspects,
         judges=_judges(session, models) if asking else (),
         conditions=tuple(conditions),
@@ -144,7 +144,7 @@ def _people(folder: AnswerFolder, humans: Sequence[Path], aspect: str, annotator
     return _People(judgments=tuple(made), files=tuple(files), inputs=tuple(inputs), notes=tuple(notes))
 
 
-def _notes(folder: AnswerFolder, job: Job) -> list[str]:
+def _notes(folder: AnswerFolder, job: JudgingJob) -> list[str]:
     """What a reader should know before the figures: who judges, and which answers are left out."""
     notes = [
         f"note: the judge {spec} is a model that answered; a model tends to agree with itself"

@@ -26,7 +26,7 @@ from hoofbeat.judging.probes import probe_judge, probe_request
 from hoofbeat.judging.scorers import ScoreAnswers, Scorer, ScoringContext
 from hoofbeat.judging.scorers.choice import CHOICE, judge_choice
 from hoofbeat.judging.selection import chosen_conditions
-from hoofbeat.judging.stratified_sample import Draw
+from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.judging.votes import ask_judge, decide, majority_name
 from hoofbeat.models import ChatRequest, Encoder, Estimate, Model, load_encoder
 from hoofbeat.models.batch import BatchBackend
@@ -35,14 +35,14 @@ from hoofbeat.records import Answer, Judgment
 from hoofbeat.store.atomic_files import atomic_write
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
-__all__ = ["BLOCK", "Job", "Judging", "Tally"]
+__all__ = ["BLOCK", "JudgingJob", "JudgingPass", "JudgmentTally"]
 
 BLOCK = 2000
 _BATCH_BLOCK = 50_000  # one file of a batch folder
 _encode = msgspec.json.Encoder().encode
 
 
-class Job(Struct, frozen=True, kw_only=True):
+class JudgingJob(Struct, frozen=True, kw_only=True):
     """What is to be judged, and by whom.
 
     `humans` are labels of people, which are written beside the judgments, `files` where they came from.
@@ -60,7 +60,7 @@ class Job(Struct, frozen=True, kw_only=True):
     files: tuple[LabelFile, ...] = ()
 
 
-class Tally:
+class JudgmentTally:
     """How many judgments there are, by aspect and label, and by what went wrong; and on how many votes they rest.
 
     `short` counts by aspect the judgments that some of several judges did not vote on (`2 of 3`); an answer with
@@ -84,13 +84,13 @@ class Tally:
             self.short.setdefault(judgment.aspect, Counter())[f"{cast} of {len(judgment.votes)}"] += 1
 
 
-class Judging:
+class JudgingPass:
     """One pass over a folder of answers."""
 
-    def __init__(self, folder: AnswerFolder, job: Job) -> None:
+    def __init__(self, folder: AnswerFolder, job: JudgingJob) -> None:
         self.folder = folder
         self.job = job
-        self.tally = Tally()
+        self.tally = JudgmentTally()
         self.probes: list[Probe] = []
         self._judge = majority_name([judge.spec for judge in job.judges]) if job.judges else ""
         self.criteria = criteria_named(job.aspects)
@@ -246,10 +246,10 @@ class Judging:
 
     # Probes
 
-    def _draw(self) -> Draw[Answer]:
-        return Draw(self.job.probe_size if self.job.probes else 0, self.job.seed)
+    def _draw(self) -> ReservoirSample[Answer]:
+        return ReservoirSample(self.job.probe_size if self.job.probes else 0, self.job.seed)
 
-    def _offer(self, draw: Draw[Answer], block: Iterable[Answer]) -> None:
+    def _offer(self, draw: ReservoirSample[Answer], block: Iterable[Answer]) -> None:
         """Answers that a judge can judge are drawn from, whatever it says of them."""
         if not draw.size:
             return
@@ -258,7 +258,7 @@ class Judging:
             if known and EQUIVALENCE.suits(answer) and answer.condition in self._probed:
                 draw.offer(answer_key(answer), answer)
 
-    def _probe(self, draw: Draw[Answer], folder: Path, progress: Progress) -> None:
+    def _probe(self, draw: ReservoirSample[Answer], folder: Path, progress: Progress) -> None:
         drawn = draw.drawn()
         for judge in self.job.judges if self.job.probes else ():
             try:

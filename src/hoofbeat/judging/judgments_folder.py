@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.answering import Answered
+from hoofbeat.answering import AnswerArtefact
 from hoofbeat.judging.catalogue import verdict_labels
 from hoofbeat.judging.criteria import Key, answer_key
 from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["HUMAN", "KIND", "AnswerFolder", "Judged", "Probe", "Survey"]
+__all__ = ["HUMAN", "KIND", "AnswerFolder", "JudgmentFolder", "Probe", "Survey"]
 
 KIND = "judgments"
 HUMAN = "human:"
@@ -46,13 +46,13 @@ class Probe(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return not self.failure and self.before != self.after
 
 
-class Judged(Answered):
+class JudgmentFolder(AnswerArtefact):
     """An opened folder of judgments, with the questions and answers that were judged."""
 
     @staticmethod
-    def open(path: Path) -> Judged:
+    def open(path: Path) -> JudgmentFolder:
         """Open a folder of judgments."""
-        return Judged(open_artefact(path, KIND))
+        return JudgmentFolder(open_artefact(path, KIND))
 
     @cached_property
     def judgments(self) -> list[Judgment]:

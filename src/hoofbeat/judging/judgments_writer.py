@@ -13,7 +13,7 @@ from hoofbeat.judging.aspects import Aspect
 from hoofbeat.judging.aspects.equivalence import SWAPPED_PROMPT
 from hoofbeat.judging.catalogue import verdict_labels
 from hoofbeat.judging.designs import SheetDesign
-from hoofbeat.judging.judging_pass import Job, Judging
+from hoofbeat.judging.judging_pass import JudgingJob, JudgingPass
 from hoofbeat.judging.judgments_folder import HUMAN, KIND, AnswerFolder
 from hoofbeat.judging.probes import probe_figures
 from hoofbeat.judging.scorers import Scorer
@@ -45,7 +45,7 @@ def own_judges(folder: AnswerFolder, judges: Sequence[Model]) -> list[str]:
 
 def judge_folder(
     folder: AnswerFolder,
-    job: Job,
+    job: JudgingJob,
     target: Path,
     *,
     inputs: Sequence[InputRef] = (),
@@ -57,13 +57,13 @@ def judge_folder(
     `inputs` are further inputs (files of human labels).
     """
     with create(target, replace_kind=KIND) as draft:
-        judging = Judging(folder, job)
+        judging = JudgingPass(folder, job)
         judging.write(draft.path, progress=progress)
         draft.finish(_manifest(judging, inputs, command))
     return open_artefact(target, KIND)
 
 
-def _manifest(judging: Judging, inputs: Sequence[InputRef], command: Sequence[str]) -> Manifest:
+def _manifest(judging: JudgingPass, inputs: Sequence[InputRef], command: Sequence[str]) -> Manifest:
     folder, job = judging.folder, judging.job
     before = folder.artefact.manifest
     costs = {judge.spec: judge.cost for judge in job.judges}
@@ -91,7 +91,7 @@ def _manifest(judging: Judging, inputs: Sequence[InputRef], command: Sequence[st
     )
 
 
-def _title(job: Job) -> str:
+def _title(job: JudgingJob) -> str:
     judges = [judge.spec for judge in job.judges]
     people = sorted({each.judge.removeprefix(HUMAN) for each in job.humans})
     parts = [f"judged by {', '.join(judges)}"] if judges else []
@@ -100,7 +100,7 @@ def _title(job: Job) -> str:
     return "; ".join(parts)
 
 
-def _settings(judging: Judging) -> dict[str, object]:
+def _settings(judging: JudgingPass) -> dict[str, object]:
     """The settings of what was judged before, with what was judged now; `aspect` is the one that scores."""
     folder, job = judging.folder, judging.job
     run = folder.artefact.manifest
@@ -129,7 +129,7 @@ def _settings(judging: Judging) -> dict[str, object]:
     return {**before, **new}
 
 
-def _scorer_settings(judging: Judging) -> dict[str, object]:
+def _scorer_settings(judging: JudgingPass) -> dict[str, object]:
     found: dict[str, object] = {}
     for each in judging.criteria:
         if isinstance(each, Scorer):
@@ -137,7 +137,7 @@ def _scorer_settings(judging: Judging) -> dict[str, object]:
     return found
 
 
-def _labelled(job: Job, before: Mapping[str, object]) -> dict[str, object]:
+def _labelled(job: JudgingJob, before: Mapping[str, object]) -> dict[str, object]:
     """The files of labels, and how the answers in them had been drawn; a sheet that several labelled stands once."""
     if not job.files:
         return {}
@@ -159,7 +159,7 @@ def _design(design: SheetDesign) -> dict[str, object]:
     return {name: value for name, value in plain.items() if name not in ("sheet", "items")}
 
 
-def _drawing(job: Job) -> dict[str, int]:
+def _drawing(job: JudgingJob) -> dict[str, int]:
     """The seed that each sheet was drawn with."""
     return {f"sheet: {each.design.sheet}": each.design.seed for each in job.files if each.design}
 
@@ -178,7 +178,7 @@ def _asked(folder: AnswerFolder) -> dict[str, object]:
     return {"asked": told} if told else {}
 
 
-def _judge_roles(judging: Judging) -> dict[str, str]:
+def _judge_roles(judging: JudgingPass) -> dict[str, str]:
     """The judges by role: `judge` for one, `judge: SPEC` for each of several, and by aspect for another judge."""
     judges = judging.job.judges
     taken = judging.folder.artefact.manifest.models if judging.folder.judged else {}
@@ -191,14 +191,14 @@ def _judge_roles(judging: Judging) -> dict[str, str]:
     return {f"{role}: {judge.spec}": judge.identity for judge in judges}
 
 
-def _prompts(judging: Judging) -> dict[str, str]:
+def _prompts(judging: JudgingPass) -> dict[str, str]:
     roles = {each.role: each.template.label for each in judging.criteria if isinstance(each, Aspect)}
     if "order" in judging.job.probes:
         roles["probe of order"] = load_prompt(SWAPPED_PROMPT).label
     return roles
 
 
-def _metrics(judging: Judging) -> dict[str, object]:
+def _metrics(judging: JudgingPass) -> dict[str, object]:
     before = dict(judging.folder.artefact.manifest.metrics) if judging.folder.judged else {}
     labels = _added(before.get("labels"), judging.tally.labels)
     short = _added(before.get("missing_votes"), judging.tally.short)

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from hoofbeat.judging.criteria import Key
 from hoofbeat.store.tables import seeded_number
 
-__all__ = ["Draw", "allot", "allot_within", "blind_code"]
+__all__ = ["ReservoirSample", "allot", "allot_within", "blind_code"]
 
 Item = TypeVar("Item")
 Name = tuple[str, ...]
@@ -26,7 +26,7 @@ def blind_code(key: Key, aspect: str) -> str:
     return f"{seeded_number('blind', aspect, *key, size=16) >> 80:012x}"
 
 
-class Draw(Generic[Item]):
+class ReservoirSample(Generic[Item]):
     """A sample of at most `size` items, uniform, from all that were offered."""
 
     def __init__(self, size: int, seed: int) -> None:

@@ -17,9 +17,9 @@ from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Failure, Judgment, Question, Vote
 
-__all__ = ["Cast", "ask_judge", "cast_vote", "decide", "majority_name"]
+__all__ = ["JudgeVote", "ask_judge", "cast_vote", "decide", "majority_name"]
 
-Cast = tuple[str, Vote]
+JudgeVote = tuple[str, Vote]
 """The passage that was judged (empty: the answer itself), and the vote."""
 
 
@@ -31,10 +31,10 @@ def ask_judge(
     *,
     title: str = "judging",
     progress: Progress = SILENT,
-) -> list[list[Cast]]:
+) -> list[list[JudgeVote]]:
     """What one judge says of each answer: a vote each, or one for each passage of it."""
 
-    async def work(answer: Answer) -> list[Cast]:
+    async def work(answer: Answer) -> list[JudgeVote]:
         asked = aspect.ask(questions.get(answer.question), answer, model.context)
         return [(each.passage, await cast_vote(model, aspect, each)) for each in asked]
 

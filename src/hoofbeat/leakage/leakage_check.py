@@ -14,7 +14,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_value
 from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.outcomes import Outcome, choice_outcomes, scored_outcomes
-from hoofbeat.judging import Judged
+from hoofbeat.judging import JudgmentFolder
 from hoofbeat.leakage.canaries import (
     Canary,
     FoundCanary,
@@ -37,7 +37,7 @@ from hoofbeat.leakage.memory_probes import likelihood_texts, measure_likelihoods
 from hoofbeat.leakage.near_duplicates import NearDuplicate, NearSearch, OwnSource
 from hoofbeat.leakage.training_cutoffs import (
     Cutoff,
-    Published,
+    PublicationDate,
     accuracy_by_date,
     cutoff_of,
     date_counts,
@@ -53,9 +53,9 @@ from hoofbeat.store import Artefact, InputRef, Manifest
 __all__ = [
     "MAIN",
     "PARTS",
-    "Gathered",
+    "EarlierAnswers",
     "LeakagePlan",
-    "Probed",
+    "ModelProbes",
     "gather_outcomes",
     "plan_check",
     "probe",
@@ -77,7 +77,7 @@ class LeakagePlan(Struct, frozen=True, kw_only=True):
     questions: list[Question]
     items: list[LeakageItem]
     edition: str
-    dates: dict[str, Published | None]
+    dates: dict[str, PublicationDate | None]
     clusters: dict[str, str]
     near: list[NearDuplicate]
     own: list[OwnSource]
@@ -88,7 +88,7 @@ class LeakagePlan(Struct, frozen=True, kw_only=True):
     documents: int
 
 
-class Gathered(Struct, frozen=True, kw_only=True):
+class EarlierAnswers(Struct, frozen=True, kw_only=True):
     """Answers that were given earlier, scored, and which model answered them."""
 
     outcomes: list[Outcome]
@@ -96,7 +96,7 @@ class Gathered(Struct, frozen=True, kw_only=True):
     inputs: list[InputRef]
 
 
-class Probed(Struct, frozen=True, kw_only=True):
+class ModelProbes(Struct, frozen=True, kw_only=True):
     """What one model showed."""
 
     likelihoods: list[LikelihoodRow]
@@ -192,7 +192,7 @@ def _to_probe(artefact: Artefact, found: Sequence[FoundCanary]) -> list[Canary]:
     return list(chosen.values())
 
 
-def gather_outcomes(runs: Sequence[Path], judged: Sequence[Path], questions: Sequence[Question]) -> Gathered:
+def gather_outcomes(runs: Sequence[Path], judged: Sequence[Path], questions: Sequence[Question]) -> EarlierAnswers:
     """Scored answers to these questions: choices of runs by themselves, free text by its judgments."""
     asked = {question.id for question in questions}
     found: dict[tuple[str, str, str, int], Outcome] = {}
@@ -204,11 +204,11 @@ def gather_outcomes(runs: Sequence[Path], judged: Sequence[Path], questions: Seq
         identities |= _identities(run.artefact.manifest, {answer.model for answer in run.answers})
         inputs.append(run.artefact.reference())
     for path in judged:
-        opened = Judged.open(path)
+        opened = JudgmentFolder.open(path)
         _take(found, scored_outcomes(opened.questions, opened.answers, opened.judgments), asked, path)
         identities |= _identities(opened.artefact.manifest, {answer.model for answer in opened.answers})
         inputs.append(opened.artefact.reference())
-    return Gathered(outcomes=list(found.values()), identities=identities, inputs=inputs)
+    return EarlierAnswers(outcomes=list(found.values()), identities=identities, inputs=inputs)
 
 
 def _take(
@@ -237,23 +237,23 @@ def _identities(manifest: Manifest, models: set[str]) -> dict[str, str]:
     return {model: named.get(f"answer: {model}", named.get("answer", "")) for model in models}
 
 
-def probe(model: Model, plan: LeakagePlan, parts: Sequence[str], progress: Progress) -> Probed:
+def probe(model: Model, plan: LeakagePlan, parts: Sequence[str], progress: Progress) -> ModelProbes:
     """Ask one model; what generates text comes first, so that an endpoint without likelihoods is known to be there."""
     overlaps = [
         row for each in PROBES if each in parts for row in probe_overlaps(model, plan.items, each, progress=progress)
     ]
     canaries = probe_canaries(model, plan.canaries, progress=progress) if "canary" in parts else []
     texts = likelihood_texts(plan.items, plan.edition) if "likelihood" in parts else []
-    return Probed(
+    return ModelProbes(
         overlaps=overlaps, canaries=canaries, likelihoods=measure_likelihoods(model, texts, progress=progress)
     )
 
 
 def summarise(
     plan: LeakagePlan,
-    probed: Mapping[str, Probed],
+    probed: Mapping[str, ModelProbes],
     models: Mapping[str, str],
-    gathered: Gathered,
+    gathered: EarlierAnswers,
     given: Mapping[str, Cutoff],
 ) -> LeakageSummary:
     """Everything found, with its intervals; `models` are the probed models' identities, `given` their cutoffs."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from hoofbeat.facets import facet_value
-from hoofbeat.leakage.leakage_check import LeakagePlan, Probed
+from hoofbeat.leakage.leakage_check import LeakagePlan, ModelProbes
 from hoofbeat.leakage.leakage_figures import LeakageSummary
 from hoofbeat.leakage.leakage_records import PROBES, LikelihoodRow
 from hoofbeat.models import Model
@@ -29,7 +29,7 @@ _PROMPTS = {"continuation": "leakage-continue", "rationale": "leakage-rationale"
 def write_leakage(
     target: Path,
     plan: LeakagePlan,
-    probed: Mapping[str, Probed],
+    probed: Mapping[str, ModelProbes],
     summary: LeakageSummary,
     *,
     models: Sequence[Model],
@@ -98,7 +98,7 @@ _HEADER = (
 )  # fmt: skip
 
 
-def _sheet(plan: LeakagePlan, probed: Mapping[str, Probed]) -> Iterator[tuple[object, ...]]:
+def _sheet(plan: LeakagePlan, probed: Mapping[str, ModelProbes]) -> Iterator[tuple[object, ...]]:
     """One line a question and model."""
     near: dict[str, int] = {}
     for pair in plan.near:

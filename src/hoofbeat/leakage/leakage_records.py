@@ -9,10 +9,18 @@ from msgspec import Struct
 
 from hoofbeat.records import Failure
 
-__all__ = ["PROBES", "CanaryProbe", "Continued", "LikelihoodRow", "MeasuredText", "OverlapRow", "Probe"]
+__all__ = [
+    "PROBES",
+    "CanaryProbe",
+    "ContinuationOverlap",
+    "LikelihoodRow",
+    "MeasuredText",
+    "OverlapProbe",
+    "OverlapRow",
+]
 
-Probe = Literal["continuation", "rationale"]
-PROBES: tuple[Probe, ...] = ("continuation", "rationale")
+OverlapProbe = Literal["continuation", "rationale"]
+PROBES: tuple[OverlapProbe, ...] = ("continuation", "rationale")
 MeasuredText = Literal["question", "reference", "explanation"]
 
 
@@ -43,7 +51,7 @@ class LikelihoodRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return math.exp(min(self.loss, 700.0))
 
 
-class Continued(Struct, frozen=True, kw_only=True):
+class ContinuationOverlap(Struct, frozen=True, kw_only=True):
     """How much of a true text stands in a generated one: ROUGE-L, edit similarity, longest run of words."""
 
     rouge_p: float
@@ -62,12 +70,12 @@ class OverlapRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     question: str
     model: str
-    probe: Probe
+    probe: OverlapProbe
     against: str = ""
     text: str = ""
     reference: str = ""
-    own: Continued | None = None
-    control: Continued | None = None
+    own: ContinuationOverlap | None = None
+    control: ContinuationOverlap | None = None
     partner: str = ""
     shared: str = ""
     failure: Failure | None = None

@@ -31,7 +31,7 @@ __all__ = [
     "stem_of",
 ]
 
-LEAST_WORDS = 8
+MIN_WORDS = 8
 """A rest shorter than this says nothing, whether it comes back or not."""
 
 _OF_THE_STEM = 0.8
@@ -73,7 +73,7 @@ def halves(text: str, *, share: float, characters: int) -> tuple[str, str]:
         return "", ""
     cut = min(starts, key=lambda start: (abs(start - wanted), start))
     first, rest = text[:cut].rstrip(), shortened(text[cut:], characters)
-    if len(overlap_words(rest)) < LEAST_WORDS or len(overlap_words(first)) < LEAST_WORDS:
+    if len(overlap_words(rest)) < MIN_WORDS or len(overlap_words(first)) < MIN_WORDS:
         return "", ""
     return first, rest
 

@@ -24,11 +24,11 @@ from hoofbeat.leakage.canaries import Canary, matched_digits
 from hoofbeat.leakage.leakage_records import (
     PROBES,
     CanaryProbe,
-    Continued,
+    ContinuationOverlap,
     LikelihoodRow,
     MeasuredText,
+    OverlapProbe,
     OverlapRow,
-    Probe,
 )
 from hoofbeat.leakage.leakage_text import LeakageItem, after_beginning, first_words
 from hoofbeat.models import ChatRequest, Estimate, Likelihood, Model
@@ -38,7 +38,7 @@ from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure
 
 __all__ = [
-    "LOWEST",
+    "LOWEST_SHARE",
     "ORIGINAL",
     "LikelihoodText",
     "canary_request",
@@ -54,7 +54,7 @@ __all__ = [
 ORIGINAL = "original"
 """The edition of a modified benchmark that keeps the wording of before the modification."""
 
-LOWEST = 0.2
+LOWEST_SHARE = 0.2
 """Min-K%: the share of tokens, the least likely ones, whose mean log-probability is taken."""
 
 _NO_TEXT = "the question is too short to be cut in two"
@@ -140,7 +140,7 @@ def _without(model: Model, text: LikelihoodText, failure: Failure) -> Likelihood
 def _measured(base: LikelihoodRow, text: LikelihoodText, result: Likelihood) -> LikelihoodRow:
     if not result.logprobs:
         return replace(base, failure=Failure(kind="garbled", message="no token was scored"))
-    count = max(1, round(LOWEST * len(result.logprobs)))
+    count = max(1, round(LOWEST_SHARE * len(result.logprobs)))
     lowest = sorted(result.logprobs)[:count]
     return replace(
         base,
@@ -154,7 +154,7 @@ def _measured(base: LikelihoodRow, text: LikelihoodText, result: Likelihood) -> 
 # Generated texts
 
 
-def overlap_request(item: LeakageItem, probe: Probe) -> ChatRequest | None:
+def overlap_request(item: LeakageItem, probe: OverlapProbe) -> ChatRequest | None:
     """The call of a probe; None where the question has nothing to compare its outcome with."""
     if probe == "continuation":
         if not item.rest:
@@ -167,7 +167,7 @@ def overlap_request(item: LeakageItem, probe: Probe) -> ChatRequest | None:
 
 
 def probe_overlaps(
-    model: Model, items: Sequence[LeakageItem], probe: Probe, *, progress: Progress = SILENT
+    model: Model, items: Sequence[LeakageItem], probe: OverlapProbe, *, progress: Progress = SILENT
 ) -> list[OverlapRow]:
     """Let a model continue, or explain, every question, and measure what comes against reference and control."""
     by_id = {item.question.id: item for item in items}
@@ -216,16 +216,16 @@ def _compared(base: OverlapRow, item: LeakageItem, partner: LeakageItem | None, 
     )
 
 
-def _reference(item: LeakageItem, probe: Probe) -> tuple[str, str]:
+def _reference(item: LeakageItem, probe: OverlapProbe) -> tuple[str, str]:
     if probe == "continuation":
         return item.rest, "rest"
     return (item.explanation, item.explanation_from) if item.explanation else (item.reference, "answer")
 
 
-def overlap_of(text: str, reference: str) -> Continued:
+def overlap_of(text: str, reference: str) -> ContinuationOverlap:
     """How much of a reference a generated text gives back."""
     rouge = rouge_l(text, reference)
-    return Continued(
+    return ContinuationOverlap(
         rouge_p=rouge.precision,
         rouge_r=rouge.recall,
         rouge_f=rouge.f,

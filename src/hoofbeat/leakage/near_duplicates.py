@@ -24,7 +24,7 @@ from hoofbeat.records import Document
 __all__ = ["THRESHOLD", "NearDuplicate", "NearSearch", "OwnSource"]
 
 THRESHOLD = 0.3
-LEAST_SHINGLES = 8
+MIN_SHINGLES = 8
 """A text of fewer five-word runs is too short to say that it stands elsewhere."""
 
 _COMMON_SHARE, _COMMON_COUNT = 0.05, 5
@@ -70,7 +70,7 @@ class NearSearch:
         common = np.array(sorted(value for value, count in counts.items() if count > most), np.uint64)
         self.common = len(common)
         self._sets = {name: np.setdiff1d(values, common, assume_unique=True) for name, values in sets.items()}
-        self._names = [name for name, values in self._sets.items() if len(values) >= LEAST_SHINGLES]
+        self._names = [name for name, values in self._sets.items() if len(values) >= MIN_SHINGLES]
         self.too_short = len(sets) - len(self._names)
         flat = [self._sets[name] for name in self._names]
         values = np.concatenate(flat) if flat else np.zeros(0, np.uint64)
@@ -110,7 +110,7 @@ class NearSearch:
         found = []
         for other, text in texts.items():
             shingles = self._shingler(text)
-            if len(shingles) < LEAST_SHINGLES:
+            if len(shingles) < MIN_SHINGLES:
                 continue
             for place, score in self._shared(shingles):
                 if score >= self.threshold:

@@ -29,7 +29,7 @@ __all__ = [
     "Cutoff",
     "DateAccuracy",
     "DateCounts",
-    "Published",
+    "PublicationDate",
     "accuracy_by_date",
     "cutoff_of",
     "date_counts",
@@ -48,7 +48,7 @@ _CUTOFF = re.compile(r"(20\d\d|19\d\d)(?:-(0[1-9]|1[0-2])(?:-\d\d)?)?")
 _SPAN = 5
 
 
-class Published(Struct, frozen=True, order=True):
+class PublicationDate(Struct, frozen=True, order=True):
     """A date of publication: the year and, where it is known, the month (0: it is not)."""
 
     year: int
@@ -64,7 +64,7 @@ class Cutoff(Struct, frozen=True, kw_only=True):
     source: str
 
     @property
-    def published(self) -> Published:
+    def published(self) -> PublicationDate:
         """The cutoff as a date."""
         return _read_cutoff(self.until)
 
@@ -129,7 +129,7 @@ def cutoff_of(model: str, identity: str = "", given: Mapping[str, Cutoff] | None
     return max(fitting, key=lambda cutoff: len(cutoff.match), default=None)
 
 
-def publication(question: Question, documents: Mapping[str, Document]) -> Published | None:
+def publication(question: Question, documents: Mapping[str, Document]) -> PublicationDate | None:
     """When a question's source came out: the earliest of its documents' dates, else what the question says itself."""
     found = [
         date
@@ -139,13 +139,13 @@ def publication(question: Question, documents: Mapping[str, Document]) -> Publis
     return min(found, default=None) or _date(facet_values(question.facets, "date", "released", "year"))
 
 
-def _date(values: Sequence[str]) -> Published | None:
-    dates = [Published(int(match[1]), int(match[2] or 0)) for value in values if (match := _DATE.search(value))]
+def _date(values: Sequence[str]) -> PublicationDate | None:
+    dates = [PublicationDate(int(match[1]), int(match[2] or 0)) for value in values if (match := _DATE.search(value))]
     dates.sort(key=lambda date: (date.year, date.month == 0, date.month))
     return dates[0] if dates else None
 
 
-def position(published: Published | None, cutoff: Cutoff) -> Position:
+def position(published: PublicationDate | None, cutoff: Cutoff) -> Position:
     """Where a publication stands to a cutoff; in its year, without a month, that can't be said."""
     until = cutoff.published
     if published is None:
@@ -159,7 +159,7 @@ def position(published: Published | None, cutoff: Cutoff) -> Position:
     return "before" if published.month <= until.month else "after"
 
 
-def span_of(published: Published | None) -> str:
+def span_of(published: PublicationDate | None) -> str:
     """The five years a publication falls into, to group by."""
     if published is None:
         return "undated"
@@ -167,7 +167,7 @@ def span_of(published: Published | None) -> str:
     return f"{first}–{first + _SPAN - 1}"
 
 
-def date_counts(model: str, cutoff: Cutoff | None, dates: Mapping[str, Published | None]) -> DateCounts:
+def date_counts(model: str, cutoff: Cutoff | None, dates: Mapping[str, PublicationDate | None]) -> DateCounts:
     """How the questions' dates stand to a model's cutoff."""
     counts: dict[str, int] = {}
     if cutoff:
@@ -178,7 +178,7 @@ def date_counts(model: str, cutoff: Cutoff | None, dates: Mapping[str, Published
 
 def accuracy_by_date(
     results: Sequence[Outcome],
-    dates: Mapping[str, Published | None],
+    dates: Mapping[str, PublicationDate | None],
     cutoffs: Mapping[str, Cutoff],
     *,
     clusters: Mapping[str, str] | None = None,
@@ -235,8 +235,8 @@ def _unpaired(
     return percentiles(means[0] - means[1], level, "cluster bootstrap")
 
 
-def _read_cutoff(text: str) -> Published:
+def _read_cutoff(text: str) -> PublicationDate:
     match = _CUTOFF.fullmatch(text)
     if not match:
         raise UsageError(f"{text!r} is no cutoff", fix="write a month like 2024-06, or a year")
-    return Published(int(match[1]), int(match[2] or 0))
+    return PublicationDate(int(match[1]), int(match[2] or 0))

@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.sample_records import Drawn
+from hoofbeat.audit.sample_records import SampledPair
 from hoofbeat.audit.validation.packet_text import pair_code
 from hoofbeat.audit.validation.packets import (
     PacketRow,
+    PacketRules,
     Packets,
     PairStratum,
-    Rules,
     blinded_texts,
     draw_pairs,
     label_counts,
@@ -187,7 +187,7 @@ def packet_items(artefact: Artefact) -> tuple[dict[str, Any], list[ReviewItem]]:
     packets = Packets(artefact)
     first = packets.design.annotators[0]
     texts = {row.item: row for row in read_jsonl(artefact.file(f"{first}/{first}.jsonl"), PacketRow)}
-    rules = msgspec.json.decode(read_bytes(artefact.file(f"{first}/rules.json")), type=Rules)
+    rules = msgspec.json.decode(read_bytes(artefact.file(f"{first}/rules.json")), type=PacketRules)
     items = []
     for row in packets.key:
         text = texts[row.item]
@@ -208,7 +208,7 @@ def packet_items(artefact: Artefact) -> tuple[dict[str, Any], list[ReviewItem]]:
     return settings, sorted(items, key=lambda item: item.id)
 
 
-def _item_pair_items(code: str, pair: Drawn, question: str, sides: Iterable[str], group: str) -> ReviewItem:
+def _item_pair_items(code: str, pair: SampledPair, question: str, sides: Iterable[str], group: str) -> ReviewItem:
     first, second = sides
     return ReviewItem(
         id=code,

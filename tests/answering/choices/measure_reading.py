@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.answering.choices.choice_reader import Reading, read_choice
+from hoofbeat.answering.choices.choice_reader import ParsedChoice, read_choice
 from hoofbeat.store.tables import read_jsonl
 
 __all__ = ["Measured", "Row", "labelled_outputs", "measure"]
@@ -36,7 +36,7 @@ class Measured(Struct, frozen=True, kw_only=True):
     stated: int
     read: int
     right: int
-    misread: list[tuple[Row, Reading]]
+    misread: list[tuple[Row, ParsedChoice]]
 
     @property
     def precision(self) -> float:

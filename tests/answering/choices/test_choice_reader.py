@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.answering.choices.choice_reader import Reading, read_choice
+from hoofbeat.answering.choices.choice_reader import ParsedChoice, read_choice
 from hoofbeat.answering.choices.choice_wording import Cues, load_wording
 from hoofbeat.answering.choices.output_markup import without_markup
 from tests.answering.choices.measure_reading import labelled_outputs, measure
@@ -47,7 +47,7 @@ def test_precision_and_recall_on_the_labelled_outputs(capsys: pytest.CaptureFixt
     ],
 )
 def test_it_is_said_how_a_choice_was_read(output: str, how: str) -> None:
-    assert read_choice(output, CHEST) == Reading("Myocarditis", how)
+    assert read_choice(output, CHEST) == ParsedChoice("Myocarditis", how)
     assert read_choice(output, CHEST).words == how
 
 
@@ -73,7 +73,7 @@ def test_it_is_said_how_a_choice_was_read(output: str, how: str) -> None:
     ],
 )
 def test_it_is_said_why_nothing_was_read(output: str, how: str, why: str) -> None:
-    assert read_choice(output, CHEST) == Reading(None, how, why)
+    assert read_choice(output, CHEST) == ParsedChoice(None, how, why)
     assert read_choice(output, CHEST).words == f"{how}: {why}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from hoofbeat.answering import Planned, Sampling, answer_all, request_for
+from hoofbeat.answering import PlannedAnswer, SamplingSettings, answer_all, request_for
 from hoofbeat.answering.protocols import SCORING
 from hoofbeat.errors import ModelError
 from hoofbeat.models import Image
@@ -30,13 +30,15 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
-def by_letter(question: Question = QUESTION, **more: Any) -> Planned:
-    return Planned(question=question, condition="closed, letter", protocol="letter", options=question.options, **more)
+def by_letter(question: Question = QUESTION, **more: Any) -> PlannedAnswer:
+    return PlannedAnswer(
+        question=question, condition="closed, letter", protocol="letter", options=question.options, **more
+    )
 
 
-def measured(protocol: str, question: Question = QUESTION, **more: Any) -> Planned:
+def measured(protocol: str, question: Question = QUESTION, **more: Any) -> PlannedAnswer:
     name = f"closed, {protocol}"
-    return Planned(question=question, condition=name, protocol=protocol, options=question.options, **more)
+    return PlannedAnswer(question=question, condition=name, protocol=protocol, options=question.options, **more)
 
 
 def kind(answer: Answer) -> str:
@@ -76,7 +78,7 @@ def test_an_answer_that_was_cut_off_says_so(ledger: Ledger) -> None:
 def test_documents_are_shown_and_told_of_only_where_there_are_some() -> None:
     closed = request_for(by_letter())
     shown = request_for(
-        Planned(
+        PlannedAnswer(
             question=QUESTION,
             condition="oracle, letter",
             protocol="letter",
@@ -106,7 +108,9 @@ def test_options_can_not_speak_the_chat_format(ledger: Ledger) -> None:
 def test_the_brief_instruction_has_its_own_prompts(protocol: str, condition: str, tokens: int) -> None:
     usual, brief = (
         request_for(
-            Planned(question=QUESTION, condition=condition, protocol=protocol, options=OPTIONS, instruction=instruction)
+            PlannedAnswer(
+                question=QUESTION, condition=condition, protocol=protocol, options=OPTIONS, instruction=instruction
+            )
         )
         for instruction in ("best", "brief")
     )
@@ -116,14 +120,15 @@ def test_the_brief_instruction_has_its_own_prompts(protocol: str, condition: str
 
 
 def test_a_model_s_own_output_limit_holds() -> None:
-    assert request_for(by_letter(), Sampling(max_tokens=5000)).max_tokens == 5000
+    assert request_for(by_letter(), SamplingSettings(max_tokens=5000)).max_tokens == 5000
 
 
 def test_usage_and_the_entry_of_a_refusal_are_kept(ledger: Ledger) -> None:
     with FaultServer() as server:
         model = a_model(server.spec(), ledger)
         plans = [
-            Planned(question=Question(id=f, text=f"fault={f}"), condition="closed") for f in ("ok", "words", "400")
+            PlannedAnswer(question=Question(id=f, text=f"fault={f}"), condition="closed")
+            for f in ("ok", "words", "400")
         ]
         fine, refused, wrong = answer_all(model, plans, name="stub[temperature=0.6]")
     assert fine.usage is not None
@@ -196,7 +201,7 @@ class ChatOnly(FaultServer):
 
 
 def test_a_path_that_an_endpoint_lacks_fails_these_answers_and_no_others(ledger: Ledger) -> None:
-    free = Planned(question=QUESTION, condition="closed")
+    free = PlannedAnswer(question=QUESTION, condition="closed")
     with ChatOnly() as server:
         model = a_model(server.spec(), ledger)
         one, two, said = answer_all(model, [measured("likelihood"), measured("likelihood/byte"), free])
@@ -225,7 +230,7 @@ def test_a_replay_and_a_batch_can_not_measure(ledger: Ledger, tmp_path: Path) ->
 
 
 def test_images_reach_the_wire_with_the_question(ledger: Ledger) -> None:
-    planned = Planned(question=QUESTION, condition="images", images=(PIXEL,))
+    planned = PlannedAnswer(question=QUESTION, condition="images", images=(PIXEL,))
     with FaultServer() as server:
         (answer,) = answer_all(a_model(server.spec(), ledger), [planned])
     assert answer.failure is None
@@ -251,7 +256,7 @@ def test_a_model_that_can_not_see_says_so(
         (status, {"error": {"message": said}}),
     )
     question = Question(id="q", text="What is seen? fault=blind")
-    plans = [Planned(question=question, condition="images", images=(PIXEL,))]
+    plans = [PlannedAnswer(question=question, condition="images", images=(PIXEL,))]
     with FaultServer() as server:
         (answer,) = answer_all(a_model(server.spec(), ledger), plans)
     assert kind(answer) == "unsupported"

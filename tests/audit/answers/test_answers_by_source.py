@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hoofbeat.answering import Planned
+from hoofbeat.answering import PlannedAnswer
 from hoofbeat.audit.answers.answers_by_source import answer_from_sources, asked_of, plan_sources, source_request
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_pack
@@ -58,7 +58,7 @@ def names_in(request: ChatRequest) -> list[str]:
     return names
 
 
-def answers_of(server: ScriptedServer, ledger: Ledger, *planned: Planned) -> list[Answer]:
+def answers_of(server: ScriptedServer, ledger: Ledger, *planned: PlannedAnswer) -> list[Answer]:
     return answer_from_sources(a_model(server.spec(), ledger), planned, PACK)
 
 

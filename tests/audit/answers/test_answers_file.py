@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.audit.answers.answers_file import GivenAnswer, decide_absence, read_given, read_given_fields
+from hoofbeat.audit.answers.answers_file import SourceAnswer, decide_absence, read_given, read_given_fields
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Question
@@ -120,7 +120,7 @@ def test_silence_is_what_the_file_says_or_the_sentence_or_a_call(ledger: Ledger)
         ("e", "Ask your doctor.", None), ("f", "Urate crystals.", None), ("g", "Why? fault=400", None),
     ]  # fmt: skip
     script = [Says("addressed", "Ask your doctor.", {"addressed": "no"}), Says("addressed", "", {"addressed": "yes"})]
-    given = [GivenAnswer(question="q", source=source, text=text, absent=absent) for source, text, absent in texts]
+    given = [SourceAnswer(question="q", source=source, text=text, absent=absent) for source, text, absent in texts]
     with ScriptedServer(*script) as server:
         answers = decide_absence(a_model(server.spec(), ledger), questions, given, PACK)
     assert len(server.seen) == 3

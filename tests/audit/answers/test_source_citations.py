@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.answering import Planned
+from hoofbeat.answering import PlannedAnswer
 from hoofbeat.audit.answers.answers_by_source import answer_from_sources
 from hoofbeat.audit.answers.citations import cites
 from hoofbeat.audit.answers.source_citations import check_citations, count_citations
@@ -176,7 +176,7 @@ def test_only_answers_that_say_something_are_counted() -> None:
 def test_an_answer_keeps_what_was_checked(ledger: Ledger) -> None:
     said = {"passage": "Bathing", "quote": "No bath for four (4) weeks.", "answer": "Wait four weeks. [Diet]"}
     script = [Says("passage", "", said), Says("addressed", "", {"addressed": "yes"})]
-    item = Planned(question=Question(id="q", text="May I have a bath?"), condition="d", passages=PASSAGES)
+    item = PlannedAnswer(question=Question(id="q", text="May I have a bath?"), condition="d", passages=PASSAGES)
     with ScriptedServer(*script) as server:
         model = a_model(server.spec(), ledger)
         (answer,) = answer_from_sources(model, [item], load_pack("transplant"))

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from hoofbeat.audit.answers.answers_by_source import each_planned, source_room
-from hoofbeat.audit.answers.source_evidence import Room, hero_line, is_hero, through_hero, through_line
+from hoofbeat.audit.answers.source_evidence import CharacterBudget, hero_line, is_hero, through_hero, through_line
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import IndexSet, Retriever, parse
@@ -49,7 +49,7 @@ def asked_all(questions: Sequence[Question] = QUESTIONS) -> list[tuple[Question,
 
 def test_hero_s_evidence_comes_question_by_question_from_its_sources() -> None:
     asked = asked_all()
-    shown = list(through_hero(retriever("hero[dense=0,route=3000]"))(asked, Room(characters=10**6)))
+    shown = list(through_hero(retriever("hero[dense=0,route=3000]"))(asked, CharacterBudget(characters=10**6)))
     assert [(each.question.id, each.source) for each in shown] == [
         (question.id, source) for question, sources in asked for source in sources
     ]
@@ -64,7 +64,7 @@ def test_hero_s_evidence_comes_question_by_question_from_its_sources() -> None:
 def test_what_is_searched_together_changes_no_evidence(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr("hoofbeat.audit.answers.source_evidence._MOST_GROUPS", most)
     find = through_hero(retriever("hero[dense=0,route=0,fallback=off]"))
-    room = Room(characters=10**6, tight=frozenset(["kidney-0"]))
+    room = CharacterBudget(characters=10**6, tight=frozenset(["kidney-0"]))
     together = {(each.question.id, each.source): each for each in find(asked_all(), room)}
     for question, sources in asked_all():
         for source in sources:

@@ -11,14 +11,14 @@ import pytest
 from msgspec.structs import replace
 
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
-from hoofbeat.audit.answers.answers_file import GivenAnswer
+from hoofbeat.audit.answers.answers_file import SourceAnswer
 from hoofbeat.audit.audit_plan import read_shard
 from hoofbeat.audit.economy.economy_audit import Economy
 from hoofbeat.audit.economy.economy_plan import EconomySettings
 from hoofbeat.audit.pair_judge import PairJudge
 from hoofbeat.audit.pair_judgments import judge_all
 from hoofbeat.audit.pair_plan import Claim
-from hoofbeat.audit.pair_table import Kinds, read_comparisons
+from hoofbeat.audit.pair_table import TableEnums, read_comparisons
 from hoofbeat.audit.shard_merge import merge_audits
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Comparison, Failure, Question
@@ -44,7 +44,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def a_plan(economy: Economy | None, *, shard: str = "", probe: int = 0) -> AuditPlan:
     said = {f"s{number}": text for number, text in enumerate([*WAIT, *GO])}
     given = [
-        GivenAnswer(question=question, source=source, text=text, absent=False)
+        SourceAnswer(question=question, source=source, text=text, absent=False)
         for question in ("q1", "q2")
         for source, text in sorted(said.items())
     ]
@@ -123,7 +123,7 @@ def test_what_full_judging_and_economy_both_judge_is_the_same_row(ledger: Ledger
     claims = [Claim(f"s{number}", text) for number, text in enumerate(said)]
     claims += [Claim("t", failure=failure), Claim("u", absent=True), Claim("v", failure=failure)]
     question = Question(id="q", text="May I?")
-    kinds = Kinds.of(
+    kinds = TableEnums.of(
         questions=["q"],
         sources=[claim.source for claim in claims],
         labels=[label.name for label in pack.labels],

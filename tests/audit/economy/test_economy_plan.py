@@ -17,7 +17,7 @@ from hoofbeat.audit.economy.answer_facts import clash, facts_of
 from hoofbeat.audit.economy.economy_plan import (
     EconomyPlan,
     EconomySettings,
-    Pair,
+    SourcePair,
     economy_compare,
     plan_economy,
     plan_groups,
@@ -39,7 +39,7 @@ WORDINGS = {
     "eight": ["No bath for eight weeks.", "Do not bathe for 8 weeks.", "Avoid baths for 8 weeks."],
     "now": ["A bath is fine at once.", "You may bathe right away."],
 }  # fmt: skip
-Judge = Callable[[list[tuple[EconomyPlan, Pair]]], list[Comparison]]
+Judge = Callable[[list[tuple[EconomyPlan, SourcePair]]], list[Comparison]]
 
 
 def of(source: str, text: str = "", *, absent: bool = False, failed: bool = False, question: str = "bath") -> Answer:
@@ -64,7 +64,7 @@ class Judging:
     """A judge that says what is true of the texts, or what a test wants; keeps what it was asked."""
 
     def __init__(
-        self, answers: Sequence[Answer], broken: Sequence[Pair] = (), labels: dict[str, str] | None = None
+        self, answers: Sequence[Answer], broken: Sequence[SourcePair] = (), labels: dict[str, str] | None = None
     ) -> None:
         self.texts = {(each.question, each.source): each.text for each in answers}
         self.broken = set(broken)
@@ -72,7 +72,7 @@ class Judging:
         self.asked: list[tuple[str, str, str]] = []
         self.rounds = 0
 
-    def __call__(self, wanted: list[tuple[EconomyPlan, Pair]]) -> list[Comparison]:
+    def __call__(self, wanted: list[tuple[EconomyPlan, SourcePair]]) -> list[Comparison]:
         self.rounds += 1
         return [self.one(plan.question, *pair) for plan, pair in wanted]
 
@@ -122,7 +122,7 @@ def test_a_group_never_mixes_answers_that_clash_whatever_the_judge_says(count: i
     plan = plan_economy(
         BATH, answers, PACK, settings=EconomySettings(likeness=0.0, sure=0.0 if sure else None, words=0)
     )
-    judged: dict[Pair, Comparison] = {}
+    judged: dict[SourcePair, Comparison] = {}
     while wanted := plan.wanted(judged):
         judged |= {pair: Comparison(question="bath", a=pair[0], b=pair[1], label="Consistent") for pair in wanted}
     text = {each.source: each.text for each in answers}
@@ -154,7 +154,7 @@ def test_many_sources_that_repeat_each_other_cost_a_fraction() -> None:
     claims = {each.source: said(each.text.partition(" Rest")[0].strip()) for each in answers}
     calls = 0
 
-    def judge(wanted: list[tuple[EconomyPlan, Pair]]) -> list[Comparison]:
+    def judge(wanted: list[tuple[EconomyPlan, SourcePair]]) -> list[Comparison]:
         nonlocal calls
         calls += len(wanted)
         return [
@@ -348,7 +348,7 @@ def test_the_handbooks_labels_come_out_as_planted() -> None:
              for q in teaching.patient_questions()]  # fmt: skip
     calls = 0
 
-    def judge(wanted: list[tuple[EconomyPlan, Pair]]) -> list[Comparison]:
+    def judge(wanted: list[tuple[EconomyPlan, SourcePair]]) -> list[Comparison]:
         nonlocal calls
         calls += len(wanted)
         return [

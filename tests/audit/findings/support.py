@@ -9,7 +9,7 @@ import polars
 from hypothesis import strategies as st
 
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
-from hoofbeat.audit.pair_table import Kinds, comparison_frame
+from hoofbeat.audit.pair_table import TableEnums, comparison_frame
 from hoofbeat.records import Comparison, Failure, Question
 
 NAMES = {"-": "Absent", "c": "Consistent", "m": "Complementary", "d": "Divergent", "x": "Contradictory"}
@@ -61,7 +61,7 @@ def audit(questions: dict[str, str], rated: str = "") -> list[Comparison]:
 
 def table(comparisons: Sequence[Comparison]) -> polars.DataFrame:
     """The table as an audit's folder holds it: enumerations, and null for what is not there."""
-    kinds = Kinds.of(
+    kinds = TableEnums.of(
         questions=(item.question for item in comparisons),
         sources=(name for item in comparisons for name in (item.a, item.b)),
         labels=FIVE_RELATIONS.order,

@@ -7,30 +7,35 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.metrics import cohen_kappa_score
 
-from hoofbeat.audit.findings.protocol_comparison import Protocols, compare_protocols
+from hoofbeat.audit.findings.protocol_comparison import ProtocolAgreement, compare_protocols
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
-from hoofbeat.audit.sample_records import Both, Drawn, Said
+from hoofbeat.audit.sample_records import PairJudgedTwice, PairLabel, SampledPair
 from hoofbeat.records import Failure
 from hoofbeat.store import Cost
 
 LEVELS = ("low", "medium", "high")
 COUNTS = {"Consistent": 400, "Complementary": 200, "Divergent": 100, "Contradictory": 10}
 COSTS = {"structured": Cost(calls=40, tokens_in=100, tokens_out=90), "label-only": Cost(calls=60, tokens_in=120)}
-FAILED = Said(failure=Failure(kind="schema", message="no label"))
+FAILED = PairLabel(failure=Failure(kind="schema", message="no label"))
 
 
-def both(number: int, structured: str, label_only: str, *, audit: str = "", reference: str = "") -> Both:
+def both(number: int, structured: str, label_only: str, *, audit: str = "", reference: str = "") -> PairJudgedTwice:
     rated = structured in FIVE_RELATIONS.diverging and label_only in FIVE_RELATIONS.diverging
-    return Both(
-        pair=Drawn(question=f"q{number:03d}", a="a", b="b", label=audit or structured),
-        structured=Said(label=structured, topic="How long to wait", significance=LEVELS[number % 2] if rated else None),
-        label_only=Said(label=label_only, topic="to wait how long" if number % 2 else "rain",
-                        significance="high" if rated else None),
+    return PairJudgedTwice(
+        pair=SampledPair(question=f"q{number:03d}", a="a", b="b", label=audit or structured),
+        structured=PairLabel(
+            label=structured, topic="How long to wait", significance=LEVELS[number % 2] if rated else None
+        ),
+        label_only=PairLabel(
+            label=label_only,
+            topic="to wait how long" if number % 2 else "rain",
+            significance="high" if rated else None,
+        ),
         reference=reference,
-    )  # fmt: skip
+    )
 
 
-def the_papers_shape() -> list[Both]:
+def the_papers_shape() -> list[PairJudgedTwice]:
     """Of 40 divergent pairs the label alone keeps 4 and calls 31 complementary."""
     verdicts = [("Consistent", "Consistent")] * 40 + [("Complementary", "Complementary")] * 38
     verdicts += [("Complementary", "Consistent")] * 2 + [("Divergent", "Divergent")] * 4
@@ -39,7 +44,7 @@ def the_papers_shape() -> list[Both]:
     return [both(number, *pair) for number, pair in enumerate(verdicts)]
 
 
-def compared(rows: list[Both], counts: dict[str, int] = COUNTS) -> Protocols:
+def compared(rows: list[PairJudgedTwice], counts: dict[str, int] = COUNTS) -> ProtocolAgreement:
     return compare_protocols(rows, counts, FIVE_RELATIONS, LEVELS, COSTS)
 
 
@@ -83,7 +88,7 @@ def test_what_failed_is_counted_and_left_out() -> None:
     rows[0] = msgspec.structs.replace(rows[0], label_only=FAILED)
     rows[1] = msgspec.structs.replace(rows[1], structured=FAILED)
     rows[2] = msgspec.structs.replace(
-        rows[2], label_only=Said(label="Consistent", details=Failure(kind="schema", message="no"))
+        rows[2], label_only=PairLabel(label="Consistent", details=Failure(kind="schema", message="no"))
     )
     found = compared(rows)
     assert found.unscored == {"structured": 1, "label-only": 1}
@@ -116,7 +121,9 @@ def test_flips_by_label_and_over_all_judged_pairs() -> None:
         other = "Complementary" if label == "Divergent" and number % 4 == 0 else label
         rows.append(
             msgspec.structs.replace(
-                row, structured_exchanged=Said(label=other), label_only_exchanged=FAILED if number else row.label_only
+                row,
+                structured_exchanged=PairLabel(label=other),
+                label_only_exchanged=FAILED if number else row.label_only,
             )
         )
     structured, alone = compared(rows).flips
@@ -133,4 +140,4 @@ def test_flips_by_label_and_over_all_judged_pairs() -> None:
 def test_nothing_to_compare() -> None:
     found = compared([])
     assert (found.pairs, found.agreement.n, found.estimate, found.shifts) == (0, 0, None, ())
-    assert msgspec.json.decode(msgspec.json.encode(found), type=Protocols) == found
+    assert msgspec.json.decode(msgspec.json.encode(found), type=ProtocolAgreement) == found

@@ -7,17 +7,17 @@ import pytest
 
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
 from hoofbeat.audit.findings.trial_figures import Trial, trial_figures
-from hoofbeat.audit.sample_records import Heard, TrialPair
+from hoofbeat.audit.sample_records import TrialPair, TrialVerdict
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.intervals import wilson
 from hoofbeat.records import Failure
 
-FAILED = Heard(failure=Failure(kind="timeout", message="no answer in time"))
+FAILED = TrialVerdict(failure=Failure(kind="timeout", message="no answer in time"))
 
 
 def a_pair(number: int, planted: str, said: str, exchanged: str = "", *, question: str = "") -> TrialPair:
-    def heard(label: str) -> Heard:
-        return Heard(label=label) if label != "failed" else FAILED
+    def heard(label: str) -> TrialVerdict:
+        return TrialVerdict(label=label) if label != "failed" else FAILED
 
     return TrialPair(
         question=question or f"q{number}",

@@ -9,14 +9,21 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
-from hoofbeat.audit.findings.validation_figures import Rated, Reference, Validation, judge_scores, reference, validation
+from hoofbeat.audit.findings.validation_figures import (
+    RatedPair,
+    Reference,
+    Validation,
+    judge_scores,
+    reference,
+    validation,
+)
 
 LABELS = FIVE_RELATIONS.order
 LEVELS = ("low", "medium", "high")
 
 
-def rated(judge: str, *labels: str, number: int = 0, levels: tuple[str, ...] = (), **more: str) -> Rated:
-    return Rated(
+def rated(judge: str, *labels: str, number: int = 0, levels: tuple[str, ...] = (), **more: str) -> RatedPair:
+    return RatedPair(
         item=f"i{number}", question=f"q{number}", a="a", b="b", judge=judge,
         labels={f"p{place}": label for place, label in enumerate(labels) if label},
         significances={f"p{place}": level for place, level in enumerate(levels) if level},
@@ -42,12 +49,12 @@ def rated(judge: str, *labels: str, number: int = 0, levels: tuple[str, ...] = (
          ("Divergent", "high", "adjudicated")),
     ],
 )  # fmt: skip
-def test_what_people_say_together(row: Rated, expected: tuple[str | None, str | None, str]) -> None:
+def test_what_people_say_together(row: RatedPair, expected: tuple[str | None, str | None, str]) -> None:
     label, significance, how = expected
     assert reference(row) == Reference(label=label, significance=significance, how=how)  # type: ignore[arg-type]
 
 
-def noisy(seed: int = 5, n: int = 300, wrong: float = 0.25) -> list[Rated]:
+def noisy(seed: int = 5, n: int = 300, wrong: float = 0.25) -> list[RatedPair]:
     rng = random.Random(seed)
     rows = []
     for number in range(n):
@@ -66,7 +73,7 @@ def noisy(seed: int = 5, n: int = 300, wrong: float = 0.25) -> list[Rated]:
     return rows
 
 
-def whole(rows: list[Rated], **more: int) -> Validation:
+def whole(rows: list[RatedPair], **more: int) -> Validation:
     counts = {label: 10 * sum(row.judge == label for row in rows) for label in LABELS}
     return validation(rows, counts, FIVE_RELATIONS, LEVELS, **more)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.sample_records import Both
+from hoofbeat.audit.sample_records import PairJudgedTwice
 from hoofbeat.audit.validation.label_only import (
     details_request,
     estimate_both,
@@ -42,7 +42,7 @@ def audit(tmp_path: Path) -> Audit:
 
 
 def both_ways(audit: Audit, ledger: Ledger, *script: Says, order: bool = False, repairs: bool = False,
-              ) -> tuple[list[Both], dict[str, Cost], ScriptedServer]:  # fmt: skip
+              ) -> tuple[list[PairJudgedTwice], dict[str, Cost], ScriptedServer]:  # fmt: skip
     pairs, _ = draw_pairs(audit, {label.name: 3 for label in PACK.judged}, judged=True)
     items = pairs_to_judge(audit, pairs, {pair.key: pair.label for pair in pairs[:2]})
     with ScriptedServer(*script) as server:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.audit import Audit, Source
+from hoofbeat.audit import Audit, AuditSource
 from hoofbeat.audit.validation.packet_text import MASK, Mask, code_number, instructions, number_of, pair_code
 from hoofbeat.audit.validation.packets import HEADER, PacketRow, Packets, draw_pairs, label_counts, write_packets
 from hoofbeat.errors import UsageError
@@ -146,9 +146,9 @@ def test_a_formula_in_an_answer_is_no_formula_in_the_sheet(tmp_path: Path) -> No
 
 def test_names_are_masked_as_they_are_written() -> None:
     sources = [
-        Source(id="hb-fen", title="Fen Handbook", facets={"institution": ["Fen Hospital", "Fen"]}),
-        Source(id="kidney", title="", facets={}),
-        Source(id="x", title="Of", facets={"institution": "Elm"}),
+        AuditSource(id="hb-fen", title="Fen Handbook", facets={"institution": ["Fen Hospital", "Fen"]}),
+        AuditSource(id="kidney", title="", facets={}),
+        AuditSource(id="x", title="Of", facets={"institution": "Elm"}),
     ]
     mask = Mask(sources, "institution")
     assert mask("Call Fen\nHospital, or Fen. See hb-fen and the Fen Handbook.") == (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.answering import Run, answer_all, draft_run, plan_answers
-from hoofbeat.judging import AnswerFolder, Job, Judged, judge_equivalence, judge_folder
+from hoofbeat.judging import AnswerFolder, JudgingJob, JudgmentFolder, judge_equivalence, judge_folder
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.models import Model
 from hoofbeat.records import Answer, Failure, Judgment, Question
@@ -145,10 +145,10 @@ def test_a_folder_of_judgments_stands_on_its_own(ledger: Ledger, tmp_path: Path)
         run = a_run(tmp_path / "run", a_model(server.spec("answerer"), ledger))
         judge = a_model(server.spec("judge"), ledger)
         judgments = judge_equivalence(judge, run.questions, run.answers)
-        job = Job(aspects=("equivalence",), judges=(judge,))
+        job = JudgingJob(aspects=("equivalence",), judges=(judge,))
         artefact = judge_folder(AnswerFolder(run.artefact), job, tmp_path / "judged", command=["hoofbeat", "judge"])
     assert artefact.verify() == []
-    opened = Judged.open(tmp_path / "judged")
+    opened = JudgmentFolder.open(tmp_path / "judged")
     assert (opened.questions, opened.answers, opened.judgments) == (run.questions, run.answers, judgments)
     manifest = opened.artefact.manifest
     assert [ref.kind for ref in manifest.inputs] == ["run"]

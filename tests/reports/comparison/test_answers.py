@@ -16,7 +16,7 @@ from statsmodels.stats.multitest import multipletests
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.flips import CHANGES, change
 from hoofbeat.findings.outcomes import Outcome
-from hoofbeat.judging import AnswerFolder, Job, judge_folder
+from hoofbeat.judging import AnswerFolder, JudgingJob, judge_folder
 from hoofbeat.records import Judgment
 from hoofbeat.reports.comparison.answers import compare_answers
 from hoofbeat.reports.comparison.answers_page import warnings_of, write_answers
@@ -258,7 +258,7 @@ def test_judgments_tell_how_their_run_was_asked(tmp_path: Path) -> None:
             Judgment(question=a.question, model=a.model, condition=a.condition, judge="human:A", label="equivalent")
             for a in free
         )
-        judge_folder(AnswerFolder.open(run.path), Job(humans=verdicts), tmp_path / name)
+        judge_folder(AnswerFolder.open(run.path), JudgingJob(humans=verdicts), tmp_path / name)
         folders.append(open_artefact(tmp_path / name))
     first, second = (measurement_of(each, ("m", "closed"), "") for each in folders)
     assert settings_that_differ(first, second) == ("instruction best / brief",)

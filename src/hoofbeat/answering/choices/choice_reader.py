@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from hoofbeat.answering.choices.choice_statements import READERS, OptionStatement, in_bold, mentioned
 from hoofbeat.answering.choices.choice_wording import load_wording
-from hoofbeat.answering.choices.option_names import Named, Options, OutputText, options_named
+from hoofbeat.answering.choices.option_names import OptionMention, OutputText, QuestionOptions, options_named
 from hoofbeat.answering.choices.output_markup import without_markup
 from hoofbeat.models.reply_text import is_refusal, split_reasoning
 
-__all__ = ["Reading", "read_choice"]
+__all__ = ["ParsedChoice", "read_choice"]
 
 _SAYS = load_wording()
 _BEFORE, _AFTER = 120, 160
@@ -30,7 +30,7 @@ _REPORTED = ("none", "what somebody else answers is told")
 _DECOY = ("none", "the option is called a decoy")
 
 
-class Reading(Struct, frozen=True):
+class ParsedChoice(Struct, frozen=True):
     """The option chosen, in the option's own words, and how it was read; or None, and why.
 
     Where nothing was read `how` is `ambiguous` (more than one option may be meant) or `none`.
@@ -46,7 +46,7 @@ class Reading(Struct, frozen=True):
         return f"{self.how}: {self.why}" if self.why else self.how
 
 
-def read_choice(text: str, options: Sequence[str]) -> Reading:
+def read_choice(text: str, options: Sequence[str]) -> ParsedChoice:
     """The option that an output chooses. Options are lettered A, B, C … in the order given."""
     if not options:
         return _unread("none", "the question has no options")
@@ -71,13 +71,13 @@ def read_choice(text: str, options: Sequence[str]) -> Reading:
         if len(found) > 1:
             return _unread("ambiguous", "several options are named and none is chosen")
         if found:
-            return Reading(names.texts[found.pop()], how)
+            return ParsedChoice(names.texts[found.pop()], how)
     if len(weighed(output, names)) > 1:
         return _unread("ambiguous", "several options are named and none is chosen")
     return _unread("none", "no option is named")
 
 
-def _settle(text: str, claims: list[OptionStatement], names: Options) -> Reading:
+def _settle(text: str, claims: list[OptionStatement], names: QuestionOptions) -> ParsedChoice:
     """The option that all strong statements agree on, or that the last one settles."""
     everything = set(range(len(names.texts)))
     real = [claim for claim in claims if len(claim.named.options) < 3 or set(claim.named.options) != everything]
@@ -104,7 +104,7 @@ def _settle(text: str, claims: list[OptionStatement], names: Options) -> Reading
         return _unread("none", "the letter is none of the options'")
     if len(last.named.options) > 1:
         return _unread("ambiguous", "several options are named as the answer")
-    return Reading(names.texts[last.named.options[0]], last.how)
+    return ParsedChoice(names.texts[last.named.options[0]], last.how)
 
 
 def _taken_back(text: str, before: OptionStatement, after: OptionStatement) -> bool:
@@ -112,7 +112,7 @@ def _taken_back(text: str, before: OptionStatement, after: OptionStatement) -> b
     return bool(_SAYS.revised.search(text[before.named.end : after.at + 12]))
 
 
-def _second_thought(text: str, named: Named) -> bool:
+def _second_thought(text: str, named: OptionMention) -> bool:
     """Whether another letter stands in brackets right after the option."""
     beside = re.match(r"\s*\((?P<words>[^()\n]{0,30}?)\b(?P<letter>[A-Z])\)", text[named.end : named.end + 50])
     if beside is None or _SAYS.denied_before.search(beside["words"]):
@@ -120,8 +120,8 @@ def _second_thought(text: str, named: Named) -> bool:
     return ord(beside["letter"]) - ord("A") not in named.options
 
 
-def _unread(how: str, why: str) -> Reading:
-    return Reading(None, how, why)
+def _unread(how: str, why: str) -> ParsedChoice:
+    return ParsedChoice(None, how, why)
 
 
 # What weakens a statement: a condition, somebody else's words, a word that it is a decoy, or a withdrawal. Such a
@@ -145,7 +145,7 @@ def _doubt(text: str, claim: OptionStatement) -> tuple[str, str] | None:
     return _WITHDRAWN if _SAYS.withdrawn.match(after) else None
 
 
-def weighed(output: OutputText, names: Options) -> set[int]:
+def weighed(output: OutputText, names: QuestionOptions) -> set[int]:
     """The options that are said to be possible and among which none is chosen: "It could be A or B"."""
     found: set[int] = set()
     for match in _SAYS.weighed.finditer(output.text):

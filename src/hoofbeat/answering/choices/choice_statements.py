@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct, structs
 
 from hoofbeat.answering.choices.choice_wording import load_wording
-from hoofbeat.answering.choices.option_names import Named, Options, OutputText
+from hoofbeat.answering.choices.option_names import OptionMention, OutputText, QuestionOptions
 from hoofbeat.answering.choices.output_markup import MARKS, without_markup
 
 __all__ = ["READERS", "OptionStatement", "in_bold", "mentioned"]
@@ -28,11 +28,11 @@ class OptionStatement(Struct, frozen=True, kw_only=True):
 
     at: int
     weight: int
-    named: Named
+    named: OptionMention
     how: str
 
 
-def _marked(output: OutputText, names: Options) -> list[OptionStatement]:
+def _marked(output: OutputText, names: QuestionOptions) -> list[OptionStatement]:
     """What stands in a box, an answer tag or an answer's field of an object."""
     claims = []
     for match in re.finditer(f"[{''.join(MARKS)}]", output.text):
@@ -55,7 +55,7 @@ def _lead(text: str, position: int) -> int:
 _ASKED = re.compile(r"[)\]\"'.]*\?")
 
 
-def _after_cues(output: OutputText, names: Options) -> list[OptionStatement]:
+def _after_cues(output: OutputText, names: QuestionOptions) -> list[OptionStatement]:
     """ "The answer is …", in several languages."""
     claims: dict[int, OptionStatement] = {}
     for cues in _SAYS.before:
@@ -83,7 +83,7 @@ def _after_cues(output: OutputText, names: Options) -> list[OptionStatement]:
     return list(claims.values())
 
 
-def _begins_list(output: OutputText, names: Options, named: Named) -> bool:
+def _begins_list(output: OutputText, names: QuestionOptions, named: OptionMention) -> bool:
     """Whether the next line goes on with the next option: what looks stated is only the first of a list."""
     line = re.compile(r"[^\n]*\n\s*").match(output.text, named.end)
     following = names.at(output, line.end()) if line else None
@@ -102,7 +102,7 @@ def _first_joined(text: str, position: int) -> int:
     return before.start() if before else position
 
 
-def _before_verdicts(output: OutputText, names: Options) -> list[OptionStatement]:
+def _before_verdicts(output: OutputText, names: QuestionOptions) -> list[OptionStatement]:
     """ "B is the correct answer"; "Pericarditis is the most likely diagnosis"."""
     claims = []
     bare = (names.at(output, _first_joined(output.text, match.start())) for match in _BARE.finditer(output.text))
@@ -126,7 +126,7 @@ class _OnLine(Struct, frozen=True):
     """A line that begins with an option: its number, the option, and what else is on the line."""
 
     number: int
-    named: Named
+    named: OptionMention
     rest: str
 
     @property
@@ -142,7 +142,7 @@ class _OnLine(Struct, frozen=True):
         return any(map(_SAYS.verdict_yes.match, self.rest.split("|"))) or any(sign in self.rest for sign in _YES_SIGNS)
 
 
-def _lines(output: OutputText, names: Options) -> list[OptionStatement]:
+def _lines(output: OutputText, names: QuestionOptions) -> list[OptionStatement]:
     """Lines that are nothing but an option, lists with a verdict on each option, and the output's beginning."""
     found, total = [], 0
     for number, line in enumerate(_LINE.finditer(output.text)):
@@ -170,7 +170,7 @@ def _lines(output: OutputText, names: Options) -> list[OptionStatement]:
     return claims if claims or len(labelled) > 1 else _opening(output, names)
 
 
-def _how_alone(named: Named, total: int) -> str:
+def _how_alone(named: OptionMention, total: int) -> str:
     if total > 1:
         return "line-of-its-own"
     return {"letter": "only-letter", "text": "option-text"}.get(named.by, named.by)
@@ -194,7 +194,7 @@ _STOPS = re.compile(
 )
 
 
-def _opening(output: OutputText, names: Options) -> list[OptionStatement]:
+def _opening(output: OutputText, names: QuestionOptions) -> list[OptionStatement]:
     """An output that begins with its option and goes on to explain it."""
     named = names.at(output, 0) or names.at(output, _lead(output.text, 0))
     if named is None:
@@ -211,7 +211,7 @@ def _opening(output: OutputText, names: Options) -> list[OptionStatement]:
     return [OptionStatement(at=named.start, weight=1 if named.by == "text" else 2, named=named, how="opening")]
 
 
-def _letters_beside(rest: str, named: Named, count: int) -> Iterator[int]:
+def _letters_beside(rest: str, named: OptionMention, count: int) -> Iterator[int]:
     """Other letters that the beginning's first line names as well: "A (80%), B (20%)"."""
     line = rest.split("\n", 1)[0] if named.by != "text" else ""
     revised = _SAYS.revised.search(line)
@@ -222,7 +222,7 @@ def _letters_beside(rest: str, named: Named, count: int) -> Iterator[int]:
             yield place
 
 
-READERS: tuple[Callable[[OutputText, Options], list[OptionStatement]], ...] = (
+READERS: tuple[Callable[[OutputText, QuestionOptions], list[OptionStatement]], ...] = (
     _marked,
     _after_cues,
     _before_verdicts,
@@ -230,7 +230,7 @@ READERS: tuple[Callable[[OutputText, Options], list[OptionStatement]], ...] = (
 )
 
 
-def in_bold(raw: str, names: Options) -> set[int]:
+def in_bold(raw: str, names: QuestionOptions) -> set[int]:
     """The options set in bold type, nothing else with them."""
     found: set[int] = set()
     for match in re.finditer(r"(?:\*\*|__)([^*\n]{1,300})(?:\*\*|__)", raw):
@@ -250,7 +250,7 @@ _VERB = re.compile(r"\b(?:is|are|was|were|has|had|have|must|should|can|causes?|o
 _SENTENCES = re.compile(r"[.;!?]\s+\w|\n")
 
 
-def mentioned(output: OutputText, names: Options) -> set[int]:
+def mentioned(output: OutputText, names: QuestionOptions) -> set[int]:
     """The options that a short, finished output states without calling them the answer."""
     text = output.text
     brief = len(text.split()) <= _FEW

@@ -14,12 +14,12 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from hoofbeat.answering.choices.option_words import Word, load_names, near, one_of, option_words
+from hoofbeat.answering.choices.option_words import FoldedWord, load_names, near, one_of, option_words
 
-__all__ = ["Named", "Options", "OutputText", "options_named"]
+__all__ = ["OptionMention", "OutputText", "QuestionOptions", "options_named"]
 
 
-class Named(Struct, frozen=True, kw_only=True):
+class OptionMention(Struct, frozen=True, kw_only=True):
     """What is named at one place: which options (several: joined by and/or), where, and by what.
 
     No options at all: a letter beyond them. `clash`: the letter says one option and the text beside it another.
@@ -90,7 +90,7 @@ _CALLED = ("option", "choice", "letter", "alternative")  # what follows these is
 _LOOSE_GAP = 3  # so many words may stand before an option's text after a cue: "an acute, severe …"
 
 
-class Options:
+class QuestionOptions:
     """The options of one question, and how each may be named."""
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -119,7 +119,7 @@ class Options:
     def _same(self, form: tuple[str, ...], index: int) -> bool:
         return tuple(word.folded for word in option_words(self.texts[index])) == form
 
-    def at(self, text: OutputText, position: int, *, loose: bool = False) -> Named | None:
+    def at(self, text: OutputText, position: int, *, loose: bool = False) -> OptionMention | None:
         """What is named at a position, with everything joined to it; None where nothing is.
 
         `loose` lets a few words stand before an option's text.
@@ -134,20 +134,20 @@ class Options:
                 break  # "B, and A is wrong": a new sentence
             options += [index for index in more.options if index not in options]
             end, clash = more.end, clash or more.clash
-        return Named(options=tuple(options), start=found.start, end=end, by=found.by, clash=clash)
+        return OptionMention(options=tuple(options), start=found.start, end=end, by=found.by, clash=clash)
 
-    def _one(self, text: OutputText, position: int, loose: bool) -> Named | None:
+    def _one(self, text: OutputText, position: int, loose: bool) -> OptionMention | None:
         return self._letter(text, position) or self._ordinal(text, position) or self._text(text, position, loose)
 
-    def _ordinal(self, text: OutputText, position: int) -> Named | None:
+    def _ordinal(self, text: OutputText, position: int) -> OptionMention | None:
         """ "The second option"."""
         match = _ORDINAL.match(text.text, position)
         index = _ORDINALS.index(match["word"].lower()) if match else len(self.texts)
         if match is None or index >= len(self.texts):
             return None
-        return Named(options=(index,), start=match.start("word"), end=match.end(), by="letter")
+        return OptionMention(options=(index,), start=match.start("word"), end=match.end(), by="letter")
 
-    def _letter(self, text: OutputText, position: int) -> Named | None:
+    def _letter(self, text: OutputText, position: int) -> OptionMention | None:
         """A letter or number at a position, with the text of the option where that follows."""
         match = _LABEL.match(text.text, position)
         if match is None:
@@ -165,14 +165,16 @@ class Options:
             return None
         if index >= len(self.texts):
             beyond = label.isupper() and (bracketed or index < 12)
-            return Named(options=(), start=match.start("label"), end=match.end(), by="letter") if beyond else None
+            return (
+                OptionMention(options=(), start=match.start("label"), end=match.end(), by="letter") if beyond else None
+            )
         if own:
-            return Named(options=(index,), start=match.start("label"), end=own, by="letter-and-text")
+            return OptionMention(options=(index,), start=match.start("label"), end=own, by="letter-and-text")
         twin = self.letters.get(label.upper(), index)
         beside = self._text(text, after, loose=False) if after - match.end() <= 6 else None
         clash = twin != index or (beside is not None and index not in beside.options)
         end = beside.end if beside is not None else match.end()
-        return Named(options=(index,), start=match.start("label"), end=end, by="letter", clash=clash)
+        return OptionMention(options=(index,), start=match.start("label"), end=end, by="letter", clash=clash)
 
     def _stands_alone(self, text: str, match: re.Match[str]) -> bool:
         """Whether a letter without brackets is meant as a letter."""
@@ -208,7 +210,7 @@ class Options:
                 return phrase[-1].end
         return 0
 
-    def _text(self, text: OutputText, position: int, loose: bool) -> Named | None:
+    def _text(self, text: OutputText, position: int, loose: bool) -> OptionMention | None:
         """An option's text at a position: the longest that fits; equal texts are all named."""
         first = text.word_at(position)
         gap = text.text[position : text.words[first].start] if first < len(text.words) else ""
@@ -221,7 +223,7 @@ class Options:
                 return found
         return self._cut_or_slip(text, first)
 
-    def _exact(self, text: OutputText, first: int) -> Named | None:
+    def _exact(self, text: OutputText, first: int) -> OptionMention | None:
         forms = self._by_first.get(text.words[first].folded, ())
         best = [(form, index) for form, index in forms if _same_words(text.words, first, form)]
         if not best:
@@ -229,27 +231,27 @@ class Options:
         longest = len(best[0][0])
         named = tuple(dict.fromkeys(index for form, index in best if len(form) == longest))
         last = text.words[first + longest - 1]
-        return Named(options=named, start=text.words[first].start, end=last.end, by="text")
+        return OptionMention(options=named, start=text.words[first].start, end=last.end, by="text")
 
-    def _cut_or_slip(self, text: OutputText, first: int) -> Named | None:
+    def _cut_or_slip(self, text: OutputText, first: int) -> OptionMention | None:
         """One option only, whose text is cut short at the end of the phrase or has a slip of the pen in it."""
         phrase = _phrase(text, first, self.longest)
         said = tuple(word.folded for word in phrase)
         cut = {index for form, index in self.forms if 2 <= len(said) < len(form) and form[: len(said)] == said}
         if len(cut) == 1:
-            return Named(options=tuple(cut), start=phrase[0].start, end=phrase[-1].end, by="text")
+            return OptionMention(options=tuple(cut), start=phrase[0].start, end=phrase[-1].end, by="text")
         slips = [(index, end) for form, index in self.forms if (end := _agree(text.words, first, form))]
         if len({index for index, _ in slips}) == 1:
             index, end = slips[0]
-            return Named(options=(index,), start=text.words[first].start, end=end, by="text")
+            return OptionMention(options=(index,), start=text.words[first].start, end=end, by="text")
         return None
 
-    def mentions(self, text: OutputText) -> list[Named]:
+    def mentions(self, text: OutputText) -> list[OptionMention]:
         """Every place where an option's whole text stands, or its letter in a form that can be nothing else.
 
         Texts of one short word are left out: they are words of any sentence.
         """
-        found: list[Named] = []
+        found: list[OptionMention] = []
         reach = 0
         for first, word in enumerate(text.words):
             if word.start < reach:
@@ -293,19 +295,19 @@ def _plain(family: tuple[str, ...]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=2048)
-def options_named(texts: tuple[str, ...]) -> Options:
+def options_named(texts: tuple[str, ...]) -> QuestionOptions:
     """The options of a question, made once for all answers to it."""
-    return Options(texts)
+    return QuestionOptions(texts)
 
 
-def _same_words(words: list[Word], first: int, form: tuple[str, ...]) -> bool:
+def _same_words(words: list[FoldedWord], first: int, form: tuple[str, ...]) -> bool:
     here = words[first : first + len(form)]
     if len(here) < len(form) or any(word.folded != said for word, said in zip(here, form, strict=True)):
         return False
     return all(after.start - before.end <= 6 for before, after in pairwise(here))
 
 
-def _agree(words: list[Word], first: int, form: tuple[str, ...]) -> int:
+def _agree(words: list[FoldedWord], first: int, form: tuple[str, ...]) -> int:
     """Where the form ends that stands here, slips allowed in one word of four; 0 where it does not."""
     here = words[first : first + len(form)]
     if len(here) < len(form):
@@ -316,9 +318,9 @@ def _agree(words: list[Word], first: int, form: tuple[str, ...]) -> int:
     return here[-1].end
 
 
-def _phrase(text: OutputText, first: int, most: int) -> list[Word]:
+def _phrase(text: OutputText, first: int, most: int) -> list[FoldedWord]:
     """The words from here to the end of the sentence or line, so many at most."""
-    phrase: list[Word] = []
+    phrase: list[FoldedWord] = []
     for word in text.words[first : first + most]:
         if phrase and re.search(r"[\n.!?;,:()\[\]*|]", text.text[phrase[-1].end : word.start]):
             break

@@ -17,10 +17,10 @@ from rapidfuzz.distance import OSA
 
 from hoofbeat.text import without_accents
 
-__all__ = ["Names", "Word", "load_names", "near", "one_of", "option_words"]
+__all__ = ["FoldedWord", "NameLists", "load_names", "near", "one_of", "option_words"]
 
 
-class Names(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NameLists(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The lists of the file; what each is for stands there."""
 
     species: tuple[str, ...]
@@ -33,10 +33,10 @@ class Names(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 @cache
-def load_names() -> Names:
+def load_names() -> NameLists:
     """The names, read once."""
     raw = (files("hoofbeat.answering.choices") / "data" / "names.toml").read_text(encoding="utf-8")
-    return convert(tomllib.loads(raw), Names)
+    return convert(tomllib.loads(raw), NameLists)
 
 
 def one_of(words: Iterable[str]) -> str:
@@ -44,7 +44,7 @@ def one_of(words: Iterable[str]) -> str:
     return "|".join(re.escape(word) for word in words)
 
 
-class Word(Struct, frozen=True):
+class FoldedWord(Struct, frozen=True):
     """A word of a text: how it is compared, and where it stands."""
 
     folded: str
@@ -65,7 +65,7 @@ _LONG = 7  # letters; in a shorter word one letter makes another word
 _ARTICLES = {"the", "The", "an", "An", "a"}
 
 
-def option_words(text: str, *, keep_articles: bool = False) -> list[Word]:
+def option_words(text: str, *, keep_articles: bool = False) -> list[FoldedWord]:
     """The words in which an option is looked for: folded, with signed numbers; no articles, no possessive s."""
     words = []
     for match in _WORD.finditer(text):
@@ -74,7 +74,7 @@ def option_words(text: str, *, keep_articles: bool = False) -> list[Word]:
             continue
         article = raw in _ARTICLES or (raw == "A" and _opens_sentence(text, match.start()))
         if keep_articles or not article:
-            words.append(Word(_fold(raw), match.start(), match.end()))
+            words.append(FoldedWord(_fold(raw), match.start(), match.end()))
     return words
 
 

@@ -7,9 +7,15 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from hoofbeat.answering.answer_calls import PROMPT_TOKENS, Planned, fit
+from hoofbeat.answering.answer_calls import PROMPT_TOKENS, PlannedAnswer, fit
 from hoofbeat.audit.answers.source_citations import NO_SECTION, check_citations, sections_shown
-from hoofbeat.audit.answers.source_evidence import Find, Room, Search, SourcePassages, searching
+from hoofbeat.audit.answers.source_evidence import (
+    CharacterBudget,
+    FindEvidence,
+    PassageSearch,
+    SourcePassages,
+    searching,
+)
 from hoofbeat.facets import facet_values
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
@@ -20,8 +26,8 @@ from hoofbeat.text import for_word_matching
 from hoofbeat.window import BYTES_PER_TOKEN, room_for, shown_size, size
 
 __all__ = [
-    "PlannedSource",
-    "Search",
+    "PassageSearch",
+    "PlannedSourceAnswer",
     "absence_request",
     "answer_from_sources",
     "asked_of",
@@ -41,7 +47,7 @@ _NOTHING = frozenset(
 )  # fmt: skip
 
 
-class PlannedSource(Planned, frozen=True, kw_only=True):
+class PlannedSourceAnswer(PlannedAnswer, frozen=True, kw_only=True):
     """One question to one source (`condition`): what will be shown of it, and what led there."""
 
     trace: tuple[TraceStep, ...] = ()
@@ -66,12 +72,12 @@ def each_planned(
     questions: Sequence[Question],
     documents: Sequence[Document],
     pack: Pack,
-    find: Find,
+    find: FindEvidence,
     *,
     window: int | None,
     max_tokens: int | None = None,
     longest: int | None = None,
-) -> Iterator[PlannedSource]:
+) -> Iterator[PlannedSourceAnswer]:
     """Plan every (question, source), one at a time, in the order of their ids; evidence is looked for on the way.
 
     `longest` is the length of the longest question where these are only some of them: all parts of a plan must leave
@@ -89,9 +95,9 @@ def each_planned(
         yield _planned(shown, window, output)
 
 
-def _planned(shown: SourcePassages, window: int | None, output: int) -> PlannedSource:
+def _planned(shown: SourcePassages, window: int | None, output: int) -> PlannedSourceAnswer:
     kept, dropped = fit(shown.passages, shown.question.full_text, window, output)
-    return PlannedSource(
+    return PlannedSourceAnswer(
         question=shown.question,
         condition=shown.source,
         passages=kept,
@@ -101,7 +107,7 @@ def _planned(shown: SourcePassages, window: int | None, output: int) -> PlannedS
     )
 
 
-def source_room(documents: Sequence[Document], longest: int, window: int | None, output: int) -> Room:
+def source_room(documents: Sequence[Document], longest: int, window: int | None, output: int) -> CharacterBudget:
     """What fits the window beside a question of this length, reckoned as `fit` does.
 
     It does not hang on which other sources there are, nor on small changes of the questions, so that a source that is
@@ -112,19 +118,19 @@ def source_room(documents: Sequence[Document], longest: int, window: int | None,
     tight = [
         document.id for document in documents if len(document.text) <= budget < sum(map(shown_size, sections(document)))
     ]
-    return Room(characters=budget, tight=frozenset(tight))
+    return CharacterBudget(characters=budget, tight=frozenset(tight))
 
 
 def plan_sources(
     questions: Sequence[Question],
     documents: Sequence[Document],
     pack: Pack,
-    search: Search,
+    search: PassageSearch,
     *,
     window: int | None,
     whole_up_to: int,
     max_tokens: int | None = None,
-) -> list[PlannedSource]:
+) -> list[PlannedSourceAnswer]:
     """Plan every (question, source): a short source is shown whole, a long one by its best passages.
 
     A source that does not fit the window as a whole is a long one, too: its end would be left out otherwise.
@@ -133,7 +139,7 @@ def plan_sources(
     return list(each_planned(questions, documents, pack, find, window=window, max_tokens=max_tokens))
 
 
-def source_request(planned: Planned, pack: Pack, max_tokens: int | None = None) -> ChatRequest:
+def source_request(planned: PlannedAnswer, pack: Pack, max_tokens: int | None = None) -> ChatRequest:
     """The call for one question and one source; its output contract names the sections that are shown."""
     prompt = load_prompt("answer-source")
     limit = max_tokens or prompt.max_tokens
@@ -179,7 +185,12 @@ def stands_for_nothing(field: str) -> bool:
 
 
 def answer_from_sources(
-    model: Model, planned: Sequence[Planned], pack: Pack, *, max_tokens: int | None = None, progress: Progress = SILENT
+    model: Model,
+    planned: Sequence[PlannedAnswer],
+    pack: Pack,
+    *,
+    max_tokens: int | None = None,
+    progress: Progress = SILENT,
 ) -> list[Answer]:
     """Answer every planned (question, source) and decide whether the source is silent on it.
 
@@ -189,7 +200,7 @@ def answer_from_sources(
     failure, without a call.
     """
 
-    async def work(item: Planned) -> Answer:
+    async def work(item: PlannedAnswer) -> Answer:
         base = _base(item, model.spec)
         if base.failure is not None:
             return base
@@ -223,7 +234,7 @@ def answer_from_sources(
     return model.run(planned, work, title="answering from each source", progress=progress)
 
 
-def _base(item: Planned, model: str) -> Answer:
+def _base(item: PlannedAnswer, model: str) -> Answer:
     """What is known of an answer before it is asked for; with a failure where it can't be."""
     failure = item.failure
     if failure is not None:
@@ -238,7 +249,7 @@ def _base(item: Planned, model: str) -> Answer:
         source=item.condition,
         evidence=item.passages,
         dropped=item.dropped,
-        trace=item.trace if isinstance(item, PlannedSource) else (),
+        trace=item.trace if isinstance(item, PlannedSourceAnswer) else (),
         failure=failure,
     )
 

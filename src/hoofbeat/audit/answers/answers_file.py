@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.answering.prediction_rows import Row, bad, each_row
+from hoofbeat.answering.prediction_rows import PredictionRow, bad, each_row
 from hoofbeat.audit.answers.answers_by_source import absence_request, is_silent
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Model
@@ -22,7 +22,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Facets, Failure, Question
 
-__all__ = ["GIVEN", "GivenAnswer", "SourceAnswerFile", "decide_absence", "read_given", "read_given_fields"]
+__all__ = ["GIVEN", "SourceAnswer", "SourceAnswerFile", "decide_absence", "read_given", "read_given_fields"]
 
 GIVEN = "given"
 _KNOWN = ("id", "question", "source", "answer", "absent")
@@ -31,7 +31,7 @@ _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0
 _JOINED = ": "
 
 
-class GivenAnswer(Struct, frozen=True, kw_only=True):
+class SourceAnswer(Struct, frozen=True, kw_only=True):
     """What one source answers to one question; `absent` where the file says whether it is silent."""
 
     question: str
@@ -45,7 +45,7 @@ class SourceAnswerFile(Struct, frozen=True, kw_only=True):
 
     questions: tuple[Question, ...]
     sources: tuple[str, ...]
-    answers: tuple[GivenAnswer, ...]
+    answers: tuple[SourceAnswer, ...]
     left_out: dict[str, int]
 
 
@@ -77,7 +77,7 @@ def read_given(
     names |= {name: tuple(found) for name, found in (fields or {}).items()}
     texts: dict[str, str] = {}
     facets: dict[str, Facets] = {}
-    rows: dict[str, dict[str, GivenAnswer]] = {}
+    rows: dict[str, dict[str, SourceAnswer]] = {}
     there: set[str] = set()
     for row in each_row(path):
         text = _joined(row, names["question"])
@@ -96,7 +96,7 @@ def read_given(
         if source in mine:
             raise bad(row, f"the source {source} answers this question a second time: {text[:80]}")
         answer = "\n\n".join(filter(None, (row.text(field).strip() for field in names["answer"])))
-        mine[source] = GivenAnswer(question=id, source=source, text=answer, absent=_absent(row, names))
+        mine[source] = SourceAnswer(question=id, source=source, text=answer, absent=_absent(row, names))
     if not there:
         raise InputError("the file holds no answer", where=str(path), fix="give a row for each answer of each source")
     if unknown := sorted(set(sources) - there):
@@ -121,7 +121,7 @@ def _listed(names: Collection[str]) -> str:
     return f"there are {', '.join(some[:8])}{', …' if len(some) > 8 else ''}"
 
 
-def _joined(row: Row, fields: Sequence[str]) -> str:
+def _joined(row: PredictionRow, fields: Sequence[str]) -> str:
     missing = [field for field in fields if field not in row.values]
     if missing:
         raise bad(row, f"the row has no field {missing[0]!r}", "name the field that holds it: --fields")
@@ -134,13 +134,13 @@ def _identifier(key: str) -> str:
     return f"{words or 'question'}-{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
-def _facets(row: Row, names: Mapping[str, Sequence[str]]) -> Facets:
+def _facets(row: PredictionRow, names: Mapping[str, Sequence[str]]) -> Facets:
     return {
         name.removeprefix(_FACET): _joined(row, fields) for name, fields in names.items() if name.startswith(_FACET)
     }
 
 
-def _absent(row: Row, names: Mapping[str, Sequence[str]]) -> bool | None:
+def _absent(row: PredictionRow, names: Mapping[str, Sequence[str]]) -> bool | None:
     """Whether the file says that the source is silent; None where it does not say."""
     value = row.values.get(names.get("absent", ("absent",))[0])
     if value is None or isinstance(value, bool):
@@ -154,14 +154,14 @@ def _absent(row: Row, names: Mapping[str, Sequence[str]]) -> bool | None:
 def decide_absence(
     model: Model,
     questions: Mapping[str, Question],
-    answers: Sequence[GivenAnswer],
+    answers: Sequence[SourceAnswer],
     pack: Pack,
     *,
     progress: Progress = SILENT,
 ) -> list[Answer]:
     """Given answers as answers of sources: silence as the file says, by the sentence of absence, or by a call."""
 
-    async def work(item: GivenAnswer) -> Answer:
+    async def work(item: SourceAnswer) -> Answer:
         base = Answer(
             question=item.question, model=GIVEN, condition="source", source=item.source, text=item.text, absent=False
         )

@@ -14,9 +14,9 @@ from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.records import Document, Passage
 from hoofbeat.text import for_quote_matching
 
-__all__ = ["LEAST_WORDS", "long_enough", "says_the_same", "stands_in"]
+__all__ = ["MIN_WORDS", "long_enough", "says_the_same", "stands_in"]
 
-LEAST_WORDS = 3
+MIN_WORDS = 3
 """The words a quote has at least; signs of scripts without spaces count one by one."""
 
 _SIGNS = "\u3040-\u30ff\u3400-\u9fff"
@@ -39,7 +39,7 @@ _TURNING = ("un", "in", "im", "ir", "dis", "non", "contra")
 def long_enough(quote: str, passages: Sequence[Passage]) -> bool:
     """Whether a text has enough words for a quote of one of these passages."""
     count = len(_COUNTED.findall(quote))
-    return count >= LEAST_WORDS or any(len(_COUNTED.findall(passage.text)) <= count for passage in passages)
+    return count >= MIN_WORDS or any(len(_COUNTED.findall(passage.text)) <= count for passage in passages)
 
 
 def stands_in(quote: str, passage: Passage) -> bool:

@@ -13,7 +13,7 @@ from hoofbeat.prompts import label
 from hoofbeat.records import Answer, Passage, TraceStep
 from hoofbeat.text import for_word_matching
 
-__all__ = ["NO_SECTION", "Checked", "check_citations", "count_citations", "sections_shown"]
+__all__ = ["NO_SECTION", "CitationCheck", "check_citations", "count_citations", "sections_shown"]
 
 NO_SECTION = "none"
 STAGE = "citations"
@@ -35,7 +35,7 @@ _DOUBTS = {
 }
 
 
-class Checked(NamedTuple):
+class CitationCheck(NamedTuple):
     """The headings an answer cites (with the page where one is known), what was found, and what is doubtful."""
 
     citations: tuple[str, ...]
@@ -56,7 +56,7 @@ def sections_shown(passages: Sequence[Passage]) -> dict[str, str]:
     return names
 
 
-def check_citations(section: str, quote: str, text: str, passages: Sequence[Passage]) -> Checked:
+def check_citations(section: str, quote: str, text: str, passages: Sequence[Passage]) -> CitationCheck:
     """Check the section an answer chose, the sections it names in brackets, and every quote, against what was shown.
 
     An answer that chose none (`NO_SECTION`) may quote from any passage; it is doubtful if its text names none either.
@@ -87,7 +87,7 @@ def check_citations(section: str, quote: str, text: str, passages: Sequence[Pass
             warnings.append(f"{_DOUBTS[step.what]}: {words[:_SHORT]}")
     pages = {passage.heading: passage.page for passage in reversed(passages) if passage.page is not None}
     cited = [citing(heading, pages.get(heading)) for heading in dict.fromkeys(headings) if heading]
-    return Checked(tuple(cited), tuple(steps), tuple(warnings))
+    return CitationCheck(tuple(cited), tuple(steps), tuple(warnings))
 
 
 def _where(quoted: TraceStep | None, chosen: str, passages: Sequence[Passage]) -> str:

@@ -18,10 +18,10 @@ from hoofbeat.retrieval.line import Node, Pipeline
 from hoofbeat.retrieval.stage_roles import EvidenceRanker
 
 __all__ = [
-    "Asked",
-    "Find",
-    "Room",
-    "Search",
+    "CharacterBudget",
+    "FindEvidence",
+    "PassageSearch",
+    "QuestionsWithSources",
     "SourcePassages",
     "hero_line",
     "is_hero",
@@ -31,7 +31,7 @@ __all__ = [
     "trace_steps",
 ]
 
-Search = Callable[[Sequence[Question], str], Sequence[Sequence[Passage]]]
+PassageSearch = Callable[[Sequence[Question], str], Sequence[Sequence[Passage]]]
 """The best passages of one source for each question."""
 
 _BLOCK = 64
@@ -49,17 +49,17 @@ class SourcePassages(Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
 
 
-class Room(Struct, frozen=True, kw_only=True):
+class CharacterBudget(Struct, frozen=True, kw_only=True):
     """How many characters of a source can be shown, and the sources that are short enough but not with their fences."""
 
     characters: int
     tight: frozenset[str] = frozenset()
 
 
-Asked = Sequence[tuple[Question, Sequence[str]]]
+QuestionsWithSources = Sequence[tuple[Question, Sequence[str]]]
 """Questions, each with the sources it is put to."""
 
-Find = Callable[[Asked, Room], Iterator[SourcePassages]]
+FindEvidence = Callable[[QuestionsWithSources, CharacterBudget], Iterator[SourcePassages]]
 """The evidence for questions, each from its sources, in their order."""
 
 
@@ -78,11 +78,11 @@ def hero_line(line: str, *, whole_up_to: int | None, passages: int | None) -> st
     return str(Pipeline((*before, changed)) if before else changed)
 
 
-def searching(search: Search, documents: Sequence[Document], whole_up_to: int) -> Find:
+def searching(search: PassageSearch, documents: Sequence[Document], whole_up_to: int) -> FindEvidence:
     """Short sources whole, long ones by a search; one that does not fit as a whole is a long one, too."""
     known = {document.id: document for document in documents}
 
-    def find(asked: Asked, room: Room) -> Iterator[SourcePassages]:
+    def find(asked: QuestionsWithSources, room: CharacterBudget) -> Iterator[SourcePassages]:
         limit = min(whole_up_to, room.characters)
         for first in range(0, len(asked), _BLOCK):
             block = asked[first : first + _BLOCK]
@@ -103,7 +103,7 @@ def searching(search: Search, documents: Sequence[Document], whole_up_to: int) -
 
 
 def _shown(
-    questions: Sequence[Question], document: Document, search: Search, *, whole: bool
+    questions: Sequence[Question], document: Document, search: PassageSearch, *, whole: bool
 ) -> Iterator[SourcePassages]:
     if whole:
         passages = tuple(sections(document))
@@ -114,7 +114,7 @@ def _shown(
         yield SourcePassages(question=question, source=document.id, route="retrieved", passages=tuple(found))
 
 
-def through_line(retriever: Retriever, documents: Sequence[Document], passages: int, whole_up_to: int) -> Find:
+def through_line(retriever: Retriever, documents: Sequence[Document], passages: int, whole_up_to: int) -> FindEvidence:
     """Evidence by a line without HERO's layers; a question that the line failed on has its failure."""
     failures: dict[tuple[str, str], Failure] = {}
 
@@ -125,7 +125,7 @@ def through_line(retriever: Retriever, documents: Sequence[Document], passages: 
 
     find = searching(search, documents, whole_up_to)
 
-    def with_failures(asked: Asked, room: Room) -> Iterator[SourcePassages]:
+    def with_failures(asked: QuestionsWithSources, room: CharacterBudget) -> Iterator[SourcePassages]:
         for shown in find(asked, room):
             failure = failures.pop((shown.question.id, shown.source), None)
             yield msgspec.structs.replace(shown, failure=failure) if failure is not None else shown
@@ -133,14 +133,14 @@ def through_line(retriever: Retriever, documents: Sequence[Document], passages: 
     return with_failures
 
 
-def through_hero(retriever: Retriever) -> Find:
+def through_hero(retriever: Retriever) -> FindEvidence:
     """Evidence by HERO: all sources of a question in one pass, each with its trace.
 
     Questions that are put to the same sources go through HERO together; where there are many such groups, every
     question is searched in all sources, which changes no source's evidence.
     """
 
-    def find(asked: Asked, room: Room) -> Iterator[SourcePassages]:
+    def find(asked: QuestionsWithSources, room: CharacterBudget) -> Iterator[SourcePassages]:
         parted = [
             (question, tight, tuple(name for name in sources if (name in room.tight) is tight))
             for question, sources in asked

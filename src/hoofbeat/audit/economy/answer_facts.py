@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from hoofbeat.retrieval.index.analysis import ENGLISH
 
-__all__ = ["Facts", "Quantity", "clash", "facts_of", "shared_words"]
+__all__ = ["AnswerFacts", "Quantity", "clash", "facts_of", "shared_words"]
 
 _REFERENCE = re.compile(
     r"\[[^\[\]]{1,160}\]|\((?:see |page |pp?\.|section |§)[^()]{0,80}\)|^\s*\d{1,2}[.)]\s+", re.I | re.M
@@ -50,7 +50,7 @@ class Quantity(NamedTuple):
     bound: str
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class AnswerFacts(Struct, frozen=True, kw_only=True):
     """What one answer claims: quantities, content words in order, the words it denies and affirms, and sides taken.
 
     `sides` are the numbers of pairs of opposites of which the answer has one side only, negative for the second side.
@@ -105,7 +105,7 @@ def _words() -> _Words:
     return msgspec.convert(tomllib.loads(text), _Words)
 
 
-def facts_of(text: str) -> Facts:
+def facts_of(text: str) -> AnswerFacts:
     """Read the facts of an answer; references to sections and pages are no part of it."""
     tokens = _tokens(text)
     denied: set[str] = set()
@@ -116,7 +116,7 @@ def facts_of(text: str) -> Facts:
         denies |= no
         (denied if no else affirmed).update(_content(clause))
     said = set(tokens)
-    return Facts(
+    return AnswerFacts(
         quantities=frozenset(_quantities(tokens)),
         words=tuple(_content(tokens)),
         denied=frozenset(denied),
@@ -126,7 +126,7 @@ def facts_of(text: str) -> Facts:
     )
 
 
-def clash(a: Facts, b: Facts) -> str:
+def clash(a: AnswerFacts, b: AnswerFacts) -> str:
     """Why two answers can't be taken for the same claim without judging them, or nothing where words do not show it.
 
     They clash where their numbers, times or thresholds differ, where one denies and the other does not, where a word is
@@ -145,17 +145,17 @@ def clash(a: Facts, b: Facts) -> str:
     return ""
 
 
-def shared_words(a: Facts, b: Facts) -> float:
+def shared_words(a: AnswerFacts, b: AnswerFacts) -> float:
     """How much of the longer answer's content words the two share: 1 where neither says a word more."""
     one, two = set(a.words), set(b.words)
     return len(one & two) / max(len(one), len(two)) if one and two else 0.0
 
 
-def _amounts(facts: Facts) -> set[tuple[str, str]]:
+def _amounts(facts: AnswerFacts) -> set[tuple[str, str]]:
     return {(each.value, each.unit) for each in facts.quantities}
 
 
-def _bounds(a: Facts, b: Facts) -> list[tuple[set[str], set[str]]]:
+def _bounds(a: AnswerFacts, b: AnswerFacts) -> list[tuple[set[str], set[str]]]:
     return [
         tuple({each.bound for each in side.quantities if each[:2] == amount and each.bound} for side in (a, b))  # type: ignore[misc]
         for amount in _amounts(a)

@@ -9,17 +9,17 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.audit.economy.answer_facts import Facts, facts_of
+from hoofbeat.audit.economy.answer_facts import AnswerFacts, facts_of
 from hoofbeat.audit.pair_plan import same_answer_form
 from hoofbeat.records import Answer
 
-__all__ = ["Encode", "Voices", "likeness_of", "voices_of"]
+__all__ = ["DistinctAnswers", "Encode", "likeness_of", "voices_of"]
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 """Texts to vectors of unit length, a row each."""
 
 
-class Voices(Struct, frozen=True, kw_only=True):
+class DistinctAnswers(Struct, frozen=True, kw_only=True):
     """The distinct texts of a question's answers: who says each (sorted), its facts, and the voice of each source.
 
     Texts are the same by `pairs.same_answer_form` and the least of them is shown to a judge, as in full judging. Silent
@@ -28,11 +28,11 @@ class Voices(Struct, frozen=True, kw_only=True):
 
     members: tuple[tuple[str, ...], ...]
     texts: tuple[str, ...]
-    facts: tuple[Facts, ...]
+    facts: tuple[AnswerFacts, ...]
     of: dict[str, int]
 
 
-def voices_of(answers: Sequence[Answer]) -> Voices:
+def voices_of(answers: Sequence[Answer]) -> DistinctAnswers:
     """The voices of the answers that say something, in the order of their first sources."""
     spoken = [item for item in answers if not item.absent and item.failure is None]
     by_text: dict[str, list[Answer]] = {}
@@ -40,7 +40,7 @@ def voices_of(answers: Sequence[Answer]) -> Voices:
         by_text.setdefault(same_answer_form(answer.text), []).append(answer)
     groups = list(by_text.values())
     texts = tuple(min(item.text for item in group) for group in groups)
-    return Voices(
+    return DistinctAnswers(
         members=tuple(tuple(item.source for item in group) for group in groups),
         texts=texts,
         facts=tuple(map(facts_of, texts)),
@@ -48,7 +48,7 @@ def voices_of(answers: Sequence[Answer]) -> Voices:
     )
 
 
-def likeness_of(voices: Voices, encode: Encode | None) -> NDArray[np.float64]:
+def likeness_of(voices: DistinctAnswers, encode: Encode | None) -> NDArray[np.float64]:
     """How alike every two voices are, from 0 to 1, rounded so that a machine's last bits decide nothing."""
     count = len(voices.texts)
     likeness: NDArray[np.float64] = np.zeros((count, count))

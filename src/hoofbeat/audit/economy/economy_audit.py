@@ -13,17 +13,17 @@ from hoofbeat.audit.economy.distinct_answers import Encode
 from hoofbeat.audit.economy.economy_check import SPREAD, EconomyCheck, check_agreement, check_sample
 from hoofbeat.audit.economy.economy_plan import EconomyPlan, EconomySettings, economy_compare, plan_economy
 from hoofbeat.audit.pair_judge import PairJudge, judge_texts
-from hoofbeat.audit.pair_plan import Claim, PairPlan, Verdict, asked_order, spoken_texts
-from hoofbeat.audit.pair_table import Kinds, comparison_frame, each_row, scan_table
+from hoofbeat.audit.pair_plan import Claim, PairPlan, PairVerdict, asked_order, spoken_texts
+from hoofbeat.audit.pair_table import TableEnums, comparison_frame, each_row, scan_table
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Comparison, Question
 
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Economy", "Heard", "check_economy", "compare_block"]
+__all__ = ["Economy", "OnVerdict", "check_economy", "compare_block"]
 
-Heard = Callable[[PairPlan, int, int, Verdict], None]
+OnVerdict = Callable[[PairPlan, int, int, PairVerdict], None]
 """Told of every call: the plan, the places of the two claims in the order the judge saw them, and what it said."""
 
 _BLOCK = 65_536
@@ -48,9 +48,9 @@ class Economy(Struct, frozen=True, kw_only=True):
 def compare_block(
     judge: PairJudge,
     block: Sequence[PairPlan],
-    kinds: Kinds,
+    kinds: TableEnums,
     economy: Economy,
-    heard: Heard,
+    heard: OnVerdict,
     *,
     progress: Progress = SILENT,
 ) -> polars.DataFrame:
@@ -102,7 +102,7 @@ def _answer(question: Question, claim: Claim) -> Answer:
     )
 
 
-def _comparison(question: str, a: str, b: str, verdict: Verdict, judge: str) -> Comparison:
+def _comparison(question: str, a: str, b: str, verdict: PairVerdict, judge: str) -> Comparison:
     return Comparison(
         question=question,
         a=a,

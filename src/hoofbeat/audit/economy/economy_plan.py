@@ -23,26 +23,26 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hoofbeat.audit.economy.answer_facts import clash, shared_words
-from hoofbeat.audit.economy.distinct_answers import Encode, Voices, likeness_of, voices_of
+from hoofbeat.audit.economy.distinct_answers import DistinctAnswers, Encode, likeness_of, voices_of
 from hoofbeat.audit.pair_plan import asked_ranks, sides_told
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Comparison, Failure, Question
 
 __all__ = [
+    "AnswerGroup",
+    "AnswerGroups",
     "EconomyPlan",
     "EconomySettings",
-    "Group",
-    "Groups",
     "economy_compare",
     "plan_economy",
     "plan_groups",
 ]
 
-Pair = tuple[str, str]
+SourcePair = tuple[str, str]
 """Two sources, the lesser first."""
 
-Judged = Mapping[Pair, Comparison]
+JudgedPairs = Mapping[SourcePair, Comparison]
 
 
 class EconomySettings(Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class EconomySettings(Struct, frozen=True, kw_only=True):
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-class Group(Struct, frozen=True, kw_only=True):
+class AnswerGroup(Struct, frozen=True, kw_only=True):
     """Answers that make the same claims: the source that speaks for them, and all of them, sorted.
 
     `unsure` are those that a call with the representative has yet to confirm.
@@ -89,20 +89,25 @@ class Group(Struct, frozen=True, kw_only=True):
     unsure: tuple[str, ...] = ()
 
 
-class Groups(Struct, frozen=True, kw_only=True):
+class AnswerGroups(Struct, frozen=True, kw_only=True):
     """The groups of one question's answers. Silent sources and failed answers are in none."""
 
     question: str
-    groups: tuple[Group, ...]
+    groups: tuple[AnswerGroup, ...]
 
 
 class EconomyPlan:
     """The plan of one question: which pairs to judge, round by round, and how their labels spread."""
 
     def __init__(
-        self, question: str, answers: Sequence[Answer], pack: Pack, likeness: NDArray[np.float64], voices: Voices,
+        self,
+        question: str,
+        answers: Sequence[Answer],
+        pack: Pack,
+        likeness: NDArray[np.float64],
+        voices: DistinctAnswers,
         settings: EconomySettings,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.question = question
         self.answers = tuple(sorted(answers, key=lambda item: item.source))
         self.pack = pack
@@ -113,7 +118,7 @@ class EconomyPlan:
         self._clashes: dict[tuple[int, int], bool] = {}
 
     @property
-    def pairs(self) -> tuple[Pair, ...]:
+    def pairs(self) -> tuple[SourcePair, ...]:
         """The pairs of the first round; `wanted` has those of the later ones."""
         return self.wanted({})
 
@@ -123,23 +128,23 @@ class EconomyPlan:
         n = len(self._voices.of)
         return n * (n - 1) // 2
 
-    def wanted(self, judged: Judged) -> tuple[Pair, ...]:
+    def wanted(self, judged: JudgedPairs) -> tuple[SourcePair, ...]:
         """The pairs to judge next, given those judged so far; none when everything needed is there."""
         groups, unconfirmed = self._resolve(judged)
         if unconfirmed:
             return tuple(sorted(set(unconfirmed)))
         return tuple(sorted(pair for g, h in combinations(groups, 2) for pair in self._between(g, h, judged)[1]))
 
-    def groups(self, judged: Judged) -> Groups:
+    def groups(self, judged: JudgedPairs) -> AnswerGroups:
         """The groups as far as the judged pairs confirm them."""
         named = self._voices.members
         found = []
         for group in self._resolve(judged)[0]:
             sources = sorted(source for voice in group for source in named[voice])
-            found.append(Group(representative=named[group[0]][0], members=tuple(sources)))
-        return Groups(question=self.question, groups=tuple(sorted(found, key=lambda group: group.members)))
+            found.append(AnswerGroup(representative=named[group[0]][0], members=tuple(sources)))
+        return AnswerGroups(question=self.question, groups=tuple(sorted(found, key=lambda group: group.members)))
 
-    def spread(self, judged: Judged) -> list[Comparison]:
+    def spread(self, judged: JudgedPairs) -> list[Comparison]:
         """The comparison of every pair of the question, in order. A pair that was judged keeps its own judgment.
 
         What the judge said comes as it was said: its A is the source whose text `pairs.asked_order` puts first.
@@ -175,28 +180,28 @@ class EconomyPlan:
 
     # Groups
 
-    def first_groups(self) -> Groups:
+    def first_groups(self) -> AnswerGroups:
         """The groups that answers may form, before any call."""
         named = self._voices.members
         found = []
         for group in self._gather(range(len(named))):
             unsure = [voice for voice in group[1:] if not self._sure(group[0], voice)]
             found.append(
-                Group(
+                AnswerGroup(
                     representative=named[group[0]][0],
                     members=tuple(sorted(source for voice in group for source in named[voice])),
                     unsure=tuple(sorted(source for voice in unsure for source in named[voice])),
                 )
             )
-        return Groups(question=self.question, groups=tuple(sorted(found, key=lambda group: group.members)))
+        return AnswerGroups(question=self.question, groups=tuple(sorted(found, key=lambda group: group.members)))
 
-    def _resolve(self, judged: Judged) -> tuple[list[list[int]], list[Pair]]:
+    def _resolve(self, judged: JudgedPairs) -> tuple[list[list[int]], list[SourcePair]]:
         """The groups, representative first, as far as judged pairs confirm them; and what has to be judged first."""
         pool: Sequence[int] = range(len(self._voices.facts))
         groups: list[list[int]] = []
         for _ in range(self.settings.rounds):
             turned_away: list[int] = []
-            missing: list[Pair] = []
+            missing: list[SourcePair] = []
             for candidates in self._gather(pool):
                 group, needed = self._confirmed(candidates, 1, judged)
                 if not needed and self.settings.votes > 1:
@@ -209,7 +214,7 @@ class EconomyPlan:
             pool = sorted(turned_away)
         return groups + [[voice] for voice in pool], []
 
-    def _confirmed(self, group: list[int], votes: int, judged: Judged) -> tuple[list[int], list[Pair]]:
+    def _confirmed(self, group: list[int], votes: int, judged: JudgedPairs) -> tuple[list[int], list[SourcePair]]:
         """The representative and those that it, or most of the first members, agree with; and what is to be judged."""
         kept, missing = [group[0]], []
         for voice in group[1:]:
@@ -260,7 +265,7 @@ class EconomyPlan:
 
     # Labels
 
-    def _pair(self, v: int, w: int) -> Pair:
+    def _pair(self, v: int, w: int) -> SourcePair:
         a, b = sorted((self._voices.members[v][0], self._voices.members[w][0]))
         return a, b
 
@@ -269,7 +274,7 @@ class EconomyPlan:
         read = [vote.label for vote in votes if vote.failure is None]
         return 2 * read.count(self.pack.consistent) > len(read)
 
-    def _between(self, g: list[int], h: list[int], judged: Judged) -> tuple[Comparison | None, list[Pair]]:
+    def _between(self, g: list[int], h: list[int], judged: JudgedPairs) -> tuple[Comparison | None, list[SourcePair]]:
         """The judgment that speaks for two groups, or the pairs to judge for it; after too many failures, a failure.
 
         Representatives come first, then pairs of members as far apart in the groups as can be.
@@ -303,7 +308,7 @@ class EconomyPlan:
                 return replace(base, failure=Failure(kind=side.failure.kind, message=message, attempts=0))
         return None
 
-    def _within(self, pair: Pair, v: int, w: int, representative: int, judged: Judged) -> Comparison:
+    def _within(self, pair: SourcePair, v: int, w: int, representative: int, judged: JudgedPairs) -> Comparison:
         """Two answers of one group: the same text, or each found consistent with the representative."""
         base = Comparison(question=self.question, a=pair[0], b=pair[1], label=self.pack.consistent)
         if v == w:
@@ -319,7 +324,7 @@ class EconomyPlan:
             calls=tuple(dict.fromkeys(key for call in calls for key in call.calls)),
         )
 
-    def _spread(self, pair: Pair, v: int, w: int, judgment: Comparison | None) -> Comparison:
+    def _spread(self, pair: SourcePair, v: int, w: int, judgment: Comparison | None) -> Comparison:
         """The judgment between two groups as that of one more pair of theirs."""
         assert judgment is not None
         told = (judgment.a, judgment.b)
@@ -335,11 +340,11 @@ class EconomyPlan:
         basis = "shared" if shared else "group"
         return replace(judgment, a=pair[0], b=pair[1], basis=basis, reasoning=why, failure=failure)
 
-    def _told(self, judgment: Comparison, pair: Pair) -> str:
+    def _told(self, judgment: Comparison, pair: SourcePair) -> str:
         """What the judge said of the two texts of a pair."""
         return sides_told(judgment.reasoning, *pair, exchanged=self._exchanged(pair))
 
-    def _exchanged(self, pair: Pair) -> bool:
+    def _exchanged(self, pair: SourcePair) -> bool:
         """Whether a judge is shown the text of the second source first."""
         one, two = (self._ranks[self._voices.of[side]] for side in pair)
         return one > two
@@ -368,19 +373,19 @@ def plan_groups(
     pack: Pack,
     encode: Encode | None = None,
     settings: EconomySettings | None = None,
-) -> Groups:
+) -> AnswerGroups:
     """The groups that a question's answers may form, before any call: `unsure` members are to be confirmed."""
     return plan_economy(question, answers, pack, encode=encode, settings=settings).first_groups()
 
 
 def economy_compare(
-    plans: Sequence[EconomyPlan], judge: Callable[[list[tuple[EconomyPlan, Pair]]], Iterable[Comparison]]
+    plans: Sequence[EconomyPlan], judge: Callable[[list[tuple[EconomyPlan, SourcePair]]], Iterable[Comparison]]
 ) -> list[list[Comparison]]:
     """Judge the wanted pairs of all plans, round by round, and spread them: the comparisons of each plan, in order.
 
     `judge` is given the pairs of one round over all questions and returns a comparison for each, in their order.
     """
-    judged: list[dict[Pair, Comparison]] = [{} for _ in plans]
+    judged: list[dict[SourcePair, Comparison]] = [{} for _ in plans]
     numbers = {id(plan): number for number, plan in enumerate(plans)}
     waiting = list(plans)
     while True:

@@ -17,7 +17,7 @@ from hoofbeat.audit.findings.audit_changes import (
 )
 from hoofbeat.audit.findings.audit_comparison import AuditsComparison, AuditSide, compare_audits, reworded_questions
 from hoofbeat.audit.findings.divergence_themes import Theme, ThemeExample, TopicPhrases, divergence_topics, themes
-from hoofbeat.audit.findings.pair_arrays import Frame, Pairs, pairs_of
+from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, pairs_of
 from hoofbeat.audit.findings.relation_counts import counts_by, label_counts
 from hoofbeat.audit.findings.relation_matrices import each_matrix, question_matrix
 from hoofbeat.audit.findings.serious_divergence import SeriousPair, SideBySide, SourceSide, serious_pairs, side_by_side
@@ -31,7 +31,7 @@ from hoofbeat.audit.findings.severity_weights import (
 )
 from hoofbeat.audit.findings.source_profiles import (
     CoverageHeat,
-    OddOne,
+    OutlierSource,
     PairRates,
     SourceRow,
     coverage_heat,
@@ -48,24 +48,24 @@ from hoofbeat.audit.findings.table_agreement import (
     flip_rates,
     joined_agreement,
 )
-from hoofbeat.audit.findings.table_join import Joined, join
+from hoofbeat.audit.findings.table_join import JoinedPairs, join
 
 __all__ = [
     "BY_QUESTION",
     "BY_SOURCE",
     "BY_TOPIC",
+    "AuditPairs",
     "AuditSide",
     "AuditsComparison",
     "CoverageChange",
     "CoverageHeat",
     "FlipRate",
     "Frame",
-    "Joined",
+    "JoinedPairs",
     "LabelFlips",
     "LabelShift",
-    "OddOne",
+    "OutlierSource",
     "PairRates",
-    "Pairs",
     "SeriousPair",
     "SeverityRanking",
     "SeverityRow",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hoofbeat.audit.findings.pair_arrays import Frame, lazy
 from hoofbeat.audit.findings.prevalence_intensity import PrevalenceIntensity, split_of
 from hoofbeat.audit.findings.relations import groups_of
-from hoofbeat.audit.findings.table_join import Joined
+from hoofbeat.audit.findings.table_join import JoinedPairs
 from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import SAMPLES, Interval, mcnemar_exact, paired_difference
 from hoofbeat.records import Answer, Question
@@ -69,7 +69,7 @@ class CoverageChange(Struct, frozen=True, kw_only=True):
 
 
 def split_between(
-    joined: Joined,
+    joined: JoinedPairs,
     questions: Iterable[str] | None = None,
     *,
     samples: int = SAMPLES,
@@ -85,7 +85,7 @@ def split_between(
 
 
 def split_by(
-    joined: Joined,
+    joined: JoinedPairs,
     questions: Sequence[Question],
     facet: str,
     *,
@@ -107,7 +107,7 @@ def split_by(
     return found
 
 
-def label_shift(joined: Joined) -> LabelShift:
+def label_shift(joined: JoinedPairs) -> LabelShift:
     """How labels moved between the audits."""
     order = joined.before.domain.order
     size = len(order) + 1
@@ -123,7 +123,7 @@ def label_shift(joined: Joined) -> LabelShift:
     )
 
 
-def changed_pairs(joined: Joined, before: Frame, after: Frame) -> polars.DataFrame:
+def changed_pairs(joined: JoinedPairs, before: Frame, after: Frame) -> polars.DataFrame:
     """Every pair that both audits planned and that has another label now, the most telling first.
 
     Ordered by kind (see `KINDS`), then by how far the label moved, then by question and sources. `before` and `after`
@@ -167,7 +167,7 @@ def coverage_changes(
 class _Split:
     """The row of each question that `split_of` takes."""
 
-    def __init__(self, joined: Joined) -> None:
+    def __init__(self, joined: JoinedPairs) -> None:
         sides = (joined.before, joined.after)
         size = len(joined.before.questions)
         columns: list[NDArray[np.int64]] = []

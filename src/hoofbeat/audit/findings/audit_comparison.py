@@ -19,7 +19,7 @@ from hoofbeat.audit.findings.prevalence_intensity import PrevalenceIntensity
 from hoofbeat.audit.findings.relation_counts import label_counts
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, Relations
 from hoofbeat.audit.findings.table_agreement import TableAgreement, joined_agreement
-from hoofbeat.audit.findings.table_join import Joined, join
+from hoofbeat.audit.findings.table_join import JoinedPairs, join
 from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import SAMPLES
 from hoofbeat.records import Answer, Question
@@ -68,7 +68,7 @@ def compare_audits(
     samples: int = SAMPLES,
     level: float = 0.95,
     seed: int = 0,
-) -> tuple[AuditsComparison, Joined]:
+) -> tuple[AuditsComparison, JoinedPairs]:
     """Compare two audits of the same questions, and lay their tables over each other.
 
     A question of the same name with another text is refused, as are audits that share no question.

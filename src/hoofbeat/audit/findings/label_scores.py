@@ -16,7 +16,7 @@ from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles
 
 __all__ = ["Border", "Borders", "F1Scores", "LabelScore", "borders", "f1_arrays", "f1_scores", "label_table"]
 
-Counts = NDArray[np.float64]
+ConfusionCounts = NDArray[np.float64]
 """Counts by reference label (row) and label given (column); one column more than rows: the last is no label."""
 
 
@@ -78,7 +78,7 @@ class Borders(Struct, frozen=True, kw_only=True):
     touching: dict[str, int]
 
 
-def label_table(pairs: Iterable[tuple[str | None, str]], labels: Sequence[str]) -> Counts:
+def label_table(pairs: Iterable[tuple[str | None, str]], labels: Sequence[str]) -> ConfusionCounts:
     """Counts of (label given or None, reference label)."""
     places = {label: place for place, label in enumerate(labels)}
     counts = np.zeros((len(labels), len(labels) + 1))
@@ -88,7 +88,7 @@ def label_table(pairs: Iterable[tuple[str | None, str]], labels: Sequence[str]) 
 
 
 def f1_scores(
-    counts: Counts,
+    counts: ConfusionCounts,
     labels: Sequence[str],
     *,
     replicates: NDArray[np.float64] | None = None,
@@ -150,7 +150,7 @@ def _interval(value: float, replicates: NDArray[np.float64], level: float) -> In
     return percentiles(kept, level, "bootstrap") if len(kept) and not np.isnan(value) else None
 
 
-def borders(counts: Counts, labels: Sequence[str], diverging: Sequence[str]) -> Borders:
+def borders(counts: ConfusionCounts, labels: Sequence[str], diverging: Sequence[str]) -> Borders:
     """Which borders between labels the errors cross; items without a label are no error of this kind."""
     size = len(labels)
     square = counts[:, :size]

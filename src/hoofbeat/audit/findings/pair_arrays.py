@@ -1,7 +1,7 @@
 """The table of an audit's pairs as numbers: millions of rows in a few bytes each, counted by numpy in moments.
 
-Findings take the table as a polars frame (of an `Audit`, or any with its columns) or as `Pairs` already read from it;
-whoever wants several findings of one large table reads it once. Only the columns that are needed are read, one after
+Findings take the table as a polars frame (of an `Audit`, or any with its columns) or as `AuditPairs` read from
+it; read a large table once if you want several findings of it. Only the columns that are needed are read, one after
 the other, so that the texts of millions of judgments never lie in memory.
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
 from hoofbeat.errors import InputError
 
-__all__ = ["Frame", "Pairs", "diverging_rows", "lazy", "pairs_of", "sure_rows"]
+__all__ = ["AuditPairs", "Frame", "diverging_rows", "lazy", "pairs_of", "sure_rows"]
 
 Frame = polars.DataFrame | polars.LazyFrame
 """A table of pairs: question, a, b, label, failure, and what a finding needs beside them."""
@@ -27,7 +27,7 @@ Codes = NDArray[np.int32]
 _NO_LABEL = -1
 
 
-class Pairs(Struct, frozen=True, kw_only=True):
+class AuditPairs(Struct, frozen=True, kw_only=True):
     """Every pair of an audit as codes: `question`, `a` and `b` point into the sorted names, `label` into the labels.
 
     A pair without a label (its comparison failed) has the label −1 and a `failure`, which points into `failures`.
@@ -99,17 +99,17 @@ class Pairs(Struct, frozen=True, kw_only=True):
 
 
 def pairs_of(
-    table: Frame | Pairs,
+    table: Frame | AuditPairs,
     domain: RelationLabels = FIVE_RELATIONS,
     *,
     questions: Sequence[str] | None = None,
     sources: Sequence[str] | None = None,
-) -> Pairs:
+) -> AuditPairs:
     """Read the pairs of a table. `questions` and `sources` are sorted names to count by, where the caller knows more.
 
     The lesser source of a pair always comes first, whatever the table says.
     """
-    if isinstance(table, Pairs):
+    if isinstance(table, AuditPairs):
         return table
     rows = lazy(table)
     question, names = _column(rows, "question", questions)
@@ -120,7 +120,7 @@ def pairs_of(
     failure, kinds = _column(rows, "failure", None, optional=True)
     if "" in kinds:  # another way to say that nothing failed
         failure[failure == kinds.index("")] = -1
-    pairs = Pairs(
+    pairs = AuditPairs(
         questions=names,
         sources=everyone,
         failures=kinds,
@@ -131,8 +131,8 @@ def pairs_of(
         label=np.empty(0, np.int8),
         failure=failure.astype(np.int8),
     )
-    return Pairs(
-        **{name: getattr(pairs, name) for name in Pairs.__struct_fields__ if name != "label"},
+    return AuditPairs(
+        **{name: getattr(pairs, name) for name in AuditPairs.__struct_fields__ if name != "label"},
         label=_labels(rows, pairs),
     )
 
@@ -158,7 +158,7 @@ def diverging_rows(table: Frame, columns: Sequence[str], domain: RelationLabels)
     return found.select(polars.col(name).cast(polars.String) for name in columns).collect()
 
 
-def _labels(rows: polars.LazyFrame, pairs: Pairs) -> NDArray[np.int8]:
+def _labels(rows: polars.LazyFrame, pairs: AuditPairs) -> NDArray[np.int8]:
     codes, names = _column(rows, "label", None, optional=True)
     known = {label: number for number, label in enumerate(pairs.domain.order)}
     places = np.array([*(known.get(name, len(known)) for name in names), len(known)], np.int8)

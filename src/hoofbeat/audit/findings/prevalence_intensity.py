@@ -19,7 +19,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles, resampled_sums
 from hoofbeat.records import Comparison
 
-__all__ = ["Change", "PrevalenceIntensity", "prevalence_intensity", "split_of"]
+__all__ = ["PrevalenceIntensity", "ShareChange", "prevalence_intensity", "split_of"]
 
 _PAIRS, _ABSENT, _JUDGED, _DIVERGING, _ANY, _AFTER = range(6)
 """What is counted of a question in one audit; the same of the other audit stands `_AFTER` columns further."""
@@ -28,7 +28,7 @@ _BOTH, _BOTH_DIVERGING, _BOTH_ANY, _ONE = 10, 11, 13, 15
 """Of the pairs answered in both audits: how many, diverging before and after, any before and after; and a one."""
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class ShareChange(Struct, frozen=True, kw_only=True):
     """A share in the first audit and in the second, and `change` = second − first with its bootstrap interval.
 
     The interval resamples the questions, the same for both. All are None where a share is of nothing.
@@ -54,11 +54,11 @@ class PrevalenceIntensity(Struct, frozen=True, kw_only=True):
     one_audit_only: int
     pairs_in_both: int
     failed: tuple[int, int]
-    r_abs: Change
-    r_div: Change
-    any_div: Change
-    intensity: Change
-    prevalence: Change
+    r_abs: ShareChange
+    r_div: ShareChange
+    any_div: ShareChange
+    intensity: ShareChange
+    prevalence: ShareChange
     by_coverage: float
     by_coverage_interval: Interval | None = None
 
@@ -105,7 +105,7 @@ def split_of(
     """
     sums, drawn = rows.sum(axis=0), resampled_sums(rows, samples=samples, seed=seed)
 
-    def change(counts: tuple[int, int], of: tuple[int, int]) -> Change:
+    def change(counts: tuple[int, int], of: tuple[int, int]) -> ShareChange:
         return _change(sums, drawn, counts, of, level)
 
     any_div = change((_ANY, _AFTER + _ANY), (_ONE, _ONE))
@@ -177,14 +177,14 @@ def _change(
     counts: tuple[int, int],
     of: tuple[int, int],
     level: float,
-) -> Change:
+) -> ShareChange:
     before, after = (
         float(sums[count] / sums[whole]) if sums[whole] else None for count, whole in zip(counts, of, strict=True)
     )
     if before is None or after is None:
-        return Change(before=before, after=after, change=None, interval=None)
+        return ShareChange(before=before, after=after, change=None, interval=None)
     some = (drawn[:, of[0]] > 0) & (drawn[:, of[1]] > 0)
     rows = drawn[some]
     replicates = rows[:, counts[1]] / rows[:, of[1]] - rows[:, counts[0]] / rows[:, of[0]]
     interval = percentiles(replicates, level, "paired cluster bootstrap")
-    return Change(before=before, after=after, change=after - before, interval=interval)
+    return ShareChange(before=before, after=after, change=after - before, interval=interval)

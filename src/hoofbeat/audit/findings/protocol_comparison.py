@@ -14,18 +14,25 @@ from msgspec import Struct
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.validation_figures import JudgeScores, judge_scores
 from hoofbeat.audit.findings.validation_population import stratified_rate
-from hoofbeat.audit.sample_records import PROTOCOLS, Both, Said
+from hoofbeat.audit.sample_records import PROTOCOLS, PairJudgedTwice, PairLabel
 from hoofbeat.findings.agreement import Agreement, Kappa, agreement, weighted_kappa
 from hoofbeat.findings.intervals import Difference, Interval, mcnemar_exact, paired_difference, wilson
 from hoofbeat.judging.text_match import fuzzy_match
 from hoofbeat.store import Cost
 
-__all__ = ["AgainstPeople", "Flips", "Protocols", "Shift", "TopicAgreement", "compare_protocols"]
+__all__ = [
+    "ProtocolAgreement",
+    "ProtocolFlips",
+    "ProtocolShift",
+    "ProtocolsAgainstPeople",
+    "TopicAgreement",
+    "compare_protocols",
+]
 
-Estimated = tuple[float | None, Interval | None]
+EstimateWithInterval = tuple[float | None, Interval | None]
 
 
-class Shift(Struct, frozen=True, kw_only=True):
+class ProtocolShift(Struct, frozen=True, kw_only=True):
     """One label by the structured call: `n` pairs have it, `became` counts what the label alone calls them."""
 
     label: str
@@ -46,7 +53,7 @@ class TopicAgreement(Struct, frozen=True, kw_only=True):
     similarity: float | None
 
 
-class AgainstPeople(Struct, frozen=True, kw_only=True):
+class ProtocolsAgainstPeople(Struct, frozen=True, kw_only=True):
     """Both ways against people on the same `n` pairs; a pair that got no label counts as not right.
 
     `difference` is structured less label-only in agreement, resampled by question; `p` is McNemar's exact one, from the
@@ -62,7 +69,7 @@ class AgainstPeople(Struct, frozen=True, kw_only=True):
     p: float
 
 
-class Flips(Struct, frozen=True, kw_only=True):
+class ProtocolFlips(Struct, frozen=True, kw_only=True):
     """How often a label changes when the two answers are exchanged: `flips` of `n` pairs that got both labels.
 
     `estimate` is the rate over all pairs that a judge looked at, of which the sample is a stratified one. `by_label`
@@ -81,7 +88,7 @@ class Flips(Struct, frozen=True, kw_only=True):
     moves: dict[str, int]
 
 
-class Protocols(Struct, frozen=True, kw_only=True):
+class ProtocolAgreement(Struct, frozen=True, kw_only=True):
     """Everything the comparison says.
 
     `agreement` has the structured call's label as its reference; `estimate` is the agreement over all pairs that a
@@ -96,28 +103,28 @@ class Protocols(Struct, frozen=True, kw_only=True):
     quadratic: Kappa
     estimate: float | None
     estimate_interval: Interval | None
-    shifts: tuple[Shift, ...]
+    shifts: tuple[ProtocolShift, ...]
     with_audit: Agreement
     levels: dict[str, dict[str, int]]
     significance: Agreement
     significance_linear: Kappa
     without_details: int
     topics: TopicAgreement
-    people: AgainstPeople | None
-    flips: tuple[Flips, ...]
+    people: ProtocolsAgainstPeople | None
+    flips: tuple[ProtocolFlips, ...]
     costs: dict[str, Cost]
     seed: int
 
 
 def compare_protocols(
-    rows: Sequence[Both],
+    rows: Sequence[PairJudgedTwice],
     counts: Mapping[str, int],
     domain: RelationLabels,
     levels: Sequence[str],
     costs: Mapping[str, Cost],
     *,
     seed: int = 0,
-) -> Protocols:
+) -> ProtocolAgreement:
     """All figures of pairs judged both ways; `counts` are all pairs of the audit a judge looked at, by its label."""
     both = [
         (row.label_only.label, row.structured.label)
@@ -131,7 +138,7 @@ def compare_protocols(
         if row.label_only.significance and row.structured.significance
     ]
     agreed = _over_all(rows, counts, lambda row: _same(row.structured, row.label_only))
-    return Protocols(
+    return ProtocolAgreement(
         pairs=len(rows),
         unscored={
             "structured": sum(not _label(row.structured) for row in rows),
@@ -162,19 +169,19 @@ def compare_protocols(
     )
 
 
-def _label(said: Said) -> str | None:
+def _label(said: PairLabel) -> str | None:
     return None if said.failure else said.label or None
 
 
-def _same(one: Said, other: Said) -> float | None:
+def _same(one: PairLabel, other: PairLabel) -> float | None:
     if _label(one) is None or _label(other) is None:
         return None
     return float(one.label == other.label)
 
 
-def _shifts(found: Agreement) -> tuple[Shift, ...]:
+def _shifts(found: Agreement) -> tuple[ProtocolShift, ...]:
     return tuple(
-        Shift(
+        ProtocolShift(
             label=label,
             n=sum(line),
             kept=line[place],
@@ -186,7 +193,7 @@ def _shifts(found: Agreement) -> tuple[Shift, ...]:
     )
 
 
-def _topics(rows: Sequence[Both]) -> TopicAgreement:
+def _topics(rows: Sequence[PairJudgedTwice]) -> TopicAgreement:
     pairs = [
         (row.structured.topic, row.label_only.topic)
         for row in rows
@@ -200,7 +207,7 @@ def _topics(rows: Sequence[Both]) -> TopicAgreement:
     )
 
 
-def _people(rows: Sequence[Both], domain: RelationLabels, seed: int) -> AgainstPeople | None:
+def _people(rows: Sequence[PairJudgedTwice], domain: RelationLabels, seed: int) -> ProtocolsAgainstPeople | None:
     known = [row for row in rows if row.reference]
     if not known:
         return None
@@ -211,7 +218,7 @@ def _people(rows: Sequence[Both], domain: RelationLabels, seed: int) -> AgainstP
     right = {name: [float(given == truth) for given, truth in pairs] for name, pairs in ways.items()}
     beside = list(zip(right["structured"], right["label-only"], strict=True))
     only = (sum(a > b for a, b in beside), sum(b > a for a, b in beside))
-    return AgainstPeople(
+    return ProtocolsAgainstPeople(
         n=len(known),
         structured=judge_scores(ways["structured"], domain, seed=seed),
         label_only=judge_scores(ways["label-only"], domain, seed=seed),
@@ -224,8 +231,10 @@ def _people(rows: Sequence[Both], domain: RelationLabels, seed: int) -> AgainstP
     )
 
 
-def _flips(name: str, rows: Sequence[Both], counts: Mapping[str, int], domain: RelationLabels) -> Flips | None:
-    def sides(row: Both) -> tuple[Said, Said | None]:
+def _flips(
+    name: str, rows: Sequence[PairJudgedTwice], counts: Mapping[str, int], domain: RelationLabels
+) -> ProtocolFlips | None:
+    def sides(row: PairJudgedTwice) -> tuple[PairLabel, PairLabel | None]:
         if name == "structured":
             return row.structured, row.structured_exchanged
         return row.label_only, row.label_only_exchanged
@@ -240,7 +249,7 @@ def _flips(name: str, rows: Sequence[Both], counts: Mapping[str, int], domain: R
     flips = sum(before != after for before, after in scored)
     over_all = _over_all([row for row, _, _ in probed], counts, lambda row: changed[row.pair.key])
     moves = Counter(f"{before} → {after}" for before, after in scored if before != after)
-    return Flips(
+    return ProtocolFlips(
         protocol=name,
         n=len(scored),
         flips=flips,
@@ -258,7 +267,9 @@ def _flips(name: str, rows: Sequence[Both], counts: Mapping[str, int], domain: R
     )
 
 
-def _over_all(rows: Sequence[Both], counts: Mapping[str, int], value: Callable[[Both], float | None]) -> Estimated:
+def _over_all(
+    rows: Sequence[PairJudgedTwice], counts: Mapping[str, int], value: Callable[[PairJudgedTwice], float | None]
+) -> EstimateWithInterval:
     """A share of the sample as one of all pairs that a judge looked at; none where a label is not in the sample."""
     strata: dict[str, tuple[int, list[tuple[float, float]]]] = {
         name: (size, []) for name, size in counts.items() if size

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hoofbeat.audit.findings.pair_arrays import Frame, Pairs, pairs_of
+from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, pairs_of
 from hoofbeat.audit.findings.relations import (
     FIVE_RELATIONS,
     RelationLabels,
@@ -22,7 +22,7 @@ __all__ = ["counts_by", "label_counts"]
 
 
 def label_counts(
-    table: Frame | Pairs, questions: Iterable[Question | str] = (), domain: RelationLabels = FIVE_RELATIONS
+    table: Frame | AuditPairs, questions: Iterable[Question | str] = (), domain: RelationLabels = FIVE_RELATIONS
 ) -> Relations:
     """The figures of `relations` over a table; `questions` adds those that have no pair at all to the denominator."""
     counted = _PerQuestion(pairs_of(table, domain))
@@ -31,7 +31,7 @@ def label_counts(
 
 
 def counts_by(
-    table: Frame | Pairs, questions: Sequence[Question], facet: str, domain: RelationLabels = FIVE_RELATIONS
+    table: Frame | AuditPairs, questions: Sequence[Question], facet: str, domain: RelationLabels = FIVE_RELATIONS
 ) -> dict[str, Relations]:
     """The same for each value of a facet of the questions, sorted; a question with several values counts in each."""
     counted = _PerQuestion(pairs_of(table, domain))
@@ -55,7 +55,7 @@ def counts_by(
 class _PerQuestion:
     """The labels and failures of each question's pairs."""
 
-    def __init__(self, pairs: Pairs) -> None:
+    def __init__(self, pairs: AuditPairs) -> None:
         self.pairs = pairs
         self.labels = _table(pairs.question, pairs.label, len(pairs.questions), len(pairs.domain.order))
         self.failed = _table(pairs.question, pairs.failure, len(pairs.questions), len(pairs.failures))

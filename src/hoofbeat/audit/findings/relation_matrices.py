@@ -8,16 +8,18 @@ import numpy as np
 import polars
 from numpy.typing import NDArray
 
-from hoofbeat.audit.findings.pair_arrays import Frame, Pairs, lazy, pairs_of
+from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, lazy, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, RelationMatrix
 from hoofbeat.errors import InputError
 
 __all__ = ["each_matrix", "question_matrix"]
 
 
-def question_matrix(table: Frame | Pairs, question: str, domain: RelationLabels = FIVE_RELATIONS) -> RelationMatrix:
+def question_matrix(
+    table: Frame | AuditPairs, question: str, domain: RelationLabels = FIVE_RELATIONS
+) -> RelationMatrix:
     """The matrix of one question; its sources are sorted, the diagonal is consistent, no label is empty."""
-    if isinstance(table, Pairs):
+    if isinstance(table, AuditPairs):
         pairs = table
         if question not in pairs.questions:
             raise _nothing(question)
@@ -32,7 +34,7 @@ def question_matrix(table: Frame | Pairs, question: str, domain: RelationLabels 
     return _matrix(pairs, question, rows)
 
 
-def each_matrix(table: Frame | Pairs, domain: RelationLabels = FIVE_RELATIONS) -> Iterator[RelationMatrix]:
+def each_matrix(table: Frame | AuditPairs, domain: RelationLabels = FIVE_RELATIONS) -> Iterator[RelationMatrix]:
     """The matrix of every question that has pairs, questions sorted, one at a time."""
     pairs = pairs_of(table, domain)
     pairs.check_once()
@@ -48,7 +50,7 @@ def _nothing(question: str) -> InputError:
     return InputError(f"the question {question!r} has no pair in this audit", fix="name a question that it asked")
 
 
-def _matrix(pairs: Pairs, question: str, rows: NDArray[np.int64]) -> RelationMatrix:
+def _matrix(pairs: AuditPairs, question: str, rows: NDArray[np.int64]) -> RelationMatrix:
     a, b, label = pairs.a[rows], pairs.b[rows], pairs.label[rows]
     present = np.unique(np.concatenate([a, b]))
     cells = np.full((len(present), len(present)), -1, np.int8)

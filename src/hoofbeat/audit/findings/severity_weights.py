@@ -17,7 +17,7 @@ import polars
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.audit.findings.pair_arrays import Frame, Pairs, diverging_rows, pairs_of
+from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, diverging_rows, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, groups_of, unknown_question
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles
@@ -76,7 +76,7 @@ def severity_ranking(
     weights: Mapping[str, float] = WEIGHTS,
     *,
     unrated: float | None = None,
-    pairs: Pairs | None = None,
+    pairs: AuditPairs | None = None,
     samples: int = SAMPLES,
     level: float = 0.95,
     seed: int = 0,
@@ -123,7 +123,9 @@ def severity_ranking(
     )
 
 
-def _diverging(table: Frame, by: str, pairs: Pairs, weights: Mapping[str, float], unrated: float) -> polars.DataFrame:
+def _diverging(
+    table: Frame, by: str, pairs: AuditPairs, weights: Mapping[str, float], unrated: float
+) -> polars.DataFrame:
     """Every diverging pair: its question and sources by number, its topic, its level by number, its weight."""
     columns = ["question", "a", "b", "significance", *(["topic"] if by == BY_TOPIC else [])]
     rows = diverging_rows(table, columns, pairs.domain)
@@ -140,7 +142,7 @@ def _diverging(table: Frame, by: str, pairs: Pairs, weights: Mapping[str, float]
 
 
 def _sums(
-    rows: polars.DataFrame, questions: Sequence[Question], by: str, pairs: Pairs, levels: int
+    rows: polars.DataFrame, questions: Sequence[Question], by: str, pairs: AuditPairs, levels: int
 ) -> tuple[Sequence[str], NDArray[np.float64]]:
     """The names of the things, and of each: diverging pairs, weight, judged pairs, pairs of each level and of none."""
     question = rows["question"].to_numpy()
@@ -172,7 +174,7 @@ def _sums(
     return names, sums
 
 
-def _members(questions: Sequence[Question], facet: str, pairs: Pairs) -> tuple[list[str], NDArray[np.bool_]]:
+def _members(questions: Sequence[Question], facet: str, pairs: AuditPairs) -> tuple[list[str], NDArray[np.bool_]]:
     """The groups of a facet, and which of the audit's questions are in each."""
     groups = {question.id: groups_of(question, facet) for question in questions}
     for name in pairs.questions:

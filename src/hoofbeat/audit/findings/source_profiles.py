@@ -13,14 +13,14 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.audit.findings.pair_arrays import Frame, Pairs, pairs_of
+from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, Coverage, RelationLabels, coverage
 from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles, resampled_sums, wilson
 from hoofbeat.records import Answer, Question
 
 __all__ = [
     "CoverageHeat",
-    "OddOne",
+    "OutlierSource",
     "PairRates",
     "SourceRow",
     "coverage_heat",
@@ -82,7 +82,7 @@ class PairRates(Struct, frozen=True, kw_only=True):
         return self.diverging[a][b] / self.judged[a][b] if self.judged[a][b] else None
 
 
-class OddOne(Struct, frozen=True, kw_only=True):
+class OutlierSource(Struct, frozen=True, kw_only=True):
     """How far one source stands apart from the others.
 
     `share` is `diverging` of all its `judged` pairs. `matched` are those of them on questions on which other sources
@@ -117,7 +117,7 @@ def slim_answers(answers: Iterable[Answer]) -> list[Answer]:
 
 
 def source_rows(
-    table: Frame | Pairs, answers: Iterable[Answer] = (), domain: RelationLabels = FIVE_RELATIONS
+    table: Frame | AuditPairs, answers: Iterable[Answer] = (), domain: RelationLabels = FIVE_RELATIONS
 ) -> list[SourceRow]:
     """Every source of the answers or the pairs, sorted."""
     pairs = pairs_of(table, domain)
@@ -157,7 +157,7 @@ def coverage_heat(answers: Iterable[Answer], questions: Sequence[Question], face
     )
 
 
-def pair_rates(table: Frame | Pairs, domain: RelationLabels = FIVE_RELATIONS) -> PairRates:
+def pair_rates(table: Frame | AuditPairs, domain: RelationLabels = FIVE_RELATIONS) -> PairRates:
     """The source × source table over all questions."""
     pairs = pairs_of(table, domain)
     size = len(pairs.sources)
@@ -176,13 +176,13 @@ def pair_rates(table: Frame | Pairs, domain: RelationLabels = FIVE_RELATIONS) ->
 
 
 def odd_one_out(
-    table: Frame | Pairs,
+    table: Frame | AuditPairs,
     domain: RelationLabels = FIVE_RELATIONS,
     *,
     samples: int = SAMPLES,
     level: float = 0.95,
     seed: int = 0,
-) -> list[OddOne]:
+) -> list[OutlierSource]:
     """Every source that is judged, the one that most surely differs more than the others do first.
 
     Sources are sorted by the low end of the excess's interval. Each interval is of one source: of a hundred sources
@@ -222,10 +222,10 @@ def _odd(
     sums: NDArray[np.float64],
     drawn: NDArray[np.float64],
     level: float,
-) -> OddOne:
+) -> OutlierSource:
     matched, observed, expected = (float(value) for value in sums)
     some, hoped = drawn[drawn[:, 0] > 0], drawn[drawn[:, 2] > 0]
-    return OddOne(
+    return OutlierSource(
         source=source,
         questions=counts[0],
         judged=counts[1],

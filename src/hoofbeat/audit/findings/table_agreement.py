@@ -13,9 +13,9 @@ import polars
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.audit.findings.pair_arrays import Frame, Pairs, lazy
+from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, lazy
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
-from hoofbeat.audit.findings.table_join import Joined, join
+from hoofbeat.audit.findings.table_join import JoinedPairs, join
 from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles, resampled_sums, wilson
 
@@ -93,7 +93,7 @@ def agreement_of_tables(
 
 
 def joined_agreement(
-    joined: Joined,
+    joined: JoinedPairs,
     basis: polars.Series | None = None,
     *,
     samples: int = SAMPLES,
@@ -101,7 +101,7 @@ def joined_agreement(
     seed: int = 0,
 ) -> TableAgreement:
     """The same of tables already joined; `basis` is that of the first table's shared pairs, if it is wanted."""
-    pairs: Pairs = joined.before
+    pairs: AuditPairs = joined.before
     order = pairs.domain.order
     first, second = joined.labels
     labelled = (first >= 0) & (second >= 0)
@@ -185,7 +185,7 @@ def _flips(label: str, after: list[str], domain: RelationLabels, level: float) -
     )
 
 
-def _basis(table: Frame, joined: Joined) -> polars.Series | None:
+def _basis(table: Frame, joined: JoinedPairs) -> polars.Series | None:
     rows = lazy(table)
     if "basis" not in rows.collect_schema().names():
         return None

@@ -9,21 +9,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from hoofbeat.audit.findings.pair_arrays import Frame, Pairs, pairs_of
+from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
 from hoofbeat.errors import UsageError
 
-__all__ = ["Joined", "join"]
+__all__ = ["JoinedPairs", "join"]
 
 
-class Joined(Struct, frozen=True, kw_only=True):
+class JoinedPairs(Struct, frozen=True, kw_only=True):
     """Two tables with codes of the same names. `rows` are the places of the shared pairs in the first and the second.
 
     Shared pairs come in the order of question and sources.
     """
 
-    before: Pairs
-    after: Pairs
+    before: AuditPairs
+    after: AuditPairs
     rows: tuple[NDArray[np.int64], NDArray[np.int64]]
 
     @property
@@ -37,7 +37,7 @@ class Joined(Struct, frozen=True, kw_only=True):
         return self.before.question[self.rows[0]]
 
 
-def join(before: Frame | Pairs, after: Frame | Pairs, domain: RelationLabels = FIVE_RELATIONS) -> Joined:
+def join(before: Frame | AuditPairs, after: Frame | AuditPairs, domain: RelationLabels = FIVE_RELATIONS) -> JoinedPairs:
     """Lay two tables over each other; a pair that stands twice in one of them is refused."""
     first, second = pairs_of(before, domain), pairs_of(after, domain)
     if first.domain != second.domain:
@@ -48,10 +48,10 @@ def join(before: Frame | Pairs, after: Frame | Pairs, domain: RelationLabels = F
     for each in (first, second):
         each.check_once()
     _, one, two = np.intersect1d(first.keys, second.keys, assume_unique=True, return_indices=True)
-    return Joined(before=first, after=second, rows=(one, two))
+    return JoinedPairs(before=first, after=second, rows=(one, two))
 
 
-def _recoded(pairs: Pairs, questions: Sequence[str], sources: Sequence[str]) -> Pairs:
+def _recoded(pairs: AuditPairs, questions: Sequence[str], sources: Sequence[str]) -> AuditPairs:
     """The same pairs with codes of these names, which must contain all of theirs, sorted."""
     asked, told = (
         np.searchsorted(np.array(all_names, object), np.array(names, object)).astype(np.int32)

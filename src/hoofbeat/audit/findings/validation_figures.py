@@ -28,7 +28,7 @@ from hoofbeat.findings.outcomes import SENSITIVITY_THRESHOLD
 
 __all__ = [
     "JudgeScores",
-    "Rated",
+    "RatedPair",
     "Reference",
     "SignificanceScores",
     "Validation",
@@ -37,10 +37,10 @@ __all__ = [
     "validation",
 ]
 
-How = Literal["adjudicated", "unanimous", "majority", "single", "split", "none"]
+ReferenceOrigin = Literal["adjudicated", "unanimous", "majority", "single", "split", "none"]
 
 
-class Rated(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RatedPair(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One pair of the sample: what the judge said, and what each annotator and the adjudication said."""
 
     item: str
@@ -61,7 +61,7 @@ class Reference(Struct, frozen=True, kw_only=True):
 
     label: str | None
     significance: str | None
-    how: How
+    how: ReferenceOrigin
 
 
 class JudgeScores(Struct, frozen=True, kw_only=True):
@@ -116,7 +116,7 @@ class Validation(Struct, frozen=True, kw_only=True):
     seed: int
 
 
-def reference(rated: Rated) -> Reference:
+def reference(rated: RatedPair) -> Reference:
     """What people say of a pair together."""
     label, how = _settled(rated.adjudicated, list(rated.labels.values()))
     level = rated.adjudicated_significance
@@ -126,7 +126,7 @@ def reference(rated: Rated) -> Reference:
     return Reference(label=label, significance=level if label is not None else None, how=how)
 
 
-def _settled(adjudicated: str, given: Sequence[str]) -> tuple[str | None, How]:
+def _settled(adjudicated: str, given: Sequence[str]) -> tuple[str | None, ReferenceOrigin]:
     if adjudicated:
         return adjudicated, "adjudicated"
     if not given:
@@ -156,7 +156,7 @@ def judge_scores(
 
 
 def validation(
-    sample: Sequence[Rated],
+    sample: Sequence[RatedPair],
     counts: Mapping[str, int],
     domain: RelationLabels,
     levels: Sequence[str] = (),
@@ -196,7 +196,7 @@ def validation(
     )
 
 
-def _ratings(rows: Sequence[Rated]) -> dict[str, dict[str, str]]:
+def _ratings(rows: Sequence[RatedPair]) -> dict[str, dict[str, str]]:
     ratings: dict[str, dict[str, str]] = {}
     for row in rows:
         for name, label in row.labels.items():
@@ -204,7 +204,7 @@ def _ratings(rows: Sequence[Rated]) -> dict[str, dict[str, str]]:
     return ratings
 
 
-def _by_basis(known: Sequence[tuple[Rated, Reference]], domain: RelationLabels, seed: int) -> dict[str, Agreement]:
+def _by_basis(known: Sequence[tuple[RatedPair, Reference]], domain: RelationLabels, seed: int) -> dict[str, Agreement]:
     groups: dict[str, list[tuple[str | None, str]]] = {}
     for row, said in known:
         if said.label is not None:
@@ -213,7 +213,7 @@ def _by_basis(known: Sequence[tuple[Rated, Reference]], domain: RelationLabels, 
 
 
 def _significance(
-    known: Sequence[tuple[Rated, Reference]], levels: Sequence[str], seed: int
+    known: Sequence[tuple[RatedPair, Reference]], levels: Sequence[str], seed: int
 ) -> SignificanceScores | None:
     """Over pairs that people and judge both give a significance; None where people rated nothing."""
     ratings: dict[str, dict[str, str]] = {}

@@ -10,9 +10,9 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.audit.findings.protocol_comparison import Protocols
-from hoofbeat.audit.findings.validation_figures import Rated, Reference, Validation
-from hoofbeat.audit.sample_records import Both
+from hoofbeat.audit.findings.protocol_comparison import ProtocolAgreement
+from hoofbeat.audit.findings.validation_figures import RatedPair, Reference, Validation
+from hoofbeat.audit.sample_records import PairJudgedTwice
 from hoofbeat.errors import InputError
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.atomic_files import read_bytes, write_bytes
@@ -38,7 +38,7 @@ T = TypeVar("T")
 class ValidatedPair(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A pair of the sample with its texts, what everybody said of it, and how many pairs of the audit it stands for."""
 
-    rated: Rated
+    rated: RatedPair
     reference: Reference
     weight: float | None
     question: str
@@ -82,14 +82,14 @@ class AblationFolder:
         return AblationFolder(open_artefact(path, ABLATION))
 
     @cached_property
-    def pairs(self) -> list[Both]:
+    def pairs(self) -> list[PairJudgedTwice]:
         """Every pair, judged both ways."""
-        return list(read_jsonl(self.artefact.file(_PAIRS), Both))
+        return list(read_jsonl(self.artefact.file(_PAIRS), PairJudgedTwice))
 
     @cached_property
-    def figures(self) -> Protocols:
+    def figures(self) -> ProtocolAgreement:
         """What the ablation says."""
-        return _figures(self.artefact, Protocols)
+        return _figures(self.artefact, ProtocolAgreement)
 
 
 def write_tables(folder: Path, pairs: Sequence[object], figures: object) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hoofbeat.audit.audit_folder import Audit
-from hoofbeat.audit.findings.protocol_comparison import Protocols, compare_protocols
+from hoofbeat.audit.findings.protocol_comparison import ProtocolAgreement, compare_protocols
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.validation_folder import ABLATION, ValidationFolder, write_tables
-from hoofbeat.audit.sample_records import Drawn
-from hoofbeat.audit.validation.label_only import PROMPTS, TwoWays, judge_both_ways, pairs_to_judge
+from hoofbeat.audit.sample_records import SampledPair
+from hoofbeat.audit.validation.label_only import PROMPTS, PairToJudgeTwice, judge_both_ways, pairs_to_judge
 from hoofbeat.audit.validation.packets import draw_pairs
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Model
@@ -23,7 +23,7 @@ __all__ = ["ablate_judge", "ablation_sample"]
 
 def ablation_sample(
     audit: Audit, per_label: int, seed: int, validated: Path | None, progress: Progress
-) -> tuple[list[TwoWays], dict[str, int], list[InputRef]]:
+) -> tuple[list[PairToJudgeTwice], dict[str, int], list[InputRef]]:
     """The pairs to judge, all judged pairs by label, and the inputs."""
     labels = {label.name: per_label for label in audit.pack.judged}
     drawn, counts = draw_pairs(audit, labels, seed=seed, judged=True, progress=progress)
@@ -46,14 +46,14 @@ def ablation_sample(
     return pairs_to_judge(audit, drawn, references), counts, inputs
 
 
-def _labelled(folder: ValidationFolder, absent: str) -> tuple[list[Drawn], dict[tuple[str, str, str], str]]:
+def _labelled(folder: ValidationFolder, absent: str) -> tuple[list[SampledPair], dict[tuple[str, str, str], str]]:
     """The judged pairs that people have a reference for; absent ones and same texts never go to a judge."""
     pairs, references = [], {}
     for each in folder.pairs:
         rated = each.rated
         if each.reference.label is None or rated.judge == absent or rated.basis in {"absent", "same"}:
             continue
-        pair = Drawn(
+        pair = SampledPair(
             question=rated.question,
             a=rated.a,
             b=rated.b,
@@ -68,7 +68,7 @@ def _labelled(folder: ValidationFolder, absent: str) -> tuple[list[Drawn], dict[
 
 def ablate_judge(
     audit: Audit,
-    items: Sequence[TwoWays],
+    items: Sequence[PairToJudgeTwice],
     counts: Mapping[str, int],
     model: Model,
     target: Path,
@@ -78,7 +78,7 @@ def ablate_judge(
     inputs: Sequence[InputRef],
     command: Sequence[str] = (),
     progress: Progress = SILENT,
-) -> tuple[Artefact, Protocols]:
+) -> tuple[Artefact, ProtocolAgreement]:
     """Judge the pairs both ways and write the folder; `counts` are all judged pairs of the audit by label."""
     rows, costs = judge_both_ways(model, items, audit.pack, order=bool(settings["order"]), progress=progress)
     domain, levels = RelationLabels.of(audit.pack.labels), audit.pack.significance_levels
@@ -111,7 +111,7 @@ def ablate_judge(
     return open_artefact(target, ABLATION), figures
 
 
-def _summary(found: Protocols) -> dict[str, object]:
+def _summary(found: ProtocolAgreement) -> dict[str, object]:
     """The key figures for the manifest."""
     people = found.people
     return {

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.audit.pair_judge import PairJudge, comparison_request
-from hoofbeat.audit.pair_plan import Verdict, asked_order
-from hoofbeat.audit.sample_records import Both, Drawn, Said
+from hoofbeat.audit.pair_plan import PairVerdict, asked_order
+from hoofbeat.audit.sample_records import PairJudgedTwice, PairLabel, SampledPair
 from hoofbeat.audit.validation.packets import answers_of
 from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.progress import SILENT, Progress
@@ -24,7 +24,7 @@ from hoofbeat.store import Cost
 
 __all__ = [
     "PROMPTS",
-    "TwoWays",
+    "PairToJudgeTwice",
     "details_request",
     "estimate_both",
     "judge_both_ways",
@@ -35,17 +35,19 @@ __all__ = [
 PROMPTS = ("compare", "compare-label", "compare-details")
 
 
-class TwoWays(Struct, frozen=True, kw_only=True):
+class PairToJudgeTwice(Struct, frozen=True, kw_only=True):
     """A pair to be judged both ways, with its texts and what people say of it, if they do."""
 
-    pair: Drawn
+    pair: SampledPair
     question: Question
     a: str
     b: str
     reference: str = ""
 
 
-def pairs_to_judge(audit: Audit, pairs: Sequence[Drawn], references: dict[tuple[str, str, str], str]) -> list[TwoWays]:
+def pairs_to_judge(
+    audit: Audit, pairs: Sequence[SampledPair], references: dict[tuple[str, str, str], str]
+) -> list[PairToJudgeTwice]:
     """The pairs by question and sources, each with its texts in the order in which the audit's judge was shown them."""
     questions = {question.id: question for question in audit.questions}
     answers = answers_of(audit, pairs)
@@ -53,7 +55,7 @@ def pairs_to_judge(audit: Audit, pairs: Sequence[Drawn], references: dict[tuple[
     for pair in sorted(pairs, key=lambda each: each.key):
         a, b = asked_order(answers[pair.question, pair.a].text, answers[pair.question, pair.b].text)
         reference = references.get(pair.key, "")
-        found.append(TwoWays(pair=pair, question=questions[pair.question], a=a, b=b, reference=reference))
+        found.append(PairToJudgeTwice(pair=pair, question=questions[pair.question], a=a, b=b, reference=reference))
     return found
 
 
@@ -91,39 +93,41 @@ def details_request(question: Question, a: str, b: str, label: RelationLabel, pa
 
 
 def judge_both_ways(
-    model: Model, items: Sequence[TwoWays], pack: Pack, *, order: bool = False, progress: Progress = SILENT
-) -> tuple[list[Both], dict[str, Cost]]:
+    model: Model, items: Sequence[PairToJudgeTwice], pack: Pack, *, order: bool = False, progress: Progress = SILENT
+) -> tuple[list[PairJudgedTwice], dict[str, Cost]]:
     """Judge every pair both ways; and what each way cost, the exchanged calls apart."""
     judge = PairJudge(model, pack)
 
-    async def structured(item: TwoWays, exchanged: bool) -> Said:
+    async def structured(item: PairToJudgeTwice, exchanged: bool) -> PairLabel:
         a, b = (item.b, item.a) if exchanged else (item.a, item.b)
         return _of_verdict(await judge.judge(comparison_request(item.question, a, b, pack)))
 
-    async def label_only(item: TwoWays, exchanged: bool) -> Said:
+    async def label_only(item: PairToJudgeTwice, exchanged: bool) -> PairLabel:
         a, b = (item.b, item.a) if exchanged else (item.a, item.b)
         return await _label_only(model, item.question, (a, b), pack, details=not exchanged)
 
-    ways: dict[str, tuple[Callable[[TwoWays, bool], Awaitable[Said]], bool]] = {
+    ways: dict[str, tuple[Callable[[PairToJudgeTwice, bool], Awaitable[PairLabel]], bool]] = {
         "structured": (structured, False),
         "label-only": (label_only, False),
     }
     if order:
         ways |= {"structured, exchanged": (structured, True), "label-only, exchanged": (label_only, True)}
-    said: dict[str, list[Said]] = {}
+    said: dict[str, list[PairLabel]] = {}
     costs: dict[str, Cost] = {}
     for name, (way, exchanged) in ways.items():
         before = model.cost
 
         async def work(
-            item: TwoWays, way: Callable[[TwoWays, bool], Awaitable[Said]] = way, no: bool = exchanged
-        ) -> Said:
+            item: PairToJudgeTwice,
+            way: Callable[[PairToJudgeTwice, bool], Awaitable[PairLabel]] = way,
+            no: bool = exchanged,
+        ) -> PairLabel:
             return await way(item, no)
 
         said[name] = model.run(items, work, title=f"judging: {name}", progress=progress) if items else []
         costs[name] = _less(model.cost, before)
     return [
-        Both(
+        PairJudgedTwice(
             pair=item.pair,
             structured=said["structured"][place],
             label_only=said["label-only"][place],
@@ -135,7 +139,7 @@ def judge_both_ways(
     ], costs
 
 
-def estimate_both(model: Model, items: Sequence[TwoWays], pack: Pack, *, order: bool = False) -> Estimate:
+def estimate_both(model: Model, items: Sequence[PairToJudgeTwice], pack: Pack, *, order: bool = False) -> Estimate:
     """What it would cost at most: every pair gets a label that asks for more."""
     wordy = max(
         (label for label in pack.judged if label.topic or label.significance),
@@ -152,18 +156,20 @@ def estimate_both(model: Model, items: Sequence[TwoWays], pack: Pack, *, order: 
     return model.estimate(requests)
 
 
-async def _label_only(model: Model, question: Question, sides: tuple[str, str], pack: Pack, *, details: bool) -> Said:
+async def _label_only(
+    model: Model, question: Question, sides: tuple[str, str], pack: Pack, *, details: bool
+) -> PairLabel:
     first = await model.chat_json(label_request(question, *sides, pack))
     if isinstance(first, Failure):
-        return Said(failure=first)
+        return PairLabel(failure=first)
     label = pack.label(first.value["classification"])
     if not details or not (label.topic or label.significance):
-        return Said(label=label.name, calls=first.calls)
+        return PairLabel(label=label.name, calls=first.calls)
     second = await model.chat_json(details_request(question, *sides, label, pack))
     if isinstance(second, Failure):
-        return Said(label=label.name, details=second, calls=first.calls)
+        return PairLabel(label=label.name, details=second, calls=first.calls)
     level = second.value["significance"]
-    return Said(
+    return PairLabel(
         label=label.name,
         topic=str(second.value["topic"]).strip() or None if label.topic else None,
         significance=level if label.significance and level != "none" else None,
@@ -171,8 +177,8 @@ async def _label_only(model: Model, question: Question, sides: tuple[str, str], 
     )
 
 
-def _of_verdict(verdict: Verdict) -> Said:
-    return Said(
+def _of_verdict(verdict: PairVerdict) -> PairLabel:
+    return PairLabel(
         label=verdict.label,
         topic=verdict.topic,
         significance=verdict.significance,

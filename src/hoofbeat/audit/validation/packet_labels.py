@@ -8,11 +8,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.audit.audit_folder import Audit
-from hoofbeat.audit.sample_records import Drawn
+from hoofbeat.audit.sample_records import SampledPair
 from hoofbeat.audit.validation.packet_text import code_number, number_of
 from hoofbeat.audit.validation.packets import Packets, each_drawable
 from hoofbeat.errors import InputError
-from hoofbeat.judging.blinded_sheet import Rows, read_rows, refuse_lines
+from hoofbeat.judging.blinded_sheet import AnnotatorFile, read_rows, refuse_lines
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, RelationLabel
 from hoofbeat.text import caseless
@@ -38,7 +38,7 @@ class HumanLabels(Struct, frozen=True, kw_only=True):
     `empty` counts, by annotator, the items of the packet that got no label.
     """
 
-    pairs: tuple[Drawn, ...]
+    pairs: tuple[SampledPair, ...]
     labels: dict[tuple[str, str, str], dict[str, AnnotatorLabel]]
     adjudicated: dict[tuple[str, str, str], AnnotatorLabel]
     annotators: tuple[str, ...]
@@ -50,7 +50,7 @@ class _Reading(Struct, frozen=True, kw_only=True):
     """What is needed to read one file."""
 
     pack: Pack
-    known: Mapping[int, Drawn]
+    known: Mapping[int, SampledPair]
     partial: bool
     settled: bool = False
 
@@ -108,7 +108,7 @@ def human_labels(
     )
 
 
-def _rows(path: Path) -> Rows:
+def _rows(path: Path) -> AnnotatorFile:
     missing = InputError(
         "the first line does not name the columns `item` and `label`",
         where=str(path),
@@ -117,20 +117,22 @@ def _rows(path: Path) -> Rows:
     return read_rows(path, missing)
 
 
-def _known(audit: Audit, files: Sequence[Rows], packets: Packets | None, progress: Progress) -> dict[int, Drawn]:
+def _known(
+    audit: Audit, files: Sequence[AnnotatorFile], packets: Packets | None, progress: Progress
+) -> dict[int, SampledPair]:
     """The pairs that codes stand for: those of the packets, else those of the audit that a file names."""
     if packets is not None:
         packets.check(audit)
         return {number_of(*row.pair.key): row.pair for row in packets.key}
     wanted = {code_number(cells.get("item", "")) for rows in files for _, cells in rows.rows}
     return {
-        number: Drawn.of(row)
+        number: SampledPair.of(row)
         for row in each_drawable(audit, progress, title="finding the pairs")
         if (number := number_of(row[0], row[1], row[2])) in wanted
     }
 
 
-def _take(rows: Rows, how: _Reading, taken: _Taken) -> None:
+def _take(rows: AnnotatorFile, how: _Reading, taken: _Taken) -> None:
     """Take one file's labels in, or say what is wrong with its lines."""
     problems: list[str] = []
     given = 0
@@ -202,7 +204,7 @@ def _check_complete(taken: _Taken, packets: Packets, partial: bool) -> None:
             )
 
 
-def _notes(read: Sequence[Rows], settled: Rows | None, taken: _Taken) -> tuple[str, ...]:
+def _notes(read: Sequence[AnnotatorFile], settled: AnnotatorFile | None, taken: _Taken) -> tuple[str, ...]:
     notes = [f"{rows.path.name}: {rows.note}" for rows in [*read, *([settled] if settled else [])] if rows.note]
     notes += [
         f"{who or 'nobody'}: {count} items without a label" for who, count in sorted(taken.empty.items()) if count

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 
-from hoofbeat.audit.audit_folder import Source
+from hoofbeat.audit.audit_folder import AuditSource
 from hoofbeat.facets import facet_values
 from hoofbeat.prompts import Pack
 
@@ -53,7 +53,7 @@ class Mask:
     Names are found as they are written, capitals included, so that a word that is also a name stays where it is a word.
     """
 
-    def __init__(self, sources: Iterable[Source], facet: str) -> None:
+    def __init__(self, sources: Iterable[AuditSource], facet: str) -> None:
         names: set[str] = set()
         for source in sources:
             names |= {source.title, *facet_values(source.facets, facet)}

@@ -16,10 +16,10 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.audit.audit_folder import Audit
-from hoofbeat.audit.sample_records import Drawn, Row
+from hoofbeat.audit.sample_records import Row, SampledPair
 from hoofbeat.audit.validation.packet_text import Mask, instructions, pair_code
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.judging.stratified_sample import Draw
+from hoofbeat.judging.stratified_sample import ReservoirSample
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Question
@@ -31,8 +31,8 @@ from hoofbeat.text import printable
 __all__ = [
     "HEADER",
     "KIND",
-    "Design",
     "KeyRow",
+    "PacketDesign",
     "PacketRow",
     "Packets",
     "PairStratum",
@@ -66,7 +66,7 @@ class PairStratum(Struct, frozen=True, kw_only=True):
         return self.pairs / self.drawn if self.drawn else None
 
 
-class Design(Struct, frozen=True, kw_only=True):
+class PacketDesign(Struct, frozen=True, kw_only=True):
     """How the sample was drawn; `unlabelled` pairs of the audit have no label and can't be drawn."""
 
     seed: int
@@ -80,7 +80,7 @@ class KeyRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an item of the packets is: the pair, what the audit says of it, and who sees its sides exchanged."""
 
     item: str
-    pair: Drawn
+    pair: SampledPair
     weight: float
     swapped: dict[str, bool]
 
@@ -104,7 +104,7 @@ class _LabelRule(Struct, frozen=True, kw_only=True):
     significance: bool
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class PacketRules(Struct, frozen=True, kw_only=True):
     """What a page that shows the packet needs beside its rows: the labels in order, and how significance is rated."""
 
     annotator: str
@@ -128,11 +128,11 @@ class Packets:
         return Packets(open_artefact(path, KIND))
 
     @cached_property
-    def design(self) -> Design:
+    def design(self) -> PacketDesign:
         """How the sample was drawn."""
         file = self.artefact.file("key/design.json")
         try:
-            return msgspec.json.decode(read_bytes(file), type=Design)
+            return msgspec.json.decode(read_bytes(file), type=PacketDesign)
         except (msgspec.DecodeError, UnicodeDecodeError) as err:
             raise InputError(
                 f"the packets' design can't be read: {err}", where=str(file), fix="restore the folder from a copy"
@@ -195,21 +195,21 @@ def each_drawable(audit: Audit, progress: Progress, *, judged: bool = False, tit
 
 def draw_pairs(
     audit: Audit, wanted: Mapping[str, int], *, seed: int = 0, judged: bool = False, progress: Progress = SILENT
-) -> tuple[list[Drawn], dict[str, int]]:
+) -> tuple[list[SampledPair], dict[str, int]]:
     """So many pairs of every label, in the order of labels and then of the draw; and how many pairs each label has.
 
     The draw depends on seed and pair alone: pairs that are added to an audit do not change which others are drawn
     before them.
     """
-    draws = {label: Draw[Row](count, seed) for label, count in wanted.items()}
+    draws = {label: ReservoirSample[Row](count, seed) for label, count in wanted.items()}
     for row in each_drawable(audit, progress, judged=judged, title="drawing pairs"):
         if row[3] in draws:
             draws[row[3]].offer((row[0], row[1], row[2], 0), row)
-    drawn = [Drawn.of(row) for draw in draws.values() for row in draw.drawn()]
+    drawn = [SampledPair.of(row) for draw in draws.values() for row in draw.drawn()]
     return drawn, {name: each.seen for name, each in draws.items()}
 
 
-def answers_of(audit: Audit, pairs: Sequence[Drawn]) -> dict[tuple[str, str], Answer]:
+def answers_of(audit: Audit, pairs: Sequence[SampledPair]) -> dict[tuple[str, str], Answer]:
     """The answers behind these pairs, by question and source."""
     needed = {(pair.question, source) for pair in pairs for source in (pair.a, pair.b)}
     found = {
@@ -254,7 +254,7 @@ def write_packets(
     names = tuple(f"annotator-{number}" for number in range(1, annotators + 1))
     drawn = {name: sum(pair.label == name for pair in pairs) for name in counts}
     strata = tuple(PairStratum(label=name, pairs=count, drawn=drawn[name]) for name, count in counts.items())
-    design = Design(
+    design = PacketDesign(
         seed=seed, annotators=names, strata=strata, unlabelled=unlabelled, pack=f"{pack.name}@{pack.fingerprint}"
     )
     weights = {stratum.label: stratum.weight or 0.0 for stratum in strata}
@@ -290,7 +290,7 @@ def _wanted(pack: Pack, per_label: int, of_label: Mapping[str, int]) -> dict[str
     return {name: of_label.get(name, per_label) for name in names}
 
 
-def _key_row(pair: Drawn, weight: float, design: Design) -> KeyRow:
+def _key_row(pair: SampledPair, weight: float, design: PacketDesign) -> KeyRow:
     item = pair_code(*pair.key)
     swapped = {name: bool(seeded_number("sides", design.seed, name, item) & 1) for name in design.annotators}
     return KeyRow(item=item, pair=pair, weight=weight, swapped=swapped)
@@ -299,7 +299,7 @@ def _key_row(pair: Drawn, weight: float, design: Design) -> KeyRow:
 Texts = dict[tuple[str, str], str]
 
 
-def blinded_texts(audit: Audit, pairs: Sequence[Drawn]) -> tuple[dict[str, str], Texts]:
+def blinded_texts(audit: Audit, pairs: Sequence[SampledPair]) -> tuple[dict[str, str], Texts]:
     """What annotators read: questions by id, answers by question and source; names of sources are masked."""
     questions: dict[str, Question] = {question.id: question for question in audit.questions}
     mask = Mask(audit.sources, audit.pack.source_facet)
@@ -335,7 +335,7 @@ def _write_packet(
     )
     write_bytes(table, _BOM + read_bytes(table))  # by which spreadsheets know that it is UTF-8
     write_jsonl(folder / f"{name}.jsonl", rows)
-    rules = Rules(
+    rules = PacketRules(
         annotator=name,
         reader=pack.reader,
         source_word=pack.source_word,

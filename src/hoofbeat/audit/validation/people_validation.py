@@ -7,9 +7,9 @@ from pathlib import Path
 
 from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.audit.findings.relations import RelationLabels
-from hoofbeat.audit.findings.validation_figures import Rated, Validation, reference, validation
+from hoofbeat.audit.findings.validation_figures import RatedPair, Validation, reference, validation
 from hoofbeat.audit.findings.validation_folder import VALIDATION, ValidatedPair, write_tables
-from hoofbeat.audit.sample_records import Drawn
+from hoofbeat.audit.sample_records import SampledPair
 from hoofbeat.audit.validation.packet_labels import HumanLabels
 from hoofbeat.audit.validation.packet_text import pair_code
 from hoofbeat.audit.validation.packets import Packets, answers_of, label_counts
@@ -119,10 +119,10 @@ def validated_pairs(audit: Audit, given: HumanLabels, counts: Mapping[str, int])
     ]
 
 
-def _rated(pair: Drawn, given: HumanLabels) -> Rated:
+def _rated(pair: SampledPair, given: HumanLabels) -> RatedPair:
     said = given.labels.get(pair.key, {})
     settled = given.adjudicated.get(pair.key)
-    return Rated(
+    return RatedPair(
         item=pair_code(*pair.key),
         question=pair.question,
         a=pair.a,
@@ -137,7 +137,7 @@ def _rated(pair: Drawn, given: HumanLabels) -> Rated:
     )
 
 
-def _reasons(audit: Audit, pairs: Sequence[Drawn]) -> dict[tuple[str, str, str], str]:
+def _reasons(audit: Audit, pairs: Sequence[SampledPair]) -> dict[tuple[str, str, str], str]:
     """The judge's reasoning on these pairs."""
     import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
 

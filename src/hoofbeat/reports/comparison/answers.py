@@ -20,7 +20,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.accuracy import Accuracy, SystemDifference, accuracies, differences
 from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.outcomes import HUMAN, Outcome, choice_outcomes, scored_outcomes
-from hoofbeat.judging import Judged
+from hoofbeat.judging import JudgmentFolder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.reports.comparison.measurement import judged_otherwise, measurement_of, panel_of, settings_that_differ
@@ -91,7 +91,7 @@ class FolderOutcomes:
             self.questions = {question.id: question for question in run.questions}
             self.outcomes = choice_outcomes(self.questions.values(), self._seen(run.each_answer()))
         else:
-            judged = Judged(artefact)
+            judged = JudgmentFolder(artefact)
             self.questions = {question.id: question for question in judged.questions}
             self.judgments = Lookup.read(artefact.file("judgments.jsonl"), Judgment)
             self.outcomes = scored_outcomes(

@@ -11,7 +11,7 @@ import polars
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings import AuditsComparison, CoverageChange
-from hoofbeat.audit.findings.prevalence_intensity import Change, PrevalenceIntensity
+from hoofbeat.audit.findings.prevalence_intensity import PrevalenceIntensity, ShareChange
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import Bar, interval_dots, number_matrix
 from hoofbeat.reports.comparison.folder import NOTICE
@@ -152,7 +152,7 @@ def _write_tables(folder: Path, compared: AuditsComparison) -> None:
 
 def _rates(found: PrevalenceIntensity) -> Iterator[tuple[object, ...]]:
     for field, name, _ in _RATES:
-        change: Change = getattr(found, field)
+        change: ShareChange = getattr(found, field)
         yield name, change.before, change.after, change.change, *_ends(change.interval)
     yield "by coverage", None, None, found.by_coverage, *_ends(found.by_coverage_interval)
 
@@ -204,7 +204,7 @@ def split_table(split: PrevalenceIntensity) -> Table:
     """Each rate before and after, its change, and what it is."""
     rows: list[tuple[Cell, ...]] = []
     for field, name, meaning in _RATES:
-        change: Change = getattr(split, field)
+        change: ShareChange = getattr(split, field)
         rows.append((name, change.before, change.after, _points(change.change, change.interval), meaning))
     rows.append(
         ("by coverage", None, None, _points(split.by_coverage, split.by_coverage_interval),

@@ -18,7 +18,7 @@ from hoofbeat.findings.correlation import AnswersAndRetrieval, answers_and_retri
 from hoofbeat.findings.outcomes import scored_outcomes
 from hoofbeat.findings.ranking_measures import RANKINGS, TREC_RUN
 from hoofbeat.findings.systems import SystemTable, compare_systems
-from hoofbeat.judging import Judged
+from hoofbeat.judging import JudgmentFolder
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, InputRef, open_artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
@@ -89,7 +89,7 @@ def compare_rankings(
     )
 
 
-def verdicts_of(judged: Judged, condition: str) -> dict[str, bool | None]:
+def verdicts_of(judged: JudgmentFolder, condition: str) -> dict[str, bool | None]:
     """Whether each question was answered rightly in one condition by the one model; None where that is not known."""
     found = scored_outcomes(judged.questions, judged.each_answer(), judged.each_judgment())
     conditions = list(dict.fromkeys(each.condition for each in found))
@@ -209,6 +209,8 @@ def _answers(
         raise UsageError(
             f"{len(systems)} rankings and {len(judged)} folders of judgments", fix="give --judged once for each ranking"
         )
-    verdicts = {name: verdicts_of(Judged.open(path), condition) for name, path in zip(systems, judged, strict=True)}
+    verdicts = {
+        name: verdicts_of(JudgmentFolder.open(path), condition) for name, path in zip(systems, judged, strict=True)
+    }
     scores = {name: values_of(values, measure) for name, values in systems.items()}
     return answers_and_retrieval(verdicts, scores, clusters=clusters, seed=seed)

@@ -13,9 +13,9 @@ import polars
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.audit import Audit, Source
+from hoofbeat.audit import Audit, AuditSource
 from hoofbeat.audit.audit_folder import EconomyProbe, OrderProbe
-from hoofbeat.audit.findings import Pairs
+from hoofbeat.audit.findings import AuditPairs
 from hoofbeat.audit.findings.divergence_themes import plain_topic
 from hoofbeat.audit.pair_table import each_row
 from hoofbeat.errors import InputError
@@ -94,7 +94,7 @@ class AuditIndex:
         self._audit: Audit = facts.audit
         self.domain, self.levels = facts.domain, facts.levels
         self.questions: list[Question] = facts.audit.questions
-        self.sources: list[Source] = facts.audit.sources
+        self.sources: list[AuditSource] = facts.audit.sources
         self.topics = list(topics)
         self.facets = [
             (name, facts.title(name), sorted({v for q in self.questions for v in facet_values(q.facets, name)}))
@@ -272,7 +272,7 @@ def _moved(names: Sequence[str], known: Sequence[str], what: str) -> Rows:
     return np.array([places[name] for name in names], np.int64)
 
 
-def _scores(pairs: Pairs, level: NDArray[np.int8]) -> NDArray[np.uint8]:
+def _scores(pairs: AuditPairs, level: NDArray[np.int8]) -> NDArray[np.uint8]:
     """How serious pairs are: silent ones 1, failed ones 2, then labels in order, diverging ones by level and label."""
     size = len(pairs.domain.order) + 1
     score = np.where(pairs.label < 0, 2, 3 + pairs.label.astype(np.int64))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoofbeat.audit.findings.protocol_comparison import Protocols
+from hoofbeat.audit.findings.protocol_comparison import ProtocolAgreement
 from hoofbeat.audit.findings.validation_folder import AblationFolder
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
@@ -44,7 +44,7 @@ def ablation_chapter(artefact: Artefact, prefix: str) -> Chapter:
     )
 
 
-def _cards(found: Protocols) -> tuple[Card, ...]:
+def _cards(found: ProtocolAgreement) -> tuple[Card, ...]:
     if not found.agreement.n:
         return ()
     kappa = found.agreement.kappa
@@ -58,7 +58,7 @@ def _cards(found: Protocols) -> tuple[Card, ...]:
     )
 
 
-def _agreement(found: Protocols, prefix: str) -> Table:
+def _agreement(found: ProtocolAgreement, prefix: str) -> Table:
     both, audit, levels = found.agreement, found.with_audit, found.significance
     shares: list[tuple[str, int, Cell, Cell]] = [
         (
@@ -106,7 +106,7 @@ def _agreement(found: Protocols, prefix: str) -> Table:
     )
 
 
-def _shifts(found: Protocols, prefix: str) -> Table:
+def _shifts(found: ProtocolAgreement, prefix: str) -> Table:
     return Table(
         name=f"{prefix}-shifts",
         caption="What the labels of the structured call become",
@@ -125,7 +125,7 @@ def _shifts(found: Protocols, prefix: str) -> Table:
     )
 
 
-def _levels(found: Protocols, prefix: str) -> Table:
+def _levels(found: ProtocolAgreement, prefix: str) -> Table:
     names = list(next(iter(found.levels.values()), {}))
     return Table(
         name=f"{prefix}-levels",
@@ -138,7 +138,7 @@ def _levels(found: Protocols, prefix: str) -> Table:
     )
 
 
-def _costs(found: Protocols, prefix: str) -> Table:
+def _costs(found: ProtocolAgreement, prefix: str) -> Table:
     per = max(1, found.pairs)
     return Table(
         name=f"{prefix}-costs",
@@ -160,7 +160,7 @@ def _costs(found: Protocols, prefix: str) -> Table:
     )
 
 
-def _people(found: Protocols, prefix: str) -> list[Block]:
+def _people(found: ProtocolAgreement, prefix: str) -> list[Block]:
     people = found.people
     if people is None:
         return []
@@ -196,7 +196,7 @@ def _people(found: Protocols, prefix: str) -> list[Block]:
     return [Heading("Against people", f"{prefix}-people", 3), table]
 
 
-def _flips(found: Protocols, prefix: str) -> list[Block]:
+def _flips(found: ProtocolAgreement, prefix: str) -> list[Block]:
     if not found.flips:
         return []
     rates = Table(

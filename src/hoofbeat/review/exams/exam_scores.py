@@ -9,7 +9,7 @@ from msgspec import Struct
 from hoofbeat.answering.run_folder import Run
 from hoofbeat.findings.accuracy import Accuracy, accuracies
 from hoofbeat.findings.outcomes import Outcome, choice_outcomes, scored_outcomes
-from hoofbeat.judging.judgments_folder import Judged
+from hoofbeat.judging.judgments_folder import JudgmentFolder
 from hoofbeat.records import Answer, Question
 from hoofbeat.review.exams.exam_assignment import INSIDE, OUTSIDE
 from hoofbeat.review.exams.exam_results import answers_of
@@ -104,7 +104,7 @@ class ModelOutcomes(Struct, frozen=True):
 def model_outcomes(folder: Folder) -> ModelOutcomes:
     """What models of a run, or of a folder of judgments, answered to questions with options."""
     artefact = folder.artefact()
-    opened = Run(artefact) if folder.kind == "run" else Judged(artefact)
+    opened = Run(artefact) if folder.kind == "run" else JudgmentFolder(artefact)
     questions: Sequence[Question] = [each for each in opened.questions if each.options and each.answer in each.options]
     names = {question.id for question in questions}
     answers = [each for each in opened.each_answer() if each.question in names and (each.protocol or each.failure)]

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings import (
-    Joined,
-    Pairs,
+    AuditPairs,
+    JoinedPairs,
     join,
     label_shift,
     pairs_of,
@@ -17,7 +17,7 @@ from hoofbeat.audit.findings import (
     split_between,
     split_by,
 )
-from hoofbeat.audit.findings.prevalence_intensity import Change, PrevalenceIntensity
+from hoofbeat.audit.findings.prevalence_intensity import PrevalenceIntensity, ShareChange
 from hoofbeat.facets import facet_names
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import number_matrix
@@ -124,7 +124,7 @@ class _Opened(Struct, frozen=True):
     """An audit with its pairs, and the prefix of its chapter."""
 
     audit: Audit
-    pairs: Pairs
+    pairs: AuditPairs
     prefix: str
 
     @property
@@ -183,7 +183,7 @@ def _part(before: _Opened, after: _Opened, prefix: str) -> Chapter:
     return Chapter(title=title, id=prefix, blocks=tuple(blocks), cards=change_cards(found, f"{title}: "))
 
 
-def _points(change: Change) -> Cell:
+def _points(change: ShareChange) -> Cell:
     if change.change is None or change.interval is None:
         return None
     return change.change, change.interval.low, change.interval.high
@@ -195,7 +195,7 @@ def _coverage(found: PrevalenceIntensity) -> Cell:
 
 
 def _rates(found: PrevalenceIntensity, prefix: str) -> Table:
-    def row(name: str, change: Change, meaning: str) -> tuple[Cell, ...]:
+    def row(name: str, change: ShareChange, meaning: str) -> tuple[Cell, ...]:
         return name, change.before, change.after, _points(change), meaning
 
     return Table(
@@ -222,7 +222,7 @@ def _rates(found: PrevalenceIntensity, prefix: str) -> Table:
     )
 
 
-def _groups(joined: Joined, after: Audit, questions: int, prefix: str) -> list[Block]:
+def _groups(joined: JoinedPairs, after: Audit, questions: int, prefix: str) -> list[Block]:
     """The same for each value of the questions' first facet."""
     names = facet_names(question.facets for question in after.questions)
     if not names:
@@ -252,7 +252,7 @@ def _group(value: str, found: PrevalenceIntensity) -> tuple[Cell, ...]:
     return value, found.questions, found.pairs_in_both, *(_points(change) for change in changes), _coverage(found)
 
 
-def _moves(joined: Joined, prefix: str) -> list[Block]:
+def _moves(joined: JoinedPairs, prefix: str) -> list[Block]:
     """Which labels became which."""
     moved = label_shift(joined)
     names = tuple(label or _NO_LABEL for label in moved.labels)

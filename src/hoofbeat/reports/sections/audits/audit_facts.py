@@ -11,7 +11,7 @@ from msgspec import Struct
 from hoofbeat.audit import Audit
 from hoofbeat.audit.answers.citations import cites
 from hoofbeat.audit.answers.source_citations import count_citations
-from hoofbeat.audit.findings import Pairs, label_counts, pairs_of
+from hoofbeat.audit.findings import AuditPairs, label_counts, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, Relations
 from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.errors import UsageError
@@ -126,7 +126,7 @@ class AuditFacts(Struct, frozen=True, kw_only=True):
     levels: tuple[str, ...]
     facets: tuple[str, ...]
     frame: polars.LazyFrame
-    pairs: Pairs
+    pairs: AuditPairs
     found: Relations
 
     def title(self, facet: str) -> str:

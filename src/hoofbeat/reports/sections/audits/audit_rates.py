@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.audit.findings import Pairs, counts_by
+from hoofbeat.audit.findings import AuditPairs, counts_by
 from hoofbeat.audit.findings.relations import Rate, Relations, groups_of
 from hoofbeat.findings.intervals import percentiles, resampled_sums, wilson
 from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
@@ -34,7 +34,7 @@ class RateIntervals(Struct, frozen=True, kw_only=True):
     any_div: Span
 
 
-def rate_spans(pairs: Pairs, found: Relations) -> RateIntervals:
+def rate_spans(pairs: AuditPairs, found: Relations) -> RateIntervals:
     """The intervals of an audit's rates. Pairs of one question hang together, so whole questions are resampled."""
     columns = np.stack(
         [
@@ -59,7 +59,7 @@ def rate_spans(pairs: Pairs, found: Relations) -> RateIntervals:
     )
 
 
-def _div_span(pairs: Pairs, questions: Collection[str]) -> Span:
+def _div_span(pairs: AuditPairs, questions: Collection[str]) -> Span:
     """The interval of R_div over some of the questions."""
     chosen = [place for place, name in enumerate(pairs.questions) if name in questions]
     columns = np.stack([pairs.by_question(pairs.diverging), pairs.by_question(pairs.judged)], axis=1)[chosen]

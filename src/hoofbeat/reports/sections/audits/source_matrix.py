@@ -10,9 +10,9 @@ import polars
 from numpy.typing import NDArray
 
 from hoofbeat.audit.findings import (
-    OddOne,
+    AuditPairs,
+    OutlierSource,
     PairRates,
-    Pairs,
     SourceRow,
     coverage_heat,
     each_matrix,
@@ -116,7 +116,7 @@ _PHONE = 8
 """A matrix of more sources is drawn once, and scrolled on a phone."""
 
 
-def ordered_sources(facts: AuditFacts) -> tuple[list[OddOne], list[str]]:
+def ordered_sources(facts: AuditFacts) -> tuple[list[OutlierSource], list[str]]:
     """How far each source stands apart, and all sources in that order: those that differ most first."""
     odd = odd_one_out(facts.pairs, facts.domain)
     ranked = [row.source for row in sorted(odd, key=lambda row: (-(row.share or 0.0), row.source))]
@@ -188,7 +188,7 @@ def _matrix(
     return Chart(name=name, caption=f"{title}.", wide=draw(WIDE), narrow=narrow, far=not narrow)
 
 
-def _squares(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _squares(pairs: AuditPairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Of every two sources: on how many questions both were asked, and on how many of these one is silent."""
     size = len(pairs.sources)
     found = []
@@ -231,7 +231,7 @@ def _worst(rates: PairRates, prefix: str) -> Table:
     )
 
 
-def odd_blocks(odd: Sequence[OddOne], prefix: str) -> list[Block]:
+def odd_blocks(odd: Sequence[OutlierSource], prefix: str) -> list[Block]:
     """Which source stands apart: its share of diverging pairs against what the others do on the same questions."""
     heading = Heading("The odd one out", f"{prefix}-odd", 3)
     if not odd:
@@ -276,7 +276,7 @@ def odd_blocks(odd: Sequence[OddOne], prefix: str) -> list[Block]:
     return [heading, chart, table if len(odd) <= _BARS else Details(f"{table.caption} ({len(odd):,})", (table,))]
 
 
-def _odd(row: OddOne) -> tuple[Cell, ...]:
+def _odd(row: OutlierSource) -> tuple[Cell, ...]:
     excess: Cell = row.excess
     if row.excess is not None and row.excess_interval:
         excess = row.excess, row.excess_interval.low, row.excess_interval.high
@@ -375,7 +375,7 @@ ROWS = 60
 NO_LABEL = "?"
 
 
-def usual_labels(pairs: Pairs) -> NDArray[np.int64]:
+def usual_labels(pairs: AuditPairs) -> NDArray[np.int64]:
     """The label that each source has most often with the others on each question (questions × sources); −1 is none.
 
     Of labels that are equally frequent it is the strongest. One source that contradicts thirty others gives each of

@@ -11,7 +11,7 @@ from hoofbeat.findings.outcomes import HUMAN, Outcome
 from hoofbeat.judging import Aspect
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.judging.catalogue import criterion
-from hoofbeat.judging.judgments_folder import Judged
+from hoofbeat.judging.judgments_folder import JudgmentFolder
 from hoofbeat.judging.probes import FlipCount, flips
 from hoofbeat.records import Judgment
 from hoofbeat.reports.answers_viewer import answer_key
@@ -331,7 +331,10 @@ def _care_table(group: OutcomeSet, found: Sequence[CorrectedAccuracy]) -> Table:
 def _probes(group: OutcomeSet) -> ScoreBlocks:
     """How often a verdict changed with what should not matter."""
     probes = [
-        probe for artefact in group.artefacts if artefact.has("probes.jsonl") for probe in Judged(artefact).each_probe()
+        probe
+        for artefact in group.artefacts
+        if artefact.has("probes.jsonl")
+        for probe in JudgmentFolder(artefact).each_probe()
     ]
     found = flips(probes)
     if not found:
