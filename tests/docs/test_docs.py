@@ -67,7 +67,7 @@ def test_the_recipes_page_runs_as_it_stands(tmp_path: Path) -> None:
         tmp_path,
         corpus,
         (find_recipe("clinbench"), paper),
-        (find_recipe(str(tmp_path / "older.py")), {"least_age": "65"}),
+        (find_recipe(str(tmp_path / "older.py")), {"min_age": "65"}),
     )
     (tmp_path / "hoofbeat.toml").write_text('[models.mine]\nspec = "replay:calls.jsonl"\n', encoding="utf-8")
     run_in(tmp_path, lines)

@@ -150,7 +150,7 @@ def test_proposals_merge_to_options_that_exclude_each_other() -> None:
             ("discussion", ["A. Ulcerative colitis.", "regional enteritis", "None of the above", ""]),
             ("model", ["ulcerative colitis", "Intestinal tuberculosis", "2) Lymphoma", "Celiac disease"]),
         ],
-        most=4,
+        maximum=4,
         vocabularies=_vocabularies(),
     )
     assert merged.texts == ("Crohn's disease", "Ulcerative colitis", "Intestinal tuberculosis", "Lymphoma")
@@ -166,7 +166,7 @@ def test_proposals_merge_to_options_that_exclude_each_other() -> None:
 
 def test_ten_options_are_cut_to_what_is_wanted_and_all_are_accounted_for() -> None:
     ten = ["Gout", "Measles", "Rabies", "Asthma", "Anthrax", "Leprosy", "Cholera", "Scurvy", "Rickets", "Typhus"]
-    merged = merge_options("Sarcoidosis", [("model", ten)], most=4)
+    merged = merge_options("Sarcoidosis", [("model", ten)], maximum=4)
     assert len(merged.options) == 4
     assert len(merged.options) + len(merged.dropped) == 11
 

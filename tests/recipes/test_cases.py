@@ -54,17 +54,17 @@ def test_a_vocabulary_joins_other_names() -> None:
 
 def test_however_many_cases_share_a_name_they_are_one_group() -> None:
     assert set(groups_of(["Sarcoidosis", "sarcoidosis"] * 300)) == {0}
-    found = group_names(["type 1 diabetes", "type 2 diabetes"] * 300, most_together=2)
+    found = group_names(["type 1 diabetes", "type 2 diabetes"] * 300, max_together=2)
     assert set(found.numbers) == {0, 1}
     assert (found.names, found.skipped) == (2, {})
 
 
 def test_a_word_that_too_many_share_is_not_compared_and_is_said() -> None:
     names = ["liver abscess", "lung abscess", "brain abscess", "abscess of the brain"]
-    few = group_names(names, most_together=2)
+    few = group_names(names, max_together=2)
     assert few.skipped == {"word absce": 4}
     assert few.numbers == [0, 1, 2, 2]  # the two of the brain still meet by their other word
-    assert group_names(names, most_together=4).skipped == {}
+    assert group_names(names, max_together=4).skipped == {}
 
 
 def test_a_kind_goes_with_the_wider_condition_only_when_told_and_when_it_ends_alike() -> None:
@@ -90,7 +90,7 @@ class _Codes:
 
 def test_very_many_names_of_one_code_are_one_group() -> None:
     names = [f"Inv{chr(97 + n % 26)}{chr(97 + n // 26)}osis" for n in range(120)]
-    found = group_names([*names, "gout"], [cast(Vocabulary, _Codes())], most_together=20)
+    found = group_names([*names, "gout"], [cast(Vocabulary, _Codes())], max_together=20)
     assert found.numbers == [0] * 120 + [120]
 
 
@@ -98,7 +98,7 @@ def test_what_was_not_compared_stands_in_the_metrics(tmp_path: Path) -> None:
     items = [_case(str(n), name) for n, name in enumerate(["liver abscess", "lung abscess", "brain abscess"])]
     documents = [Document(id=item.id, title="", text="x") for item in items]
     with a_context(tmp_path, documents, RecipeSettings(), lambda n, r: {}) as context:
-        group_cases("group", least=2, vocabularies=(), most_together=2).run(items, context)
+        group_cases("group", minimum=2, vocabularies=(), max_together=2).run(items, context)
         assert context.metrics["group"] == {
             "names": 3,
             "diagnoses": 3,
@@ -114,7 +114,7 @@ def test_cases_with_too_few_fellows_are_turned_away(tmp_path: Path) -> None:
     items = [_case("a", "sarcoidosis"), _case("b", "gout"), _case("c", "Sarcoidosis"), _case("d", "sarcoidosis")]
     documents = [Document(id=item.id, title="", text="x") for item in items]
     with a_context(tmp_path, documents, RecipeSettings(), lambda n, r: {}) as context:
-        a, b, c, _ = group_cases("group", least=2, vocabularies=()).run(items, context)
+        a, b, c, _ = group_cases("group", minimum=2, vocabularies=()).run(items, context)
         assert isinstance(a, RecipeItem)
         assert a["fellows"] == ["c", "d"]
         assert a["synonyms"] == ["Sarcoidosis"]
@@ -122,7 +122,7 @@ def test_cases_with_too_few_fellows_are_turned_away(tmp_path: Path) -> None:
         assert b.reason == "too few cases of its diagnosis"
         assert isinstance(c, RecipeItem)
         assert c["group"] == a["group"]
-        four = group_cases("group", least=4, vocabularies=()).run(items, context)
+        four = group_cases("group", minimum=4, vocabularies=()).run(items, context)
         assert all(isinstance(each, ItemRejection) for each in four)
 
 
@@ -135,7 +135,7 @@ def test_those_that_ask_are_not_found_and_some_are_left_to_find(tmp_path: Path) 
     for seed in range(8):
         shelf = PieceCollection(cases=True)
         with a_context(tmp_path, documents, RecipeSettings(), lambda n, r: {}, seed=seed) as context:
-            outcomes = choose_queries("queries", shelf, most=5).run(items, context)
+            outcomes = choose_queries("queries", shelf, maximum=5).run(items, context)
             asking = [each for each in outcomes if isinstance(each, RecipeItem)]
             assert len([each for each in asking if each["group"] == "abc"]) == 2
             assert len([each for each in asking if each["group"] == "xy"]) == 1
@@ -176,7 +176,7 @@ _TESTS = "Calcium was 2.9 mmol/L [3, 4] and the hilar nodes were large."
 def test_the_presentation_ends_where_the_diagnosis_or_the_treatment_begins(tmp_path: Path, telling: str) -> None:
     item, document = _told(_OPENING, _HISTORY, _TESTS, telling, "Nothing after this is shown.")
     with a_context(tmp_path, [document], RecipeSettings(), lambda n, r: {}) as context:
-        (outcome,) = only_presentation("presentation", least_words=10).run([item], context)
+        (outcome,) = only_presentation("presentation", min_words=10).run([item], context)
     assert isinstance(outcome, RecipeItem)
     assert outcome["query"] == (
         "A 40-year-old man came with a dry cough of two months. He was treated for asthma with inhalers ten years ago. "
@@ -190,7 +190,7 @@ def test_it_ends_before_the_words_that_prove_the_diagnosis(tmp_path: Path) -> No
     start = document.text.index("Granulomas")
     proven = item.proven(Span(document="r", start=start, end=start + 10, quote="Granulomas"))
     with a_context(tmp_path, [document], RecipeSettings(), lambda n, r: {}) as context:
-        (outcome,) = only_presentation("presentation", least_words=10).run([proven], context)
+        (outcome,) = only_presentation("presentation", min_words=10).run([proven], context)
     assert isinstance(outcome, RecipeItem)
     assert "Granulomas" not in outcome["query"]
 
@@ -198,6 +198,6 @@ def test_it_ends_before_the_words_that_prove_the_diagnosis(tmp_path: Path) -> No
 def test_a_case_told_from_its_end_is_turned_away(tmp_path: Path) -> None:
     item, document = _told("A man was diagnosed and treated here.", _OPENING, _TESTS)
     with a_context(tmp_path, [document], RecipeSettings(), lambda n, r: {}) as context:
-        (outcome,) = only_presentation("presentation", least_words=10).run([item], context)
+        (outcome,) = only_presentation("presentation", min_words=10).run([item], context)
     assert isinstance(outcome, ItemRejection)
     assert outcome.reason == "too little of the case is told before its diagnosis"

@@ -101,7 +101,7 @@ def test_a_quote_names_a_disease_by_its_words_or_by_a_short_form_of_the_report(
 def test_the_diagnosis_is_proven_and_everyday_synonyms_are_left_out(tmp_path: Path) -> None:
     said = {"quote": "Findings fitted adult-onset Still disease", "diagnosis": "Adult-onset Still disease.",
             "synonyms": ["AOSD", "disease", "rash", "Wissler syndrome", "adult-onset still disease"]}  # fmt: skip
-    item = _kept(_run(tmp_path, name_diagnosis("d", most_words=15, least=0.9), START, said))
+    item = _kept(_run(tmp_path, name_diagnosis("d", max_words=15, min_match=0.9), START, said))
     assert item["diagnosis"] == "Adult-onset Still disease"
     assert item["synonyms"] == ["AOSD"]
     assert item.evidence[0].quote == "Findings fitted adult-onset Still disease"
@@ -119,7 +119,7 @@ def test_the_diagnosis_is_proven_and_everyday_synonyms_are_left_out(tmp_path: Pa
 )
 def test_what_is_not_one_diagnosis_is_turned_away(tmp_path: Path, diagnosis: str, reason: str) -> None:
     said = {"quote": "had fever and a rash", "diagnosis": diagnosis, "synonyms": []}
-    outcome = _run(tmp_path, name_diagnosis("d", most_words=15, least=0.9), START, said)
+    outcome = _run(tmp_path, name_diagnosis("d", max_words=15, min_match=0.9), START, said)
     assert isinstance(outcome, ItemRejection)
     assert outcome.reason == reason
 
@@ -143,7 +143,7 @@ def test_a_quote_that_proves_nothing_gives_way_to_the_sentence_that_does(
     case = Section(heading="", level=1, start=0, body=0, end=len(text), role="case")
     report = Document(id="d", title="Fever (invented)", text=text, sections=(case,))
     said = {"quote": quote, "diagnosis": "Tuberculosis", "synonyms": []}
-    outcome = _run(tmp_path, name_diagnosis("d", most_words=15, least=0.9), START, said, report)
+    outcome = _run(tmp_path, name_diagnosis("d", max_words=15, min_match=0.9), START, said, report)
     if isinstance(outcome, ItemRejection):
         assert outcome.reason == proof
     else:
@@ -152,14 +152,14 @@ def test_a_quote_that_proves_nothing_gives_way_to_the_sentence_that_does(
 
 def test_a_short_form_is_written_out_as_the_report_has_it(tmp_path: Path) -> None:
     said = {"quote": "adult-onset Still disease (AOSD)", "diagnosis": "AOSD", "synonyms": []}
-    item = _kept(_run(tmp_path, name_diagnosis("d", most_words=15, least=0.9), START, said))
+    item = _kept(_run(tmp_path, name_diagnosis("d", max_words=15, min_match=0.9), START, said))
     assert (item["diagnosis"], item["synonyms"]) == ("Adult-onset Still disease", ["AOSD"])
 
 
 def test_how_much_of_a_name_a_quote_must_have_is_a_parameter(tmp_path: Path) -> None:
     said = {"quote": "Findings fitted adult-onset Still disease", "diagnosis": "Severe Still disease", "synonyms": []}
-    _kept(_run(tmp_path, name_diagnosis("d", most_words=15, least=0.9), START, said))
-    strict = _run(tmp_path, name_diagnosis("d", most_words=15, least=0.9, shared=1.0), START, said)
+    _kept(_run(tmp_path, name_diagnosis("d", max_words=15, min_match=0.9), START, said))
+    strict = _run(tmp_path, name_diagnosis("d", max_words=15, min_match=0.9, shared=1.0), START, said)
     assert isinstance(strict, ItemRejection)
     assert strict.reason == "the quote for the diagnosis does not name it"
 
@@ -171,7 +171,7 @@ def test_whether_a_denied_mention_or_a_slip_cuts_is_a_parameter(tmp_path: Path) 
         (kept,) = cut_leaks("cut", (), negated=False).run([item], context)
         slip = item.put(diagnosis="Lymphomma")
         (cut_too,) = cut_leaks("cut", ()).run([slip], context)
-        (exact,) = cut_leaks("cut", (), least=1.0).run([slip], context)
+        (exact,) = cut_leaks("cut", (), min_match=1.0).run([slip], context)
     assert _kept(cut)["stem"] == _kept(cut_too)["stem"] == "An invented man was pale."
     assert kept == item
     assert exact == slip
@@ -189,7 +189,7 @@ def test_the_stem_ends_before_the_diagnosis_is_named(tmp_path: Path) -> None:
 
 def test_a_model_may_cut_earlier_and_nothing_means_nothing(tmp_path: Path) -> None:
     item = with_stem(KNOWN, REPORT, stem_spans(REPORT))
-    step = cut_giveaway("cut", least=0.9)
+    step = cut_giveaway("cut", min_match=0.9)
     cut = _kept(_run(tmp_path, step, item, {"kind": "treatment", "quote": "She received anakinra"}))
     assert "anakinra" not in cut["stem"]
     same = _kept(_run(tmp_path, step, item, {"kind": "nothing", "quote": "She received anakinra"}))
@@ -209,7 +209,7 @@ def test_alternatives_of_the_discussion_carry_quotes(tmp_path: Path) -> None:
         ("lymphoma, tuberculosis", "Tuberculosis"),
         ("Haemophagocytic lymphohistiocytosis", "Haemophagocytic lymphohistiocytosis"),
     )
-    item = _kept(_run(tmp_path, discussed_alternatives("a", 3, least=0.9), KNOWN, said))
+    item = _kept(_run(tmp_path, discussed_alternatives("a", 3, min_match=0.9), KNOWN, said))
     assert [each["text"] for each in item["alternatives"]] == [
         "Lymphoma",
         "Systemic lupus erythematosus",
@@ -244,7 +244,7 @@ def test_as_many_are_demanded_as_are_lacking(tmp_path: Path) -> None:
 
 
 def test_how_long_an_option_may_be_is_a_parameter(tmp_path: Path) -> None:
-    step = proposals_from_stem("p", 2, most_words=2)
+    step = proposals_from_stem("p", 2, max_words=2)
     item = _kept(_run(tmp_path, step, KNOWN, {"diagnoses": ["Very long standing gout", "Mumps", "Still disease"]}))
     assert item["proposals"] == ["Mumps", "Still disease"]
 
@@ -253,9 +253,9 @@ def _options(item: RecipeItem) -> list[tuple[str, str]]:
     return [(each["text"], each["origin"]) for each in item["options"]]
 
 
-def _merged(tmp_path: Path, further: Sequence[str], proposals: Sequence[str], *, least: int = 3) -> Outcome:
+def _merged(tmp_path: Path, further: Sequence[str], proposals: Sequence[str], *, minimum: int = 3) -> Outcome:
     item = KNOWN.put(alternatives=[{"text": "Lymphoma", "quote": ""}], further=further, proposals=proposals)
-    return _run(tmp_path, merge_step("m", least=least, most=5, vocabularies=()), item, {})
+    return _run(tmp_path, merge_step("m", minimum=minimum, maximum=5, vocabularies=()), item, {})
 
 
 def test_merging_keeps_origins_and_one_right_option(tmp_path: Path) -> None:
@@ -286,20 +286,20 @@ def test_too_few_options_are_no_question(tmp_path: Path) -> None:
 
 def test_examinations_and_symptoms_are_no_options(tmp_path: Path) -> None:
     item = KNOWN.put(proposals=["Ultrasound", "Abdominal pain", "Gout", "Mumps"])
-    merged = _kept(_run(tmp_path, merge_step("m", least=3, most=9, vocabularies=("icd10cm",)), item, {}))
+    merged = _kept(_run(tmp_path, merge_step("m", minimum=3, maximum=9, vocabularies=("icd10cm",)), item, {}))
     assert {text for text, origin in _options(merged) if origin == "stem"} == {"Gout", "Mumps"}
     assert [each["why"] for each in merged["dropped"]] == ["names an examination", "names a symptom"]
 
 
 def test_what_is_no_option_takes_no_place_from_one(tmp_path: Path) -> None:
     item = KNOWN.put(further=["Ultrasound", "Abdominal pain"], proposals=["Gout", "Mumps"])
-    merged = _kept(_run(tmp_path, merge_step("m", least=3, most=3, vocabularies=("icd10cm",)), item, {}))
+    merged = _kept(_run(tmp_path, merge_step("m", minimum=3, maximum=3, vocabularies=("icd10cm",)), item, {}))
     assert {text for text, _ in _options(merged)} == {"Adult-onset Still disease", "Gout", "Mumps"}
 
 
 def test_a_rejection_says_what_was_dropped(tmp_path: Path) -> None:
     item = KNOWN.put(proposals=["Ultrasound", "Gout", "gout"])
-    outcome = _run(tmp_path, merge_step("m", least=3, most=9, vocabularies=()), item, {})
+    outcome = _run(tmp_path, merge_step("m", minimum=3, maximum=9, vocabularies=()), item, {})
     assert isinstance(outcome, ItemRejection)
     assert "Dropped: Ultrasound (stem: names an examination); gout (stem: means the same as Gout" in outcome.details
 
@@ -307,7 +307,7 @@ def test_a_rejection_says_what_was_dropped(tmp_path: Path) -> None:
 def test_overlap_drops_what_is_listed_and_never_the_right_one(tmp_path: Path) -> None:
     item = _kept(_merged(tmp_path, [], ["Gout", "Mumps", "Scurvy"]))
     said: Any = {"overlapping": [{"reason": "too close", "option": "Gout"}]}
-    less = _kept(_run(tmp_path, overlap_step("o", least=3), item, said))
+    less = _kept(_run(tmp_path, overlap_step("o", minimum=3), item, said))
     assert "Gout" not in dict(_options(less))
     assert less["dropped"][-1] == {"text": "Gout", "origin": "stem", "why": "could be counted right: too close"}
     with a_context(tmp_path, [REPORT], RecipeSettings(), lambda *_: {}) as context:

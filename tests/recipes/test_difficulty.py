@@ -39,13 +39,15 @@ def _judge(name: str, request: ChatRequest) -> object:
     return {"reason": "x", "label": "equivalent" if right else "mismatch"}
 
 
-def _step(most: int = 1, members: int = 8) -> RecipeStep:
-    return difficult("difficulty", most_correct=most, most_members=members, choose="r2med-try", write="r2med-try-open")
+def _step(maximum: int = 1, members: int = 8) -> RecipeStep:
+    return difficult("difficulty", max_correct=maximum, max_members=members, choose="r2med-try", write="r2med-try-open")
 
 
-def _run(tmp_path: Path, item: RecipeItem, members: list[Script], most: int = 1) -> tuple[Outcome, dict[str, object]]:
+def _run(
+    tmp_path: Path, item: RecipeItem, members: list[Script], maximum: int = 1
+) -> tuple[Outcome, dict[str, object]]:
     scripts = {"model": Script(_judge), **{f"committee-{n}": each for n, each in enumerate(members, start=1)}}
-    step = _step(most)
+    step = _step(maximum)
     with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), scripts) as context:
         (outcome,) = step.run([item], context)
         return outcome, context.metrics
@@ -56,7 +58,7 @@ def _run(tmp_path: Path, item: RecipeItem, members: list[Script], most: int = 1)
 def test_at_most_one_of_four_may_know_it(tmp_path: Path, item: RecipeItem, right: int, kept: bool) -> None:
     members = [_member("B", "Lupus") if n < right else _member("A", "Gout") for n in range(4)]
     outcome, metrics = _run(tmp_path, item, members)
-    assert metrics["difficulty"] == {"members": 4, "most_correct": 1}
+    assert metrics["difficulty"] == {"members": 4, "max_correct": 1}
     if kept:
         assert isinstance(outcome, RecipeItem)
         assert sorted(outcome["tried"].values()) == ["right"] * right + ["wrong"] * (4 - right)
@@ -66,8 +68,8 @@ def test_at_most_one_of_four_may_know_it(tmp_path: Path, item: RecipeItem, right
 
 
 def test_the_limit_is_a_parameter(tmp_path: Path) -> None:
-    assert isinstance(_run(tmp_path, _CHOICE, [_member("B", "")], most=0)[0], ItemRejection)
-    assert isinstance(_run(tmp_path, _CHOICE, [_member("B", ""), _member("B", "")], most=2)[0], RecipeItem)
+    assert isinstance(_run(tmp_path, _CHOICE, [_member("B", "")], maximum=0)[0], ItemRejection)
+    assert isinstance(_run(tmp_path, _CHOICE, [_member("B", ""), _member("B", "")], maximum=2)[0], RecipeItem)
 
 
 def test_without_a_committee_it_is_said_that_nothing_was_tried(tmp_path: Path) -> None:
@@ -90,13 +92,13 @@ def test_a_failed_call_is_no_wrong_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("letter", ["D", "Z", "", "Lupus", "A and B"])
 def test_a_letter_that_is_no_option_fails(tmp_path: Path, letter: str) -> None:
-    outcome, _ = _run(tmp_path, _CHOICE, [_member(letter, "")], most=0)
+    outcome, _ = _run(tmp_path, _CHOICE, [_member(letter, "")], maximum=0)
     assert isinstance(outcome, Failure)
     assert outcome.kind == "schema"
 
 
 def test_an_empty_answer_is_wrong_and_needs_no_judge(tmp_path: Path) -> None:
-    outcome, _ = _run(tmp_path, _OPEN, [_member("A", "  ")], most=0)
+    outcome, _ = _run(tmp_path, _OPEN, [_member("A", "  ")], maximum=0)
     assert isinstance(outcome, RecipeItem)
     assert outcome["tried"] == {"committee-1": "wrong"}
 

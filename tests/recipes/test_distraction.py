@@ -86,7 +86,7 @@ def test_a_number_that_the_source_does_not_hold_is_found() -> None:
 
 
 def test_a_fair_distraction_passes() -> None:
-    assert check_rewriting(BEFORE, AFTER, CORE, least_core=0.75, least_change=0.05, most_growth=2.0) is None
+    assert check_rewriting(BEFORE, AFTER, CORE, min_core=0.75, min_change=0.05, max_growth=2.0) is None
 
 
 @pytest.mark.parametrize(
@@ -102,19 +102,21 @@ def test_a_fair_distraction_passes() -> None:
 )
 def test_an_altered_core_is_noticed(old: str, new: str, reason: str) -> None:
     assert old in AFTER
-    fault = check_core(CORE, BEFORE, AFTER.replace(old, new), least=0.75)
+    fault = check_core(CORE, BEFORE, AFTER.replace(old, new), min_match=0.75)
     assert fault is not None
     assert reason in fault.reason
 
 
 def test_a_denial_before_the_fact_turns_it_round() -> None:
-    fault = check_core(["persistent cough"], "She had persistent cough.", "She had no persistent cough.", least=0.75)
+    fault = check_core(
+        ["persistent cough"], "She had persistent cough.", "She had no persistent cough.", min_match=0.75
+    )
     assert fault is not None
     assert "round" in fault.reason
 
 
 def test_a_distraction_must_change_something_and_keep_its_measure() -> None:
-    limits = {"least_core": 0.75, "least_change": 0.05, "most_growth": 2.0}
+    limits = {"min_core": 0.75, "min_change": 0.05, "max_growth": 2.0}
     same = check_rewriting(BEFORE, BEFORE, CORE, **limits)
     assert same is not None
     assert "next to nothing" in same.reason

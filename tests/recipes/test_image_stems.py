@@ -138,11 +138,11 @@ def test_only_readable_clinical_images_of_some_size_are_usable() -> None:
     document = Document(id="d", title="", text="x", figures=(*figures, chart))
     content = {"images/a.png": _png(200, 100), "images/small.png": _png(200, 20), "images/broken.png": b"nothing",
                "images/c.tif": _png(200, 200)}  # fmt: skip
-    assert usable_figures(document, content, least_pixels=64) == ({"images/a.png": ("images/a.png",)}, "")
-    assert usable_figures(document, {}, least_pixels=64) == ({}, "no image of the report is usable")
+    assert usable_figures(document, content, min_pixels=64) == ({"images/a.png": ("images/a.png",)}, "")
+    assert usable_figures(document, {}, min_pixels=64) == ({}, "no image of the report is usable")
     bare = Document(id="d", title="", text="x", figures=(Figure(id="f", label="Figure 1"),))
-    assert usable_figures(bare, {}, least_pixels=64) == ({}, "the corpus holds no image files of the report")
-    assert usable_figures(Document(id="d", title="", text="x"), {}, least_pixels=64)[1] == "the report has no figures"
+    assert usable_figures(bare, {}, min_pixels=64) == ({}, "the corpus holds no image files of the report")
+    assert usable_figures(Document(id="d", title="", text="x"), {}, min_pixels=64)[1] == "the report has no figures"
 
 
 def test_the_size_of_a_picture_is_read_from_its_head() -> None:
@@ -159,7 +159,7 @@ def test_every_figure_of_the_teaching_cases_is_usable(tmp_path: Path) -> None:
     for document in corpus:
         content = {name: (corpus.path / name).read_bytes() for figure in document.figures for name in figure.files}
         assert content
-        assert set(usable_figures(document, content, least_pixels=64)[0]) == {figure.id for figure in document.figures}
+        assert set(usable_figures(document, content, min_pixels=64)[0]) == {figure.id for figure in document.figures}
 
 
 def test_real_reports_lose_nothing_but_what_is_listed(tmp_path: Path) -> None:

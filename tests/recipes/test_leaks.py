@@ -74,7 +74,7 @@ def test_a_vocabulary_tells_another_word_from_a_misspelling() -> None:
     assert leaks("He had hypothyroidsm.", "hypothyroidism", vocabularies=[VOCABULARY]) == [
         ("hypothyroidsm", "misspelling")
     ]
-    assert leaks("He had hypothyroidsm.", "hypothyroidism", least=1.0) == []
+    assert leaks("He had hypothyroidsm.", "hypothyroidism", min_match=1.0) == []
 
 
 def test_abbreviations_mean_what_their_document_says() -> None:

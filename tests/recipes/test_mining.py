@@ -166,7 +166,7 @@ def test_known_ones_beyond_the_limit_are_left_ungraded(tmp_path: Path) -> None:
     known = ["heart.p1", "liver.p1", "both.p1"]
     item = RecipeItem(id="one", values={"query": "liver", "answer": "jaundice", "reasoning": "heart", "known": known})
     with a_context(tmp_path, _DOCUMENTS, RecipeSettings(), lambda name, request: {}) as context:
-        step = mine_step("mine", PieceCollection(chunking="words:160/32"), lines=["bm25"], depth=3, top=5, most_known=2)
+        step = mine_step("mine", PieceCollection(chunking="words:160/32"), lines=["bm25"], depth=3, top=5, max_known=2)
         (found,) = step.run([item], context)
         assert isinstance(found, RecipeItem)
         assert [each["id"] for each in found["pool"]] == ["both.p1", "liver.p1"]

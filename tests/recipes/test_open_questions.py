@@ -175,7 +175,7 @@ def test_a_rewritten_sentence_may_not_ask_for_something_else(tmp_path: Path, sai
 
 
 @pytest.mark.parametrize(
-    ("limit", "kept"), [({"most_new": 3}, True), ({"most_new": 2}, False), ({"most_words": 4, "most_new": 3}, False)]
+    ("limit", "kept"), [({"max_new": 3}, True), ({"max_new": 2}, False), ({"max_words": 4, "max_new": 3}, False)]
 )
 def test_both_limits_of_opening_are_parameters(tmp_path: Path, limit: dict[str, int], kept: bool) -> None:
     said = {"question": "What is the most likely cause of irreversible injury?"}

@@ -55,7 +55,9 @@ def _item(id: str, *pool: str) -> RecipeItem:
 
 
 def _run(tmp_path: Path, items: list[RecipeItem], says: Any) -> tuple[list[Any], list[Any]]:
-    step = grade_step("grade", "r2med-grade-evidence", text=lambda id, _shop: f"text of {id}", limits=GradeThresholds())
+    step = grade_step(
+        "grade", "r2med-grade-evidence", text=lambda id, _context: f"text of {id}", limits=GradeThresholds()
+    )
     with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), says) as context:
         outcomes = list(step.run(items, context))
         return outcomes, list(context.tables["pool"].rows)
@@ -131,7 +133,7 @@ def test_markdown_around_grades_is_read(tmp_path: Path) -> None:
 def test_a_long_question_leaves_room_for_the_document(tmp_path: Path) -> None:
     script = Script(lambda name, request: {"reason": "fits", "relevance": 9, "support": 8})
     step = grade_step(
-        "grade", "r2med-grade-evidence", text=lambda id, _shop: "document " * 4000, limits=GradeThresholds()
+        "grade", "r2med-grade-evidence", text=lambda id, _context: "document " * 4000, limits=GradeThresholds()
     )
     with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), {"model": script}) as context:
         context.model().context = 4000
@@ -145,8 +147,8 @@ def test_a_long_question_leaves_room_for_the_document(tmp_path: Path) -> None:
 
 def test_where_nothing_limits_a_pool_the_estimate_does_not_promise_a_small_one() -> None:
     text = str
-    free = grade_step("grade", "r2med-grade-evidence", text=lambda id, _shop: text(id), limits=GradeThresholds())
+    free = grade_step("grade", "r2med-grade-evidence", text=lambda id, _context: text(id), limits=GradeThresholds())
     bound = grade_step(
-        "grade", "r2med-grade-evidence", text=lambda id, _shop: text(id), limits=GradeThresholds(), most=30
+        "grade", "r2med-grade-evidence", text=lambda id, _context: text(id), limits=GradeThresholds(), maximum=30
     )
     assert (free.calls, bound.calls) == (UNLIMITED, 30)

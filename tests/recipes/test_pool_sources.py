@@ -106,7 +106,7 @@ def test_hostile_rows_are_turned_away_with_a_reason(tmp_path: Path) -> None:
         {"id": "good", "text": "Why?", "answer": "So.", "votes": 4, "accepted": True},
     )
     with a_context(tmp_path, [Document(id="d", title="", text="x")], RecipeSettings(), lambda n, r: {}) as context:
-        outcomes = readable("rows", least_votes=4).run(items, context)
+        outcomes = readable("rows", min_votes=4).run(items, context)
     reasons = {
         item.id: out.reason if isinstance(out, ItemRejection) else "kept"
         for item, out in zip(items, outcomes, strict=True)
@@ -198,7 +198,7 @@ def test_cited_pages_are_found_by_id_and_address(tmp_path: Path) -> None:
         RecipeItem(id="none"),
     ]
     with a_context(tmp_path, _PAGES, RecipeSettings(), lambda n, r: {}) as context:
-        url, many, elsewhere, none = cited("cited", shelf, most=1).run(items, context)
+        url, many, elsewhere, none = cited("cited", shelf, maximum=1).run(items, context)
         assert isinstance(url, RecipeItem)
         assert url["cited"] == ["a1", "a2"]  # one page that the corpus holds in two documents
         assert url["known"] == [f"{page}.p{n}" for page in ("a1", "a2") for n in (1, 2, 3)]

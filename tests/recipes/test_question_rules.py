@@ -32,19 +32,19 @@ def test_a_statement_asks_nothing() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_usable_question(text: str, reason: str) -> None:
-    found = well_formed(text, least=3, most=25, language="en")
+    found = well_formed(text, minimum=3, maximum=25, language="en")
     assert found is not None
     assert reason in found.reason
 
 
 def test_marks_do_not_count_as_words() -> None:
-    found = well_formed("[name] [date] [place] why?", least=3, most=25, language="en")
+    found = well_formed("[name] [date] [place] why?", minimum=3, maximum=25, language="en")
     assert found is not None
     assert "too short" in found.reason
 
 
 def test_any_language_will_do_without_one() -> None:
-    assert well_formed("Можно ли мне есть суши после пересадки почки?", least=3, most=25, language="") is None
+    assert well_formed("Можно ли мне есть суши после пересадки почки?", minimum=3, maximum=25, language="") is None
 
 
 @pytest.mark.parametrize(

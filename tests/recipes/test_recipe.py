@@ -42,7 +42,7 @@ class Few(RecipeSettings, frozen=True, kw_only=True):
     """Parameters of the recipe below."""
 
     FILES: ClassVar[tuple[str, ...]] = ()
-    least: Annotated[int, Meta(description="Fewest characters.", ge=0)] = 10
+    minimum: Annotated[int, Meta(description="Fewest characters.", ge=0)] = 10
     draw: Annotated[int, Meta(description="How many to draw; 0 takes all.", ge=0)] = 0
 
 
@@ -50,7 +50,7 @@ def _long_enough(item: RecipeItem, context: RecipeContext) -> Outcome:
     text = context.document(item.documents[0]).text
     return (
         item
-        if len(text) >= context.settings.least
+        if len(text) >= context.settings.minimum
         else ItemRejection(reason="too short", details=f"{len(text)} characters")
     )
 
@@ -235,16 +235,16 @@ def test_editions_are_opened_by_name(tmp_path: Path) -> None:
 
 def test_parameters_are_listed_and_read() -> None:
     assert [(each.name, each.default, each.about) for each in parameters(TOY)] == [
-        ("least", 10, "Fewest characters."),
+        ("minimum", 10, "Fewest characters."),
         ("draw", 0, "How many to draw; 0 takes all."),
     ]
-    assert read_settings(TOY, {"least": "3"}) == Few(least=3)
-    with pytest.raises(UsageError, match="no parameter 'most'"):
-        read_settings(TOY, {"most": "3"})
+    assert read_settings(TOY, {"minimum": "3"}) == Few(minimum=3)
+    with pytest.raises(UsageError, match="no parameter 'maximum'"):
+        read_settings(TOY, {"maximum": "3"})
     with pytest.raises(UsageError, match="can't be used"):
-        read_settings(TOY, {"least": "few"})
+        read_settings(TOY, {"minimum": "few"})
     with pytest.raises(UsageError, match="can't be used"):
-        read_settings(TOY, {"least": "-1"})
+        read_settings(TOY, {"minimum": "-1"})
 
 
 @pytest.mark.usefixtures("recipes_only")
@@ -339,8 +339,8 @@ def test_a_batch_folder_carries_a_recipe_across_its_rounds(tmp_path: Path) -> No
     again = ask(
         "again",
         "equivalence",
-        values=lambda item, _shop: {"question": item["quote"], "reference": "x", "answer": item.id},
-        read=lambda item, value, _shop: item.put(second=str(value["label"])),
+        values=lambda item, _context: {"question": item["quote"], "reference": "x", "answer": item.id},
+        read=lambda item, value, _context: item.put(second=str(value["label"])),
     )
     recipe = msgspec.structs.replace(TOY, steps=lambda s: [*TOY.steps(s), again])
     corpus = a_corpus(tmp_path, _documents())

@@ -51,7 +51,7 @@ def test_by_rule_says_why_and_nothing_is_rejected(tmp_path: Path) -> None:
 
 def test_a_text_in_place_of_the_document_is_read(tmp_path: Path) -> None:
     with a_context(tmp_path, [NOTHING], RecipeSettings(), _no_call) as context:
-        step = label_step("specialty", "ogcare", text=lambda item, _shop: str(item["stem"]))
+        step = label_step("specialty", "ogcare", text=lambda item, _context: str(item["stem"]))
         (item,) = step.run([RecipeItem(id="x", documents=("nothing",), values={"stem": EYE.text})], context)
         (bare,) = label_step("specialty", "ogcare").run([RecipeItem(id="y")], context)
     assert isinstance(item, RecipeItem)

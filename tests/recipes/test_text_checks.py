@@ -18,8 +18,8 @@ SOURCE = f"{STEM} He had been well before, and there was no history of trauma."
 
 
 def test_a_plain_stem_is_sound() -> None:
-    assert sound(STEM, what="stem", source=SOURCE, most_words=100) is None
-    assert sound("Gout", what="answer", source=SOURCE, most_words=5) is None
+    assert sound(STEM, what="stem", source=SOURCE, max_words=100) is None
+    assert sound("Gout", what="answer", source=SOURCE, max_words=5) is None
     assert sound("Aspiration of the knee (5 mL) [not surgery]; give 0.5 mg.", what="answer", source=SOURCE) is None
 
 
@@ -31,7 +31,7 @@ def test_an_empty_text_is_refused(text: str) -> None:
 
 
 def test_a_text_that_is_far_too_long_is_refused() -> None:
-    refused = sound(STEM, what="answer", most_words=20)
+    refused = sound(STEM, what="answer", max_words=20)
     assert refused is not None
     assert refused.reason == "the answer is far too long"
     assert refused.details == f"{len(STEM.split())} words, at most 20"

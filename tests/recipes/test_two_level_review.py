@@ -62,7 +62,7 @@ def test_every_item_has_a_first_reader_and_the_sample_a_second(tmp_path: Path) -
 def _revised(tmp_path: Path, criterion: str, value: str) -> Outcome:
     path = _reviews(tmp_path, ("d0", criterion, value, "r"))
     with a_context(tmp_path, DOCUMENTS, RecipeSettings(), lambda *_: {}) as context:
-        outcomes = revise("revise", path, least_options=3, least=0.9).run(_items(), context)
+        outcomes = revise("revise", path, min_options=3, min_match=0.9).run(_items(), context)
     assert list(outcomes[1:]) == _items()[1:]
     return outcomes[0]
 
@@ -98,7 +98,7 @@ def _checked(tmp_path: Path, action: Any, *rows: Any) -> tuple[list[Outcome], An
     path = _reviews(tmp_path, *rows) if rows else ""
     with a_context(tmp_path, DOCUMENTS, RecipeSettings(), lambda *_: {}) as context:
         items = _drawn(context, 1.0)
-        step = findings_step("review", path, action=action, least_passed=0.8)
+        step = findings_step("review", path, action=action, min_passed=0.8)
         outcomes = list(step.run(items, context))
         return outcomes, context.metrics["two-level check"], list(context.tables["revisions"].rows)
 
@@ -166,11 +166,9 @@ def test_what_is_turned_away_after_it_was_drawn_stays_in_the_sample(tmp_path: Pa
     fatal = [(f"d{n}", "drop option", "Scurvy", "p") for n in range(6)]
     path = _reviews(tmp_path, *fatal, *_read_by_all(range(6, 9)))
     with a_context(tmp_path, DOCUMENTS, RecipeSettings(), lambda *_: {}) as context:
-        left = _kept(list(revise("revise", path, least_options=3, least=0.9).run(_drawn(context, 1.0), context)))
+        left = _kept(list(revise("revise", path, min_options=3, min_match=0.9).run(_drawn(context, 1.0), context)))
         assert len(left) == 4
-        findings_step("review", path, action="revise", least_passed=0.8).run(
-            left[:-1], context
-        )  # the call for d9 failed
+        findings_step("review", path, action="revise", min_passed=0.8).run(left[:-1], context)  # the call for d9 failed
         tally: Any = context.metrics["two-level check"]
         levels = list(context.tables["review-levels"].rows)
     assert tally["level 2"] == {"findings": 6, "lost": 1, "passed": 3}
@@ -188,7 +186,7 @@ def test_a_first_readers_finding_counts_in_the_sample(tmp_path: Path) -> None:
 def test_only_what_is_missing_is_asked_again(tmp_path: Path) -> None:
     path = _reviews(tmp_path, *_read_by_all([0]), ("d1", "clarity", "pass", "p"), ("d99", "clarity", "pass", "p"))
     with a_context(tmp_path, DOCUMENTS, RecipeSettings(), lambda *_: {}) as context:
-        step = findings_step("review", path, action="revise", least_passed=0.8)
+        step = findings_step("review", path, action="revise", min_passed=0.8)
         tasks = review_tasks(_kept(list(step.run(_drawn(context, 1.0), context))), "Which?")
         assert context.metrics["review labels"] == {"used": 7, "for items not here": 1}
     assert not [task for task in tasks if task.item == "d0"]
@@ -206,4 +204,4 @@ def test_a_label_that_means_nothing_is_refused(tmp_path: Path, row: tuple[str, s
 
 def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="can't be read"):
-        revise("revise", str(tmp_path / "nothing.jsonl"), least_options=3, least=0.9)
+        revise("revise", str(tmp_path / "nothing.jsonl"), min_options=3, min_match=0.9)

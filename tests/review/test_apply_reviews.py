@@ -88,7 +88,7 @@ def test_the_last_word_of_a_reviewer_counts_for_findings() -> None:
 
 
 def test_bounds_come_from_the_recipe_that_made_the_benchmark() -> None:
-    made = {"recipe": "ogcare", "min_rating": 3.5, "review_rule": "each", "min_options": 6}
+    made = {"recipe": "ogcare", "min_rating": 3.5, "review_rule": "each"}
     assert rules_of(made) == VerdictRules(min_rating=3.5, review_rule="each")
     assert rules_of({"recipe": "clinbench", "min_options": 6}).min_options == 6
     older = {"recipe": "clinbench", "least_rating": 3.5, "least_options": 6}

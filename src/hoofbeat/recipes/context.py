@@ -31,7 +31,7 @@ __all__ = ["RecipeContext", "RecipeSettings", "TableFile", "fit_all"]
 
 _SPARE_TOKENS = 200
 _KEPT_DOCUMENTS = 256
-_LEAST_ROOM = 400
+_MIN_ROOM = 400
 
 
 class RecipeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -143,7 +143,7 @@ class RecipeContext:
         model = self.model(role)
         own = (prompt.system, prompt.user, msgspec.json.encode(prompt.schema or {}).decode())
         room = room_for(model.context, prompt=_SPARE_TOKENS, output=prompt.max_tokens, beside=own) - beside
-        if room < _LEAST_ROOM:
+        if room < _MIN_ROOM:
             raise UsageError(
                 f"the window of {model.spec} ({model.context or DEFAULT_WINDOW} tokens) is too small for the prompt "
                 f"{prompt.name}",

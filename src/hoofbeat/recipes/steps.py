@@ -124,7 +124,7 @@ def ask(
     return ask_each(
         name,
         prompt,
-        parts=lambda _item, _shop: (None,),
+        parts=lambda _item, _context: (None,),
         values=lambda item, _part, context: values(item, context),
         read=read_one,
         role=role,
@@ -143,9 +143,9 @@ def ask_each(
     role: str = "model",
     schema: Callable[[RecipeItem, Part, RecipeContext], Schema] | None = None,
     when: Callable[[RecipeItem], bool] | None = None,
-    most: int = 1,
+    maximum: int = 1,
 ) -> RecipeStep:
-    """A call for each part of an item; `read` sees them all, failures among them. `most` is how many at most.
+    """A call for each part of an item; `read` sees them all, failures among them. `maximum` is how many at most.
 
     Where `values` rejects, the item is rejected before any of its calls is made.
     """
@@ -204,7 +204,7 @@ def ask_each(
         step = Step(name=name, prompt=file.label, model=spec, call=calls[-1] if calls else "", note=note)
         return _noted(outcome, plan.item, step)
 
-    return RecipeStep(name=name, run=run, prompts=(prompt if isinstance(prompt, str) else prompt.name,), calls=most)
+    return RecipeStep(name=name, run=run, prompts=(prompt if isinstance(prompt, str) else prompt.name,), calls=maximum)
 
 
 class _Plan:

@@ -34,6 +34,7 @@ __all__ = [
     "rules_of",
 ]
 
+
 Labels = Mapping[str, Sequence[ReviewLabel]]
 _SETTLES = {"options overlap": DROP, "options appropriate": DROP, "missing information": ADD}
 _ANNOTATOR, _EXPERT = frozenset({"ok", "flag"}), frozenset({"keep", "exclude"})
@@ -71,8 +72,6 @@ def rules_of(settings: Mapping[str, Any]) -> VerdictRules:
     """The rules for a benchmark by the settings it was made with."""
     named = {_OLDER_SETTINGS.get(name, name): value for name, value in settings.items()}
     known = {name: named[name] for name in VerdictRules.__struct_fields__ if name in named}
-    if settings.get("recipe") not in ("clinbench",):
-        known.pop("min_options", None)
     return VerdictRules(**known)
 
 

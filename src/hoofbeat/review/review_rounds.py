@@ -23,10 +23,12 @@ from hoofbeat.review.review_records import Assignment, Decision, ItemLabel, Item
 from hoofbeat.review.reviewer_agreement import form_finder
 from hoofbeat.review.task_items import item_code
 
+__all__ = ["INSPECTIONS", "NextItem", "Round", "Rounds", "advance_rounds", "next_items", "rounds_of"]
+
+
 if TYPE_CHECKING:
     from hoofbeat.review.review_store import ReviewStore
 
-__all__ = ["INSPECTIONS", "NextItem", "Round", "Rounds", "advance_rounds", "next_items", "rounds_of"]
 
 INSPECTIONS = ("two-level-1", "two-level-2")
 """The forms whose findings go round."""

@@ -164,7 +164,7 @@ def exam_questions(tmp_path: Path) -> tuple[Corpus, Path]:
 def built_task(tmp_path: Path, task: str, says: Any = by_rule, **more: Any) -> tuple[Artefact, Corpus]:
     settings: dict[str, Any] = {"task": task, "retrievers": ("bm25",), **more}
     if task == "invented":
-        corpus, settings["task"], settings["least_words"] = invented_reports(tmp_path), "clinical-case", 30
+        corpus, settings["task"], settings["min_words"] = invented_reports(tmp_path), "clinical-case", 30
     elif task == "clinical-case":
         corpus = real_reports(tmp_path)
     elif task == "qa-reference":

@@ -293,7 +293,7 @@ def test_a_second_pass_that_takes_nearly_all_is_rejected(tmp_path: Path) -> None
         "named": "yes",
         "quotes": ["weight loss over three months", "red rash on the shins", "hilum"],
     }
-    short = CupcaseSettings(encounters=False, least_words=85)
+    short = CupcaseSettings(encounters=False, min_words=85)
     artefact = build(tmp_path, RECIPE, [_document()], short, _says(GOOD, left), encoder=HashedWords)
     assert _reason(artefact)[0] == "length"
 

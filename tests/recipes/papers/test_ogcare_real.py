@@ -85,7 +85,7 @@ def twenty(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 
 def test_twenty_real_reports_end_to_end(tmp_path: Path, twenty: Corpus) -> None:
-    settings = OgcareSettings(sample=18, least_change=0.01)
+    settings = OgcareSettings(sample=18, min_change=0.01)
     artefact = build(tmp_path, RECIPE, twenty, settings, _by_rule, seed=7)
     questions: list[Question] = Benchmark(artefact).questions
     originals = {question.id: question for question in Benchmark(artefact, "original").questions}
@@ -111,7 +111,7 @@ def test_twenty_real_reports_end_to_end(tmp_path: Path, twenty: Corpus) -> None:
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path, twenty: Corpus) -> None:
-    settings = OgcareSettings(sample=10, least_change=0.01)
+    settings = OgcareSettings(sample=10, min_change=0.01)
     one, two = tmp_path / "one", tmp_path / "two"
     for folder in (one, two):
         folder.mkdir()

@@ -83,7 +83,7 @@ def test_evidence_for_exam_questions(tmp_path: Path) -> None:
         assert "of the following" not in question.text.rsplit(".", 1)[-1]
         assert not question.options
         assert question.facets["scenario"] in {"examination", "diagnosis", "treatment"}
-    assert artefact.manifest.metrics["difficulty"] == {"members": 2, "most_correct": 1}
+    assert artefact.manifest.metrics["difficulty"] == {"members": 2, "max_correct": 1}
     assert searchable(artefact, corpus, tmp_path) > 0.1
 
 

@@ -36,7 +36,7 @@ _NOTHING = re.compile(
     r"|undetermined|unclear)$",
     re.IGNORECASE,
 )
-_MOST_WORDS = 25
+_MAX_WORDS = 25
 _MARKS = ' *_`"“”'
 
 
@@ -71,17 +71,17 @@ def merge_options(
     correct: str,
     proposals: Sequence[tuple[str, Sequence[str]]],
     *,
-    most: int,
+    maximum: int,
     vocabularies: Sequence[Vocabulary] = (),
 ) -> MergedOptions:
-    """At most `most` options, the right one counted; `proposals` are (origin, texts), the better origins first."""
+    """At most `maximum` options, the right one counted; `proposals` are (origin, texts), the better origins first."""
     options = [AnswerOption(plain_option(correct), CORRECT)]
     dropped: list[DroppedOption] = []
     for origin, texts in proposals:
         for text in texts:
             option = plain_option(text)
             why = unfit(option) or _like_another(option, options, vocabularies)
-            if not why and len(options) >= most:
+            if not why and len(options) >= maximum:
                 why = "enough options without it"
             if why:
                 dropped.append(DroppedOption(option or text, origin, why))
@@ -111,7 +111,7 @@ def unfit(option: str) -> str:
         return "empty"
     if _NOTHING.match(option):
         return "names no condition"
-    return "far too long for an option" if len(option.split()) > _MOST_WORDS else ""
+    return "far too long for an option" if len(option.split()) > _MAX_WORDS else ""
 
 
 def _like_another(option: str, options: Sequence[AnswerOption], vocabularies: Sequence[Vocabulary]) -> str:

@@ -31,9 +31,9 @@ _YES_NO = re.compile(
 )
 _APART = 3  # words that may stand between two words of a step: "drainage through the skin of the abscess"
 _STEM = 6  # letters by which inflected words are one: ultrasound and ultrasonic, resected and resection
-_LEAST_SHARE = 0.5  # of a step's telling words, for a sentence that no model pointed at
+_MIN_SHARE = 0.5  # of a step's telling words, for a sentence that no model pointed at
 _LOOK_BACK = 2  # sentences before the one that tells a step, in which it may already be under way
-_LEAST_LEAD = 6  # words before a step within its sentence: fewer are "on day 3" or "under anaesthesia"
+_MIN_LEAD = 6  # words before a step within its sentence: fewer are "on day 3" or "under anaesthesia"
 
 
 @cache
@@ -96,7 +96,7 @@ def told_at(step: str, done: Sequence[Span], spans: Sequence[Span], document: Do
     wanted = telling_words(step)
     best = max((*near, *case), key=lambda span: len(wanted & telling_words(span.quote)), default=done[0])
     told = [span for span in case if span in done and _tells(span.quote, step, document)]
-    if not told and len(wanted & telling_words(best.quote)) >= _LEAST_SHARE * len(wanted):
+    if not told and len(wanted & telling_words(best.quote)) >= _MIN_SHARE * len(wanted):
         told = [best]
     if not told:
         quoted = " ".join(" ".join(span.quote.split()) for span in done)
@@ -149,4 +149,4 @@ def fact_before(span: Span, when: str, step: str) -> str:
         return text if when == "before" else ""
     clauses = re.split(r"(?<=[,;])\s", text)
     lead = " ".join(takewhile(lambda clause: not telling_words(step) & telling_words(clause), clauses))
-    return f"{lead.rstrip(',; ')}." if len(lead.split()) >= _LEAST_LEAD and lead != text else ""
+    return f"{lead.rstrip(',; ')}." if len(lead.split()) >= _MIN_LEAD and lead != text else ""

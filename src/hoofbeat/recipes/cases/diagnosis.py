@@ -32,7 +32,7 @@ from hoofbeat.recipes.steps import RecipeStep, ask, check
 from hoofbeat.records import Document, Span
 
 __all__ = [
-    "LEAST_SHARED",
+    "MIN_SHARED",
     "VOCABULARIES",
     "cut_giveaway",
     "cut_leaks",
@@ -45,6 +45,7 @@ __all__ = [
     "written_out",
 ]
 
+
 VOCABULARIES = ("icd10cm", "rare-diseases")
 """The vocabularies that know diagnoses."""
 
@@ -54,10 +55,10 @@ _LIST = 3
 
 
 def not_one_diagnosis(
-    diagnosis: str, document: Document, context: RecipeContext, *, most_words: int
+    diagnosis: str, document: Document, context: RecipeContext, *, max_words: int
 ) -> ItemRejection | None:
     """Why this is not one diagnosis: empty, a sentence, an organism, a procedure, a symptom, several."""
-    if why := sound(diagnosis, what="diagnosis", source=document.text, most_words=most_words):
+    if why := sound(diagnosis, what="diagnosis", source=document.text, max_words=max_words):
         return why
     if unfit(diagnosis):
         return ItemRejection(reason="the report comes to no diagnosis", details=diagnosis)
@@ -119,7 +120,7 @@ def words_stand(diagnosis: str, text: str) -> bool:
     return bool(wanted) and wanted <= set(tokens(text).forms)
 
 
-LEAST_SHARED = 0.5
+MIN_SHARED = 0.5
 """The share of a disease's words that a text must have to name it, where a recipe does not say otherwise."""
 
 NAMING = "clinbench-diagnosis"
@@ -129,7 +130,7 @@ _TELLS = CASE_ROLES | {Role.ABSTRACT, Role.CONCLUSION, ""}
 _SHORTEST_SYNONYM = 6
 
 
-def name_diagnosis(name: str, *, most_words: int, least: float, shared: float = LEAST_SHARED) -> RecipeStep:
+def name_diagnosis(name: str, *, max_words: int, min_match: float, shared: float = MIN_SHARED) -> RecipeStep:
     """Ask for the final diagnosis: one disease. The quote must stand in the source and have a share of its words.
 
     One that stands there but does not name the disease, only suspects it or tells an old one, gives way to the first
@@ -146,10 +147,10 @@ def name_diagnosis(name: str, *, most_words: int, least: float, shared: float = 
         diagnosis = written_out(said, document)
         if diagnosis != said:
             diagnosis = diagnosis[:1].upper() + diagnosis[1:]
-        if wrong := not_one_diagnosis(diagnosis, document, context, most_words=most_words):
+        if wrong := not_one_diagnosis(diagnosis, document, context, max_words=max_words):
             return wrong
         synonyms = [each for each in other_names(value["synonyms"], diagnosis, document) if not _everyday(each)]
-        proven = prove(item, document, [quote], "diagnosis", least=least)
+        proven = prove(item, document, [quote], "diagnosis", min_match=min_match)
         if isinstance(proven, ItemRejection):
             return proven
         if wrong := _no_proof(quote, diagnosis, document, shared):
@@ -190,10 +191,10 @@ def _made_at(document: Document, diagnosis: str, synonyms: Sequence[str]) -> Spa
     return None
 
 
-def cut_leaks(name: str, vocabularies: Sequence[str], *, least: float = 0.9, negated: bool = True) -> RecipeStep:
+def cut_leaks(name: str, vocabularies: Sequence[str], *, min_match: float = 0.9, negated: bool = True) -> RecipeStep:
     """Cut the stem before the first sentence that names the diagnosis in any of its wordings.
 
-    `least` is how much of a word must be right, `negated` whether a mention that denies the diagnosis counts.
+    `min_match` is how much of a word must be right, `negated` whether a mention that denies the diagnosis counts.
     """
 
     def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
@@ -202,7 +203,12 @@ def cut_leaks(name: str, vocabularies: Sequence[str], *, least: float = 0.9, neg
 
         def told_in(stem: str) -> list[Leak]:
             found = find_leaks(
-                stem, item["diagnosis"], synonyms=item["synonyms"], source=document, vocabularies=loaded, least=least
+                stem,
+                item["diagnosis"],
+                synonyms=item["synonyms"],
+                source=document,
+                vocabularies=loaded,
+                min_match=min_match,
             )
             return [leak for leak in found if negated or leak.kind != "negated"]
 
@@ -218,7 +224,7 @@ def cut_leaks(name: str, vocabularies: Sequence[str], *, least: float = 0.9, neg
     return check(name, judge)
 
 
-def cut_giveaway(name: str, *, least: float) -> RecipeStep:
+def cut_giveaway(name: str, *, min_match: float) -> RecipeStep:
     """Ask for the first sentence that tells the diagnosis or its treatment, and cut the stem there.
 
     Words that are not in the stem prove nothing, so an item for which they are given is turned away.
@@ -233,7 +239,7 @@ def cut_giveaway(name: str, *, least: float) -> RecipeStep:
         if kind == "nothing":
             return item
         document, spans = context.document(item.documents[0]), spans_of(item)
-        found = find_quote(document, quote, min_score=least, within=(spans[0][0], spans[-1][1]))
+        found = find_quote(document, quote, min_score=min_match, within=(spans[0][0], spans[-1][1]))
         if found is None:
             return ItemRejection(reason="the sentence to cut at is not in the stem", details=quote[:300])
         kept = trim_treatment(document, cut_before(document, spans, found.spans[0].start))
@@ -250,7 +256,7 @@ def told(document: Document) -> str:
     return "\n\n".join(parts) or document.text
 
 
-def names(text: str, disease: str, document: Document, *, shared: float = LEAST_SHARED) -> bool:
+def names(text: str, disease: str, document: Document, *, shared: float = MIN_SHARED) -> bool:
     """Whether a text names a disease: by this share of its words, or by a short form that the document defines."""
     if find_words(text, disease):
         return True

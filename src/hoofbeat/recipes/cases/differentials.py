@@ -15,7 +15,7 @@ from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.corpus.roles import Role
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.answer_options import CORRECT, merge_options, plain_option, shuffled
-from hoofbeat.recipes.cases.diagnosis import LEAST_SHARED, names
+from hoofbeat.recipes.cases.diagnosis import MIN_SHARED, names
 from hoofbeat.recipes.cases.stems import names_test
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.diagnosis_names import names_measure, names_organism, names_procedure
@@ -27,7 +27,7 @@ from hoofbeat.records import Document
 __all__ = [
     "ASKED_FOR",
     "DISCUSSION",
-    "MOST_WORDS",
+    "MAX_WORDS",
     "STEM",
     "discussed",
     "discussed_alternatives",
@@ -38,10 +38,11 @@ __all__ = [
     "proposals_from_stem",
 ]
 
+
 DISCUSSION, ASKED_FOR, STEM = "discussion", "asked for", "stem"
 """Where a wrong option comes from: the report's discussion, a call because that named too few, a call with the stem."""
 
-MOST_WORDS = 15
+MAX_WORDS = 15
 """How many words an option has at most, where a recipe does not say otherwise."""
 
 DIFFERENTIALS, FURTHER, PROPOSALS, OVERLAP = (
@@ -61,7 +62,7 @@ def discussed(document: Document) -> str:
 
 
 def discussed_alternatives(
-    name: str, count: int, *, least: float, most_words: int = MOST_WORDS, shared: float = LEAST_SHARED
+    name: str, count: int, *, min_match: float, max_words: int = MAX_WORDS, shared: float = MIN_SHARED
 ) -> RecipeStep:
     """So many alternatives that the report itself weighs; one whose quote does not prove it is dropped.
 
@@ -78,8 +79,8 @@ def discussed_alternatives(
         kept: list[dict[str, str]] = []
         for each in value["alternatives"]:
             text, quote = plain_option(str(each["name"])), str(each["quote"])
-            found = find_quote(document, quote, min_score=least)
-            why = _unfit(text, document.text, most_words)
+            found = find_quote(document, quote, min_score=min_match)
+            why = _unfit(text, document.text, max_words)
             if not why and found is None:
                 why = "its quote is not in the source"
             elif not why and not names(quote, text, document, shared=shared):
@@ -96,7 +97,7 @@ def discussed_alternatives(
     return ask(name, DIFFERENTIALS, values=values, read=read)
 
 
-def further_alternatives(name: str, count: int, *, most_words: int = MOST_WORDS) -> RecipeStep:
+def further_alternatives(name: str, count: int, *, max_words: int = MAX_WORDS) -> RecipeStep:
     """Ask for as many alternatives as the discussion lacks; items that have enough pass by."""
 
     def lacking(item: RecipeItem) -> int:
@@ -112,8 +113,8 @@ def further_alternatives(name: str, count: int, *, most_words: int = MOST_WORDS)
             "stem": context.fit(item["stem"], load_prompt(FURTHER), beside=beside),
         }
 
-    def read(item: RecipeItem, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
-        kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), lacking(item), most_words)
+    def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome:
+        kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), lacking(item), max_words)
         return _dropping_all(item, dropped, ASKED_FOR).put(further=kept)
 
     return ask(
@@ -121,19 +122,19 @@ def further_alternatives(name: str, count: int, *, most_words: int = MOST_WORDS)
         FURTHER,
         values=values,
         read=read,
-        schema=lambda item, _shop: _at_least(FURTHER, lacking(item)),
+        schema=lambda item, _context: _at_least(FURTHER, lacking(item)),
         when=lambda item: lacking(item) > 0,
     )
 
 
-def proposals_from_stem(name: str, count: int, *, role: str = "second", most_words: int = MOST_WORDS) -> RecipeStep:
+def proposals_from_stem(name: str, count: int, *, role: str = "second", max_words: int = MAX_WORDS) -> RecipeStep:
     """The likeliest diagnoses by the stem alone: whoever proposes them does not know the answer."""
 
     def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
         return {"count": count, "stem": context.fit(item["stem"], load_prompt(PROPOSALS), role)}
 
-    def read(item: RecipeItem, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
-        kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), count, most_words)
+    def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome:
+        kept, dropped = _fit_ones(value["diagnoses"], str(item["stem"]), count, max_words)
         return _dropping_all(item, dropped, STEM).put(proposals=kept)
 
     return ask(
@@ -142,7 +143,7 @@ def proposals_from_stem(name: str, count: int, *, role: str = "second", most_wor
         values=values,
         read=read,
         role=role,
-        schema=lambda _item, _shop: _at_least(PROPOSALS, count),
+        schema=lambda _item, _context: _at_least(PROPOSALS, count),
     )
 
 
@@ -154,8 +155,8 @@ def _at_least(prompt: str, count: int) -> Schema:
     return {**contract, "properties": {"diagnoses": {**listed, **bounds}}}
 
 
-def merge_step(name: str, *, least: int, most: int, vocabularies: Sequence[str]) -> RecipeStep:
-    """Merge all proposals with the right answer into `least` to `most` options that exclude each other."""
+def merge_step(name: str, *, minimum: int, maximum: int, vocabularies: Sequence[str]) -> RecipeStep:
+    """Merge all proposals with the right answer into `minimum` to `maximum` options that exclude each other."""
 
     def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
         proposals: list[tuple[str, list[str]]] = []
@@ -168,22 +169,22 @@ def merge_step(name: str, *, least: int, most: int, vocabularies: Sequence[str])
             item = _dropping_all(item, unfit.items(), origin)
             proposals.append((origin, [text for text in texts if text not in unfit]))
         loaded = [context.vocabulary(each) for each in vocabularies]
-        merged = merge_options(item["diagnosis"], proposals, most=most, vocabularies=loaded)
+        merged = merge_options(item["diagnosis"], proposals, maximum=maximum, vocabularies=loaded)
         for each in merged.dropped:
             item = _dropping(item, each.text, each.origin, each.why)
         options = [{"text": option.text, "origin": option.origin} for option in merged.options]
-        return _enough(item.put(options=options), least, context)
+        return _enough(item.put(options=options), minimum, context)
 
     return check(name, judge)
 
 
-def overlap_step(name: str, *, least: int) -> RecipeStep:
+def overlap_step(name: str, *, minimum: int) -> RecipeStep:
     """Ask which wrong options could also be counted right, and drop them."""
 
     def wrong(item: RecipeItem) -> list[str]:
         return [each["text"] for each in item["options"] if each["origin"] != CORRECT]
 
-    def schema(item: RecipeItem, _shop: RecipeContext) -> Schema:
+    def schema(item: RecipeItem, _context: RecipeContext) -> Schema:
         contract: Any = load_prompt(OVERLAP).schema
         each = contract["properties"]["overlapping"]["items"]
         option = {"type": "string", "enum": wrong(item)}
@@ -194,19 +195,19 @@ def overlap_step(name: str, *, least: int) -> RecipeStep:
     def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
         found = {str(each["option"]): str(each["reason"]) for each in value["overlapping"]}
         return drop_options(
-            item, {text: f"could be counted right: {why}" for text, why in found.items()}, least, context
+            item, {text: f"could be counted right: {why}" for text, why in found.items()}, minimum, context
         )
 
     return ask(
         name,
         OVERLAP,
-        values=lambda item, _shop: {"diagnosis": item["diagnosis"], "options": "\n".join(wrong(item))},
+        values=lambda item, _context: {"diagnosis": item["diagnosis"], "options": "\n".join(wrong(item))},
         read=read,
         schema=schema,
     )
 
 
-def drop_options(item: RecipeItem, why: dict[str, str], least: int, context: RecipeContext) -> Outcome:
+def drop_options(item: RecipeItem, why: dict[str, str], minimum: int, context: RecipeContext) -> Outcome:
     """The item without these wrong options, by their texts; rejected where too few are left. The right one stays."""
     kept = []
     for option in item["options"]:
@@ -214,28 +215,28 @@ def drop_options(item: RecipeItem, why: dict[str, str], least: int, context: Rec
             item = _dropping(item, option["text"], option["origin"], why[option["text"]])
         else:
             kept.append(option)
-    return _enough(item.put(options=kept), least, context)
+    return _enough(item.put(options=kept), minimum, context)
 
 
-def _enough(item: RecipeItem, least: int, context: RecipeContext) -> Outcome:
+def _enough(item: RecipeItem, minimum: int, context: RecipeContext) -> Outcome:
     """The item with its options in the order they are shown, if there are enough of them."""
     texts = [str(option["text"]) for option in item["options"]]
-    if len(texts) < least:
+    if len(texts) < minimum:
         dropped = "; ".join(f"{each['text']} ({each['origin']}: {each['why']})" for each in item.get("dropped", ()))
-        details = f"{len(texts)} of {least}: {'; '.join(texts)}" + (f". Dropped: {dropped}" if dropped else "")
+        details = f"{len(texts)} of {minimum}: {'; '.join(texts)}" + (f". Dropped: {dropped}" if dropped else "")
         return ItemRejection(reason=TOO_FEW, details=details)
     order = shuffled(texts, context.rng("options", item.id))
     return item.put(options=sorted(item["options"], key=lambda option: order.index(option["text"])))
 
 
 def _fit_ones(
-    texts: Sequence[object], source: str, count: int, most_words: int
+    texts: Sequence[object], source: str, count: int, max_words: int
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """The first so many names that can be options, and the others with why not."""
     kept: list[str] = []
     dropped: list[tuple[str, str]] = []
     for text in map(plain_option, map(str, texts)):
-        why = _unfit(text, source, most_words) or ("more than were asked for" if len(kept) == count else "")
+        why = _unfit(text, source, max_words) or ("more than were asked for" if len(kept) == count else "")
         if why:
             dropped.append((text, why))
         else:
@@ -243,8 +244,8 @@ def _fit_ones(
     return kept, dropped
 
 
-def _unfit(text: str, source: str, most_words: int) -> str:
-    wrong = sound(text, what="option", source=source, most_words=most_words)
+def _unfit(text: str, source: str, max_words: int) -> str:
+    wrong = sound(text, what="option", source=source, max_words=max_words)
     return wrong.reason if wrong else ""
 
 

@@ -52,11 +52,11 @@ _AGE = re.compile(
 )
 _BEFORE = 2
 _LONGER = 3
-_LEAST_WORDS = 0.5
+_MIN_WORDS = 0.5
 _SAME_WORD = 80
 _SHORTEST_TELLING = 4
 _OPENING = 12  # words at the beginning of a sentence within which it says who the patient is
-_LEAST_FACT = 4  # words that are left of a sentence without its person
+_MIN_FACT = 4  # words that are left of a sentence without its person
 
 
 class _Lists(Struct, frozen=True, forbid_unknown_fields=True):
@@ -151,29 +151,29 @@ def without_person(sentence: str) -> str:
     opening = [match.end() for match in _WORD.finditer(sentence)][:_OPENING]
     ends = [end for _, end in demographics(sentence) if opening and end <= opening[-1]]
     rest = sentence[max(ends) :].lstrip(" ,;:-") if ends else sentence
-    return rest if len(rest.split()) >= _LEAST_FACT else sentence
+    return rest if len(rest.split()) >= _MIN_FACT else sentence
 
 
 def check_rewriting(
-    before: str, after: str, core: Sequence[str], *, least_core: float, least_change: float, most_growth: float
+    before: str, after: str, core: Sequence[str], *, min_core: float, min_change: float, max_growth: float
 ) -> ItemRejection | None:
     """Whether a rewritten text still holds the core, has changed at all, and has kept its measure."""
     old, new = _Words(before).forms, _Words(after).forms
-    if len(new) > most_growth * len(old) or len(old) > most_growth * len(new):
+    if len(new) > max_growth * len(old) or len(old) > max_growth * len(new):
         return ItemRejection(
             reason="the distraction changes the length too much", details=f"{len(old)} words became {len(new)}"
         )
     touched = 1.0 - SequenceMatcher(None, old, new, autojunk=False).ratio()
-    if touched < least_change or not touched:
+    if touched < min_change or not touched:
         return ItemRejection(reason="the distraction changes next to nothing", details=f"{touched:.1%} of the words")
-    return check_core(core, before, after, least=least_core)
+    return check_core(core, before, after, min_match=min_core)
 
 
-def check_core(core: Sequence[str], before: str, after: str, *, least: float) -> ItemRejection | None:
+def check_core(core: Sequence[str], before: str, after: str, *, min_match: float) -> ItemRejection | None:
     """Whether every fact of the core still stands in the new text, with its numbers and the sense it had."""
     for fact in core:
         score, now, around = _place(fact, after)
-        if score < least:
+        if score < min_match:
             return ItemRejection(
                 reason="the distraction drops a fact of the core", details=f"{fact} (best match {score:.2f}: {now})"
             )
@@ -204,7 +204,7 @@ def _place(fact: str, text: str) -> tuple[float, str, str]:
     for size in range(max(1, len(facts.forms) - 1), len(facts.forms) + _LONGER + 1):
         for begin in range(max(1, len(forms) - size + 1)):
             share = len(set().union(*meant[begin : begin + size])) / len(weighty) if weighty else 0.0
-            if share >= max(_LEAST_WORDS, best[0]):
+            if share >= max(_MIN_WORDS, best[0]):
                 likeness = fuzz.ratio(wanted, " ".join(forms[begin : begin + size])) / 100
                 best = max(best, (share, likeness, begin, begin + size))
     _, score, begin, end = best
@@ -254,7 +254,7 @@ def distraction_steps(leak: Leak) -> list[RecipeStep]:
     """Rewrite an item's `context` without touching its `question` and `answer`, and verify what was written.
 
     The items have a `core`; `leak` says whether a text gives an item's answer away. The settings say how much may
-    change (`core_match`, `least_change`, `most_growth`, `most_words`) and what becomes of an item whose distraction is
+    change (`core_match`, `min_change`, `max_growth`, `max_words`) and what becomes of an item whose distraction is
     not fit (`on_bad_distraction`). What was written is `distracted`, its list of changes `changes`.
     """
 
@@ -265,8 +265,8 @@ def distraction_steps(leak: Leak) -> list[RecipeStep]:
         ask_each(
             "distract",
             "ogcare-distract",
-            parts=lambda _item, _shop: (None,),
-            values=lambda item, _part, _shop: {
+            parts=lambda _item, _context: (None,),
+            values=lambda item, _part, _context: {
                 "context": item["context"],
                 "question": item["question"],
                 "core": listed(item["core"]),
@@ -277,8 +277,8 @@ def distraction_steps(leak: Leak) -> list[RecipeStep]:
         ask_each(
             "verify distraction",
             "ogcare-verify-distraction",
-            parts=lambda _item, _shop: (None,),
-            values=lambda item, _part, _shop: {
+            parts=lambda _item, _context: (None,),
+            values=lambda item, _part, _context: {
                 "before": item["context"],
                 "after": item["distracted"],
                 "question": item["question"],
@@ -306,14 +306,14 @@ def _distracted(item: RecipeItem, answer: PartReply, context: RecipeContext, lea
     if answer.value is None:
         return _unfit(item, answer.failure, context)
     after = str(answer.value["context"]).strip()
-    fault = sound(after, what="distraction", source=item["context"], most_words=int(s.most_words * s.most_growth))
+    fault = sound(after, what="distraction", source=item["context"], max_words=int(s.max_words * s.max_growth))
     fault = fault or check_rewriting(
         item["context"],
         after,
         item["core"],
-        least_core=s.core_match,
-        least_change=s.least_change,
-        most_growth=s.most_growth,
+        min_core=s.core_match,
+        min_change=s.min_change,
+        max_growth=s.max_growth,
     )
     fault = fault or leak(item, after, context)
     if fault:

@@ -46,6 +46,7 @@ __all__ = [
     "usable_figures",
 ]
 
+
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG_SIZES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _JPEG_ALONE = frozenset({0x01, *range(0xD0, 0xDA)})
@@ -147,7 +148,7 @@ def marker(figure: Figure, number: int) -> str:
 
 
 def usable_figures(
-    document: Document, read: Mapping[str, bytes], *, least_pixels: int
+    document: Document, read: Mapping[str, bytes], *, min_pixels: int
 ) -> tuple[dict[str, tuple[str, ...]], str]:
     """The image files of each figure that can be shown, by figure id, or why there are none.
 
@@ -159,17 +160,17 @@ def usable_figures(
         return {}, "the corpus holds no image files of the report"
     kept: dict[str, tuple[str, ...]] = {}
     for figure in document.figures:
-        files = tuple(name for name in figure.files if _usable(name, read.get(name), least_pixels))
+        files = tuple(name for name in figure.files if _usable(name, read.get(name), min_pixels))
         if files and not _rules().not_clinical.search(figure.caption):
             kept[figure.id] = files
     return kept, "" if kept else "no image of the report is usable"
 
 
-def _usable(name: str, content: bytes | None, least: int) -> bool:
+def _usable(name: str, content: bytes | None, minimum: int) -> bool:
     if content is None or PurePosixPath(name).suffix.lower() not in _rules().suffixes:
         return False
     size = picture_size(content)
-    return size is not None and min(size) >= least
+    return size is not None and min(size) >= minimum
 
 
 def place_figures(document: Document, spans: Spans, files: Mapping[str, tuple[str, ...]]) -> list[FigurePlacement]:
@@ -199,12 +200,12 @@ def image_stem(
     placed: Sequence[FigurePlacement],
     quotes: Sequence[str] = (),
     *,
-    least: float = 0.9,
+    min_match: float = 0.9,
 ) -> ImageStem:
     """The stem with its figures placed and the text that describes them removed, by rule and by quotes of a model."""
     work = _Work(document, spans, placed)
     work.by_rule()
-    unknown = tuple(quote for quote in quotes if not work.by_quote(quote, least))
+    unknown = tuple(quote for quote in quotes if not work.by_quote(quote, min_match))
     return ImageStem(
         text=work.text(),
         images=tuple(dict.fromkeys(name for each in placed for name in each.files)),
@@ -243,12 +244,12 @@ class _Work:
                 described[number] = True
                 self._cut(number, *self.sentences[number], "rule")
 
-    def by_quote(self, quote: str, least: float) -> bool:
+    def by_quote(self, quote: str, min_match: float) -> bool:
         """Remove the sentence a quote begins, unless it refers to a figure; False where the stem does not have it."""
         if not self.spans:
             return False
         within = (self.spans[0][0], self.spans[-1][1])
-        found = find_quote(self.document, quote, min_score=least, within=within)
+        found = find_quote(self.document, quote, min_score=min_match, within=within)
         at = found.spans[0].start if found else -1
         number = next((n for n, (start, end) in enumerate(self.sentences) if start <= at < end), None)
         if number is None:
@@ -372,7 +373,7 @@ def _description(text: str, reference: int) -> int:
 PROMPT = "clinbench-images"
 
 
-def find_figures(name: str, *, least_pixels: int) -> RecipeStep:
+def find_figures(name: str, *, min_pixels: int) -> RecipeStep:
     """Find the figures that belong to a stem and whose images can be shown."""
 
     def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
@@ -381,7 +382,7 @@ def find_figures(name: str, *, least_pixels: int) -> RecipeStep:
             {file for figure in document.figures for file in figure.files if context.corpus.artefact.has(file)}
         )
         content = {file: context.corpus.path.joinpath(file).read_bytes() for file in held}
-        files, why = usable_figures(document, content, least_pixels=least_pixels)
+        files, why = usable_figures(document, content, min_pixels=min_pixels)
         placed = place_figures(document, spans_of(item), files)
         if not placed:
             return item.put(no_image=why or "no figure belongs to the stem")
@@ -398,13 +399,13 @@ def describing_sentences(name: str) -> RecipeStep:
         figures = "\n".join(captions[each["figure"]] for each in item["figures"])
         return {"figures": figures, "stem": context.fit(item["stem"], load_prompt(PROMPT), beside=len(figures))}
 
-    def read(item: RecipeItem, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome:
         return item.put(describing=[str(each) for each in value["sentences"]])
 
     return ask(name, PROMPT, values=values, read=read, when=lambda item: "figures" in item.values)
 
 
-def image_version(name: str, *, least_words: int, least: float) -> RecipeStep:
+def image_version(name: str, *, min_words: int, min_match: float) -> RecipeStep:
     """Place the figures and remove what describes them, by rule and by the sentences a model named.
 
     A sentence it named that is not in the stem is listed under `unknown` and removes nothing.
@@ -415,8 +416,8 @@ def image_version(name: str, *, least_words: int, least: float) -> RecipeStep:
             return item
         document = context.document(item.documents[0])
         placed = msgspec.convert(item["figures"], tuple[FigurePlacement, ...])
-        made = image_stem(document, spans_of(item), placed, item.get("describing", ()), least=least)
-        if len(made.text.split()) < least_words:
+        made = image_stem(document, spans_of(item), placed, item.get("describing", ()), min_match=min_match)
+        if len(made.text.split()) < min_words:
             return item.put(no_image="too little text is left beside the images")
         return item.put(image=msgspec.to_builtins(made))
 

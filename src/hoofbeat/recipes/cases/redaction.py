@@ -38,9 +38,9 @@ Places = Sequence[tuple[int, int]]
 
 _OPENING = re.compile(r"[\s,;:(–—-]+$")
 _NO_SPACE = frozenset(".,;:)]")
-_LEAST_KEPT = 4
+_MIN_KEPT = 4
 _NEAR = 80
-_MOST_ROUNDS = 6
+_MAX_ROUNDS = 6
 _LONGEST = 80
 
 
@@ -157,19 +157,19 @@ def redact(document: Document, span: tuple[int, int], removed: Sequence[dict[str
 
 
 def cut_after_diagnosis(
-    redaction: Redaction, stated: int, mentions: Callable[[str], Places], least_words: int
+    redaction: Redaction, stated: int, mentions: Callable[[str], Places], min_words: int
 ) -> Redaction | None:
     """Without all that follows the sentence in which the diagnosis is made; None where too little stands before it.
 
     `stated` is where the model says that is. An earlier sentence that names the diagnosis as made comes first; one
-    with fewer than `least_words` words before it only announces the case and is not where the diagnosis is made.
+    with fewer than `min_words` words before it only announces the case and is not where the diagnosis is made.
     """
     text = redaction.document.text
     sentences = sentence_spans(text, redaction.start, redaction.end)
     words = 0
     for start, end in sentences:
         here = text[start:end]
-        if (start <= stated < end or _made(here, mentions)) and words >= least_words:
+        if (start <= stated < end or _made(here, mentions)) and words >= min_words:
             cut = redaction.without(RedactedSpan(end, redaction.end, "after the diagnosis was made"))
             return cut if mentions(here) else cut.without(*_around_references(text, start, end, "states the diagnosis"))
         words += len(here.split())
@@ -247,7 +247,7 @@ def remove_mentions(redaction: Redaction, mentions: Callable[[str], Places], why
     """
     text = redaction.document.text
     sentences = sentence_spans(text, redaction.start, redaction.end)
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         shown = redaction.text
         places = [(redaction.place(start), redaction.place(max(start, end - 1)) + 1) for start, end in mentions(shown)]
         if not places:
@@ -289,7 +289,7 @@ def _leading_up(text: str, start: int, first: int) -> int:
     found = [match.start() for match in _rules().leading.finditer(text, max(start, first - _NEAR), first)]
     for begin in reversed(found):
         before = text[start:begin]
-        if len(before.split()) >= _LEAST_KEPT and not _rules().begun.search(before):
+        if len(before.split()) >= _MIN_KEPT and not _rules().begun.search(before):
             opening = _OPENING.search(before)
             return start + opening.start() if opening else begin
     return start

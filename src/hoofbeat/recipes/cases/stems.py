@@ -229,12 +229,12 @@ def take_stem(name: str) -> RecipeStep:
     return check(name, judge)
 
 
-def long_enough(name: str, least: int) -> RecipeStep:
+def long_enough(name: str, minimum: int) -> RecipeStep:
     """Stems of so many words or more."""
 
-    def judge(item: RecipeItem, _shop: RecipeContext) -> Outcome:
+    def judge(item: RecipeItem, _context: RecipeContext) -> Outcome:
         count = len(str(item["stem"]).split())
-        if count < least:
+        if count < minimum:
             return ItemRejection(reason="too little of the case is told before the diagnosis", details=f"{count} words")
         return item
 

@@ -27,6 +27,7 @@ from hoofbeat.recipes.steps import RecipeStep, check, whole
 
 __all__ = ["ADD", "DROP", "LEVEL_1", "LEVEL_2", "draw_sample", "findings_step", "review_tasks", "revise"]
 
+
 LEVEL_1 = ("missing information", "options overlap")
 """What a first reader checks on every item."""
 LEVEL_2 = ("clarity", "clinical rationality", "factual accuracy", "options appropriate")
@@ -71,16 +72,16 @@ def draw_sample(name: str, share: float) -> RecipeStep:
     return whole(name, judge)
 
 
-def revise(name: str, path: str, *, least_options: int, least: float) -> RecipeStep:
+def revise(name: str, path: str, *, min_options: int, min_match: float) -> RecipeStep:
     """Carry out the revisions that reviewers ask for. One that can't be is a reason to turn the item away."""
     labels = read_reviews(path)
 
     def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
         for label in labels.get(item.id, ()):
             if label.criterion == DROP:
-                outcome = _drop(item, label, least_options, context)
+                outcome = _drop(item, label, min_options, context)
             elif label.criterion == ADD:
-                outcome = _add(item, label, least, context)
+                outcome = _add(item, label, min_match, context)
             else:
                 continue
             if not isinstance(outcome, RecipeItem):
@@ -91,18 +92,18 @@ def revise(name: str, path: str, *, least_options: int, least: float) -> RecipeS
     return check(name, judge)
 
 
-def _drop(item: RecipeItem, label: ReviewLabel, least: int, context: RecipeContext) -> Outcome:
+def _drop(item: RecipeItem, label: ReviewLabel, minimum: int, context: RecipeContext) -> Outcome:
     wanted = plain_option(label.value).casefold()
     text = next((each["text"] for each in item["options"] if each["text"].casefold() == wanted), None)
     if text is None or text == item["diagnosis"]:
         return ItemRejection(reason="a revision drops what is not a wrong option", details=label.value)
     why = f"dropped by {label.reviewer or 'a reviewer'}: {label.note}".rstrip(": ")
-    return drop_options(item, {text: why}, least, context)
+    return drop_options(item, {text: why}, minimum, context)
 
 
-def _add(item: RecipeItem, label: ReviewLabel, least: float, context: RecipeContext) -> Outcome:
+def _add(item: RecipeItem, label: ReviewLabel, min_match: float, context: RecipeContext) -> Outcome:
     document = context.document(item.documents[0])
-    found = find_quote(document, label.value, min_score=least)
+    found = find_quote(document, label.value, min_score=min_match)
     if found is None:
         return ItemRejection(reason="a revision adds words that are not in the source", details=label.value)
     spans = sorted([*spans_of(item), *((span.start, span.end) for span in found.spans)])
@@ -115,7 +116,7 @@ def _add(item: RecipeItem, label: ReviewLabel, least: float, context: RecipeCont
     return with_stem(item, document, tuple(joined))
 
 
-def findings_step(name: str, path: str, *, action: Literal["reject", "revise"], least_passed: float) -> RecipeStep:
+def findings_step(name: str, path: str, *, action: Literal["reject", "revise"], min_passed: float) -> RecipeStep:
     """Turn away items with findings that no revision settles, list them in `revisions.tsv`, and count who passed.
 
     `action` says whether such an item is given up or waits for its revision; either way it is no question now. An item
@@ -136,7 +137,7 @@ def findings_step(name: str, path: str, *, action: Literal["reject", "revise"], 
                 rows.append((item.id, level, label.criterion, label.reviewer, label.value, label.note, state))
         outcomes = [_judged(item, labels.get(item.id, ()), action) for item in items]
         context.tables["revisions"] = TableFile(_HEADER, rows)
-        context.metrics["two-level check"] = _tally(levels, {item.id for item in items}, labels, least_passed)
+        context.metrics["two-level check"] = _tally(levels, {item.id for item in items}, labels, min_passed)
         if path:
             count_labels((each for mine in labels.values() for each in mine), levels, context)
         return outcomes
@@ -171,7 +172,7 @@ def _judged(item: RecipeItem, mine: Sequence[ReviewLabel], action: str) -> Outco
     return item.put(review="waiting" if unread else "passed", unread=unread)
 
 
-def _tally(levels: Mapping[str, int], here: set[str], labels: Labels, least_passed: float) -> dict[str, object]:
+def _tally(levels: Mapping[str, int], here: set[str], labels: Labels, min_passed: float) -> dict[str, object]:
     """How many of all that were drawn were read at each level, passed, have findings or wait; and the verdict."""
     counts: dict[int, Counter[str]] = {1: Counter(), 2: Counter()}
     for id, highest in levels.items():
@@ -180,12 +181,12 @@ def _tally(levels: Mapping[str, int], here: set[str], labels: Labels, least_pass
     sample = counts[2]
     read = sample["passed"] + sample["findings"]
     share = sample["passed"] / read if read else None
-    verdict = "waiting" if share is None or sample["waiting"] else "passed" if share >= least_passed else "not passed"
+    verdict = "waiting" if share is None or sample["waiting"] else "passed" if share >= min_passed else "not passed"
     return {
         "level 1": dict(sorted(counts[1].items())),
         "level 2": dict(sorted(sample.items())),
         "share of the sample passed": share,
-        "least share": least_passed,
+        "least share": min_passed,
         "verdict": verdict,
     }
 

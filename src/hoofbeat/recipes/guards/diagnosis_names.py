@@ -171,7 +171,7 @@ _NUMBER = re.compile(r"^(?:\d+[a-z]?|[a-z]\d*)$")
 _INFLAMED = "itis"
 _SLIP = 7
 _LONG_SLIP = 13
-_MOST_NAMES = 8
+_MAX_NAMES = 8
 
 
 class _Lists(Struct, frozen=True, forbid_unknown_fields=True):
@@ -440,7 +440,7 @@ def _above(vocabulary: Vocabulary, upper: Iterable[str], lower: Iterable[str]) -
 def _by_slip(one: _Name, other: _Name, vocabularies: Sequence[Vocabulary]) -> str:
     """Names whose words pair off, each pair equal or misspelt; two words that a vocabulary knows are no slip."""
     first, second = sorted(one.telling - other.telling), sorted(other.telling - one.telling)
-    if not first or len(first) != len(second) or len(first) > _MOST_NAMES:
+    if not first or len(first) != len(second) or len(first) > _MAX_NAMES:
         return ""
     for a, b in zip(first, second, strict=True):
         if not _slipped(a, b) or any({a, b} <= _words_of(vocabulary) for vocabulary in vocabularies):
@@ -454,8 +454,8 @@ def _words_of(vocabulary: Vocabulary) -> frozenset[str]:
 
 
 def _slipped(a: str, b: str) -> bool:
-    least = min(len(a), len(b))
-    allowed = 2 if least >= _LONG_SLIP else 1 if least >= _SLIP else 0
+    minimum = min(len(a), len(b))
+    allowed = 2 if minimum >= _LONG_SLIP else 1 if minimum >= _SLIP else 0
     if not allowed or a[0] != b[0] or DamerauLevenshtein.distance(a, b, score_cutoff=allowed) > allowed:
         return False
     return not _contrary(a, b)

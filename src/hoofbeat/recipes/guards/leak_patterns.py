@@ -36,8 +36,8 @@ _INDUCED = re.compile(r"\b[\w-]+[- ](?:associated|induced|related|mediated|trigg
 _ALONE = ("oma", "ose", "iase", "ism", "uria", "cele", "pathia", "megaly", "malacia")
 _SIZES = frozenset(["small", "large", "giant", "high", "low"])
 _SIZED = frozenset(["cell", "vessel", "grade", "chain"])
-_MOST_TERMS = 8
-_MOST_NAMES = 60
+_MAX_TERMS = 8
+_MAX_NAMES = 60
 _SHORTEST_STEM = 4
 _SHORTEST_EPONYM = 4
 _SHORT_NAME = 3
@@ -276,7 +276,7 @@ def _short_parts(names: Iterable[str]) -> Iterator[str]:
 def _add(other: str, kind: str, name: str, names: dict[str, str], shorts: dict[str, str]) -> None:
     if is_short_form(other) or (other.isupper() and " " not in other and len(other) <= 6):
         shorts.setdefault(other, name)
-    elif len(names) < _MOST_NAMES and (_tells(other) or phrase_key(other) in _whole_names()):
+    elif len(names) < _MAX_NAMES and (_tells(other) or phrase_key(other) in _whole_names()):
         names.setdefault(other, kind)
 
 
@@ -296,7 +296,7 @@ def _terms_of(name: str, vocabularies: Sequence[Vocabulary], codes: set[str]) ->
     """Other names of a condition from the vocabularies, whose codes are noted. A heading above it is no name of it."""
     own = {_canon(word.form) for word in _content(name)}
     for vocabulary in vocabularies:
-        for match in vocabulary.lookup(name)[:_MOST_TERMS]:
+        for match in vocabulary.lookup(name)[:_MAX_TERMS]:
             term = vocabulary.term(match.code)
             if term is None or match.via not in {"name", "synonym"}:
                 continue

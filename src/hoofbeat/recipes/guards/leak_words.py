@@ -202,20 +202,20 @@ def forms_of(form: str) -> frozenset[str]:
     return frozenset(forms)
 
 
-def misspelt(word: str, wanted: str, least: float) -> bool:
+def misspelt(word: str, wanted: str, min_match: float) -> bool:
     """Whether a word may be another, given in normal form, misspelt; it is no slip to have another prefix."""
     whole = (
         f"{wanted[:-1]}is" if wanted.endswith("se") else wanted
     )  # as it was before its -sis was put into normal form
-    return any(_slip(word, each, least) for each in {wanted, whole})
+    return any(_slip(word, each, min_match) for each in {wanted, whole})
 
 
-def _slip(form: str, wanted: str, least: float) -> bool:
+def _slip(form: str, wanted: str, min_match: float) -> bool:
     size = len(wanted)
-    if least >= 1 or size < _SHORTEST_MISSPELT or form[0] != wanted[0] or form == wanted:
+    if min_match >= 1 or size < _SHORTEST_MISSPELT or form[0] != wanted[0] or form == wanted:
         return False
-    most = max(1, round((1 - least) * size))
-    if abs(len(form) - size) > most or OSA.distance(form, wanted, score_cutoff=most) > most:
+    maximum = max(1, round((1 - min_match) * size))
+    if abs(len(form) - size) > maximum or OSA.distance(form, wanted, score_cutoff=maximum) > maximum:
         return False
     return not any(
         {form.startswith(a) and wanted.startswith(b), form.startswith(b) and wanted.startswith(a)} == {True, False}
@@ -225,8 +225,8 @@ def _slip(form: str, wanted: str, least: float) -> bool:
 
 
 _JOINT = re.compile(r"[-\u2010\u2011\u00ad\u200b\u200c\u2060]\n?")
-_MOST_JOINED = 3
-_MOST_BETWEEN = 7
+_MAX_JOINED = 3
+_MAX_BETWEEN = 7
 _FEW_BETWEEN = 2
 _LOOKED_BACK = 9
 _LOOKED_AHEAD = 7
@@ -250,7 +250,7 @@ class NormalisedText:
             whole = first
             while (
                 whole + 1 < len(self.forms)
-                and whole - first < _MOST_JOINED
+                and whole - first < _MAX_JOINED
                 and _JOINT.fullmatch(self.text[self.ends[whole] : self.starts[whole + 1]])
             ):
                 whole += 1
@@ -301,7 +301,7 @@ class NormalisedText:
         """Whether nothing of weight stands between these words: little words, sites, at most one or two others."""
         taken = {at for first, last, _ in chosen for at in range(first, last + 1)}
         between = [self.forms[at] for at in range(min(taken), max(taken)) if at not in taken]
-        if BREAK in between or len(between) > _MOST_BETWEEN:
+        if BREAK in between or len(between) > _MAX_BETWEEN:
             return False
         known = lists()
         words = [form for form in between if form != COMMA]

@@ -31,7 +31,7 @@ _SHORT = re.compile(r"(?<![\w-])[A-Z][A-Za-z0-9]{1,7}(?:-[A-Z0-9]{1,4})?(?=(?:s|
 _CODE = re.compile(r"\b[A-TV-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,4})?\b|\b(?:OMIM|ORPHA|MIM)[\s:#]*\d{2,6}\b")
 _WORD = re.compile(r"[^\W\d_]{6,}")
 _DEFINED_READ = 200_000
-_MOST_EXTRA_LETTERS = 2
+_MAX_EXTRA_LETTERS = 2
 _SHORTEST_NAME = 8
 _AROUND = 20
 
@@ -57,19 +57,19 @@ def find_leaks(
     synonyms: Sequence[str] = (),
     source: Document | None = None,
     vocabularies: Sequence[Vocabulary] = (),
-    least: float = 0.9,
+    min_match: float = 0.9,
 ) -> list[Leak]:
     """Every mention of a diagnosis in a text, in order, none within another.
 
     `synonyms` are other names of it; `source` is the document whose abbreviations count; `vocabularies` add names and
-    codes and tell a misspelling from another word. `least` is how much of a word must be right: 1 allows no slip.
+    codes and tell a misspelling from another word. `min_match` is how much of a word must be right: 1 allows no slip.
     """
     if not any(map(str.isalnum, diagnosis)):
         return []
     signs = signs_of(diagnosis.strip(), tuple(filter(None, map(str.strip, synonyms))), tuple(vocabularies))
     reading = NormalisedText(text)
     found = [
-        *_phrases(reading, signs, least, _known_words(vocabularies)),
+        *_phrases(reading, signs, min_match, _known_words(vocabularies)),
         *_shorts(reading, signs, source),
         *_codes(text, signs, vocabularies),
         *_procedures(reading, signs),
@@ -84,7 +84,7 @@ def leak_check(
     answer: str = "diagnosis",
     synonyms: str = "synonyms",
     negated: bool = True,
-    least: float = 0.9,
+    min_match: float = 0.9,
 ) -> RecipeStep:
     """A step that turns away items whose stem mentions the answer; `negated` says whether a denied mention counts.
 
@@ -102,7 +102,7 @@ def leak_check(
             synonyms=tuple(map(str, item.get(synonyms) or ())),
             source=source,
             vocabularies=loaded[context],
-            least=least,
+            min_match=min_match,
         )
         counted = [leak for leak in leaks if negated or leak.kind != "negated"]
         if not counted:
@@ -144,7 +144,7 @@ def _leak(reading: NormalisedText, first: int, last: int, form: str, kind: str) 
 
 
 def _phrases(
-    reading: NormalisedText, signs: LeakPatterns, least: float, known: Callable[[str], bool]
+    reading: NormalisedText, signs: LeakPatterns, min_match: float, known: Callable[[str], bool]
 ) -> Iterator[Leak]:
     exact: dict[frozenset[str], list[tuple[int, int, str]]] = {}
     loose: dict[str, list[tuple[int, int, str]]] = {}
@@ -165,7 +165,7 @@ def _phrases(
             continue
         for base, forms in zip(wanted.bases, wanted.words, strict=True):
             if base not in loose:
-                slips = reading.slips(lambda form, base=base: misspelt(form, base, least))  # type: ignore[misc]
+                slips = reading.slips(lambda form, base=base: misspelt(form, base, min_match))  # type: ignore[misc]
                 loose[base] = [slip for slip in slips if not known(slip[2]) and slip[2] not in forms]
         if any(loose[base] for base in wanted.bases):
             both = [
@@ -244,7 +244,7 @@ def _initials(short: str, signs: LeakPatterns) -> str:
         return " ".join(next(begun, ()))
     for words, own in signs.initials.items():
         extra = len(letters) - len(words)
-        if 0 <= extra <= (_MOST_EXTRA_LETTERS if own else 0) and _spelt_by(letters.lower(), words):
+        if 0 <= extra <= (_MAX_EXTRA_LETTERS if own else 0) and _spelt_by(letters.lower(), words):
             return " ".join(words)
     return ""
 

@@ -27,11 +27,12 @@ from hoofbeat.text import caseless
 
 __all__ = ["new_numbers", "numbered", "numbers", "pointed", "prove", "sound"]
 
+
 _READ = 100_000
 _SHOWN = 120
 _AROUND = 30
 _OFTEN = 3  # times the same sentence stands in a text that repeats itself
-_LEAST_REPEATED = 5  # words of a sentence that counts there
+_MIN_REPEATED = 5  # words of a sentence that counts there
 
 
 class _Patterns(Struct, frozen=True):
@@ -49,16 +50,16 @@ def _patterns() -> _Patterns:
     )
 
 
-def sound(text: str, *, what: str, source: str = "", most_words: int = 0) -> ItemRejection | None:
+def sound(text: str, *, what: str, source: str = "", max_words: int = 0) -> ItemRejection | None:
     """Why a text can't be used as the `what` (a stem, an answer, ...), or nothing.
 
-    `source` is what it was made from: the text must be in its language. `most_words` is a limit, 0 is none.
+    `source` is what it was made from: the text must be in its language. `max_words` is a limit, 0 is none.
     """
     if not any(map(str.isalnum, text)):
         return ItemRejection(reason=f"the {what} is empty")
     words = len(text.split())
-    if most_words and words > most_words:
-        return ItemRejection(reason=f"the {what} is far too long", details=f"{words} words, at most {most_words}")
+    if max_words and words > max_words:
+        return ItemRejection(reason=f"the {what} is far too long", details=f"{words} words, at most {max_words}")
     read = text[:_READ]
     for pattern in _patterns().instructions:
         if found := pattern.search(read):
@@ -75,7 +76,7 @@ def _repeats(text: str, what: str) -> ItemRejection | None:
     """Whether a text says the same sentence over and over, as a model that has lost its thread does."""
     said = Counter(caseless(text[start:end]) for start, end in sentence_spans(text))
     sentence, times = said.most_common(1)[0] if said else ("", 0)
-    if times < _OFTEN or len(sentence.split()) < _LEAST_REPEATED:
+    if times < _OFTEN or len(sentence.split()) < _MIN_REPEATED:
         return None
     return ItemRejection(reason=f"the {what} repeats itself", details=f"{times} times: {sentence[:_SHOWN]}")
 
@@ -129,7 +130,7 @@ def prove(
     quotes: Sequence[str],
     what: str,
     *,
-    least: float = 0.9,
+    min_match: float = 0.9,
     within: tuple[int, int] | None = None,
 ) -> RecipeItem | ItemRejection:
     """The item with the spans of all quotes as evidence, or a rejection for the first that is not in the source.
@@ -141,7 +142,7 @@ def prove(
     for quote in quotes:
         if not _tells(quote):
             return ItemRejection(reason=f"a quote for the {what} says nothing", details=quote[:_QUOTE_SHOWN])
-        found = find_quote(document, quote, min_score=least, within=within)
+        found = find_quote(document, quote, min_score=min_match, within=within)
         if found is None:
             return ItemRejection(reason=f"a quote for the {what} is not in the source", details=quote[:_QUOTE_SHOWN])
         item = item.proven(*found.spans)
@@ -152,7 +153,7 @@ def _tells(quote: str) -> bool:
     return any(word not in word_lists().little for word in map(str.lower, _WORD.findall(quote)))
 
 
-_LEAST_WORDS = 3  # fewer are a heading or a name, and state nothing
+_MIN_WORDS = 3  # fewer are a heading or a name, and state nothing
 
 
 def numbered(
@@ -171,7 +172,7 @@ def numbered(
     spans = [
         Span(document=document.id, start=start, end=end, quote=text[start:end])
         for start, end in places
-        if len(text[start:end].split()) >= _LEAST_WORDS and not any(first <= start < last for first, last in captions)
+        if len(text[start:end].split()) >= _MIN_WORDS and not any(first <= start < last for first, last in captions)
     ]
     lines = "\n".join(f"{number}. {' '.join(span.quote.split())}" for number, span in enumerate(spans, 1))
     shown = context.fit(lines, prompt, beside=beside)

@@ -53,13 +53,13 @@ def asks(text: str) -> bool:
     return any(pattern.search(text) for pattern in _patterns("asks"))
 
 
-def well_formed(text: str, *, least: int, most: int, language: str) -> ItemRejection | None:
+def well_formed(text: str, *, minimum: int, maximum: int, language: str) -> ItemRejection | None:
     """Why a harvested text is no usable question, or nothing. `language` may be empty: any will do."""
     words = len(_MARK.sub("", text).split())
-    if words < least:
-        return ItemRejection(reason="too short for a question", details=f"{words} words, at least {least}")
-    if words > most:
-        return ItemRejection(reason="too long for a question", details=f"{words} words, at most {most}")
+    if words < minimum:
+        return ItemRejection(reason="too short for a question", details=f"{words} words, at least {minimum}")
+    if words > maximum:
+        return ItemRejection(reason="too long for a question", details=f"{words} words, at most {maximum}")
     found = _another_language(text, words, language) if language else ""
     if found:
         return ItemRejection(reason="in another language", details=f"{found}, wanted is {language}")

@@ -20,7 +20,7 @@ from hoofbeat.recipes.messages.identifiers import PARTICLES, Identifier, Message
 
 __all__ = ["find_institutions", "find_people", "find_places"]
 
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 _OWNERS = frozenset({"my", "our", "his", "her", "their"})
 _PLURAL = frozenset({"kids", "children", "sons", "daughters", "twins", "parents", "brothers", "sisters", "friends"})
 _LABELS = frozenset({"contact", "patient", "attn", "attention", "signed", "sender", "caller", "from"})
@@ -47,7 +47,7 @@ def _end_of_name(words: MessageWords, place: int, taken: Collection[int]) -> int
     last = place
     if words[place].low.endswith(("'s", "s'")):
         return last
-    for _ in range(_MOST_NAMES):
+    for _ in range(_MAX_NAMES):
         if not words.beside(last, r"\.?[ \t]+"):
             break
         following = words[last + 1]
@@ -203,7 +203,7 @@ def _signed(words: MessageWords) -> list[tuple[int, int]]:
 
 def _signature(words: MessageWords, place: int) -> int:
     """How many words a signature has that begins here and ends the text; none where other words follow."""
-    for count, step in enumerate(range(place, min(len(words), place + _MOST_NAMES + 1)), start=1):
+    for count, step in enumerate(range(place, min(len(words), place + _MAX_NAMES + 1)), start=1):
         word = words[step]
         initials = word.text.isupper() and len(word.text) <= 3
         name = word.capital or initials or words.known(step) or word.low in PARTICLES

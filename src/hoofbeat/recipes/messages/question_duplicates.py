@@ -88,7 +88,7 @@ def _cosine(value: float) -> float:
 def exact_step(name: str, value: str) -> RecipeStep:
     """Turn away what says the same words as an earlier question, whatever their case and punctuation."""
 
-    def judge(items: Sequence[RecipeItem], _shop: RecipeContext) -> list[Outcome]:
+    def judge(items: Sequence[RecipeItem], _context: RecipeContext) -> list[Outcome]:
         first: dict[str, str] = {}
         outcomes: list[Outcome] = []
         for item in items:

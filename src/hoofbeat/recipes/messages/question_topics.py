@@ -136,45 +136,45 @@ def _given(item: RecipeItem, groups: Iterable[str]) -> RecipeItem:
     return item.put(group_given=True).labelled(group=group) if group else item
 
 
-def topic_step(name: str, value: str, pack: Pack, most: int) -> RecipeStep:
+def topic_step(name: str, value: str, pack: Pack, maximum: int) -> RecipeStep:
     """Label each question with one or more of the pack's topics."""
     topics = [*pack.topics, OTHER]
 
-    def read(item: RecipeItem, said: dict[str, Any], _shop: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, said: dict[str, Any], _context: RecipeContext) -> Outcome:
         chosen = [topic for topic in topics if topic in said["topics"]]
         return item.labelled(topics=[topic for topic in chosen if topic != OTHER] or [OTHER])
 
     return ask(
         name,
         "sourceqa-topics",
-        values=lambda item, _shop: {"reader": pack.reader, "topics": topics, "question": item[value]},
+        values=lambda item, _context: {"reader": pack.reader, "topics": topics, "question": item[value]},
         read=read,
-        schema=lambda _item, _shop: _with("sourceqa-topics", "topics", _several(topics, 1, most)),
+        schema=lambda _item, _context: _with("sourceqa-topics", "topics", _several(topics, 1, maximum)),
     )
 
 
-def subtopic_step(name: str, value: str, pack: Pack, most: int) -> RecipeStep:
+def subtopic_step(name: str, value: str, pack: Pack, maximum: int) -> RecipeStep:
     """Label each question with sub-topics of its topics; those without any pass by."""
 
     def mine(item: RecipeItem) -> list[str]:
         return subtopics_of(pack, facet_values(item.facets, "topics"))
 
-    def read(item: RecipeItem, said: dict[str, Any], _shop: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, said: dict[str, Any], _context: RecipeContext) -> Outcome:
         chosen = [each for each in mine(item) if each in said["topics"]]
         return item.labelled(subtopics=chosen) if chosen else item
 
     return ask(
         name,
         "sourceqa-topics",
-        values=lambda item, _shop: {"reader": pack.reader, "topics": mine(item), "question": item[value]},
+        values=lambda item, _context: {"reader": pack.reader, "topics": mine(item), "question": item[value]},
         read=read,
-        schema=lambda item, _shop: _with("sourceqa-topics", "topics", _several(mine(item), 0, most)),
+        schema=lambda item, _context: _with("sourceqa-topics", "topics", _several(mine(item), 0, maximum)),
         when=lambda item: bool(mine(item)),
     )
 
 
-def _several(names: Sequence[str], least: int, most: int) -> Schema:
-    return {"type": "array", "items": {"type": "string", "enum": list(names)}, "minItems": least, "maxItems": most}
+def _several(names: Sequence[str], minimum: int, maximum: int) -> Schema:
+    return {"type": "array", "items": {"type": "string", "enum": list(names)}, "minItems": minimum, "maxItems": maximum}
 
 
 def _with(prompt: str, field: str, rule: Schema) -> Schema:

@@ -13,9 +13,9 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from hoofbeat.recipes.cases.diagnosis import LEAST_SHARED, cut_giveaway, cut_leaks, name_diagnosis
+from hoofbeat.recipes.cases.diagnosis import MIN_SHARED, cut_giveaway, cut_leaks, name_diagnosis
 from hoofbeat.recipes.cases.differentials import (
-    MOST_WORDS,
+    MAX_WORDS,
     discussed_alternatives,
     further_alternatives,
     merge_step,
@@ -59,16 +59,16 @@ class ClinbenchSettings(RecipeSettings, frozen=True, kw_only=True):
     quote_match: Annotated[float, Meta(description="How alike quote and source must be.", ge=0.5, le=1)] = 0.9
     named_by: Annotated[
         float, Meta(description="Share of a disease's words that a quote for it must have.", gt=0, le=1)
-    ] = LEAST_SHARED
+    ] = MIN_SHARED
     leak_match: Annotated[float, Meta(description="How much of a word must be right to be a leak.", ge=0.5, le=1)] = 0.9
     leak_negated: Annotated[bool, Meta(description="Whether a denied mention of the diagnosis is a leak.")] = True
     diagnosis_words: Annotated[int, Meta(description="Most words of a diagnosis.", ge=1)] = 15
     stem_words: Annotated[int, Meta(description="Fewest words of a stem.", ge=1)] = 80
     alternatives: Annotated[int, Meta(description="Alternatives from the report's discussion.", ge=0)] = 5
     proposals: Annotated[int, Meta(description="Alternatives proposed from the stem alone.", ge=0)] = 5
-    option_words: Annotated[int, Meta(description="Most words of an option.", ge=1)] = MOST_WORDS
-    least_options: Annotated[int, Meta(description="Fewest options of a question.", ge=2)] = 6
-    most_options: Annotated[int, Meta(description="Most options of a question.", ge=2)] = 11
+    option_words: Annotated[int, Meta(description="Most words of an option.", ge=1)] = MAX_WORDS
+    min_options: Annotated[int, Meta(description="Fewest options of a question.", ge=2)] = 6
+    max_options: Annotated[int, Meta(description="Most options of a question.", ge=2)] = 11
     overlap: Annotated[bool, Meta(description="Ask a model which options could also be counted right.")] = True
     specialty: Annotated[
         Literal["rule", "model"], Meta(description="How a diagnosis is sorted into the 11 specialties.")
@@ -95,7 +95,7 @@ class ClinbenchSettings(RecipeSettings, frozen=True, kw_only=True):
         Literal["revise", "reject"],
         Meta(description="Whether an item with findings waits for revision or is given up."),
     ] = "revise"
-    least_passed: Annotated[float, Meta(description="Share of the sample that must pass.", ge=0, le=1)] = 0.95
+    min_passed: Annotated[float, Meta(description="Share of the sample that must pass.", ge=0, le=1)] = 0.95
 
 
 def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
@@ -105,31 +105,31 @@ def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
         *filter_steps(s.unique),
         sample("draw", s.draw),
         take_stem("patient and tests"),
-        name_diagnosis("final diagnosis", most_words=s.diagnosis_words, least=s.quote_match, shared=s.named_by),
-        cut_leaks("cut at the diagnosis", s.vocabularies, least=s.leak_match, negated=s.leak_negated),
-        cut_giveaway("cut at giveaways", least=s.quote_match),
+        name_diagnosis("final diagnosis", max_words=s.diagnosis_words, min_match=s.quote_match, shared=s.named_by),
+        cut_leaks("cut at the diagnosis", s.vocabularies, min_match=s.leak_match, negated=s.leak_negated),
+        cut_giveaway("cut at giveaways", min_match=s.quote_match),
         long_enough("length", s.stem_words),
-        leak_check("leaks", least=s.leak_match, negated=s.leak_negated),
+        leak_check("leaks", min_match=s.leak_match, negated=s.leak_negated),
         discussed_alternatives(
             "alternatives discussed",
             s.alternatives,
-            least=s.quote_match,
-            most_words=s.option_words,
+            min_match=s.quote_match,
+            max_words=s.option_words,
             shared=s.named_by,
         ),
-        further_alternatives("alternatives asked for", s.alternatives, most_words=s.option_words),
-        proposals_from_stem("proposals", s.proposals, most_words=s.option_words),
-        merge_step("options", least=s.least_options, most=s.most_options, vocabularies=s.vocabularies),
-        *([overlap_step("overlap", least=s.least_options)] if s.overlap else []),
-        label_step("specialty", "clinbench", by=s.specialty, text=lambda item, _shop: str(item["diagnosis"])),
+        further_alternatives("alternatives asked for", s.alternatives, max_words=s.option_words),
+        proposals_from_stem("proposals", s.proposals, max_words=s.option_words),
+        merge_step("options", minimum=s.min_options, maximum=s.max_options, vocabularies=s.vocabularies),
+        *([overlap_step("overlap", minimum=s.min_options)] if s.overlap else []),
+        label_step("specialty", "clinbench", by=s.specialty, text=lambda item, _context: str(item["diagnosis"])),
         rare_track("rare diseases", cover=s.rare_cover, catalogues=s.rare_catalogues),
         draw_sample("sample for physicians", s.physicians),
-        revise("revisions", s.reviews, least_options=s.least_options, least=s.quote_match),
-        leak_check("leaks after revision", least=s.leak_match, negated=s.leak_negated),
-        find_figures("figures", least_pixels=s.image_pixels),
+        revise("revisions", s.reviews, min_options=s.min_options, min_match=s.quote_match),
+        leak_check("leaks after revision", min_match=s.leak_match, negated=s.leak_negated),
+        find_figures("figures", min_pixels=s.image_pixels),
         *([describing_sentences("image sentences")] if s.describing == "model" else []),
-        image_version("image version", least_words=s.image_words, least=s.quote_match),
-        findings_step("review", s.reviews, action=s.findings, least_passed=s.least_passed),
+        image_version("image version", min_words=s.image_words, min_match=s.quote_match),
+        findings_step("review", s.reviews, action=s.findings, min_passed=s.min_passed),
     ]
 
 

@@ -51,12 +51,13 @@ from hoofbeat.records import Document, Question
 
 __all__ = ["RECIPE", "CupcaseSettings"]
 
+
 QUESTION = "What is the most likely diagnosis?"
 LEAK_CRITERIA = ("diagnosis is right", "diagnosis is not mentioned", "nothing after the diagnosis")
 DISTRACTOR_CRITERIA = ("no distractor is the diagnosis",)
 CRITERIA = (*LEAK_CRITERIA, *DISTRACTOR_CRITERIA)
 
-_LEAST_AROUND = 100
+_MIN_AROUND = 100
 _FIGURE = re.compile(
     r"\bfig(?:ure)?s?\b\.?\s*(\d+(?:\s*[a-h])?(?:\s*(?:,|and|&|-|–|to)\s*(?:\d+\s*)?[a-h\d])*)", re.IGNORECASE
 )
@@ -69,9 +70,9 @@ class CupcaseSettings(RecipeSettings, frozen=True, kw_only=True):
 
     filters: Annotated[str, Meta(description="Corpus filters for the reports, such as not retracted.")] = ""
     sample: Annotated[int, Meta(description="Reports to draw; 0 takes all.", ge=0)] = 0
-    least_section: Annotated[int, Meta(description="Fewest words of a case presentation.", ge=1)] = 100
-    least_words: Annotated[int, Meta(description="Fewest words left of a case.", ge=1)] = 50
-    most_diagnosis: Annotated[int, Meta(description="Most words of a diagnosis.", ge=1)] = 20
+    min_section_words: Annotated[int, Meta(description="Fewest words of a case presentation.", ge=1)] = 100
+    min_words: Annotated[int, Meta(description="Fewest words left of a case.", ge=1)] = 50
+    max_diagnosis_words: Annotated[int, Meta(description="Most words of a diagnosis.", ge=1)] = 20
     quote_match: Annotated[float, Meta(description="How alike a quote and its source must be.", gt=0, le=1)] = 0.9
     first_rank: Annotated[int, Meta(description="Rank of the nearest description that is a distractor.", ge=1)] = 2
     last_rank: Annotated[int, Meta(description="Rank of the last one, if none is passed over.", ge=1)] = 4
@@ -98,7 +99,7 @@ def _steps(s: CupcaseSettings) -> list[RecipeStep]:
         leak_check("leaks after the first pass"),
         ask("second pass", "cupcase-leftover", values=_stem_shown, read=_second_pass),
         leak_check("leaks after the second pass"),
-        long_enough("length", s.least_words),
+        long_enough("length", s.min_words),
         distractor_step(
             "distractors",
             ranks=(s.first_rank, max(s.first_rank, s.last_rank)),
@@ -127,7 +128,7 @@ def _case(item: RecipeItem, context: RecipeContext) -> Outcome:
     captions = (RedactedSpan(f.start, f.end, "a figure's caption") for f in document.figures if f.start < f.end)
     case = redact(document, (start, span[1])).without(*captions)
     count = len(case.text.split())
-    if count < context.settings.least_section:
+    if count < context.settings.min_section_words:
         return ItemRejection(reason="the case presentation is too short", details=f"{count} words")
     return _with_case(item, case)
 
@@ -154,7 +155,7 @@ def _first_pass(item: RecipeItem, value: dict[str, Any], context: RecipeContext)
     case = _case_of(item, context)
     document = case.document
     diagnosis = written_out(plain_option(str(value["diagnosis"])), document)
-    if wrong := not_one_diagnosis(diagnosis, document, context, most_words=s.most_diagnosis):
+    if wrong := not_one_diagnosis(diagnosis, document, context, max_words=s.max_diagnosis_words):
         return wrong
     named = _Named(diagnosis, other_names(value["also_called"], diagnosis, document), document, context)
     if not named.mentions(document.text) and not words_stand(diagnosis, document.text):
@@ -163,7 +164,7 @@ def _first_pass(item: RecipeItem, value: dict[str, Any], context: RecipeContext)
     if isinstance(proven, ItemRejection):
         return proven
     stated = next(span.start for span in proven.evidence if span not in item.evidence)
-    cut = cut_after_diagnosis(case, stated, named.mentions, s.least_words)
+    cut = cut_after_diagnosis(case, stated, named.mentions, s.min_words)
     if cut is None:
         details = str(proven["diagnosis_quote"])[:300]
         return ItemRejection(reason="too little of the case is told before the diagnosis", details=details)
@@ -172,9 +173,11 @@ def _first_pass(item: RecipeItem, value: dict[str, Any], context: RecipeContext)
     return _with_case(kept, clean).put(first_stem=clean.text)
 
 
-def _quoted(item: RecipeItem, quote: str, named: _Named, case: Redaction, least: float) -> RecipeItem | ItemRejection:
+def _quoted(
+    item: RecipeItem, quote: str, named: _Named, case: Redaction, min_match: float
+) -> RecipeItem | ItemRejection:
     """The item with the words that state its diagnosis: the model's quote, or the sentence a rule finds."""
-    proven = prove(item, case.document, [quote], "diagnosis", least=least, within=(case.start, case.end))
+    proven = prove(item, case.document, [quote], "diagnosis", min_match=min_match, within=(case.start, case.end))
     if isinstance(proven, RecipeItem):
         stated = next(span.start for span in proven.evidence if span not in item.evidence)
         sentence = sentence_at(case, stated)
@@ -225,7 +228,7 @@ class _Named:
         """Whether the report names it outside its case too, as it does no passing finding; a bare case need not."""
         text = case.document.text
         around = f"{case.document.title}\n\n{text[: case.start]}\n\n{text[case.end :]}"
-        return len(around.split()) < _LEAST_AROUND or bool(self._leaks(around))
+        return len(around.split()) < _MIN_AROUND or bool(self._leaks(around))
 
     def _leaks(self, text: str) -> list[Leak]:
         return find_leaks(
@@ -258,23 +261,23 @@ def _second_pass(item: RecipeItem, value: dict[str, Any], context: RecipeContext
         return ItemRejection(
             reason="the diagnosis is said to be left in the case, but not where", details=value["reason"]
         )
-    least = context.settings.quote_match
+    min_match = context.settings.quote_match
     case = _case_of(item, context)
     named = _Named(item["diagnosis"], item["synonyms"], case.document, context)
     for quote in quotes:
-        if _places(item["stem"], quote, least) is None:
+        if _places(item["stem"], quote, min_match) is None:
             if named.mentions(quote):  # the answer said again, which the leak check saw is not in the case
                 continue
             return ItemRejection(
                 reason="a quote for what is left of the diagnosis is not in the case", details=quote[:300]
             )
-        if places := _places(case.text, quote, least):  # an earlier quote may have taken it out with its sentence
+        if places := _places(case.text, quote, min_match):  # an earlier quote may have taken it out with its sentence
             case = remove_mentions(case, _once(case.text, places), "the second pass found the diagnosis in it")
     return _with_case(item, drop_empty_headings(case)).put(leftover=quotes)
 
 
-def _places(text: str, quote: str, least: float) -> list[tuple[int, int]] | None:
-    found = find_quote(Document(id="", title="", text=text), quote, min_score=least)
+def _places(text: str, quote: str, min_match: float) -> list[tuple[int, int]] | None:
+    found = find_quote(Document(id="", title="", text=text), quote, min_score=min_match)
     return None if found is None else [(span.start, span.end) for span in found.spans]
 
 

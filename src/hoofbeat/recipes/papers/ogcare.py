@@ -66,7 +66,7 @@ _REFUSED = {
 class OgcareSettings(RecipeSettings, frozen=True, kw_only=True):
     """Parameters of the recipe.
 
-    The paper's are `year`, `total`, `other`, `sample` and `least_rating`. It gives no figure for the others:
+    The paper's are `year`, `total`, `other`, `sample` and `min_rating`. It gives no figure for the others:
     they bound what a model may return, and were set by reading what models return for real reports.
     """
 
@@ -93,14 +93,14 @@ class OgcareSettings(RecipeSettings, frozen=True, kw_only=True):
     ] = 0
     step_words: Annotated[int, Meta(description="Most words that name the decisive step.", ge=1)] = 15
     reason_words: Annotated[int, Meta(description="Most words of a significance or a limitation.", ge=1)] = 80
-    least_events: Annotated[int, Meta(description="Fewest events before the decisive step.", ge=1)] = 2
-    least_limitations: Annotated[int, Meta(description="Fewest reasons against standard care.", ge=0)] = 1
+    min_events: Annotated[int, Meta(description="Fewest events before the decisive step.", ge=1)] = 2
+    min_limitations: Annotated[int, Meta(description="Fewest reasons against standard care.", ge=0)] = 1
     context: Annotated[
         Literal["written", "facts"],
         Meta(description="Whether a model writes the context, or it is the facts before the step, word for word."),
     ] = "written"
-    least_words: Annotated[int, Meta(description="Fewest words of a context.", ge=1)] = 40
-    most_words: Annotated[int, Meta(description="Most words of a context.", ge=1)] = 400
+    min_words: Annotated[int, Meta(description="Fewest words of a context.", ge=1)] = 40
+    max_words: Annotated[int, Meta(description="Most words of a context.", ge=1)] = 400
     question_words: Annotated[int, Meta(description="Most words of a question.", ge=1)] = 60
     answer_words: Annotated[int, Meta(description="Most words of an answer.", ge=1)] = 70
     answer_sentences: Annotated[int, Meta(description="Most sentences of an answer.", ge=1)] = 2
@@ -115,15 +115,15 @@ class OgcareSettings(RecipeSettings, frozen=True, kw_only=True):
         Literal["reject", "keep-original"], Meta(description="What to do where a rewritten question is not fit.")
     ] = "reject"
     core_match: Annotated[float, Meta(description="How alike a fact of the core must stay.", gt=0, le=1)] = 0.75
-    least_change: Annotated[float, Meta(description="Least share of words that a distraction changes.", ge=0)] = 0.05
-    most_growth: Annotated[
-        float, Meta(description="Most a distraction may lengthen or shorten, as a factor.", ge=1)
-    ] = 2.0
+    min_change: Annotated[float, Meta(description="Least share of words that a distraction changes.", ge=0)] = 0.05
+    max_growth: Annotated[float, Meta(description="Most a distraction may lengthen or shorten, as a factor.", ge=1)] = (
+        2.0
+    )
     reviews: Annotated[str, Meta(description="Physicians' ratings, JSONL or CSV; without it all questions wait.")] = ""
     review_rule: Annotated[
         Literal["mean", "each"], Meta(description="Whether the mean of a criterion's ratings counts, or each rating.")
     ] = "mean"
-    least_rating: Annotated[float, Meta(description="Least rating, from 1 to 5.", ge=1, le=5)] = 4.0
+    min_rating: Annotated[float, Meta(description="Least rating, from 1 to 5.", ge=1, le=5)] = 4.0
 
 
 def _steps(s: OgcareSettings) -> list[RecipeStep]:
@@ -180,8 +180,8 @@ def _significance(item: RecipeItem, value: dict[str, Any], context: RecipeContex
     if value["kind"] in _REFUSED:
         at = None if isinstance(why, ItemRejection) else why[0]
         return ItemRejection(reason=_REFUSED[value["kind"]], details=significance, span=at)
-    for what, text, most in (("significance", significance, s.reason_words), ("decisive step", step, s.step_words)):
-        if fault := sound(text, what=what, source=document.text, most_words=most):
+    for what, text, maximum in (("significance", significance, s.reason_words), ("decisive step", step, s.step_words)):
+        if fault := sound(text, what=what, source=document.text, max_words=maximum):
             return fault
     if fault := no_action(step):
         return fault
@@ -218,7 +218,7 @@ def _timeline(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -
         if "before" in said[span]:
             facts[fact_before(span, when, step)] = None
     facts.pop("", None)
-    if len(facts) < s.least_events:
+    if len(facts) < s.min_events:
         details = f"{len(facts)} of {len(events)} events"
         return ItemRejection(reason="too few events before the decisive step", details=details)
     return item.put(timeline=events, facts=list(facts))
@@ -231,7 +231,7 @@ def _limitations(item: RecipeItem, value: dict[str, Any], context: RecipeContext
     faults: list[ItemRejection] = []
     for entry in value["limitations"]:
         words = _line(entry["limitation"])
-        if fault := sound(words, what="limitation", source=_report(item, context).text, most_words=s.reason_words):
+        if fault := sound(words, what="limitation", source=_report(item, context).text, max_words=s.reason_words):
             return fault
         quotes = pointed(entry["sentences"], spans, "limitations", tolerated=s.unfound)
         if isinstance(quotes, ItemRejection):
@@ -241,14 +241,14 @@ def _limitations(item: RecipeItem, value: dict[str, Any], context: RecipeContext
         found.append({"limitation": words, "quote": " ".join(_line(span.quote) for span in quotes)})
     if len(faults) > s.unfound:
         return faults[0]
-    if len(found) < s.least_limitations:
+    if len(found) < s.min_limitations:
         return ItemRejection(reason="nothing ruled the standard procedure out", details=f"{len(found)} limitations")
     return item.put(limitations=found)
 
 
 def _of(*names: str) -> Values:
     """The item's values of these names, for a prompt."""
-    return lambda item, _shop: {name: item[name] for name in names}
+    return lambda item, _context: {name: item[name] for name in names}
 
 
 def _ruled_out(item: RecipeItem, context: RecipeContext) -> list[str]:
@@ -278,14 +278,14 @@ def _question(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -
     s, source = context.settings, _report(item, context).text
     vignette = str(value["context"]).strip() if s.context == "written" else _facts_told(item, context)
     question, answer = first_asked(_line(value["question"])), _line(value["answer"])
-    for what, text, most in (
+    for what, text, maximum in (
         ("answer", answer, s.answer_words),
-        ("context", vignette, s.most_words),
+        ("context", vignette, s.max_words),
         ("question", question, s.question_words),
     ):
-        if fault := sound(text, what=what, source=source, most_words=most):
+        if fault := sound(text, what=what, source=source, max_words=maximum):
             return fault
-    if len(vignette.split()) < s.least_words:
+    if len(vignette.split()) < s.min_words:
         return ItemRejection(reason="the context is too short", details=f"{len(vignette.split())} words")
     if not question.endswith("?"):
         return ItemRejection(reason="the question does not end as a question", details=question)
@@ -332,7 +332,7 @@ def _core(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Ou
     return item.put(core=list(dict.fromkeys(core)))
 
 
-def _verify(item: RecipeItem, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
+def _verify(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome:
     if value["answer_is_significance"] != "yes":
         return ItemRejection(reason="the answer is not the significance", details=value["reason"])
     if value["given_away"] != "no":
@@ -348,9 +348,9 @@ def _rated(labels: Mapping[str, Sequence[ReviewLabel]], s: OgcareSettings) -> It
         if not ratings:
             continue  # the item waits until somebody has rated it on this, too
         low = min(ratings) if s.review_rule == "each" else sum(ratings) / len(ratings)
-        if low < s.least_rating:
+        if low < s.min_rating:
             given = ", ".join(f"{rating:g}" for rating in ratings)
-            return ItemRejection(reason=f"rated below {s.least_rating:g} on {criterion}", details=f"ratings {given}")
+            return ItemRejection(reason=f"rated below {s.min_rating:g} on {criterion}", details=f"ratings {given}")
     return None
 
 

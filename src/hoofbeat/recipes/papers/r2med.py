@@ -57,15 +57,15 @@ class R2medSettings(RecipeSettings, frozen=True, kw_only=True):
     )
     posts: Annotated[str, Meta(description="File of posts with accepted answers (task qa-reference).")] = ""
     questions: Annotated[str, Meta(description="File of exam or open questions (task clinical-evidence).")] = ""
-    least_votes: Annotated[int, Meta(description="Fewest votes of a post's answer, where they are given.", ge=0)] = 4
-    most_pages: Annotated[int, Meta(description="Most cited pages of a post; 0 takes all.", ge=0)] = 2
+    min_votes: Annotated[int, Meta(description="Fewest votes of a post's answer, where they are given.", ge=0)] = 4
+    max_pages: Annotated[int, Meta(description="Most cited pages of a post; 0 takes all.", ge=0)] = 2
     passages: Annotated[str, Meta(description="How documents are cut into passages.")] = "sentences:128"
     types: Annotated[
         tuple[Literal["examination", "diagnosis", "treatment"], ...],
         Meta(description="Decisions that questions may ask for."),
     ] = ("examination", "diagnosis", "treatment")
-    most_correct: Annotated[int, Meta(description="Most models of the committee that may know the answer.", ge=0)] = 1
-    most_members: Annotated[int, Meta(description="Most models that the committee may have.", ge=1)] = 8
+    max_correct: Annotated[int, Meta(description="Most models of the committee that may know the answer.", ge=0)] = 1
+    max_members: Annotated[int, Meta(description="Most models that the committee may have.", ge=1)] = 8
     entity_words: Annotated[int, Meta(description="Most words of an answer that is one medical entity.", ge=1)] = 8
     open_words: Annotated[int, Meta(description="Most words of a question that was opened.", ge=5)] = 60
     open_new_words: Annotated[int, Meta(description="Most telling words that opening a question may add.", ge=0)] = 1
@@ -79,23 +79,23 @@ class R2medSettings(RecipeSettings, frozen=True, kw_only=True):
         Literal["same", "kinds"],
         Meta(description="Whether cases share a diagnosis only where it is the same, or also where one is a kind."),
     ] = "same"
-    least_group: Annotated[int, Meta(description="Fewest cases of one diagnosis.", ge=2)] = 2
+    min_group: Annotated[int, Meta(description="Fewest cases of one diagnosis.", ge=2)] = 2
     compared_names: Annotated[
         int, Meta(description="Most diagnoses that share a word and are compared with each other for it.", ge=2)
     ] = 400
     queries_per_group: Annotated[int, Meta(description="Most cases of one diagnosis that ask.", ge=1)] = 1
-    least_words: Annotated[int, Meta(description="Fewest words of a case's presentation.", ge=1)] = 50
+    min_words: Annotated[int, Meta(description="Fewest words of a case's presentation.", ge=1)] = 50
     leak_match: Annotated[float, Meta(description="How much of a word the leak guard wants right.", gt=0, le=1)] = 0.9
     leak_negated: Annotated[bool, Meta(description="Whether a denied diagnosis gives it away too.")] = True
     fellow_shown: Annotated[int, Meta(description="Characters of another case that are compared.", ge=200)] = 2500
-    least_focus: Annotated[int, Meta(description="Lowest diagnostic focus of a case, 0 to 10.", ge=0, le=10)] = 6
-    least_completeness: Annotated[int, Meta(description="Lowest completeness of a case, 0 to 10.", ge=0, le=10)] = 6
-    least_similarity: Annotated[int, Meta(description="Lowest similarity to another case, 0 to 10.", ge=0, le=10)] = 6
+    min_focus: Annotated[int, Meta(description="Lowest diagnostic focus of a case, 0 to 10.", ge=0, le=10)] = 6
+    min_completeness: Annotated[int, Meta(description="Lowest completeness of a case, 0 to 10.", ge=0, le=10)] = 6
+    min_similarity: Annotated[int, Meta(description="Lowest similarity to another case, 0 to 10.", ge=0, le=10)] = 6
     vocabularies: Annotated[
         tuple[str, ...], Meta(description="Vocabularies by which diagnoses and answers are known.")
     ] = ("icd10cm", "rare-diseases")
     draw: Annotated[int, Meta(description="How many items to go on with after the filters; 0 takes all.", ge=0)] = 0
-    most_reasoning_words: Annotated[int, Meta(description="Most words of a path of reasoning.", ge=10)] = 400
+    max_reasoning_words: Annotated[int, Meta(description="Most words of a path of reasoning.", ge=10)] = 400
     answer_share: Annotated[
         float, Meta(description="Share of a short answer's words that a conclusion must have.", gt=0, le=1)
     ] = 0.6
@@ -107,9 +107,7 @@ class R2medSettings(RecipeSettings, frozen=True, kw_only=True):
     )
     depth: Annotated[int, Meta(description="How deep each ranking is read in mining.", ge=1)] = 100
     mined: Annotated[int, Meta(description="How many mined documents join the pool.", ge=0)] = 10
-    most_known: Annotated[
-        int, Meta(description="Most known documents that are graded; 0: all, however many.", ge=0)
-    ] = 0
+    max_known: Annotated[int, Meta(description="Most known documents that are graded; 0: all, however many.", ge=0)] = 0
     keep: Annotated[int, Meta(description="Both grades from here on: a positive.", ge=1, le=10)] = 8
     reject: Annotated[int, Meta(description="Both grades up to here: a negative.", ge=0, le=9)] = 4
     contradictory: Annotated[Contradictory, Meta(description="What one high and one low grade make.")] = "discarded"
@@ -135,13 +133,13 @@ def _steps(s: R2medSettings) -> list[RecipeStep]:
         *_COLLECT[s.task](s, shelf),
         sample("draw", s.draw),
         ask("reasoning", "r2med-reasoning", values=_reasoning_values, read=_read_reasoning, role="second"),
-        mine_step("mine", shelf, lines=s.retrievers, depth=s.depth, top=s.mined, most_known=s.most_known),
+        mine_step("mine", shelf, lines=s.retrievers, depth=s.depth, top=s.mined, max_known=s.max_known),
         grade_step(
             "grade",
             f"r2med-grade-{_GRADED_BY[s.task]}",
             text=shelf.text,
             limits=GradeThresholds(keep=s.keep, reject=s.reject, contradictory=s.contradictory),
-            most=s.mined + (s.most_known or UNLIMITED),
+            maximum=s.mined + (s.max_known or UNLIMITED),
         ),
         check("scenario", _scenario),
         *_body_system(s),
@@ -155,15 +153,13 @@ def _steps(s: R2medSettings) -> list[RecipeStep]:
 
 def _reference_steps(s: R2medSettings, shelf: PieceCollection) -> list[RecipeStep]:
     return [
-        readable("accepted posts", least_votes=s.least_votes),
-        cited("cited pages", shelf, most=s.most_pages),
+        readable("accepted posts", min_votes=s.min_votes),
+        cited("cited pages", shelf, maximum=s.max_pages),
     ]
 
 
 def _evidence_steps(s: R2medSettings, shelf: PieceCollection) -> list[RecipeStep]:
-    can_be_asked, *opened = open_steps(
-        "open question", "r2med-open", most_words=s.open_words, most_new=s.open_new_words
-    )
+    can_be_asked, *opened = open_steps("open question", "r2med-open", max_words=s.open_words, max_new=s.open_new_words)
     return [
         readable("questions"),
         cited("cited documents", shelf, required=False),
@@ -173,8 +169,8 @@ def _evidence_steps(s: R2medSettings, shelf: PieceCollection) -> list[RecipeStep
         ask("rules", "r2med-rules", values=_question_values("r2med-rules"), read=_read_rules),
         difficult(
             "difficulty",
-            most_correct=s.most_correct,
-            most_members=s.most_members,
+            max_correct=s.max_correct,
+            max_members=s.max_members,
             choose="r2med-try",
             write="r2med-try-open",
         ),
@@ -185,25 +181,25 @@ def _evidence_steps(s: R2medSettings, shelf: PieceCollection) -> list[RecipeStep
 def _case_steps(s: R2medSettings, shelf: PieceCollection) -> list[RecipeStep]:
     return [
         take_stem("case"),
-        name_diagnosis("diagnosis", most_words=s.diagnosis_words, least=s.quote_match),
+        name_diagnosis("diagnosis", max_words=s.diagnosis_words, min_match=s.quote_match),
         group_cases(
             "shared diagnosis",
-            least=s.least_group,
+            minimum=s.min_group,
             vocabularies=s.vocabularies,
-            most_together=s.compared_names,
+            max_together=s.compared_names,
             kinds=s.sharing == "kinds",
         ),
         cut_leaks("cut at the diagnosis", s.vocabularies),
-        *([cut_giveaway("cut at giveaways", least=s.quote_match)] if s.cutting == "model" else []),
-        only_presentation("presentation", least_words=s.least_words),
-        leak_check("leak check", stem="query", answer="diagnosis", negated=s.leak_negated, least=s.leak_match),
+        *([cut_giveaway("cut at giveaways", min_match=s.quote_match)] if s.cutting == "model" else []),
+        only_presentation("presentation", min_words=s.min_words),
+        leak_check("leak check", stem="query", answer="diagnosis", negated=s.leak_negated, min_match=s.leak_match),
         ask(
             "case quality",
             "r2med-quality",
             values=lambda i, context: _quality_values(i, shelf, context),
             read=_read_quality,
         ),
-        choose_queries("queries", shelf, most=s.queries_per_group),
+        choose_queries("queries", shelf, maximum=s.queries_per_group),
     ]
 
 
@@ -261,12 +257,12 @@ def _quality_values(item: RecipeItem, shelf: PieceCollection, context: RecipeCon
 
 def _read_quality(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
     s = context.settings
-    least = {"focus": s.least_focus, "completeness": s.least_completeness, "similarity": s.least_similarity}
-    for grade, lowest in least.items():
+    minimum = {"focus": s.min_focus, "completeness": s.min_completeness, "similarity": s.min_similarity}
+    for grade, lowest in minimum.items():
         if value[grade] < lowest:
             why = f"{value[grade]}, at least {lowest}: {value['reason']}"
             return ItemRejection(reason=f"the case's {grade} is too low", details=why)
-    return item.put(quality={grade: value[grade] for grade in least})
+    return item.put(quality={grade: value[grade] for grade in minimum})
 
 
 # Reasoning
@@ -282,7 +278,7 @@ def _read_reasoning(item: RecipeItem, value: dict[str, Any], context: RecipeCont
     conclusion = " ".join(str(value["conclusion"]).split())
     path = "\n".join([*steps, conclusion])
     source = f"{item['query']}\n{item['answer']}"
-    wrong = sound(path, what="path of reasoning", source=source, most_words=context.settings.most_reasoning_words)
+    wrong = sound(path, what="path of reasoning", source=source, max_words=context.settings.max_reasoning_words)
     if wrong is not None:
         return wrong
     if not all(steps) or not conclusion:
@@ -319,12 +315,12 @@ def _body_system(s: R2medSettings) -> list[RecipeStep]:
             "body-systems",
             facet="body_system",
             by=s.body_system,
-            text=lambda item, _shop: f"{item['query']}\n\n{item['answer']}",
+            text=lambda item, _context: f"{item['query']}\n\n{item['answer']}",
         )
     ]
 
 
-def _finish(items: Sequence[RecipeItem], _shop: RecipeContext) -> RecipeOutput:
+def _finish(items: Sequence[RecipeItem], _context: RecipeContext) -> RecipeOutput:
     questions = tuple(
         Question(
             id=item.id,

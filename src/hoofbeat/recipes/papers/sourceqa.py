@@ -80,8 +80,8 @@ class SourceqaSettings(RecipeSettings, frozen=True, kw_only=True):
     section_words: Annotated[int, Meta(description="Fewest words of such a section.", ge=1)] = 40
     pack: Annotated[str, Meta(description="Domain pack: groups, topics and words of the domain.")] = "transplant"
     cosine: Annotated[float, Meta(description="Questions more alike than this are duplicates.", ge=0, le=1)] = 0.85
-    least_words: Annotated[int, Meta(description="Fewest words of a candidate.", ge=1)] = 3
-    most_words: Annotated[int, Meta(description="Most words of a candidate.", ge=1)] = 400
+    min_words: Annotated[int, Meta(description="Fewest words of a candidate.", ge=1)] = 3
+    max_words: Annotated[int, Meta(description="Most words of a candidate.", ge=1)] = 400
     language: Annotated[str, Meta(description="Language of the questions; empty takes any.")] = "en"
     double_check: Annotated[bool, Meta(description="Ask the second model about relevance, too.")] = True
     question_words: Annotated[int, Meta(description="Most words of a rewritten question.", ge=5)] = 60
@@ -89,7 +89,7 @@ class SourceqaSettings(RecipeSettings, frozen=True, kw_only=True):
         0.4
     )
     verify: Annotated[bool, Meta(description="Ask the second model whether a rewritten question asks the same.")] = True
-    most_topics: Annotated[int, Meta(description="Most topics of a question.", ge=1)] = 3
+    max_topics: Annotated[int, Meta(description="Most topics of a question.", ge=1)] = 3
     draw: Annotated[int, Meta(description="Questions drawn at the end; 0 keeps all.", ge=0)] = 0
     review_share: Annotated[float, Meta(description="Share of the questions that people look at.", ge=0, le=1)] = 0.1
     reviews: Annotated[str, Meta(description="Reviewers' labels (JSONL or CSV) to apply.")] = ""  # fmt: skip
@@ -151,8 +151,8 @@ def _sections(document: Document, context: RecipeContext) -> list[tuple[int, Sec
         for place, section in enumerate(document.sections)
         if len(document.section_text(section).split()) >= context.settings.section_words
     ]
-    most = context.settings.sections
-    return sorted(context.rng("sections", document.id).sample(fit, most)) if 0 < most < len(fit) else fit
+    maximum = context.settings.sections
+    return sorted(context.rng("sections", document.id).sample(fit, maximum)) if 0 < maximum < len(fit) else fit
 
 
 def _anonymous(item: str, text: str, what: str, context: RecipeContext) -> str:
@@ -187,8 +187,8 @@ def _steps(settings: SourceqaSettings) -> list[RecipeStep]:
         *([_same_question()] if settings.verify else []),
         near_step("near-duplicates, rewritten", "question", settings.cosine, labels, where=settings.reviews),
         group_step("group", "question", pack),
-        topic_step("topics", "question", pack, settings.most_topics),
-        subtopic_step("sub-topics", "question", pack, settings.most_topics),
+        topic_step("topics", "question", pack, settings.max_topics),
+        subtopic_step("sub-topics", "question", pack, settings.max_topics),
         sample("draw", settings.draw),
         reviewed("review", settings.reviews, _verdict(settings.reviews), criteria=CRITERIA, others=(CRITERION,)),
     ]
@@ -203,7 +203,7 @@ def _labels(path: str) -> Mapping[str, Sequence[ReviewLabel]]:
     return by_item
 
 
-def _usable(item: RecipeItem, _shop: RecipeContext) -> Outcome:
+def _usable(item: RecipeItem, _context: RecipeContext) -> Outcome:
     why = item.get("unusable")
     return ItemRejection(reason=str(why), details=item.lineage[0].note) if why else item
 
@@ -231,17 +231,17 @@ def _proposed(item: RecipeItem, said: dict[str, Any], context: RecipeContext) ->
     document = context.document(item.documents[0])
     text = _anonymous(item.id, questions[item["slot"]], "proposal", context)
     section = document.section_text(document.sections[item["section"]])
-    most = context.settings.question_words
-    return sound(text, what="proposed question", source=section, most_words=most) or item.put(message=text)
+    maximum = context.settings.question_words
+    return sound(text, what="proposed question", source=section, max_words=maximum) or item.put(message=text)
 
 
 def _form(item: RecipeItem, context: RecipeContext) -> Outcome:
     s = context.settings
-    return well_formed(item["message"], least=s.least_words, most=s.most_words, language=s.language) or item
+    return well_formed(item["message"], minimum=s.min_words, maximum=s.max_words, language=s.language) or item
 
 
 def _relevance(name: str, pack: Pack, role: str) -> RecipeStep:
-    def read(item: RecipeItem, said: dict[str, Any], _shop: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, said: dict[str, Any], _context: RecipeContext) -> Outcome:
         reason = anonymise(str(said["reason"])).text
         if said["verdict"] == "good":
             return item.put(relevance=reason)
@@ -250,7 +250,7 @@ def _relevance(name: str, pack: Pack, role: str) -> RecipeStep:
     return ask(
         name,
         "sourceqa-relevance",
-        values=lambda item, _shop: {
+        values=lambda item, _context: {
             "domain": pack.title,
             "reader": pack.reader,
             "source_word": pack.source_word,
@@ -291,7 +291,7 @@ def _rewriting(removed: _Removed) -> Any:
         text = " ".join(tidy(str(said["question"])).split()).strip("\"'“”‘’ ")
         # Checked before the text is put down: one that tells who asked must not reach any file.
         wrong = tells_who(text, removed.of(item, context)) or sound(
-            text, what="rewritten question", source=item["message"], most_words=context.settings.question_words
+            text, what="rewritten question", source=item["message"], max_words=context.settings.question_words
         )
         return wrong or stands_alone(text, context.settings.language) or item.put(question=text)
 
@@ -339,7 +339,7 @@ def _faithful(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outco
 def _same_question() -> RecipeStep:
     """A second reader compares message and question: a changed substance or a turned question keeps its words."""
 
-    def read(item: RecipeItem, said: dict[str, Any], _shop: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, said: dict[str, Any], _context: RecipeContext) -> Outcome:
         reason = anonymise(str(said["reason"])).text
         if said["verdict"] == "same":
             return item.put(compared=reason)
@@ -348,7 +348,7 @@ def _same_question() -> RecipeStep:
     return ask(
         "same question",
         "sourceqa-same",
-        values=lambda item, _shop: {"message": in_plain_words(item["message"]), "question": item["question"]},
+        values=lambda item, _context: {"message": in_plain_words(item["message"]), "question": item["question"]},
         read=read,
         role="second",
     )

@@ -21,7 +21,7 @@ from hoofbeat.recipes.wordlists import word_data
 __all__ = ["NameGroups", "choose_queries", "group_cases", "group_names", "groups_of", "only_presentation"]
 
 _VAGUE = ("one contains", "one is a kind")
-MOST_TOGETHER = 400
+MAX_TOGETHER = 400
 """How many names may share a word or initials and still be compared with each other."""
 
 
@@ -45,7 +45,7 @@ def group_names(
     names: Sequence[str],
     vocabularies: Sequence[Vocabulary] = (),
     *,
-    most_together: int = MOST_TOGETHER,
+    max_together: int = MAX_TOGETHER,
     kinds: bool = False,
 ) -> NameGroups:
     """Names of one condition put together.
@@ -53,7 +53,7 @@ def group_names(
     Two names are of one condition when their words, their code or their abbreviation are the same. A wider condition
     and a kind of it are two: whoever has a carcinoma need not have a carcinoma of the liver. With `kinds` they are
     one where the kind's name ends as the wider one's: acute appendicitis goes with appendicitis. Equal names are one
-    at once, however many there are; `most_together` limits what is compared because of a shared word or initials.
+    at once, however many there are; `max_together` limits what is compared because of a shared word or initials.
     """
     first_of: dict[tuple[str, ...], int] = {}
     parent = [first_of.setdefault(tuple(tokens(name).forms), place) for place, name in enumerate(names)]
@@ -81,7 +81,7 @@ def group_names(
     skipped: dict[str, int] = {}
     seen: set[tuple[int, int]] = set()
     for (coded, key), together in shelves.items():
-        if len(together) <= most_together:
+        if len(together) <= max_together:
             for pair in _new_pairs(together, seen):
                 joined(*pair)
         elif coded:
@@ -126,7 +126,7 @@ def _keys(name: str, vocabularies: Sequence[Vocabulary]) -> Iterator[tuple[bool,
 
 
 def group_cases(
-    name: str, *, least: int, vocabularies: Sequence[str], most_together: int = MOST_TOGETHER, kinds: bool = False
+    name: str, *, minimum: int, vocabularies: Sequence[str], max_together: int = MAX_TOGETHER, kinds: bool = False
 ) -> RecipeStep:
     """Put cases of one diagnosis together (`group`, `fellows`); one that has too few fellows is turned away.
 
@@ -136,7 +136,7 @@ def group_cases(
 
     def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
         known = [context.vocabulary(each) for each in vocabularies]
-        found = group_names([str(item["diagnosis"]) for item in items], known, most_together=most_together, kinds=kinds)
+        found = group_names([str(item["diagnosis"]) for item in items], known, max_together=max_together, kinds=kinds)
         numbers = found.numbers
         context.metrics[name] = {
             "names": found.names,
@@ -146,15 +146,16 @@ def group_cases(
         members: defaultdict[int, list[RecipeItem]] = defaultdict(list)
         for number, item in zip(numbers, items, strict=True):
             members[number].append(item)
-        return [_grouped(item, members[number], least) for number, item in zip(numbers, items, strict=True)]
+        return [_grouped(item, members[number], minimum) for number, item in zip(numbers, items, strict=True)]
 
     return whole(name, judge)
 
 
-def _grouped(item: RecipeItem, group: Sequence[RecipeItem], least: int) -> Outcome:
-    if len(group) < least:
+def _grouped(item: RecipeItem, group: Sequence[RecipeItem], minimum: int) -> Outcome:
+    if len(group) < minimum:
         return ItemRejection(
-            reason="too few cases of its diagnosis", details=f"{len(group)} with {item['diagnosis']}, at least {least}"
+            reason="too few cases of its diagnosis",
+            details=f"{len(group)} with {item['diagnosis']}, at least {minimum}",
         )
     fellows = [each.documents[0] for each in group if each.id != item.id]
     named = dict.fromkeys(str(each["diagnosis"]) for each in group if each["diagnosis"] != item["diagnosis"])
@@ -162,7 +163,7 @@ def _grouped(item: RecipeItem, group: Sequence[RecipeItem], least: int) -> Outco
     return item.put(group=group[0].id, fellows=fellows, synonyms=synonyms)
 
 
-def choose_queries(name: str, shelf: PieceCollection, *, most: int) -> RecipeStep:
+def choose_queries(name: str, shelf: PieceCollection, *, maximum: int) -> RecipeStep:
     """Of each group the cases that ask, drawn by the seed; the others are there to be found.
 
     A case that asks is taken off the shelf: nobody finds it, not even another of its group.
@@ -174,7 +175,7 @@ def choose_queries(name: str, shelf: PieceCollection, *, most: int) -> RecipeSte
             groups[str(item["group"])].append(place)
         asking: set[int] = set()
         for group, places in groups.items():
-            asking |= set(_drawn(places, context, group, most, items))
+            asking |= set(_drawn(places, context, group, maximum, items))
         documents = {items[place].documents[0] for place in asking}
         shelf.withdraw(documents, context)
         return [
@@ -188,18 +189,18 @@ def choose_queries(name: str, shelf: PieceCollection, *, most: int) -> RecipeSte
 
 
 def _drawn(
-    places: Sequence[int], context: RecipeContext, group: str, most: int, items: Sequence[RecipeItem]
+    places: Sequence[int], context: RecipeContext, group: str, maximum: int, items: Sequence[RecipeItem]
 ) -> Iterable[int]:
     """As many as may ask, so that at least one of the group is left to be found."""
     everyone = {items[places[0]].documents[0], *items[places[0]]["fellows"]}
-    count = min(len(places), most, len(everyone) - 1)
+    count = min(len(places), maximum, len(everyone) - 1)
     return context.rng("query", group).sample(list(places), count)
 
 
 # The presentation
 
 
-def only_presentation(name: str, *, least_words: int) -> RecipeStep:
+def only_presentation(name: str, *, min_words: int) -> RecipeStep:
     """Cut a case's stem where a diagnosis is concluded or treatment begins; what is left is the `query`."""
 
     def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
@@ -214,7 +215,7 @@ def only_presentation(name: str, *, least_words: int) -> RecipeStep:
         kept = cut_before(document, spans, min(places)) if places else spans
         done = with_stem(item, document, kept)
         words = len(str(done["stem"]).split())
-        if words < least_words:
+        if words < min_words:
             return ItemRejection(reason="too little of the case is told before its diagnosis", details=f"{words} words")
         return done.put(query=_clean(str(done["stem"])), answer=item["diagnosis"])
 

@@ -25,13 +25,13 @@ Tried = str | Failure
 
 
 def difficult(
-    name: str, *, most_correct: int, most_members: int, choose: str, write: str, judge: str = "equivalence"
+    name: str, *, max_correct: int, max_members: int, choose: str, write: str, judge: str = "equivalence"
 ) -> RecipeStep:
     """Keep what at most so many members of the committee answer; without a committee all stay, and metrics say so.
 
     `choose` takes `question` and `options` and gives `choice`; `write` takes `question` and gives `answer`; `judge`
     takes `question`, `reference` and `answer` and gives `label`. A model that sits in the committee twice is refused,
-    and so are more than `most_members`: a member answers with one call, or with two where a judge is needed.
+    and so are more than `max_members`: a member answers with one call, or with two where a judge is needed.
     """
 
     def run(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
@@ -39,23 +39,23 @@ def difficult(
         if not members:
             context.metrics[name] = {"skipped": "no committee of models was given (--committee)"}
             return list(items)
-        _check(members, context, most_members)
-        context.metrics[name] = {"members": len(members), "most_correct": most_correct}
+        _check(members, context, max_members)
+        context.metrics[name] = {"members": len(members), "max_correct": max_correct}
         tried: list[dict[str, Tried]] = [{} for _ in items]
         for member in members:
             for place, result in enumerate(_try(name, items, context, member, choose, write, judge)):
                 tried[place][member] = result
-        return [_judged(item, each, most_correct) for item, each in zip(items, tried, strict=True)]
+        return [_judged(item, each, max_correct) for item, each in zip(items, tried, strict=True)]
 
-    return whole(name, run, prompts=(choose, write, judge), calls=2 * most_members)
+    return whole(name, run, prompts=(choose, write, judge), calls=2 * max_members)
 
 
-def _check(members: Sequence[str], context: RecipeContext, most: int) -> None:
+def _check(members: Sequence[str], context: RecipeContext, maximum: int) -> None:
     """Every member is a model of its own, and there are not too many of them."""
-    if len(members) > most:
+    if len(members) > maximum:
         raise UsageError(
-            f"{len(members)} models are in the committee, at most {most} are asked",
-            fix="name fewer, or raise the limit: --most-members",
+            f"{len(members)} models are in the committee, at most {maximum} are asked",
+            fix="name fewer, or raise the limit: --max-members",
         )
     seats: dict[str, str] = {}
     for member in members:
@@ -79,16 +79,16 @@ def _try(
             "question": _shown(item, context, choose, member, beside=len(_lettered(item))),
             "options": _lettered(item),
         },
-        read=lambda item, value, _shop: item.put(tried=_chosen(item, str(value["choice"]))),
+        read=lambda item, value, _context: item.put(tried=_chosen(item, str(value["choice"]))),
         role=member,
-        schema=lambda item, _shop: _choice_schema(len(item["options"])),
+        schema=lambda item, _context: _choice_schema(len(item["options"])),
         when=_has_options,
     )
     written = ask(
         name,
         write,
         values=lambda item, context: {"question": _shown(item, context, write, member)},
-        read=lambda item, value, _shop: item.put(tried=str(value["answer"])),
+        read=lambda item, value, _context: item.put(tried=str(value["answer"])),
         role=member,
         when=lambda item: not _has_options(item),
     )
@@ -100,7 +100,7 @@ def _try(
             "reference": item["answer"],
             "answer": item["tried"],
         },
-        read=lambda item, value, _shop: item.put(tried=_verdict(value)),
+        read=lambda item, value, _context: item.put(tried=_verdict(value)),
         when=lambda item: not _has_options(item) and item["tried"].strip() != "",
     )
     outcomes: Sequence[Outcome] = list(items)
@@ -128,14 +128,14 @@ def _said(outcome: Outcome) -> Tried:
     return "right" if outcome["tried"] == "right" else "wrong"
 
 
-def _judged(item: RecipeItem, tried: dict[str, Tried], most: int) -> Outcome:
+def _judged(item: RecipeItem, tried: dict[str, Tried], maximum: int) -> Outcome:
     right = sum(result == "right" for result in tried.values())
     failures = [result for result in tried.values() if isinstance(result, Failure)]
-    if right > most:
+    if right > maximum:
         return ItemRejection(
-            reason="too many models of the committee answer it", details=f"{right} of {len(tried)}, at most {most}"
+            reason="too many models of the committee answer it", details=f"{right} of {len(tried)}, at most {maximum}"
         )
-    if right + len(failures) > most and failures:
+    if right + len(failures) > maximum and failures:
         return failures[0]
     told = {member: result if isinstance(result, str) else f"failed: {result.kind}" for member, result in tried.items()}
     return item.put(tried=told)

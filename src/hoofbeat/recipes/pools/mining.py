@@ -179,12 +179,12 @@ def mine_step(
     lines: Sequence[str],
     depth: int,
     top: int,
-    most_known: int = 0,
+    max_known: int = 0,
     views: Sequence[str] = VIEWS,
 ) -> RecipeStep:
     """Give every item its `pool`: the pieces known to answer it and those that the committee agrees on.
 
-    `most_known` limits the former to those with most votes (0: all); the rest of them are `ungraded`, so that they
+    `max_known` limits the former to those with most votes (0: all); the rest of them are `ungraded`, so that they
     count neither as found nor as wrong. A line that names no encoder, such as `dense`, searches with the context's.
     """
     committee_lines(lines)
@@ -201,20 +201,20 @@ def mine_step(
         texts = {view: [str(item[view]) for item in items] for view in views}
         rankings = committee.rankings(texts, reach)
         context.metrics[name] = {"views": list(views), "depth": depth, "committee": committee.describe()}
-        return [_pooled(item, found, depth, top, most_known) for item, found in zip(items, rankings, strict=True)]
+        return [_pooled(item, found, depth, top, max_known) for item, found in zip(items, rankings, strict=True)]
 
     return whole(name, judge)
 
 
 def _pooled(
-    item: RecipeItem, rankings: Mapping[str, Sequence[str]], depth: int, top: int, most_known: int
+    item: RecipeItem, rankings: Mapping[str, Sequence[str]], depth: int, top: int, max_known: int
 ) -> RecipeItem:
     known = [str(each) for each in item.get("known", ())]
     pool = pooled(rankings, known, depth=depth, top=top)
     named = sorted(
         pool[: len(set(known))], key=lambda each: (-each.votes, each.best or depth + 1, known.index(each.id))
     )
-    graded = named[:most_known] if most_known else named
+    graded = named[:max_known] if max_known else named
     ungraded = [each.id for each in named[len(graded) :]]
     listed = [
         {"id": each.id, "known": each.id in known, "votes": each.votes, "best": each.best}

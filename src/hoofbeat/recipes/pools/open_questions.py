@@ -56,18 +56,18 @@ def points_to_options(text: str) -> str:
     return "a list of options" if len(_LISTED.findall(text)) > 1 else ""
 
 
-def open_steps(name: str, prompt: str, *, most_words: int = 60, most_new: int = 1) -> list[RecipeStep]:
+def open_steps(name: str, prompt: str, *, max_words: int = 60, max_new: int = 1) -> list[RecipeStep]:
     """Three steps: turn away what can't be asked openly, have the asking sentence rewritten, and check the result.
 
-    The rewritten sentence has at most `most_words` words, and at most `most_new` telling ones that the old one has not:
+    The rewritten sentence has at most `max_words` words, and at most `max_new` telling ones that the old one has not:
     with more of its own it asks for something else.
     """
 
-    def read(item: RecipeItem, value: dict[str, Any], _shop: RecipeContext) -> Outcome:
-        return _rewritten(item, value, most_words)
+    def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome:
+        return _rewritten(item, value, max_words)
 
-    def judge(item: RecipeItem, _shop: RecipeContext) -> Outcome:
-        return _stands_alone(item, most_new)
+    def judge(item: RecipeItem, _context: RecipeContext) -> Outcome:
+        return _stands_alone(item, max_new)
 
     return [
         check(f"{name}: can be asked", _can_be_asked),
@@ -76,7 +76,7 @@ def open_steps(name: str, prompt: str, *, most_words: int = 60, most_new: int = 
     ]
 
 
-def _can_be_asked(item: RecipeItem, _shop: RecipeContext) -> Outcome:
+def _can_be_asked(item: RecipeItem, _context: RecipeContext) -> Outcome:
     if not item.get("options"):
         return item
     asking = _asking(item)
@@ -93,13 +93,13 @@ def _asking(item: RecipeItem) -> str:
     return str(item["query"])[slice(*asking_span(str(item["query"])))]
 
 
-def _values(item: RecipeItem, _shop: RecipeContext) -> dict[str, object]:
+def _values(item: RecipeItem, _context: RecipeContext) -> dict[str, object]:
     return {"question": _asking(item), "answer": item["answer"]}
 
 
-def _rewritten(item: RecipeItem, value: dict[str, Any], most_words: int) -> Outcome:
+def _rewritten(item: RecipeItem, value: dict[str, Any], max_words: int) -> Outcome:
     written = " ".join(str(value["question"]).split())
-    wrong = sound(written, what="open question", source=str(item["query"]), most_words=most_words)
+    wrong = sound(written, what="open question", source=str(item["query"]), max_words=max_words)
     if wrong is not None:
         return wrong
     if not written.endswith("?"):
@@ -117,7 +117,7 @@ def _new_words(written: str, before: str) -> list[str]:
     return sorted(form for form in telling if form[:_STEM] not in known)
 
 
-def _stands_alone(item: RecipeItem, most_new: int) -> Outcome:
+def _stands_alone(item: RecipeItem, max_new: int) -> Outcome:
     """Neither options nor letters nor the answer in the sentence that asks, no list of options, no other question."""
     if not item.get("options"):
         return item
@@ -130,7 +130,7 @@ def _stands_alone(item: RecipeItem, most_new: int) -> Outcome:
     if len(named) > 1:
         return ItemRejection(reason="the open question still points to options", details="; ".join(named)[:200])
     new = _new_words(asking, str(item.get("asked_before", asking)))
-    if len(new) > most_new:
+    if len(new) > max_new:
         return ItemRejection(
             reason="the open question asks for something else", details=f"{', '.join(new)}: {asking[:200]}"
         )

@@ -60,13 +60,13 @@ def grade_step(
     text: Callable[[str, RecipeContext], str],
     limits: GradeThresholds,
     role: str = "model",
-    most: int = UNLIMITED,
+    maximum: int = UNLIMITED,
 ) -> RecipeStep:
     """Grade every document of an item's `pool`; an item without a positive is rejected.
 
     The prompt takes `query`, `answer`, `reasoning` and `document`, and gives `reason`, `relevance` and `support`. The
     pool with its grades is left as the table `pool`, for rejected items too. A document whose call failed has no grade.
-    `most` is how large a pool can be, for estimates.
+    `maximum` is how large a pool can be, for estimates.
     """
     rows: list[tuple[object, ...]] = []
 
@@ -74,7 +74,7 @@ def grade_step(
         told = {name: str(item[name]) for name in ("query", "answer", "reasoning")}
         return {**fit_all({**told, "document": text(part["id"], context)}, load_prompt(prompt), context, role)}
 
-    def read(item: RecipeItem, answers: Sequence[PartReply], _shop: RecipeContext) -> Outcome:
+    def read(item: RecipeItem, answers: Sequence[PartReply], _context: RecipeContext) -> Outcome:
         graded = [_graded(answer, limits) for answer in answers]
         rows.extend(pool_rows(item.id, graded))
         done = item.put(pool=graded)
@@ -84,7 +84,7 @@ def grade_step(
         return failure or _no_positive(graded)
 
     inner = ask_each(
-        name, prompt, parts=lambda item, _shop: item["pool"], values=values, read=read, role=role, most=most
+        name, prompt, parts=lambda item, _context: item["pool"], values=values, read=read, role=role, maximum=maximum
     )
 
     def run(items: Sequence[RecipeItem], context: RecipeContext) -> Sequence[Outcome]:

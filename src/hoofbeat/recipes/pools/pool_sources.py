@@ -140,10 +140,10 @@ def _listed(value: object) -> list[str]:
     return [part for part in _SEPARATED.split(_text(value)) if part]
 
 
-def readable(name: str, *, least_votes: int = 0) -> RecipeStep:
+def readable(name: str, *, min_votes: int = 0) -> RecipeStep:
     """Rows that hold a question and its answer, accepted and voted for where the file says so."""
 
-    def judge(item: RecipeItem, _shop: RecipeContext) -> Outcome:
+    def judge(item: RecipeItem, _context: RecipeContext) -> Outcome:
         if "problem" in item.values:
             return ItemRejection(reason="the row can't be used", details=str(item["problem"]))
         for part, what in (("query", "question"), ("answer", "answer")):
@@ -151,15 +151,15 @@ def readable(name: str, *, least_votes: int = 0) -> RecipeStep:
                 return ItemRejection(reason=f"there is no {what}")
         if str(item.get("accepted", "")).lower() in _NO:
             return ItemRejection(reason="the answer is not the accepted one")
-        return _voted(item, least_votes)
+        return _voted(item, min_votes)
 
     return check(name, judge)
 
 
-def _voted(item: RecipeItem, least: int) -> Outcome:
+def _voted(item: RecipeItem, minimum: int) -> Outcome:
     votes = str(item.get("votes", ""))
     try:
-        few = bool(votes) and float(votes) < least
+        few = bool(votes) and float(votes) < minimum
     except ValueError:
         return ItemRejection(reason="the row can't be used", details=f"votes are no number: {votes[:40]}")
     return ItemRejection(reason="the answer has too few votes", details=votes) if few else item
@@ -196,8 +196,8 @@ def _keys(document: Document) -> Iterator[str]:
         yield f"pmid:{document.id}"
 
 
-def cited(name: str, shelf: PieceCollection, *, most: int = 0, required: bool = True) -> RecipeStep:
-    """What rows cite, as documents of the corpus: the first `most` pages (0: all), their pieces as `known`."""
+def cited(name: str, shelf: PieceCollection, *, maximum: int = 0, required: bool = True) -> RecipeStep:
+    """What rows cite, as documents of the corpus: the first `maximum` pages (0: all), their pieces as `known`."""
 
     def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
         named = [str(each) for each in item.get("documents", [])]
@@ -205,7 +205,7 @@ def cited(name: str, shelf: PieceCollection, *, most: int = 0, required: bool = 
         if required and not pages:
             why = "the corpus holds none of the pages it cites" if named else "it cites no page"
             return ItemRejection(reason=why, details="; ".join(named)[:200])
-        taken = list(dict.fromkeys(id for page in (pages[:most] if most else pages) for id in page))
+        taken = list(dict.fromkeys(id for page in (pages[:maximum] if maximum else pages) for id in page))
         known = [piece.id for id in taken for piece in shelf.pieces_of(id, context)]
         return item.put(known=known, cited=taken)
 
@@ -224,7 +224,7 @@ class PieceCollection:
     def __init__(self, *, chunking: str = "sentences:128", cases: bool = False) -> None:
         self.cases = cases
         self._chunking = Chunking.parse(chunking)
-        self._shop: RecipeContext | None = None
+        self._context: RecipeContext | None = None
         self._pieces: dict[str, CollectionPassage] = {}
         self._by_document: dict[str, list[CollectionPassage]] = {}
         self._names: dict[str, list[str]] = {}
@@ -266,9 +266,9 @@ class PieceCollection:
         return self._names.get(address_key(name), [])
 
     def _filled(self, context: RecipeContext) -> None:
-        if self._shop is context:
+        if self._context is context:
             return
-        self._shop = context
+        self._context = context
         self._pieces, self._by_document, self._names, self._withdrawn = {}, {}, {}, set()
         spans = context.encoder().token_spans if self._chunking.needs_tokens and not self.cases else None
         corpus: Corpus = context.corpus
