@@ -26,7 +26,7 @@ from tests.helpers import shared_data
 FAULTS = """
 import os, signal, sys, time
 sys.path[:] = {path!r}
-from hoofbeat.corpus import reader_worker as worker
+from hoofbeat.corpus import reader_pool as worker
 real = worker.process
 def process(job, beat=None):
     name = os.path.basename(job.path)

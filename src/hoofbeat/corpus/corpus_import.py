@@ -20,8 +20,16 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.corpus.reader import companions, holds_documents, is_known, known_suffixes
-from hoofbeat.corpus.reader_pool import PATIENCE, ReaderPool, available_cores
-from hoofbeat.corpus.reader_worker import ImportedDocument, Item, ReadJob, ReadResult, receive
+from hoofbeat.corpus.reader_pool import (
+    PATIENCE,
+    ImportedDocument,
+    Item,
+    ReaderPool,
+    ReadJob,
+    ReadResult,
+    available_cores,
+    receive,
+)
 from hoofbeat.corpus.readers.mapped import parse_mapping
 from hoofbeat.errors import ArtefactError, InputError, UsageError
 from hoofbeat.progress import SILENT, Progress, Task

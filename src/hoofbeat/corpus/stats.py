@@ -19,8 +19,7 @@ from msgspec import Struct
 from hoofbeat.corpus.corpus import Corpus
 from hoofbeat.corpus.filters.language import language_of
 from hoofbeat.corpus.filters.licence import licence_family
-from hoofbeat.corpus.vocabularies.schemes import SCHEMES, load_scheme
-from hoofbeat.corpus.vocabularies.specialty_evidence import gather
+from hoofbeat.corpus.vocabularies.specialties import SCHEMES, gather, load_scheme
 from hoofbeat.corpus.vocabularies.specialty_labels import THRESHOLD, label_evidence
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values, year_of

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from hoofbeat.corpus.funnel import FunnelStep
 from hoofbeat.corpus.stats import UNKNOWN, CorpusStats, Share
-from hoofbeat.corpus.vocabularies.schemes import SCHEMES, load_scheme
+from hoofbeat.corpus.vocabularies.specialties import SCHEMES, load_scheme
 from hoofbeat.reports.charts import (
     WIDE,
     CountBar,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hoofbeat.benchmarks.dataset_card import FIELDS, data_card, flat_row, write_croissant_file, write_datasheet_file
 from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
+from hoofbeat.benchmarks.exports.croissant import write_croissant_file
+from hoofbeat.benchmarks.exports.datasheet import FIELDS, dataset_name, flat_row, made_in_words, write_datasheet_file
 from hoofbeat.records import Question
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_parquet
@@ -29,7 +30,7 @@ class _Huggingface(ExportFormat):
             bundle.copy_images(questions, folder)
             files[name] = path
         configs = {name: path.relative_to(folder).as_posix() for name, path in files.items()}
-        write_bytes(folder / "README.md", data_card(bundle, configs).encode())
+        write_bytes(folder / "README.md", _data_card(bundle, configs).encode())
         write_croissant_file(bundle, folder, files, "application/x-parquet")
         write_datasheet_file(bundle, folder)
         return len(bundle.questions)
@@ -43,3 +44,14 @@ def _write_parquet(path: Path, questions: Sequence[Question]) -> None:
 
     schema = {name: polars.List(polars.String) if many else polars.String() for name, _, many, _ in FIELDS}
     write_parquet(path, polars.DataFrame([flat_row(question) for question in questions], schema=schema))
+
+
+def _data_card(bundle: ExportBundle, configs: Mapping[str, str]) -> str:
+    """A `README.md` as the hub reads it: where each edition's files lie, and where to read on."""
+    listed = "\n".join(f"  - config_name: {name}\n    data_files:\n      - split: test\n        path: {path}"
+                       for name, path in configs.items())  # fmt: skip
+    return (
+        f"---\nconfigs:\n{listed}\nlanguage:\n  - en\ntags:\n  - medical\n---\n\n"
+        f"# {bundle.manifest.title or dataset_name(bundle)}\n\n{bundle.manifest.notice}\n\n{made_in_words(bundle)}\n\n"
+        "See `DATASHEET.md` for how it was made and what was turned away, `croissant.json` for metadata.\n"
+    )

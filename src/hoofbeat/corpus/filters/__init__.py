@@ -1,1 +1,1 @@
-"""The filters of corpora; `hoofbeat.corpus.filter` says what a filter is, `filter_line` how one is written."""
+"""The filters of corpora; `hoofbeat.corpus.filter` says what a filter is and how it is written."""

@@ -10,8 +10,15 @@ import tomllib
 from functools import cache
 from importlib import resources
 
-from hoofbeat.corpus.filter import CorpusFilter, FilterStep, FilterVerdict, per_document, quoted_value, word_starts
-from hoofbeat.corpus.filter_line import Clause
+from hoofbeat.corpus.filter import (
+    Clause,
+    CorpusFilter,
+    FilterStep,
+    FilterVerdict,
+    per_document,
+    quoted_value,
+    word_starts,
+)
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hoofbeat.corpus.filter import CorpusFilter, FilterStep, compared_values
-from hoofbeat.corpus.filter_line import Clause
+from hoofbeat.corpus.filter import Clause, CorpusFilter, FilterStep, compared_values
 from hoofbeat.facets import facet_values
 
 __all__ = ["FILTER"]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hoofbeat.corpus.filter import CorpusFilter, FilterStep, compared_values
-from hoofbeat.corpus.filter_line import Clause
+from hoofbeat.corpus.filter import Clause, CorpusFilter, FilterStep, compared_values
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 

@@ -7,8 +7,7 @@ belongs where the text first speaks of it.
 from __future__ import annotations
 
 from hoofbeat.corpus.figures import figure_roles
-from hoofbeat.corpus.filter import KEPT, CorpusFilter, FilterStep, FilterVerdict, per_document
-from hoofbeat.corpus.filter_line import Clause
+from hoofbeat.corpus.filter import KEPT, Clause, CorpusFilter, FilterStep, FilterVerdict, per_document
 from hoofbeat.corpus.filters.roles import known_roles
 from hoofbeat.records import Document
 

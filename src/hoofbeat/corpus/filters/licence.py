@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hoofbeat.corpus.filter import KEPT, CorpusFilter, FilterStep, FilterVerdict, per_document
-from hoofbeat.corpus.filter_line import Clause
+from hoofbeat.corpus.filter import KEPT, Clause, CorpusFilter, FilterStep, FilterVerdict, per_document
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 

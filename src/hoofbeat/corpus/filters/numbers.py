@@ -5,8 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from hoofbeat.corpus.filter import KEPT, CorpusFilter, FilterStep, FilterVerdict, per_document
-from hoofbeat.corpus.filter_line import Clause
+from hoofbeat.corpus.filter import KEPT, Clause, CorpusFilter, FilterStep, FilterVerdict, per_document
 from hoofbeat.facets import year_of
 from hoofbeat.records import Document
 

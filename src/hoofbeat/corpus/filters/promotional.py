@@ -17,8 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hoofbeat.corpus.filter import CorpusFilter, FilterStep, FilterVerdict, per_document
-from hoofbeat.corpus.filter_line import Clause
+from hoofbeat.corpus.filter import Clause, CorpusFilter, FilterStep, FilterVerdict, per_document
 from hoofbeat.records import Document
 
 __all__ = ["FILTER", "PromotionFinding", "PromotionScore", "promotion_score"]

@@ -15,8 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.corpus.citations import CitationCount, Citations, load_citations
-from hoofbeat.corpus.filter import CorpusFilter, Documents, FilterStep, FilterVerdict, PreparedFilter
-from hoofbeat.corpus.filter_line import Clause
+from hoofbeat.corpus.filter import Clause, CorpusFilter, Documents, FilterStep, FilterVerdict, PreparedFilter
 from hoofbeat.facets import year_of
 from hoofbeat.progress import Progress
 from hoofbeat.records import Document, Facets

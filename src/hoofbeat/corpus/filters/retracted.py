@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hoofbeat.corpus.filter import CorpusFilter, FilterStep, FilterVerdict, listed_values, per_document
-from hoofbeat.corpus.filter_line import Clause
+from hoofbeat.corpus.filter import Clause, CorpusFilter, FilterStep, FilterVerdict, listed_values, per_document
 from hoofbeat.records import Document
 
 __all__ = ["FILTER"]

@@ -7,8 +7,7 @@ A section counts when it or one of its subsections has text.
 
 from __future__ import annotations
 
-from hoofbeat.corpus.filter import KEPT, CorpusFilter, FilterStep, FilterVerdict, per_document
-from hoofbeat.corpus.filter_line import Argument, Clause
+from hoofbeat.corpus.filter import KEPT, Argument, Clause, CorpusFilter, FilterStep, FilterVerdict, per_document
 from hoofbeat.corpus.roles import Role, role_spans
 from hoofbeat.records import Document
 

@@ -6,6 +6,7 @@ import re
 
 from hoofbeat.corpus.filter import (
     KEPT,
+    Clause,
     CorpusFilter,
     FilterStep,
     FilterVerdict,
@@ -13,7 +14,6 @@ from hoofbeat.corpus.filter import (
     per_document,
     quoted_value,
 )
-from hoofbeat.corpus.filter_line import Clause
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 

@@ -5,8 +5,7 @@ It is two-pass: which documents are dropped is known only when all have been rea
 
 from __future__ import annotations
 
-from hoofbeat.corpus.filter import CorpusFilter, FilterStep
-from hoofbeat.corpus.filter_line import Clause
+from hoofbeat.corpus.filter import Clause, CorpusFilter, FilterStep
 
 __all__ = ["FILTER"]
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from hoofbeat.corpus.filter import (
     KEPT,
+    Clause,
     CorpusFilter,
     FilterStep,
     FilterVerdict,
@@ -23,7 +24,6 @@ from hoofbeat.corpus.filter import (
     per_document,
     quoted_value,
 )
-from hoofbeat.corpus.filter_line import Clause
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document

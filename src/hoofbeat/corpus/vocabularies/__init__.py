@@ -12,7 +12,7 @@ from hoofbeat.lazy import lazy_names
 
 if TYPE_CHECKING:
     from hoofbeat.corpus.vocabularies.abbreviations import find_abbreviations
-    from hoofbeat.corpus.vocabularies.schemes import SCHEMES, Scheme, load_scheme
+    from hoofbeat.corpus.vocabularies.specialties import SCHEMES, Scheme, load_scheme
     from hoofbeat.corpus.vocabularies.specialty_labels import (
         ModelLabel,
         SpecialtyLabel,
@@ -44,7 +44,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "abbreviations": "find_abbreviations",
-        "schemes": "SCHEMES Scheme load_scheme",
+        "specialties": "SCHEMES Scheme load_scheme",
         "specialty_labels": "ModelLabel SpecialtyLabel label_specialty label_with_model",
         "terms": "Match Term",
         "vocabulary": "Vocabulary find_words",

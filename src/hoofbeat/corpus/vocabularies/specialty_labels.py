@@ -9,8 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.corpus.corpus import Corpus
-from hoofbeat.corpus.vocabularies.schemes import UNKNOWN, Scheme, load_scheme
-from hoofbeat.corpus.vocabularies.specialty_evidence import FieldEvidence, gather, places
+from hoofbeat.corpus.vocabularies.specialties import UNKNOWN, FieldEvidence, Scheme, gather, load_scheme, places
 from hoofbeat.corpus.vocabularies.vocabulary import Vocabulary
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
