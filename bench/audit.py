@@ -30,7 +30,7 @@ import aiohttp
 from bench.client import Timing, in_flight, stub, timed
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.answers.answers_file import SourceAnswer
-from hoofbeat.audit.findings import counts_by, label_counts, odd_one_out, pair_rates
+from hoofbeat.audit.findings import counts_by, label_counts, outlier_sources, pair_rates
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.models import ChatRequest, load_model
@@ -149,7 +149,7 @@ def findings(audit: Audit) -> dict[str, float]:
     asked: dict[str, Callable[[], object]] = {
         "label_counts": lambda: label_counts(audit.frame(), questions, FIVE_RELATIONS),
         "counts_by group": lambda: counts_by(audit.frame(), questions, "group", FIVE_RELATIONS),
-        "odd_one_out": lambda: odd_one_out(audit.frame(), FIVE_RELATIONS),
+        "odd_one_out": lambda: outlier_sources(audit.frame(), FIVE_RELATIONS),
         "pair_rates": lambda: pair_rates(audit.frame(), FIVE_RELATIONS),
     }
     seconds = {}

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hoofbeat import teaching
-from hoofbeat.audit.economy.answer_facts import clash, facts_of, shared_words
+from hoofbeat.audit.economy.answer_facts import facts_conflict, facts_of, shared_words
 from hoofbeat.audit.economy.distinct_answers import Encode
 from hoofbeat.audit.economy.economy_check import check_agreement, check_sample
 from hoofbeat.audit.economy.economy_plan import EconomyPlan, EconomySettings, economy_compare, plan_economy
@@ -178,7 +178,7 @@ def by_words(_: str, a: Answer, b: Answer) -> str:
     """A stand-in for a judge that reads numbers and words only."""
     one, two = facts_of(a.text), facts_of(b.text)
     if shared_words(one, two) >= 0.5:
-        return "Divergent" if clash(one, two) else "Consistent"
+        return "Divergent" if facts_conflict(one, two) else "Consistent"
     return "Complementary"
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hoofbeat.answering.protocols import (
     SCORING,
-    lettered,
+    letter_options,
     likelihood_context,
     likelihood_continuation,
     most_likely,
@@ -46,8 +46,8 @@ def test_the_order_is_this_one() -> None:
 
 
 def test_an_option_is_one_line_under_one_letter() -> None:
-    assert lettered(("Gout\n\nB. Sepsis", "  Lyme ")) == "A. Gout B. Sepsis\nB. Lyme"
-    assert lettered([f"o{n}" for n in range(26)]).splitlines()[-1] == "Z. o25"
+    assert letter_options(("Gout\n\nB. Sepsis", "  Lyme ")) == "A. Gout B. Sepsis\nB. Lyme"
+    assert letter_options([f"o{n}" for n in range(26)]).splitlines()[-1] == "Z. o25"
 
 
 @pytest.mark.parametrize(

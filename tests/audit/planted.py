@@ -11,7 +11,7 @@ import msgspec
 from hoofbeat import teaching
 from hoofbeat.audit import AuditPlan
 from hoofbeat.audit.answers.answers_by_source import PlannedSourceAnswer, absence_request, source_request
-from hoofbeat.audit.answers.source_citations import sections_shown
+from hoofbeat.audit.answers.source_citations import section_names
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.audit.pair_plan import asked_order
 from hoofbeat.audit.plan_sources import plan_audit
@@ -72,7 +72,7 @@ def replay(plan: AuditPlan, model: Model, ledger: Ledger) -> None:
 def _answer(item: PlannedSourceAnswer, plan: AuditPlan, model: Model, *, by_call: bool) -> Iterable[LedgerEntry]:
     gold = GOLD[item.question.id, item.condition]
     request = source_request(item, plan.pack, plan.max_tokens)
-    names = {heading: name for name, heading in sections_shown(item.passages).items()}
+    names = {heading: name for name, heading in section_names(item.passages).items()}
     if gold.absent and not by_call:
         yield _entry(model, request, {"passage": "none", "quote": "", "answer": ""})
         return

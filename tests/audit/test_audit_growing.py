@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.answers.answers_file import SourceAnswer
-from hoofbeat.audit.answers.source_evidence import searching
+from hoofbeat.audit.answers.source_evidence import evidence_by_search
 from hoofbeat.audit.audit_plan import Shard, read_shard
 from hoofbeat.audit.pair_plan import asked_order
 from hoofbeat.audit.shard_merge import merge_audits
@@ -53,7 +53,7 @@ def a_plan(documents: Sequence[Document], *, shard: str = "", probe: int = 0, se
         questions=QUESTIONS,
         documents=documents,
         pack=load_pack("transplant"),
-        find=searching(search_in(documents), documents, 80_000),
+        find=evidence_by_search(search_in(documents), documents, 80_000),
         settings={"line": "bm25"},
         shard=read_shard(shard) if shard else None,
         probe=probe,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoofbeat.audit import compare_answers, comparison_request
-from hoofbeat.audit.pair_judge import PairJudge, laid_out, pairs_of, scan_label
+from hoofbeat.audit.pair_judge import PairJudge, fenced_text, pairs_of, scan_label
 from hoofbeat.audit.pair_plan import same_answer_form
 from hoofbeat.prompts import Pack, RelationLabel, load_pack
 from hoofbeat.records import Answer, Comparison, Failure, Question
@@ -345,7 +345,9 @@ def test_many_requests_are_laid_out_as_one_is(ledger: Ledger) -> None:
         for question in questions:
             for a in tricks:
                 for b in tricks:
-                    assert judge.request(question, laid_out(a), laid_out(b)) == comparison_request(question, a, b, PACK)
+                    assert judge.request(question, fenced_text(a), fenced_text(b)) == comparison_request(
+                        question, a, b, PACK
+                    )
 
 
 def test_comparisons_come_in_the_order_of_the_pairs(ledger: Ledger) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
-from hoofbeat.audit.answers.source_evidence import searching
+from hoofbeat.audit.answers.source_evidence import evidence_by_search
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question
@@ -50,7 +50,7 @@ def a_plan(
         questions=questions,
         documents=documents,
         pack=load_pack("transplant"),
-        find=searching(search_in(SOURCES), documents, 80_000),
+        find=evidence_by_search(search_in(SOURCES), documents, 80_000),
         max_tokens=max_tokens,
         settings={"line": "bm25"},
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from hoofbeat.audit.judge_trial import trial_pairs
-from hoofbeat.audit.pair_judge import laid_out
+from hoofbeat.audit.pair_judge import fenced_text
 from hoofbeat.audit.sample_records import TrialPair
 from hoofbeat.prompts import load_pack
 from tests.answering.support import asked_for, wire_text
@@ -42,7 +42,7 @@ def perfect(pack: str) -> Say:
     known = trial_pairs(load_pack(pack), limit=10_000, seed=0)
 
     def fits(pair: TrialPair, text: str) -> bool:
-        return all(f"\n{laid_out(each)}\n" in text for each in (pair.text, pair.answer_a, pair.answer_b))
+        return all(f"\n{fenced_text(each)}\n" in text for each in (pair.text, pair.answer_a, pair.answer_b))
 
     return lambda text: next(pair.planted for pair in known if fits(pair, text))
 

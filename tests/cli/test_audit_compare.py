@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.audit import AuditPlan, audit_sources
-from hoofbeat.audit.answers.source_evidence import searching
+from hoofbeat.audit.answers.source_evidence import evidence_by_search
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question
 from hoofbeat.store import open_artefact
@@ -86,7 +86,7 @@ def audits(tmp_path: Path) -> Path:
                 questions=questions,
                 documents=documents,
                 pack=load_pack("transplant"),
-                find=searching(search_in(documents, count), documents, 0),
+                find=evidence_by_search(search_in(documents, count), documents, 0),
                 settings={"line": "bm25", "passages": count, "whole_up_to": 0},
             )
             audit_sources(plan, model, model, tmp_path / name, inputs=[])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat.judging.judgments_folder import Probe
-from hoofbeat.judging.probes import PROBES, flips, padded, probe_figures, probe_judge, probe_request
+from hoofbeat.judging.probes import PROBES, flips, pad_text, probe_figures, probe_judge, probe_request
 from hoofbeat.judging.stratified_sample import ReservoirSample, blind_code
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_prompt
@@ -103,7 +103,7 @@ def test_figures_carry_wilson_s_interval(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["Wait.", "word " * 100])
 def test_padding_changes_length_and_nothing_else(text: str) -> None:
-    longer = padded(text)
+    longer = pad_text(text)
     assert longer.startswith(text.rstrip())
     added = len(longer.split()) - len(text.split())
     assert max(40, len(text.split())) <= added <= max(40, len(text.split())) + 25

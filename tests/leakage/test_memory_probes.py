@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from hoofbeat.errors import ModelError
 from hoofbeat.leakage.canaries import known_canaries, make_canary
 from hoofbeat.leakage.leakage_text import (
-    after_beginning,
     explanation_of,
     halves,
     plan_leakage,
-    shortened,
     shuffled,
+    strip_repeated_beginning,
+    truncate_text,
 )
 from hoofbeat.leakage.memory_probes import (
     ORIGINAL,
@@ -57,9 +57,9 @@ def test_a_single_sentence_is_cut_between_words_and_a_short_text_not_at_all() ->
 
 def test_what_is_measured_is_cut_at_a_sentence_or_a_word() -> None:
     text = "First of all. Second of all. Third of all."
-    assert shortened(text, 30) == "First of all. Second of all."
-    assert shortened(text, 20) == "First of all. Second"[:20].rsplit(None, 1)[0]
-    assert shortened(text, 1000) == text
+    assert truncate_text(text, 30) == "First of all. Second of all."
+    assert truncate_text(text, 20) == "First of all. Second"[:20].rsplit(None, 1)[0]
+    assert truncate_text(text, 1000) == text
 
 
 def test_shuffled_sentences_are_the_same_in_another_order() -> None:
@@ -73,8 +73,8 @@ def test_shuffled_sentences_are_the_same_in_another_order() -> None:
 
 def test_a_repeated_beginning_is_passed_over() -> None:
     shown = "The patient had a fever and a rash on both arms."
-    assert after_beginning(f"{shown} Then it went away.", shown) == "then it went away"
-    assert after_beginning("Then it went away.", shown) == "Then it went away."
+    assert strip_repeated_beginning(f"{shown} Then it went away.", shown) == "then it went away"
+    assert strip_repeated_beginning("Then it went away.", shown) == "Then it went away."
 
 
 def test_evidence_of_the_case_itself_explains_nothing() -> None:

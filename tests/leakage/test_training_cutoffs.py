@@ -18,7 +18,7 @@ from hoofbeat.leakage.training_cutoffs import (
     parse_cutoff,
     position,
     publication,
-    span_of,
+    publication_period,
 )
 from hoofbeat.records import Document, Question
 
@@ -98,7 +98,7 @@ def test_the_earliest_source_dates_a_question() -> None:
     assert publication(Question(id="q", text="?", documents=("a",)), documents) == PublicationDate(2021, 5)
     assert publication(Question(id="q", text="?", facets={"year": "2010"}), {}) == PublicationDate(2010)
     assert publication(Question(id="q", text="?"), documents) is None
-    assert (span_of(PublicationDate(2019, 2)), span_of(None)) == ("2015–2019", "undated")
+    assert (publication_period(PublicationDate(2019, 2)), publication_period(None)) == ("2015–2019", "undated")
 
 
 def test_counts_add_up_to_all_questions() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hoofbeat.audit.answers.answers_by_source import asked_of
+from hoofbeat.audit.answers.answers_by_source import source_is_asked
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_pack
 from hoofbeat.recipes.context import RecipeSettings
@@ -202,11 +202,13 @@ def test_routing_looks_once_at_each_kind_of_source_and_question(
 
     def counted(question: Question, document: Document, pack: Any) -> bool:
         looks.append(document.text)
-        return asked_of(question, document, pack)
+        return source_is_asked(question, document, pack)
 
     monkeypatch.setattr(topics_module, "asked_of", counted)
     found = routing(questions, a_corpus(tmp_path, documents), PACK)
-    assert found["asked"] == sum(asked_of(question, document, PACK) for question in questions for document in documents)
+    assert found["asked"] == sum(
+        source_is_asked(question, document, PACK) for question in questions for document in documents
+    )
     assert found["sources"] == 100
     assert 0 < len(looks) <= len(labels) * 5
     assert not any(looks), "no text is held while counting"

@@ -17,7 +17,7 @@ from aiohttp import web
 from hoofbeat import teaching
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.answers.answers_by_source import absence_request, source_request
-from hoofbeat.audit.answers.source_evidence import searching
+from hoofbeat.audit.answers.source_evidence import evidence_by_search
 from hoofbeat.audit.economy.economy_audit import Economy
 from hoofbeat.audit.economy.economy_plan import EconomySettings
 from hoofbeat.audit.findings.relations import RelationLabels, coverage, matrices, relations
@@ -66,7 +66,7 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, AuditPlan]:
             questions=example.asked(),
             documents=documents,
             pack=load_pack(name),
-            find=searching(no_search, documents, 10**7),
+            find=evidence_by_search(no_search, documents, 10**7),
             settings={"line": "whole"},
         )
     return found

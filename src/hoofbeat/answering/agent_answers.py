@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from hoofbeat.answering.answer_calls import PlannedAnswer, unanswered, with_choice
+from hoofbeat.answering.answer_calls import PlannedAnswer, blank_answer, with_choice
 from hoofbeat.answering.answerers import GREEDY, SamplingSettings
 from hoofbeat.answering.condition_material import DocumentStore, PreparedCondition
 from hoofbeat.answering.conditions import AgentOptions, Condition
 from hoofbeat.answering.contamination import source_warnings
-from hoofbeat.answering.protocols import lettered
+from hoofbeat.answering.protocols import letter_options
 from hoofbeat.models import Model, Reply
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Failure, Usage
@@ -65,7 +65,7 @@ def answer_by_agent(
     answers: dict[int, Answer] = {}
     samples: dict[int, list[int]] = {}
     for place, item in enumerate(planned):
-        base = unanswered(item, name or model.spec)
+        base = blank_answer(item, name or model.spec)
         if base.failure is not None:
             answers[place] = base
         else:
@@ -77,14 +77,14 @@ def answer_by_agent(
         settings = agent_settings(showing.condition, sampling, sample)
         results = run_agents(model, [_asked(item) for item in items], search, settings, progress=progress)
         for number, (place, result) in enumerate(zip(places, results, strict=True)):
-            base = unanswered(planned[place], name or model.spec)
+            base = blank_answer(planned[place], name or model.spec)
             noted = search.warnings.get(number, ())
             answers[place] = _answer(model, base, planned[place], result, showing.library, noted)
     return [answers[place] for place in range(len(planned))]
 
 
 def _asked(item: PlannedAnswer) -> str:
-    return f"{item.text}\n\nOptions:\n{lettered(item.options)}" if item.protocol == "letter" else item.text
+    return f"{item.text}\n\nOptions:\n{letter_options(item.options)}" if item.protocol == "letter" else item.text
 
 
 class _Searching:

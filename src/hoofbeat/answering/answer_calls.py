@@ -13,7 +13,7 @@ from hoofbeat.answering.choices.choice_reader import read_choice
 from hoofbeat.answering.protocols import (
     FREE,
     SCORING,
-    lettered,
+    letter_options,
     likelihood_context,
     likelihood_continuation,
     most_likely,
@@ -32,13 +32,13 @@ __all__ = [
     "PlannedAnswer",
     "SamplingSettings",
     "answer_all",
-    "answered",
+    "blank_answer",
+    "complete_answer",
     "fit",
     "likelihood_calls",
     "plan_answers",
     "prompt_for",
     "request_for",
-    "unanswered",
 ]
 
 INSTRUCTIONS = ("best", "brief")
@@ -130,7 +130,7 @@ def request_for(planned: PlannedAnswer, sampling: SamplingSettings = GREEDY) -> 
     prompt = prompt_for(planned.protocol, planned.instruction, documents=planned.shows_documents)
     given = {
         "question": planned.text,
-        "options": lettered(planned.options),
+        "options": letter_options(planned.options),
         "passages": planned.passages if planned.shows_documents else (),
     }
     request = prompt.request(
@@ -170,7 +170,7 @@ def answer_all(
     """
 
     async def work(item: PlannedAnswer) -> Answer:
-        base = unanswered(item, name or model.spec)
+        base = blank_answer(item, name or model.spec)
         if base.failure is not None:
             return base
         if item.protocol in SCORING:
@@ -179,12 +179,12 @@ def answer_all(
         outcome = await model.chat(request)
         if isinstance(outcome, Failure):
             return _failed(model, base, request, outcome)
-        return answered(base, outcome)
+        return complete_answer(base, outcome)
 
     return model.run(planned, work, title="answering", progress=progress)
 
 
-def unanswered(item: PlannedAnswer, name: str) -> Answer:
+def blank_answer(item: PlannedAnswer, name: str) -> Answer:
     """What is known of an answer before it is asked for; with its failure where it can't be asked for."""
     failure = item.failure
     if failure is not None and failure.kind not in ("input", "context-overflow"):
@@ -204,7 +204,7 @@ def unanswered(item: PlannedAnswer, name: str) -> Answer:
     )
 
 
-def answered(base: Answer, outcome: CallResult) -> Answer:
+def complete_answer(base: Answer, outcome: CallResult) -> Answer:
     """An answer with what the model said, and with the option it chose where it was to choose one."""
     reply = outcome.reply
     text, cut = reply.text.strip(), reply.finish == "length"

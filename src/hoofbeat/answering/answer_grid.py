@@ -26,7 +26,7 @@ from hoofbeat.answering.answer_calls import (
 from hoofbeat.answering.answerers import Answerer
 from hoofbeat.answering.condition_material import PreparedCondition
 from hoofbeat.answering.conditions import Condition
-from hoofbeat.answering.protocols import FREE, SCORING, lettered, option_trouble, ordered_options
+from hoofbeat.answering.protocols import FREE, SCORING, letter_options, option_trouble, ordered_options
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.models.batch import BatchBackend
@@ -124,7 +124,7 @@ def plans(
         if protocol != FREE:
             options = ordered_options(question, asking.option_seed) if protocol == "letter" else question.options
         text = question.full_text if shown.text is None else shown.text
-        beside = text + (lettered(options) if protocol == "letter" else max(options, key=len, default=""))
+        beside = text + (letter_options(options) if protocol == "letter" else max(options, key=len, default=""))
         kept, dropped = fit(shown.passages, beside, window, output)
         failure = option_trouble(question, protocol) or shown.failure or nothing_fits(shown.passages, kept, window)
         warnings = shown.warnings if failure else (*shown.warnings, *showing.doubts(question, kept))

@@ -35,7 +35,7 @@ _FORMS = (
     "'bm25 + dense @3' or 'bm25 + dense @3 documents', or 'agent over bm25 + dense'; a protocol may follow: "
     "'closed, letter'"
 )
-_LONGEST = 2000
+_MAX_CHARACTERS = 2000
 _PROTOCOL = re.compile(rf"(?P<base>.*?)\s*,\s*(?P<protocol>{'|'.join(map(re.escape, PROTOCOLS))})", re.DOTALL)
 _FIRST = re.compile(r"first\s+(?P<percent>\d{1,3})\s*%(?:\s+of\s+(?P<unit>tokens|sentences))?")
 _AGENT = re.compile(r"agent\s*(?:\[(?P<options>[^\[\]]*)\])?(?:\s+over\s+(?P<line>.+))?", re.DOTALL)
@@ -117,7 +117,7 @@ class Condition(Struct, frozen=True, kw_only=True):
 
 def parse_condition(text: str) -> Condition:
     """Read a condition; its retriever line is checked when the retriever is made."""
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_CHARACTERS:
         _refuse(text)
     words = text.strip()
     ending = _PROTOCOL.fullmatch(words)

@@ -16,7 +16,7 @@ from hoofbeat.text import for_title_matching
 __all__ = ["read_source", "read_title", "same_title", "source_warnings"]
 
 _SAME = 90.0
-_LEAST_WORDS = 4
+_MIN_WORDS = 4
 
 _OWN = "read its own source report"
 _TITLE = "its source's title"
@@ -34,7 +34,7 @@ def source_warnings(
     documents = dict.fromkeys(passage.document for passage in read)
     warnings = [f"{_OWN}: {name}" for name in documents if own and name in question.documents]
     sources = [found for name in question.documents if (found := lookup(name)) is not None]
-    titles = [title for source in sources if len((title := for_title_matching(source.title)).split()) >= _LEAST_WORDS]
+    titles = [title for source in sources if len((title := for_title_matching(source.title)).split()) >= _MIN_WORDS]
     if not titles:
         return tuple(warnings)
     for name in documents:

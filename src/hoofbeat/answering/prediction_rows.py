@@ -20,7 +20,7 @@ from hoofbeat.store.tables import plain_cell, read_parquet
 
 __all__ = ["GUESSES", "PredictionFields", "PredictionRow", "bad", "each_row", "find_fields"]
 
-_LONGEST = 8_000_000  # bytes of one row; no answer is longer
+_MAX_ROW_BYTES = 8_000_000  # bytes of one row; no answer is longer
 _FORMATS = (".jsonl", ".ndjson", ".csv", ".parquet")
 
 GUESSES: dict[str, tuple[str, ...]] = {
@@ -115,7 +115,7 @@ def each_row(path: Path) -> Iterator[PredictionRow]:
         return
     try:
         with open_stream(path) as stream:
-            found = lines(stream, _LONGEST)
+            found = lines(stream, _MAX_ROW_BYTES)
             yield from (_csv_rows if plain == ".csv" else _json_rows)(path, found)
     except HostileInputError as err:
         raise HostileInputError(err.what, where=err.where or str(path), fix=err.fix) from err

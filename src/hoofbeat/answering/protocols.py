@@ -19,7 +19,7 @@ __all__ = [
     "FREE",
     "PROTOCOLS",
     "SCORING",
-    "lettered",
+    "letter_options",
     "likelihood_context",
     "likelihood_continuation",
     "most_likely",
@@ -68,7 +68,7 @@ def ordered_options(question: Question, seed: int) -> tuple[str, ...]:
     return tuple(question.options[place] for place in sorted(range(len(question.options)), key=key))
 
 
-def lettered(options: Sequence[str]) -> str:
+def letter_options(options: Sequence[str]) -> str:
     """The options as they are shown, a line each: no option can pass for two."""
     return "\n".join(f"{letter}. {' '.join(o.split())}" for letter, o in zip(ascii_uppercase, options, strict=False))
 

@@ -17,7 +17,7 @@ from hoofbeat.answering.answer_calls import fit
 from hoofbeat.ask.ask_records import BY_DOCUMENT, AskRequest, SourceAgreement, SourceReply
 from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.ask.similar_reports import ASKED
-from hoofbeat.audit.answers.answers_by_source import PlannedSourceAnswer, answer_from_sources, each_planned
+from hoofbeat.audit.answers.answers_by_source import PlannedSourceAnswer, answer_from_sources, iter_source_plans
 from hoofbeat.audit.answers.source_evidence import is_hero, through_hero, through_line
 from hoofbeat.audit.pair_judge import compare_answers
 from hoofbeat.facets import facet_values
@@ -131,7 +131,7 @@ def _of_document(
 ) -> PlannedSourceAnswer:
     find = through_hero(retriever) if is_hero(retriever.tree) else None
     find = find or through_line(retriever, [document], _PASSAGES, _WHOLE_UP_TO)
-    return next(iter(each_planned([question], [document], pack, find, window=window)))
+    return next(iter(iter_source_plans([question], [document], pack, find, window=window)))
 
 
 def _of_group(retriever: Retriever, question: Question, source: _Source, window: int | None) -> PlannedSourceAnswer:

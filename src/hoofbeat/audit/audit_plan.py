@@ -11,8 +11,8 @@ from msgspec import Struct, field
 from hoofbeat.audit.answers.answers_by_source import (
     PlannedSourceAnswer,
     absence_request,
-    asked_of,
-    each_planned,
+    iter_source_plans,
+    source_is_asked,
     source_request,
 )
 from hoofbeat.audit.answers.answers_file import SourceAnswer
@@ -115,20 +115,23 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
             names = {question.id for question in questions}
             return Counter(answer.question for answer in self.given if answer.question in names)
         return Counter(
-            {each.id: sum(asked_of(each, document, self.pack) for document in self.documents) for each in questions}
+            {
+                each.id: sum(source_is_asked(each, document, self.pack) for document in self.documents)
+                for each in questions
+            }
         )
 
     def each_planned(self, model: Model) -> Iterator[PlannedSourceAnswer]:
         """Every (question, source) of this shard with what will be shown, in order."""
         assert self.find is not None, "a plan without given answers finds evidence"
-        return each_planned(
+        return iter_source_plans(
             self.own_questions,
             self.documents,
             self.pack,
             self.find,
             window=model.context,
             max_tokens=self.max_tokens,
-            longest=max((size(question.full_text) for question in self.questions), default=0),
+            max_question=max((size(question.full_text) for question in self.questions), default=0),
         )
 
     def fingerprint(self, model: Model, judge: Model) -> str:

@@ -26,9 +26,9 @@ __all__ = [
     "PairJudge",
     "compare_answers",
     "comparison_request",
+    "fenced_text",
     "judge_pairs",
     "judge_texts",
-    "laid_out",
     "pairs_of",
     "scan_label",
 ]
@@ -94,7 +94,7 @@ class PairJudge:
         self._parts: tuple[str, str, str] = ("", "", "")
 
     def request(self, question: Question, a: str, b: str) -> ChatRequest:
-        """The same call as `comparison_request` makes; `a` and `b` are texts laid out by `laid_out`."""
+        """The same call as `comparison_request` makes; `a` and `b` are texts laid out by `fenced_text`."""
         if self._question is not question:
             self._lay_out(question)
         assert self._request is not None
@@ -149,7 +149,7 @@ class PairJudge:
         )
 
 
-def laid_out(text: str) -> str:
+def fenced_text(text: str) -> str:
     """A text as it stands inside its fence in a prompt: what `material` makes of it, without the fence."""
     return material(text).partition("\n")[2].rpartition("\n")[0]
 
@@ -229,7 +229,7 @@ def judge_texts(
     for _, a, b in items:
         for text in (a, b):
             if text not in texts:
-                texts[text] = laid_out(text)
+                texts[text] = fenced_text(text)
 
     async def work(item: tuple[Question, str, str]) -> PairVerdict:
         question, a, b = item

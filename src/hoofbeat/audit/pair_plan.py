@@ -32,10 +32,10 @@ __all__ = [
     "asked_order",
     "asked_ranks",
     "claims_by_question",
+    "explain_sides",
     "pair_frame",
     "plan_pairs",
     "same_answer_form",
-    "sides_told",
     "spoken_texts",
     "typography",
 ]
@@ -138,7 +138,7 @@ def spoken_texts(claims: Sequence[Claim]) -> list[str]:
     return [least.get(form, claim.text) for form, claim in zip(forms, claims, strict=True)]
 
 
-def sides_told(reasoning: str, a: str, b: str, *, exchanged: bool) -> str:
+def explain_sides(reasoning: str, a: str, b: str, *, exchanged: bool) -> str:
     """What a judge said of a pair, after who is A and who is B where it was shown the answer of `b` first."""
     return f"(A is {b}, B is {a}.) {reasoning}" if reasoning and exchanged else reasoning
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from hoofbeat.audit.answers.answers_file import read_given, read_given_fields
+from hoofbeat.audit.answers.answers_file import parse_answer_fields, read_source_answers
 from hoofbeat.audit.answers.source_evidence import hero_line, is_hero, through_hero, through_line
 from hoofbeat.audit.audit_plan import AuditPlan, read_shard
 from hoofbeat.audit.economy.economy_audit import Economy
@@ -21,7 +21,14 @@ from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import IndexSet, Retriever, parse
 from hoofbeat.text import some_of
 
-__all__ = ["DEFAULT_LINE", "chosen_questions", "narrowed_plan", "plan_audit", "plan_given", "uncompared_note"]
+__all__ = [
+    "DEFAULT_LINE",
+    "chosen_questions",
+    "narrowed_plan",
+    "plan_audit",
+    "plan_audit_of_answers",
+    "uncompared_note",
+]
 
 DEFAULT_LINE = "hero"
 _PASSAGES = 5
@@ -72,12 +79,12 @@ def plan_audit(
     )
 
 
-def plan_given(path: Path, fields: str, pack: str, sources: Sequence[str] = ()) -> AuditPlan:
+def plan_audit_of_answers(path: Path, fields: str, pack: str, sources: Sequence[str] = ()) -> AuditPlan:
     """Plan an audit of answers that are given in a file, or of those of some of its sources."""
     if len(set(sources)) == 1:
         raise _too_few()
-    named = read_given_fields(fields)
-    given = read_given(path, named, sources)
+    named = parse_answer_fields(fields)
+    given = read_source_answers(path, named, sources)
     chosen = {"sources": sorted(set(sources))} if sources else {}
     return AuditPlan(
         questions=given.questions,

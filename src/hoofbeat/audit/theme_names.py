@@ -20,9 +20,9 @@ __all__ = ["PROMPT", "ThemeName", "distinct_names", "embed_topics", "estimate_na
 
 PROMPT = "theme-name"
 
-_PHRASES = 12
-_LONGEST = 120
-_NAME = 80
+_MAX_PHRASES = 12
+_MAX_PHRASE = 120
+_MAX_NAME = 80
 
 
 class ThemeName(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -40,7 +40,7 @@ def embed_topics(phrases: Sequence[str], encoder: Encoder, *, progress: Progress
 
 def name_request(phrases: Sequence[str], pack: Pack) -> ChatRequest:
     """The call that names one group; of many phrases the first are shown, of a long one its beginning."""
-    lines = [" ".join(phrase.split())[:_LONGEST] for phrase in phrases[:_PHRASES]]
+    lines = [" ".join(phrase.split())[:_MAX_PHRASE] for phrase in phrases[:_MAX_PHRASES]]
     return load_prompt(PROMPT).request(
         {"reader": pack.reader, "source_word": pack.source_word, "phrases": "\n".join(lines)}
     )
@@ -61,8 +61,8 @@ def name_themes(
         if isinstance(outcome, Failure):
             return ThemeName(failure=outcome)
         name = " ".join(str(outcome.value["name"]).split()).strip(" .\"'“”")
-        if not any(sign.isalnum() for sign in name) or len(name) > _NAME:
-            why = Failure(kind="unreadable", message=f"this is no name for a theme: {name[:_NAME]!r}")
+        if not any(sign.isalnum() for sign in name) or len(name) > _MAX_NAME:
+            why = Failure(kind="unreadable", message=f"this is no name for a theme: {name[:_MAX_NAME]!r}")
             return ThemeName(failure=why, calls=outcome.calls)
         return ThemeName(name=name, calls=outcome.calls)
 

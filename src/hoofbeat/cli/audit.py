@@ -12,8 +12,8 @@ from msgspec import Struct
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.audit_folder import KIND
 from hoofbeat.audit.judge_trial import trial_of, untried_note
-from hoofbeat.audit.plan_sources import DEFAULT_LINE, narrowed_plan, plan_audit, plan_given, uncompared_note
-from hoofbeat.cli.audit_output import say_outcome
+from hoofbeat.audit.plan_sources import DEFAULT_LINE, narrowed_plan, plan_audit, plan_audit_of_answers, uncompared_note
+from hoofbeat.cli.audit_output import print_audit_outcome
 from hoofbeat.cli.groups import Under, VerbWithOthers
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
@@ -150,7 +150,7 @@ def command(calling: Calling, **options: object) -> None:
             progress=screen,
         )
         screen.calls(model, judge)
-        say_outcome(screen, Audit(made))
+        print_audit_outcome(screen, Audit(made))
         screen.finish(made, next_step=("hoofbeat", "report", wanted.output, "-o", "report"))
 
 
@@ -175,7 +175,7 @@ def _planned(wanted: _Wanted, models: Callable[[str], Model], progress: Progress
         raise UsageError("answers are given, so nothing is asked", fix="leave out SOURCES and QUESTIONS")
     else:
         inputs = [file_reference(path, "answers")]
-        plan = plan_given(path, wanted.fields, wanted.pack, wanted.sources)
+        plan = plan_audit_of_answers(path, wanted.fields, wanted.pack, wanted.sources)
     narrowed = narrowed_plan(
         plan,
         ids=wanted.ids,

@@ -24,7 +24,7 @@ from hoofbeat.audit.theme_folder import (
     theme_weight,
     write_themes,
 )
-from hoofbeat.cli.audit_output import say_outcome
+from hoofbeat.cli.audit_output import print_audit_outcome
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
 from hoofbeat.errors import UsageError
@@ -54,7 +54,7 @@ def merge_command(shards: tuple[Path, ...], output: Path, as_json: bool) -> None
     """Put the SHARDs of one audit (made with --shard I/N) together: all must be there, each once, of the same plan."""
     screen = Screen(as_json=as_json)
     artefact = merge_audits(shards, output, command=command_words(), progress=screen)
-    say_outcome(screen, Audit(artefact))
+    print_audit_outcome(screen, Audit(artefact))
     screen.finish(artefact, next_step=("hoofbeat", "report", output, "-o", "report"))
 
 

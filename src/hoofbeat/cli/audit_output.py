@@ -19,7 +19,7 @@ from hoofbeat.reports.words import count_of
 
 __all__ = [
     "economy_words",
-    "say_outcome",
+    "print_audit_outcome",
     "show_protocols",
     "show_trial",
     "show_validation",
@@ -29,7 +29,7 @@ _INVENTED = "These pairs are invented. How the judge does on pairs of your own, 
 _DOUBTS = ("no section named", "section not shown", "quote not found", "quote elsewhere", "quote too short")
 
 
-def say_outcome(screen: Screen, audit: Audit) -> None:
+def print_audit_outcome(screen: Screen, audit: Audit) -> None:
     """Say how pairs came to their labels, what is doubtful in citations, and what the probes found."""
     metrics = cast("dict[str, Any]", audit.artefact.manifest.metrics)
     bases = metrics.get("basis", {})

@@ -20,7 +20,7 @@ import msgspec
 
 from hoofbeat.errors import InputError
 from hoofbeat.judging.catalogue import takes
-from hoofbeat.judging.criteria import Key, answer_key, unanswered
+from hoofbeat.judging.criteria import Key, answer_key, no_answer_failure
 from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder
 from hoofbeat.judging.stratified_sample import Name, ReservoirSample, allot_within, blind_code
 from hoofbeat.records import Answer
@@ -29,7 +29,7 @@ from hoofbeat.store.tables import bare_cell
 
 __all__ = ["AnnotatorFile", "DrawnAnswers", "draw_answers", "judge_labels", "read_rows", "refuse_lines"]
 
-_MOST_TOLD = 10
+_MAX_PROBLEMS = 10
 _DELIMITERS = (",", ";", "\t")
 _OLD_WINDOWS = "cp1252"
 
@@ -64,7 +64,7 @@ def draw_answers(
     draws: dict[Name, ReservoirSample[Answer]] = {}
     for answer in folder.each_answer():
         key = answer_key(answer)
-        shown = unanswered(folder.questions.get(answer.question), answer) is None and takes(aspect, answer)
+        shown = no_answer_failure(folder.questions.get(answer.question), answer) is None and takes(aspect, answer)
         if shown and (everything or key in said):
             stratum = (answer.model, answer.condition, said.get(key, "unjudged"))
             draws.setdefault(stratum, ReservoirSample(count, seed)).offer(key, answer)
@@ -90,9 +90,10 @@ def refuse_lines(problems: Sequence[str], path: Path, fix: str = "correct these 
     """Say of all lines at once what is wrong with them; nothing happens where nothing is."""
     if not problems:
         return
-    more = f"\nand {len(problems) - _MOST_TOLD} more" if len(problems) > _MOST_TOLD else ""
+    more = f"\nand {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
     raise InputError(
-        f"{len(problems)} line{'s' * (len(problems) != 1)} can't be used:\n" + "\n".join(problems[:_MOST_TOLD]) + more,
+        "\n".join([f"{len(problems)} line{'s' * (len(problems) != 1)} can't be used:", *problems[:_MAX_PROBLEMS]])
+        + more,
         where=str(path),
         fix=fix,
         details={"problems": list(problems)},

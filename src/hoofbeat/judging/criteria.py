@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from hoofbeat.records import Answer, Failure, Judgment, Question
 
-__all__ = ["Criterion", "Key", "Takes", "answer_key", "answer_text", "empty_judgment", "unanswered"]
+__all__ = ["Criterion", "Key", "Takes", "answer_key", "answer_text", "empty_judgment", "no_answer_failure"]
 
 Key = tuple[str, str, str, int]
 """What identifies an answer: question, model, condition, sample."""
@@ -62,7 +62,7 @@ def answer_text(answer: Answer) -> str:
     return (answer.choice or "") if answer.protocol else answer.text
 
 
-def unanswered(question: Question | None, answer: Answer) -> Failure | None:
+def no_answer_failure(question: Question | None, answer: Answer) -> Failure | None:
     """Why an answer can't be compared with the gold answer; None where it can."""
     if answer.failure is not None:
         return Failure(kind=answer.failure.kind, message=f"no answer: {answer.failure.message}", attempts=0)

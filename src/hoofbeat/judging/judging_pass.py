@@ -19,7 +19,7 @@ from hoofbeat.errors import BatchPending
 from hoofbeat.judging.aspects import Aspect
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.judging.catalogue import criteria_named, explains
-from hoofbeat.judging.criteria import Criterion, Key, answer_key, empty_judgment, unanswered
+from hoofbeat.judging.criteria import Criterion, Key, answer_key, empty_judgment, no_answer_failure
 from hoofbeat.judging.designs import LabelFile
 from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder, Probe
 from hoofbeat.judging.probes import probe_judge, probe_request
@@ -254,7 +254,7 @@ class JudgingPass:
         if not draw.size:
             return
         for answer in block:
-            known = unanswered(self.folder.questions.get(answer.question), answer) is None
+            known = no_answer_failure(self.folder.questions.get(answer.question), answer) is None
             if known and EQUIVALENCE.suits(answer) and answer.condition in self._probed:
                 draw.offer(answer_key(answer), answer)
 

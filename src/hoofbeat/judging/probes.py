@@ -21,7 +21,7 @@ from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Question, Vote
 
-__all__ = ["PROBES", "FlipCount", "flips", "padded", "probe_figures", "probe_judge", "probe_request"]
+__all__ = ["PROBES", "FlipCount", "flips", "pad_text", "probe_figures", "probe_judge", "probe_request"]
 
 PROBES = ("order", "length", "consistency")
 
@@ -34,7 +34,7 @@ _PADDING = (
 _MIN_WORDS = 40
 
 
-def padded(text: str) -> str:
+def pad_text(text: str) -> str:
     """The text with words behind it that change nothing: about as many as it has, at least forty."""
     wanted = max(_MIN_WORDS, len(text.split()))
     added: list[str] = []
@@ -48,7 +48,7 @@ def probe_request(probe: str, question: Question, answer: Answer) -> ChatRequest
     if probe == "order":
         return swapped_request(question, answer)
     if probe == "length":
-        return EQUIVALENCE.request(question, replace(answer, text=padded(answer.text)), None)
+        return EQUIVALENCE.request(question, replace(answer, text=pad_text(answer.text)), None)
     assert probe == "consistency", probe
     return EQUIVALENCE.request(question, answer, None, sample=1)
 

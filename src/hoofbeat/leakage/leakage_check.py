@@ -43,7 +43,7 @@ from hoofbeat.leakage.training_cutoffs import (
     date_counts,
     position,
     publication,
-    span_of,
+    publication_period,
 )
 from hoofbeat.models import Model
 from hoofbeat.progress import Progress
@@ -290,7 +290,7 @@ def summarise(
 def _groups(plan: LeakagePlan, cutoff: Cutoff | None) -> dict[str, dict[str, str]]:
     groups = {
         "specialty": {q.id: facet_value(q.facets, "specialty") for q in plan.questions},
-        "published": {q.id: span_of(plan.dates[q.id]) for q in plan.questions},
+        "published": {q.id: publication_period(plan.dates[q.id]) for q in plan.questions},
     }
     if cutoff is not None:
         groups["cutoff"] = {q.id: position(plan.dates[q.id], cutoff) for q in plan.questions}

@@ -44,7 +44,7 @@ ROUGE_RECALL = 0.75
 
 ALL = "all questions"
 SAMPLES = 1000
-_MOST_LOSS = 700.0  # beyond it a perplexity is no number any more
+_MAX_LOSS = 700.0  # beyond it a perplexity is no number any more
 
 R = TypeVar("R", LikelihoodRow, OverlapRow)
 
@@ -368,7 +368,7 @@ def _exp(figure: LeakageEstimate) -> LeakageEstimate:
     """A figure of losses as one of perplexities."""
 
     def power(value: float | None) -> float | None:
-        return None if value is None else math.exp(min(value, _MOST_LOSS))
+        return None if value is None else math.exp(min(value, _MAX_LOSS))
 
     return LeakageEstimate(n=figure.n, value=power(figure.value), low=power(figure.low), high=power(figure.high))
 

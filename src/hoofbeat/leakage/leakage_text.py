@@ -21,14 +21,14 @@ from hoofbeat.retrieval.chunking import sentence_spans
 
 __all__ = [
     "LeakageItem",
-    "after_beginning",
     "explanation_of",
     "first_words",
     "halves",
     "plan_leakage",
-    "shortened",
     "shuffled",
     "stem_of",
+    "strip_repeated_beginning",
+    "truncate_text",
 ]
 
 MIN_WORDS = 8
@@ -72,13 +72,13 @@ def halves(text: str, *, share: float, characters: int) -> tuple[str, str]:
     if not starts:
         return "", ""
     cut = min(starts, key=lambda start: (abs(start - wanted), start))
-    first, rest = text[:cut].rstrip(), shortened(text[cut:], characters)
+    first, rest = text[:cut].rstrip(), truncate_text(text[cut:], characters)
     if len(overlap_words(rest)) < MIN_WORDS or len(overlap_words(first)) < MIN_WORDS:
         return "", ""
     return first, rest
 
 
-def shortened(text: str, characters: int) -> str:
+def truncate_text(text: str, characters: int) -> str:
     """At most so many characters of a text: whole sentences where two or more fit, else whole words."""
     text = text.strip()
     if len(text) <= characters:
@@ -94,7 +94,7 @@ def first_words(text: str, count: int) -> str:
     return " ".join(overlap_words(text)[:count])
 
 
-def after_beginning(text: str, beginning: str) -> str:
+def strip_repeated_beginning(text: str, beginning: str) -> str:
     """What a continuation adds, where it first repeats the end of what it was shown; else the text as it is."""
     mark = overlap_words(beginning)[-_REPEATED:]
     words = overlap_words(text)
@@ -125,12 +125,12 @@ def explanation_of(question: Question, documents: Mapping[str, Document], charac
     quotes = [span.quote.strip() for span in question.evidence]
     proof = [quote for quote in dict.fromkeys(quotes) if rouge_l(quote, stem).precision < _OF_THE_STEM]
     if proof:
-        return shortened("\n".join(proof), characters), "evidence"
+        return truncate_text("\n".join(proof), characters), "evidence"
     for name in question.documents:
         document = documents.get(name)
         for section in document.sections if document else ():
             if document and section.role == "discussion" and (text := document.section_text(section).strip()):
-                return shortened(text, characters), "discussion"
+                return truncate_text(text, characters), "discussion"
     return "", ""
 
 

@@ -30,7 +30,7 @@ from hoofbeat.leakage.leakage_records import (
     OverlapProbe,
     OverlapRow,
 )
-from hoofbeat.leakage.leakage_text import LeakageItem, after_beginning, first_words
+from hoofbeat.leakage.leakage_text import LeakageItem, first_words, strip_repeated_beginning
 from hoofbeat.models import ChatRequest, Estimate, Likelihood, Model
 from hoofbeat.models.requests import likelihood_content, request_key
 from hoofbeat.progress import SILENT, Progress
@@ -198,7 +198,7 @@ def _compared(base: OverlapRow, item: LeakageItem, partner: LeakageItem | None, 
     reference, against = _reference(item, base.probe)
     other = _reference(partner, base.probe)[0] if partner else ""
 
-    added = after_beginning(text, item.first) if base.probe == "continuation" else text
+    added = strip_repeated_beginning(text, item.first) if base.probe == "continuation" else text
 
     def read(up_to: str) -> str:
         return first_words(added, len(overlap_words(up_to))) if base.probe == "continuation" else text

@@ -37,7 +37,7 @@ __all__ = [
     "parse_cutoff",
     "position",
     "publication",
-    "span_of",
+    "publication_period",
 ]
 
 Position = Literal["before", "after", "same year", "undated"]
@@ -159,7 +159,7 @@ def position(published: PublicationDate | None, cutoff: Cutoff) -> Position:
     return "before" if published.month <= until.month else "after"
 
 
-def span_of(published: PublicationDate | None) -> str:
+def publication_period(published: PublicationDate | None) -> str:
     """The five years a publication falls into, to group by."""
     if published is None:
         return "undated"

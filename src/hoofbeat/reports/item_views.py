@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from hoofbeat.audit.answers.citations import cites
+from hoofbeat.audit.answers.citations import cites_heading
 from hoofbeat.corpus import Corpus
 from hoofbeat.facets import facet_values
 from hoofbeat.findings.accuracy import Outcome
@@ -156,7 +156,7 @@ def _reading(answer: Answer) -> str:
 
 def _cited(view: PassageView, passage: Passage, answer: Answer) -> PassageView:
     """The passage, marked where the answer cites it."""
-    is_cited = any(cites(citation, passage.heading) for citation in answer.citations)
+    is_cited = any(cites_heading(citation, passage.heading) for citation in answer.citations)
     return replace(view, cited=True) if is_cited else view
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.audit.answers.answers_file import SourceAnswer, decide_absence, read_given, read_given_fields
+from hoofbeat.audit.answers.answers_file import SourceAnswer, decide_absence, parse_answer_fields, read_source_answers
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Question
@@ -40,7 +40,7 @@ def test_rows_of_one_question_are_its_sources(tmp_path: Path) -> None:
             {"question": "Who is alone?", "source": "a", "answer": "This one."},
         ],
     )
-    given = read_given(path)
+    given = read_source_answers(path)
     assert [question.text for question in given.questions] == ["What is gout?"]
     assert [(each.source, each.text, each.absent) for each in given.answers] == [
         ("a", "Urate crystals.", None), ("b", "Crystals.", None),
@@ -55,12 +55,12 @@ def test_case_and_white_space_do_not_part_a_question(tmp_path: Path) -> None:
         {"question": "what is  (are) gout ?", "source": "a", "answer": "Urate crystals."},
         {"question": "Who is alone?", "source": "a", "answer": "This one."},
     ]
-    given = read_given(a_file(tmp_path, rows))
+    given = read_source_answers(a_file(tmp_path, rows))
     assert [question.text for question in given.questions] == ["What is (are) Gout ?"]
     assert given.left_out == {"only one source answers": 1}
     rows[1]["source"] = "b"
     with pytest.raises(InputError, match="a second time"):
-        read_given(a_file(tmp_path, rows))
+        read_source_answers(a_file(tmp_path, rows))
 
 
 def test_only_the_answers_of_some_sources_are_taken(tmp_path: Path) -> None:
@@ -68,11 +68,11 @@ def test_only_the_answers_of_some_sources_are_taken(tmp_path: Path) -> None:
         {"question": question, "source": source, "answer": "x"} for question, source in ("1a", "1b", "1c", "2a", "2c")
     ]
     path = a_file(tmp_path, rows)
-    given = read_given(path, sources=["a", "b"])
+    given = read_source_answers(path, sources=["a", "b"])
     assert [(each.question[0], each.source) for each in given.answers] == [("1", "a"), ("1", "b")]
     assert (given.sources, given.left_out) == (("a", "b"), {"only one source answers": 1})
     with pytest.raises(UsageError, match="no answer is of the source z") as caught:
-        read_given(path, sources=["a", "z"])
+        read_source_answers(path, sources=["a", "z"])
     assert "there are a, b, c" in str(caught.value.fix)
 
 
@@ -81,8 +81,10 @@ def test_fields_can_be_named_and_joined(tmp_path: Path) -> None:
     path.write_text(
         "focus,kind,asked,site,says,silent\nGout,cause,Why gout?,b,Urate.,\nGout,cause,Gout: why?,a,None.,yes\n"
     )
-    fields = read_given_fields("id=focus+kind, question=asked,source=site,answer=says,absent=silent,facets.topic=kind")
-    given = read_given(path, fields)
+    fields = parse_answer_fields(
+        "id=focus+kind, question=asked,source=site,answer=says,absent=silent,facets.topic=kind"
+    )
+    given = read_source_answers(path, fields)
     (question,) = given.questions
     assert (question.text, question.facets) == ("Why gout?", {"topic": "cause"})
     assert [(each.source, each.absent) for each in given.answers] == [("a", True), ("b", None)]
@@ -91,7 +93,7 @@ def test_fields_can_be_named_and_joined(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["question", "question=", "=x", "what=x", "facets.=x", "id=a++b"])
 def test_fields_that_can_t_be_read_are_said(text: str) -> None:
     with pytest.raises(UsageError, match="can't be read"):
-        read_given_fields(text)
+        parse_answer_fields(text)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_rows_that_are_wrong_are_said_with_their_line(
     tmp_path: Path, rows: list[dict[str, object]], words: str
 ) -> None:
     with pytest.raises(InputError, match=words):
-        read_given(a_file(tmp_path, rows))
+        read_source_answers(a_file(tmp_path, rows))
 
 
 def test_silence_is_what_the_file_says_or_the_sentence_or_a_call(ledger: Ledger) -> None:

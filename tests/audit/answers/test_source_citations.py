@@ -9,7 +9,7 @@ import pytest
 
 from hoofbeat.answering import PlannedAnswer
 from hoofbeat.audit.answers.answers_by_source import answer_from_sources
-from hoofbeat.audit.answers.citations import cites
+from hoofbeat.audit.answers.citations import cites_heading
 from hoofbeat.audit.answers.source_citations import check_citations, count_citations
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Failure, Passage, Question
@@ -136,11 +136,11 @@ def test_an_answer_without_a_section_may_quote_any_and_is_told() -> None:
 
 
 def test_a_citation_names_its_heading_with_or_without_a_page() -> None:
-    assert cites("Diet (page 4)", "Diet")
-    assert cites("Diet (page 4)", "Diet (page 4)")
-    assert cites("Diet", "Diet")
-    assert not cites("Diet (page 4)", "Intro")
-    assert not cites("Diet", "Diet (page 4)")
+    assert cites_heading("Diet (page 4)", "Diet")
+    assert cites_heading("Diet (page 4)", "Diet (page 4)")
+    assert cites_heading("Diet", "Diet")
+    assert not cites_heading("Diet (page 4)", "Intro")
+    assert not cites_heading("Diet", "Diet (page 4)")
 
 
 def test_quotes_inside_the_answer_are_checked_too() -> None:

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from hoofbeat.audit.answers.answers_by_source import each_planned, source_room
+from hoofbeat.audit.answers.answers_by_source import iter_source_plans, source_room
 from hoofbeat.audit.answers.source_evidence import CharacterBudget, hero_line, is_hero, through_hero, through_line
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question
@@ -80,7 +80,7 @@ def test_a_source_that_fits_only_without_its_fences_is_searched() -> None:
     assert room.tight == {"d"}
     find = through_line(Retriever(IndexSet([book], encoder=lambda _: HashedWords()), "bm25"), [book], 3, 80_000)
     question = Question(id="q", text="May I rest?")
-    (planned,) = each_planned([question], [book], PACK, find, window=window)
+    (planned,) = iter_source_plans([question], [book], PACK, find, window=window)
     assert planned.dropped == ()
     assert len(planned.passages) == 3
 

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat import teaching
-from hoofbeat.audit.economy.answer_facts import Quantity, clash, facts_of, shared_words
+from hoofbeat.audit.economy.answer_facts import Quantity, facts_conflict, facts_of, shared_words
 
 HOUR, WEEK = 3600, 604800
 
 
 def between(a: str, b: str) -> str:
-    reason = clash(facts_of(a), facts_of(b))
-    assert clash(facts_of(b), facts_of(a)) == reason
+    reason = facts_conflict(facts_of(a), facts_of(b))
+    assert facts_conflict(facts_of(b), facts_of(a)) == reason
     return reason
 
 
@@ -99,7 +99,7 @@ def test_what_differs_where_it_matters_clashes(a: str, b: str, reason: str) -> N
 @given(st.text(max_size=300))
 def test_any_text_is_read_and_never_clashes_with_itself(text: str) -> None:
     facts = facts_of(text)
-    assert clash(facts, facts) == ""
+    assert facts_conflict(facts, facts) == ""
     assert shared_words(facts, facts) in (0.0, 1.0)
 
 
@@ -115,7 +115,7 @@ def test_hardly_any_planted_disagreement_gets_past_the_guard() -> None:
     passed: dict[str, list[bool]] = {}
     for pair in teaching.relations():
         if pair.label != "Absent":
-            free = not clash(said[pair.question, pair.a], said[pair.question, pair.b])
+            free = not facts_conflict(said[pair.question, pair.a], said[pair.question, pair.b])
             passed.setdefault(pair.label, []).append(free)
     share = {label: sum(free) / len(free) for label, free in passed.items()}
     assert share["Consistent"] >= 0.85

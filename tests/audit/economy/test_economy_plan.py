@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hoofbeat import teaching
-from hoofbeat.audit.economy.answer_facts import clash, facts_of
+from hoofbeat.audit.economy.answer_facts import facts_conflict, facts_of
 from hoofbeat.audit.economy.economy_plan import (
     EconomyPlan,
     EconomySettings,
@@ -131,7 +131,7 @@ def test_a_group_never_mixes_answers_that_clash_whatever_the_judge_says(count: i
     for group in (*groups, *plan_groups(BATH, answers, PACK, settings=ALL).groups):
         assert group.representative in group.members
         for a, b in combinations(group.members, 2):
-            assert not clash(facts_of(text[a]), facts_of(text[b]))
+            assert not facts_conflict(facts_of(text[a]), facts_of(text[b]))
 
 
 @given(st.randoms(use_true_random=False))

@@ -46,9 +46,10 @@ def test_planted_groups_are_found_however_many_vectors_there_are() -> None:
     vectors, truth = planted(40, 15, 0.3)
     assert adjusted_rand_score(truth, cluster(vectors, threshold=0.7)) == 1.0
     assert adjusted_rand_score(truth, cluster(vectors, k=40)) == 1.0
-    loosely = cluster(vectors, threshold=0.7, free=100, most=150)  # near-repetitions are put together first
+    loosely = cluster(vectors, threshold=0.7, free=100, max_groups=150)  # near-repetitions are put together first
     assert adjusted_rand_score(truth, loosely) == 1.0
-    assert adjusted_rand_score(truth, cluster(vectors, threshold=0.7, free=100, most=39)) < 1.0  # too few are allowed
+    fewer = cluster(vectors, threshold=0.7, free=100, max_groups=39)  # too few are allowed
+    assert adjusted_rand_score(truth, fewer) < 1.0
 
 
 def test_groups_are_numbered_as_they_appear() -> None:

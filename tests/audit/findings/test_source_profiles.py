@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from hoofbeat.audit.findings import coverage_heat, odd_one_out, pair_rates, slim_answers, source_rows
+from hoofbeat.audit.findings import coverage_heat, outlier_sources, pair_rates, slim_answers, source_rows
 from hoofbeat.audit.findings.relations import coverage
 from hoofbeat.records import Answer, Comparison, Failure, Question
 from tests.audit.findings.support import NAMES, SOURCES, audit, audits, table
@@ -47,7 +47,7 @@ def test_sources_and_their_pairs_are_counted_as_they_stand(questions: dict[str, 
 @given(audits)
 def test_the_odd_one_is_measured_against_the_others_on_the_same_questions(questions: dict[str, str]) -> None:
     rows = [row for row in audit(questions) if not row.failure and row.label != "Absent"]
-    found = {row.source: row for row in odd_one_out(table(audit(questions)), samples=20)}
+    found = {row.source: row for row in outlier_sources(table(audit(questions)), samples=20)}
     assert set(found) == {source for row in rows for source in (row.a, row.b)}
     for source, told_of in found.items():
         matched = observed = 0
@@ -80,7 +80,7 @@ def invented(rng: np.random.Generator, odd: float, coverage: float = 1.0, questi
 
 
 def test_a_planted_odd_one_comes_first_and_its_ratio_comes_back() -> None:
-    found = odd_one_out(table(invented(np.random.default_rng(2), 0.5)))
+    found = outlier_sources(table(invented(np.random.default_rng(2), 0.5)))
     assert found[0].source == "s5"
     assert found[0].ratio == pytest.approx(2.5, rel=0.15)
     assert found[0].interval is not None
@@ -91,7 +91,7 @@ def test_a_planted_odd_one_comes_first_and_its_ratio_comes_back() -> None:
 def test_answering_less_does_not_make_a_source_less_odd_nor_more() -> None:
     for odd in (0.2, 0.5):
         seldom = next(
-            row for row in odd_one_out(table(invented(np.random.default_rng(5), odd, 0.3))) if row.source == "s5"
+            row for row in outlier_sources(table(invented(np.random.default_rng(5), odd, 0.3))) if row.source == "s5"
         )
         assert seldom.judged < 0.4 * 600
         assert seldom.interval is not None
@@ -107,20 +107,20 @@ def test_a_source_that_speaks_only_where_all_differ_is_not_odd() -> None:
     }  # s1 with s2, s3, s4; then those among them
     quiet = {"c": "---ccc", "d": "---ccc"}
     rows = audit({**contested, **quiet})  # s1 speaks on a and b only
-    s1 = next(row for row in odd_one_out(table(rows)) if row.source == "s1")
+    s1 = next(row for row in outlier_sources(table(rows)) if row.source == "s1")
     assert (s1.share, s1.expected, s1.ratio, s1.excess) == (1.0, 1.0, 1.0, 0.0)
 
 
 def test_two_sources_have_no_others() -> None:
     rows = [Comparison(question="q", a="x", b="y", label="Divergent")]
-    for row in odd_one_out(table(rows)):
+    for row in outlier_sources(table(rows)):
         assert (row.share, row.matched, row.ratio, row.excess, row.interval) == (1.0, 0, None, None, None)
-    assert odd_one_out(table(audit({"a": "------"}))) == []
+    assert outlier_sources(table(audit({"a": "------"}))) == []
 
 
 def test_the_interval_resamples_questions_and_comes_again() -> None:
     rows = invented(np.random.default_rng(8), 0.4)
-    one, two = odd_one_out(table(rows), samples=2000), odd_one_out(table(rows), samples=2000)
+    one, two = outlier_sources(table(rows), samples=2000), outlier_sources(table(rows), samples=2000)
     assert one == two
     rng = np.random.default_rng(1)
     by_question: dict[str, list[tuple[bool, bool]]] = {}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from hoofbeat.answering.choices.choice_statements import READERS, OptionStatement, in_bold, mentioned
+from hoofbeat.answering.choices.choice_statements import READERS, OptionStatement, bold_options, mentioned_options
 from hoofbeat.answering.choices.choice_wording import load_wording
 from hoofbeat.answering.choices.option_names import OptionMention, OutputText, QuestionOptions, options_named
 from hoofbeat.answering.choices.output_markup import without_markup
@@ -22,7 +22,7 @@ __all__ = ["ParsedChoice", "read_choice"]
 
 _SAYS = load_wording()
 _BEFORE, _AFTER = 120, 160
-_LONGEST = 100_000  # characters; of longer outputs the end is read
+_MAX_CHARACTERS = 100_000  # characters; of longer outputs the end is read
 
 _CONDITION = ("ambiguous", "the answer is made to depend on something")
 _WITHDRAWN = ("ambiguous", "the choice is taken back")
@@ -54,10 +54,10 @@ def read_choice(text: str, options: Sequence[str]) -> ParsedChoice:
     if not parted.text.strip():
         return _unread("none", "the output ends inside its reasoning" if parted.reasoning else "nothing is written")
     names = options_named(tuple(options))
-    raw = parted.text[-_LONGEST:]
+    raw = parted.text[-_MAX_CHARACTERS:]
     output = OutputText(without_markup(raw))
     claims = sorted((claim for reader in READERS for claim in reader(output, names)), key=lambda claim: claim.at)
-    doubted = doubts(output, claims)
+    doubted = find_doubts(output, claims)
     sound = [claim for claim, doubt in zip(claims, doubted, strict=True) if doubt is None]
     if sound:
         return _settle(output.text, sound, names)
@@ -67,12 +67,12 @@ def read_choice(text: str, options: Sequence[str]) -> ParsedChoice:
         return _unread("none", "the answer is withheld")
     if _SAYS.none_fits.search(output.text):
         return _unread("none", "no option is said to fit")
-    for how, found in (("bold", in_bold(raw, names)), ("only-mention", mentioned(output, names))):
+    for how, found in (("bold", bold_options(raw, names)), ("only-mention", mentioned_options(output, names))):
         if len(found) > 1:
             return _unread("ambiguous", "several options are named and none is chosen")
         if found:
             return ParsedChoice(names.texts[found.pop()], how)
-    if len(weighed(output, names)) > 1:
+    if len(undecided_options(output, names)) > 1:
         return _unread("ambiguous", "several options are named and none is chosen")
     return _unread("none", "no option is named")
 
@@ -128,7 +128,7 @@ def _unread(how: str, why: str) -> ParsedChoice:
 # statement is not read as the output's choice, however plainly it is worded.
 
 
-def doubts(output: OutputText, claims: Sequence[OptionStatement]) -> list[tuple[str, str] | None]:
+def find_doubts(output: OutputText, claims: Sequence[OptionStatement]) -> list[tuple[str, str] | None]:
     """For each statement, in the order they stand: None, or how the output is unread if it has no other, and why."""
     return [_doubt(output.text, claim) for claim in claims]
 
@@ -145,7 +145,7 @@ def _doubt(text: str, claim: OptionStatement) -> tuple[str, str] | None:
     return _WITHDRAWN if _SAYS.withdrawn.match(after) else None
 
 
-def weighed(output: OutputText, names: QuestionOptions) -> set[int]:
+def undecided_options(output: OutputText, names: QuestionOptions) -> set[int]:
     """The options that are said to be possible and among which none is chosen: "It could be A or B"."""
     found: set[int] = set()
     for match in _SAYS.weighed.finditer(output.text):

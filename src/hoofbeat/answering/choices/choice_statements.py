@@ -15,7 +15,7 @@ from hoofbeat.answering.choices.choice_wording import load_wording
 from hoofbeat.answering.choices.option_names import OptionMention, OutputText, QuestionOptions
 from hoofbeat.answering.choices.output_markup import MARKS, without_markup
 
-__all__ = ["READERS", "OptionStatement", "in_bold", "mentioned"]
+__all__ = ["READERS", "OptionStatement", "bold_options", "mentioned_options"]
 
 _SAYS = load_wording()
 _SHORT = 400  # characters in which an option that is merely stated counts
@@ -230,7 +230,7 @@ READERS: tuple[Callable[[OutputText, QuestionOptions], list[OptionStatement]], .
 )
 
 
-def in_bold(raw: str, names: QuestionOptions) -> set[int]:
+def bold_options(raw: str, names: QuestionOptions) -> set[int]:
     """The options set in bold type, nothing else with them."""
     found: set[int] = set()
     for match in re.finditer(r"(?:\*\*|__)([^*\n]{1,300})(?:\*\*|__)", raw):
@@ -250,7 +250,7 @@ _VERB = re.compile(r"\b(?:is|are|was|were|has|had|have|must|should|can|causes?|o
 _SENTENCES = re.compile(r"[.;!?]\s+\w|\n")
 
 
-def mentioned(output: OutputText, names: QuestionOptions) -> set[int]:
+def mentioned_options(output: OutputText, names: QuestionOptions) -> set[int]:
     """The options that a short, finished output states without calling them the answer."""
     text = output.text
     brief = len(text.split()) <= _FEW

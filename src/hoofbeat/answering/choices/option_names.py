@@ -318,10 +318,10 @@ def _agree(words: list[FoldedWord], first: int, form: tuple[str, ...]) -> int:
     return here[-1].end
 
 
-def _phrase(text: OutputText, first: int, most: int) -> list[FoldedWord]:
-    """The words from here to the end of the sentence or line, so many at most."""
+def _phrase(text: OutputText, first: int, max_words: int) -> list[FoldedWord]:
+    """The words from here to the end of the sentence or line, at most `max_words`."""
     phrase: list[FoldedWord] = []
-    for word in text.words[first : first + most]:
+    for word in text.words[first : first + max_words]:
         if phrase and re.search(r"[\n.!?;,:()\[\]*|]", text.text[phrase[-1].end : word.start]):
             break
         phrase.append(word)

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from hoofbeat.answering.answer_calls import PROMPT_TOKENS, PlannedAnswer, fit
-from hoofbeat.audit.answers.source_citations import NO_SECTION, check_citations, sections_shown
+from hoofbeat.audit.answers.source_citations import NO_SECTION, check_citations, section_names
 from hoofbeat.audit.answers.source_evidence import (
     CharacterBudget,
     FindEvidence,
     PassageSearch,
     SourcePassages,
-    searching,
+    evidence_by_search,
 )
 from hoofbeat.facets import facet_values
 from hoofbeat.models import ChatRequest, Model
@@ -30,14 +30,14 @@ __all__ = [
     "PlannedSourceAnswer",
     "absence_request",
     "answer_from_sources",
-    "asked_of",
-    "each_planned",
+    "is_empty_answer",
+    "is_empty_field",
     "is_silent",
+    "iter_source_plans",
     "plan_sources",
-    "rests_on_nothing",
+    "source_is_asked",
     "source_request",
     "source_room",
-    "stands_for_nothing",
 ]
 
 _QUESTION = 1000  # bytes; room for questions is left in steps of it
@@ -53,7 +53,7 @@ class PlannedSourceAnswer(PlannedAnswer, frozen=True, kw_only=True):
     trace: tuple[TraceStep, ...] = ()
 
 
-def asked_of(question: Question, document: Document, pack: Pack) -> bool:
+def source_is_asked(question: Question, document: Document, pack: Pack) -> bool:
     """Whether a source is asked a question: general questions go to all, others to the sources of their group.
 
     Case and white space around a group's name do not count.
@@ -68,7 +68,7 @@ def _folded(groups: Sequence[str]) -> set[str]:
     return {name.strip().casefold() for name in groups}
 
 
-def each_planned(
+def iter_source_plans(
     questions: Sequence[Question],
     documents: Sequence[Document],
     pack: Pack,
@@ -76,22 +76,22 @@ def each_planned(
     *,
     window: int | None,
     max_tokens: int | None = None,
-    longest: int | None = None,
+    max_question: int | None = None,
 ) -> Iterator[PlannedSourceAnswer]:
     """Plan every (question, source), one at a time, in the order of their ids; evidence is looked for on the way.
 
-    `longest` is the length of the longest question where these are only some of them: all parts of a plan must leave
-    the same room for sources.
+    `max_question` is the length of the longest question where these are only some of them: all parts of a plan must
+    leave the same room for sources.
     """
     output = max_tokens or load_prompt("answer-source").max_tokens
-    if longest is None:
-        longest = max((size(question.full_text) for question in questions), default=0)
+    if max_question is None:
+        max_question = max((size(question.full_text) for question in questions), default=0)
     ordered = sorted(documents, key=lambda document: document.id)
     asked = [
-        (question, [document.id for document in ordered if asked_of(question, document, pack)])
+        (question, [document.id for document in ordered if source_is_asked(question, document, pack)])
         for question in sorted(questions, key=lambda question: question.id)
     ]
-    for shown in find(asked, source_room(documents, longest, window, output)):
+    for shown in find(asked, source_room(documents, max_question, window, output)):
         yield _planned(shown, window, output)
 
 
@@ -107,13 +107,13 @@ def _planned(shown: SourcePassages, window: int | None, output: int) -> PlannedS
     )
 
 
-def source_room(documents: Sequence[Document], longest: int, window: int | None, output: int) -> CharacterBudget:
+def source_room(documents: Sequence[Document], max_question: int, window: int | None, output: int) -> CharacterBudget:
     """What fits the window beside a question of this length, reckoned as `fit` does.
 
     It does not hang on which other sources there are, nor on small changes of the questions, so that a source that is
     added changes nothing for the others.
     """
-    question = _QUESTION * max(1, -(-longest // _QUESTION))
+    question = _QUESTION * max(1, -(-max_question // _QUESTION))
     budget = max(0, room_for(window, prompt=PROMPT_TOKENS, output=output) - question)
     tight = [
         document.id for document in documents if len(document.text) <= budget < sum(map(shown_size, sections(document)))
@@ -135,15 +135,15 @@ def plan_sources(
 
     A source that does not fit the window as a whole is a long one, too: its end would be left out otherwise.
     """
-    find = searching(search, documents, whole_up_to)
-    return list(each_planned(questions, documents, pack, find, window=window, max_tokens=max_tokens))
+    find = evidence_by_search(search, documents, whole_up_to)
+    return list(iter_source_plans(questions, documents, pack, find, window=window, max_tokens=max_tokens))
 
 
 def source_request(planned: PlannedAnswer, pack: Pack, max_tokens: int | None = None) -> ChatRequest:
     """The call for one question and one source; its output contract names the sections that are shown."""
     prompt = load_prompt("answer-source")
     limit = max_tokens or prompt.max_tokens
-    names = {heading: name for name, heading in sections_shown(planned.passages).items()}
+    names = {heading: name for name, heading in section_names(planned.passages).items()}
     values = {
         "question": planned.question.full_text,
         "passages": [msgspec.structs.replace(item, heading=names[item.heading]) for item in planned.passages],
@@ -170,16 +170,16 @@ def is_silent(text: str, pack: Pack) -> bool:
     return not text.strip() or _opening(text) == _opening(pack.not_addressed)
 
 
-def rests_on_nothing(section: str, quote: str, text: str) -> bool:
+def is_empty_answer(section: str, quote: str, text: str) -> bool:
     """Whether an answer is only a word like "none", without words of the source that could give it a meaning.
 
     "No" alone may be an answer; it is none where no section was chosen either.
     """
     words = for_word_matching(text)
-    return stands_for_nothing(quote) and (words in _NOTHING or (words == "no" and section == NO_SECTION))
+    return is_empty_field(quote) and (words in _NOTHING or (words == "no" and section == NO_SECTION))
 
 
-def stands_for_nothing(field: str) -> bool:
+def is_empty_field(field: str) -> bool:
     """Whether a field holds nothing, or a word that small models write for it."""
     return for_word_matching(field) in _NOTHING
 
@@ -209,8 +209,8 @@ def answer_from_sources(
             return msgspec.structs.replace(base, failure=outcome)
         section, quote, text = (str(outcome.value[name]).strip() for name in ("passage", "quote", "answer"))
         usage = outcome.reply.usage
-        quote = "" if stands_for_nothing(quote) else quote
-        if is_silent(text, pack) or rests_on_nothing(section, quote, text):
+        quote = "" if is_empty_field(quote) else quote
+        if is_silent(text, pack) or is_empty_answer(section, quote, text):
             return msgspec.structs.replace(base, text=pack.not_addressed, absent=True, calls=outcome.calls, usage=usage)
         check = await model.chat_json(absence_request(item.question, text))
         if isinstance(check, Failure):

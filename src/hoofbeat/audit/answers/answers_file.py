@@ -22,7 +22,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Facets, Failure, Question
 
-__all__ = ["GIVEN", "SourceAnswer", "SourceAnswerFile", "decide_absence", "read_given", "read_given_fields"]
+__all__ = ["GIVEN", "SourceAnswer", "SourceAnswerFile", "decide_absence", "parse_answer_fields", "read_source_answers"]
 
 GIVEN = "given"
 _KNOWN = ("id", "question", "source", "answer", "absent")
@@ -49,7 +49,7 @@ class SourceAnswerFile(Struct, frozen=True, kw_only=True):
     left_out: dict[str, int]
 
 
-def read_given_fields(text: str) -> dict[str, tuple[str, ...]]:
+def parse_answer_fields(text: str) -> dict[str, tuple[str, ...]]:
     """`question=focus+qtype,source=site,facets.topic=qtype` as what each thing is called in the file."""
     found: dict[str, tuple[str, ...]] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -65,7 +65,7 @@ def read_given_fields(text: str) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def read_given(
+def read_source_answers(
     path: Path, fields: Mapping[str, Sequence[str]] | None = None, sources: Collection[str] = ()
 ) -> SourceAnswerFile:
     """Read a file of answers (.jsonl, .csv, .parquet, gzipped or not), or those of some `sources` in it.

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["cites", "citing"]
+__all__ = ["cites_heading", "format_citation"]
 
 _PAGE = re.compile(r" \(page \d+\)\Z")
 
 
-def citing(heading: str, page: int | None) -> str:
+def format_citation(heading: str, page: int | None) -> str:
     """The citation of a section."""
     return heading if page is None else f"{heading} (page {page})"
 
 
-def cites(citation: str, heading: str) -> bool:
+def cites_heading(citation: str, heading: str) -> bool:
     """Whether a citation names this heading."""
     return heading in (citation, _PAGE.sub("", citation))

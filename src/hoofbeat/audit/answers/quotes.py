@@ -14,7 +14,7 @@ from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.records import Document, Passage
 from hoofbeat.text import for_quote_matching
 
-__all__ = ["MIN_WORDS", "long_enough", "says_the_same", "stands_in"]
+__all__ = ["MIN_WORDS", "long_enough", "quote_in_passage", "same_amounts_and_denials"]
 
 MIN_WORDS = 3
 """The words a quote has at least; signs of scripts without spaces count one by one."""
@@ -42,17 +42,17 @@ def long_enough(quote: str, passages: Sequence[Passage]) -> bool:
     return count >= MIN_WORDS or any(len(_COUNTED.findall(passage.text)) <= count for passage in passages)
 
 
-def stands_in(quote: str, passage: Passage) -> bool:
+def quote_in_passage(quote: str, passage: Passage) -> bool:
     """Whether a quote stands in a passage, with the same amounts and denials where it is not the same to the letter."""
     if not long_enough(quote, [passage]):
         return False
     found = find_quote(Document(id=passage.document, title="", text=passage.text), quote)
     if found is None:
         return False
-    return found.how != "fuzzy" or says_the_same(quote, " … ".join(span.quote for span in found.spans))
+    return found.how != "fuzzy" or same_amounts_and_denials(quote, " … ".join(span.quote for span in found.spans))
 
 
-def says_the_same(quote: str, there: str) -> bool:
+def same_amounts_and_denials(quote: str, there: str) -> bool:
     """Whether two texts that differ by some letters have the same amounts with their units, and the same denials."""
     one, two = (for_quote_matching(text).text.strip(" \"'.,;:!?") for text in (quote, there))
     if two.startswith(one):  # the last word is cut short

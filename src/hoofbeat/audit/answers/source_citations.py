@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from hoofbeat.audit.answers.citations import citing
-from hoofbeat.audit.answers.quotes import long_enough, stands_in
+from hoofbeat.audit.answers.citations import format_citation
+from hoofbeat.audit.answers.quotes import long_enough, quote_in_passage
 from hoofbeat.prompts import label
 from hoofbeat.records import Answer, Passage, TraceStep
 from hoofbeat.text import for_word_matching
 
-__all__ = ["NO_SECTION", "CitationCheck", "check_citations", "count_citations", "sections_shown"]
+__all__ = ["NO_SECTION", "CitationCheck", "check_citations", "count_citations", "section_names"]
 
 NO_SECTION = "none"
 STAGE = "citations"
@@ -43,7 +43,7 @@ class CitationCheck(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def sections_shown(passages: Sequence[Passage]) -> dict[str, str]:
+def section_names(passages: Sequence[Passage]) -> dict[str, str]:
     """The sections shown: the name a model sees, one for each heading and never `none`, and the heading itself."""
     names: dict[str, str] = {}
     for heading in dict.fromkeys(passage.heading for passage in passages):
@@ -63,7 +63,7 @@ def check_citations(section: str, quote: str, text: str, passages: Sequence[Pass
     Where the words copied from the source stand under another heading than the one chosen, that heading is cited, for
     the words are what the answer rests on.
     """
-    shown = sections_shown(passages)
+    shown = section_names(passages)
     by_words = {for_word_matching(name): heading for name, heading in shown.items()}
     chosen = None if section == NO_SECTION else shown[section]
     quotes = dict.fromkeys(each.strip() for each in (quote, *_QUOTED.findall(text)) if each.strip())
@@ -86,7 +86,7 @@ def check_citations(section: str, quote: str, text: str, passages: Sequence[Pass
         if step.what in _DOUBTS:
             warnings.append(f"{_DOUBTS[step.what]}: {words[:_SHORT]}")
     pages = {passage.heading: passage.page for passage in reversed(passages) if passage.page is not None}
-    cited = [citing(heading, pages.get(heading)) for heading in dict.fromkeys(headings) if heading]
+    cited = [format_citation(heading, pages.get(heading)) for heading in dict.fromkeys(headings) if heading]
     return CitationCheck(tuple(cited), tuple(steps), tuple(warnings))
 
 
@@ -119,7 +119,7 @@ def _find(quote: str, heading: str | None, passages: Sequence[Passage]) -> Trace
         return TraceStep(stage=STAGE, what="quote too short", text=quote)
     for here in (True, False):
         for passage in passages:
-            if (heading is None or passage.heading == heading) is here and stands_in(quote, passage):
+            if (heading is None or passage.heading == heading) is here and quote_in_passage(quote, passage):
                 what = "quoted" if here else "quote elsewhere"
                 return TraceStep(stage=STAGE, what=what, text=quote, found=(passage.id,))
     return TraceStep(stage=STAGE, what="quote not found", text=quote)

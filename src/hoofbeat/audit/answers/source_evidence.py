@@ -23,9 +23,9 @@ __all__ = [
     "PassageSearch",
     "QuestionsWithSources",
     "SourcePassages",
+    "evidence_by_search",
     "hero_line",
     "is_hero",
-    "searching",
     "through_hero",
     "through_line",
     "trace_steps",
@@ -35,7 +35,7 @@ PassageSearch = Callable[[Sequence[Question], str], Sequence[Sequence[Passage]]]
 """The best passages of one source for each question."""
 
 _BLOCK = 64
-_MOST_GROUPS = 12
+_MAX_GROUPS = 12
 
 
 class SourcePassages(Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ def hero_line(line: str, *, whole_up_to: int | None, passages: int | None) -> st
     return str(Pipeline((*before, changed)) if before else changed)
 
 
-def searching(search: PassageSearch, documents: Sequence[Document], whole_up_to: int) -> FindEvidence:
+def evidence_by_search(search: PassageSearch, documents: Sequence[Document], whole_up_to: int) -> FindEvidence:
     """Short sources whole, long ones by a search; one that does not fit as a whole is a long one, too."""
     known = {document.id: document for document in documents}
 
@@ -123,7 +123,7 @@ def through_line(retriever: Retriever, documents: Sequence[Document], passages: 
         failures.update({(each.question, source): each.failure for each in found if each.failure is not None})
         return [each.parts for each in found]
 
-    find = searching(search, documents, whole_up_to)
+    find = evidence_by_search(search, documents, whole_up_to)
 
     def with_failures(asked: QuestionsWithSources, room: CharacterBudget) -> Iterator[SourcePassages]:
         for shown in find(asked, room):
@@ -146,7 +146,7 @@ def through_hero(retriever: Retriever) -> FindEvidence:
             for question, sources in asked
             for tight in (False, True)
         ]
-        if len({(tight, names) for _, tight, names in parted}) > _MOST_GROUPS:
+        if len({(tight, names) for _, tight, names in parted}) > _MAX_GROUPS:
             together: dict[bool, set[str]] = {False: set(), True: set()}
             for _, tight, names in parted:
                 together[tight].update(names)

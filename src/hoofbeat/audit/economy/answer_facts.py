@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from hoofbeat.retrieval.index.analysis import ENGLISH
 
-__all__ = ["AnswerFacts", "Quantity", "clash", "facts_of", "shared_words"]
+__all__ = ["AnswerFacts", "Quantity", "facts_conflict", "facts_of", "shared_words"]
 
 _REFERENCE = re.compile(
     r"\[[^\[\]]{1,160}\]|\((?:see |page |pp?\.|section |§)[^()]{0,80}\)|^\s*\d{1,2}[.)]\s+", re.I | re.M
@@ -126,7 +126,7 @@ def facts_of(text: str) -> AnswerFacts:
     )
 
 
-def clash(a: AnswerFacts, b: AnswerFacts) -> str:
+def facts_conflict(a: AnswerFacts, b: AnswerFacts) -> str:
     """Why two answers can't be taken for the same claim without judging them, or nothing where words do not show it.
 
     They clash where their numbers, times or thresholds differ, where one denies and the other does not, where a word is

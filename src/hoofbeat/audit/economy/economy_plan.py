@@ -22,9 +22,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from hoofbeat.audit.economy.answer_facts import clash, shared_words
+from hoofbeat.audit.economy.answer_facts import facts_conflict, shared_words
 from hoofbeat.audit.economy.distinct_answers import DistinctAnswers, Encode, likeness_of, voices_of
-from hoofbeat.audit.pair_plan import asked_ranks, sides_told
+from hoofbeat.audit.pair_plan import asked_ranks, explain_sides
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Comparison, Failure, Question
@@ -251,7 +251,7 @@ class EconomyPlan:
     def _clash(self, v: int, w: int) -> bool:
         key = (min(v, w), max(v, w))
         if key not in self._clashes:
-            self._clashes[key] = bool(clash(self._voices.facts[v], self._voices.facts[w]))
+            self._clashes[key] = bool(facts_conflict(self._voices.facts[v], self._voices.facts[w]))
         return self._clashes[key]
 
     def _sure(self, v: int, w: int) -> bool:
@@ -342,7 +342,7 @@ class EconomyPlan:
 
     def _told(self, judgment: Comparison, pair: SourcePair) -> str:
         """What the judge said of the two texts of a pair."""
-        return sides_told(judgment.reasoning, *pair, exchanged=self._exchanged(pair))
+        return explain_sides(judgment.reasoning, *pair, exchanged=self._exchanged(pair))
 
     def _exchanged(self, pair: SourcePair) -> bool:
         """Whether a judge is shown the text of the second source first."""

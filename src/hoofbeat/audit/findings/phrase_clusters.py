@@ -17,7 +17,7 @@ __all__ = ["cluster", "leaders"]
 
 Vectors = NDArray[np.float32]
 
-_FREE, _MOST = 4000, 8000
+_FREE, _MAX_GROUPS = 4000, 8000
 """Up to so many phrases go into the tree as they are; so many groups at most, as its table of cosines is square."""
 
 _LOOSER = (0.8, 0.6, 0.4, 0.2, 0.0)
@@ -27,13 +27,18 @@ _DIGITS = 4
 
 
 def cluster(
-    vectors: Vectors, *, threshold: float | None = None, k: int | None = None, free: int = _FREE, most: int = _MOST
+    vectors: Vectors,
+    *,
+    threshold: float | None = None,
+    k: int | None = None,
+    free: int = _FREE,
+    max_groups: int = _MAX_GROUPS,
 ) -> NDArray[np.int64]:
     """A group for each vector, numbered in the order they first appear.
 
     Give either the `threshold` that the mean cosine of two groups must reach for them to be one, or the number `k` of
     groups. More than `free` vectors are first joined with what they almost repeat (a cosine of 0.8, or the threshold
-    where that is higher), and more loosely only as long as more than `most` groups would be left.
+    where that is higher), and more loosely only as long as more than `max_groups` groups would be left.
     """
     if (threshold is None) == (k is None):
         raise UsageError("give either a threshold or a number of groups", fix="not both, not neither")
@@ -45,7 +50,7 @@ def cluster(
     if len(vectors) > free:
         first = leaders(vectors, max(_LOOSER[0], threshold or 0.0))
         for looser in _LOOSER[1:]:
-            if first.max() < most:
+            if first.max() < max_groups:
                 break
             first = leaders(vectors, looser)
     size = int(first.max()) + 1

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import polars
 from msgspec import Struct
 
-from hoofbeat.audit.answers.citations import cites
+from hoofbeat.audit.answers.citations import cites_heading
 from hoofbeat.audit.findings.pair_arrays import Frame, sure_rows
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
 from hoofbeat.records import Answer, Passage, Question
@@ -135,7 +135,9 @@ def side_by_side(
 
 
 def _side(answer: Answer) -> SourceSide:
-    under = [passage for cited in answer.citations for passage in answer.evidence if cites(cited, passage.heading)]
+    under = [
+        passage for cited in answer.citations for passage in answer.evidence if cites_heading(cited, passage.heading)
+    ]
     return SourceSide(
         source=answer.source,
         text=answer.text,

@@ -30,7 +30,7 @@ BY_QUESTION, BY_SOURCE, BY_TOPIC = "@question", "@source", "@topic"
 
 WEIGHTS: Mapping[str, float] = {"low": 1.0, "medium": 2.0, "high": 3.0}
 
-_FEWEST, _RESAMPLED = 3, 5
+_MIN_RANKED, _RESAMPLED = 3, 5
 """So many things are needed for a coefficient, and for its interval."""
 
 
@@ -196,7 +196,7 @@ def _spearman(
     A resample is how often each point was drawn: ranks of few different values need no sorting then.
     """
     n = len(xs)
-    if n < _FEWEST:
+    if n < _MIN_RANKED:
         return None, None
     places = [np.unique(values, return_inverse=True)[1] for values in (xs, ys)]
     value = _weighted(places, np.ones(n))

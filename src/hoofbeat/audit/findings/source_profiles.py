@@ -24,7 +24,7 @@ __all__ = [
     "PairRates",
     "SourceRow",
     "coverage_heat",
-    "odd_one_out",
+    "outlier_sources",
     "pair_rates",
     "slim_answers",
     "source_rows",
@@ -175,7 +175,7 @@ def pair_rates(table: Frame | AuditPairs, domain: RelationLabels = FIVE_RELATION
     )
 
 
-def odd_one_out(
+def outlier_sources(
     table: Frame | AuditPairs,
     domain: RelationLabels = FIVE_RELATIONS,
     *,

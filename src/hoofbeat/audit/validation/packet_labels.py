@@ -10,7 +10,7 @@ from msgspec import Struct
 from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.audit.sample_records import SampledPair
 from hoofbeat.audit.validation.packet_text import code_number, number_of
-from hoofbeat.audit.validation.packets import Packets, each_drawable
+from hoofbeat.audit.validation.packets import Packets, iter_drawable_pairs
 from hoofbeat.errors import InputError
 from hoofbeat.judging.blinded_sheet import AnnotatorFile, read_rows, refuse_lines
 from hoofbeat.progress import SILENT, Progress
@@ -20,7 +20,7 @@ from hoofbeat.text import caseless
 __all__ = ["AnnotatorLabel", "HumanLabels", "human_labels"]
 
 
-_MOST_TOLD = 10
+_MAX_PROBLEMS = 10
 _NO_LEVEL = {"", "-", "–", "none", "n/a", "na"}
 
 
@@ -127,7 +127,7 @@ def _known(
     wanted = {code_number(cells.get("item", "")) for rows in files for _, cells in rows.rows}
     return {
         number: SampledPair.of(row)
-        for row in each_drawable(audit, progress, title="finding the pairs")
+        for row in iter_drawable_pairs(audit, progress, title="finding the pairs")
         if (number := number_of(row[0], row[1], row[2])) in wanted
     }
 
@@ -196,7 +196,7 @@ def _check_complete(taken: _Taken, packets: Packets, partial: bool) -> None:
         left = sorted(items[pair] for pair in items.keys() - said.keys())
         taken.empty[annotator] = len(left)
         if left and not partial:
-            told = ", ".join(left[:_MOST_TOLD]) + (" …" if len(left) > _MOST_TOLD else "")
+            told = ", ".join(left[:_MAX_PROBLEMS]) + (" …" if len(left) > _MAX_PROBLEMS else "")
             raise InputError(
                 f"{annotator} has no label for {len(left)} of {len(items)} items: {told}",
                 where=str(packets.artefact.path),

@@ -18,7 +18,7 @@ MASK = "[source]"
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 _LENGTH = 10
 _NUMBERS: int = len(_LETTERS) ** _LENGTH
-_LEAST_NAME = 3
+_MIN_NAME = 3
 
 
 def number_of(question: str, a: str, b: str) -> int:
@@ -59,7 +59,7 @@ class Mask:
             names |= {source.title, *facet_values(source.facets, facet)}
             if not source.id.isalpha():
                 names.add(source.id)
-        kept = sorted((name for name in map(str.strip, names) if len(name) >= _LEAST_NAME), key=lambda n: (-len(n), n))
+        kept = sorted((name for name in map(str.strip, names) if len(name) >= _MIN_NAME), key=lambda n: (-len(n), n))
         parts = [r"\s+".join(map(re.escape, name.split())) for name in kept]
         self._names = re.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)") if parts else None
 

@@ -177,7 +177,7 @@ def label_counts(audit: Audit) -> tuple[dict[str, int], int]:
     return {name: counts.get(name, 0) for name in names}, unlabelled
 
 
-def each_drawable(audit: Audit, progress: Progress, *, judged: bool = False, title: str) -> Iterator[Row]:
+def iter_drawable_pairs(audit: Audit, progress: Progress, *, judged: bool = False, title: str) -> Iterator[Row]:
     """Every pair with a label as a row, some at a time; with `judged`, only those that a judge had to look at."""
     import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
 
@@ -202,7 +202,7 @@ def draw_pairs(
     before them.
     """
     draws = {label: ReservoirSample[Row](count, seed) for label, count in wanted.items()}
-    for row in each_drawable(audit, progress, judged=judged, title="drawing pairs"):
+    for row in iter_drawable_pairs(audit, progress, judged=judged, title="drawing pairs"):
         if row[3] in draws:
             draws[row[3]].offer((row[0], row[1], row[2], 0), row)
     drawn = [SampledPair.of(row) for draw in draws.values() for row in draw.drawn()]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from hoofbeat.judging.criteria import Criterion, answer_text, unanswered
+from hoofbeat.judging.criteria import Criterion, answer_text, no_answer_failure
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import Prompt, load_prompt
 from hoofbeat.records import Answer, Failure, Question
@@ -72,7 +72,7 @@ class Aspect(Criterion, frozen=True, kw_only=True):
 
     def ask(self, question: Question | None, answer: Answer, window: int | None) -> list[JudgeRequest]:
         """The calls about an answer, or why there are none."""
-        if (failure := unanswered(question, answer)) is not None or question is None:
+        if (failure := no_answer_failure(question, answer)) is not None or question is None:
             return [JudgeRequest(failure=failure)]
         return [JudgeRequest(request=self.request(question, answer, window))]
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.judging.criteria import Criterion, answer_text, empty_judgment, unanswered
+from hoofbeat.judging.criteria import Criterion, answer_text, empty_judgment, no_answer_failure
 from hoofbeat.models import Encoder, load_encoder
 from hoofbeat.records import Answer, Judgment, Question
 
@@ -57,7 +57,7 @@ class Scorer(Criterion, frozen=True, kw_only=True):
         def judge(answer: Answer) -> Judgment:
             question = context.questions.get(answer.question)
             judgment = empty_judgment(answer, self.name, self.method)
-            if (failure := unanswered(question, answer)) is not None or question is None:
+            if (failure := no_answer_failure(question, answer)) is not None or question is None:
                 return replace(judgment, failure=failure)
             return replace(judgment, score=score(answer_text(answer), question.answer))
 

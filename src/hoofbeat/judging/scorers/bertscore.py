@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
-from hoofbeat.judging.criteria import answer_text, empty_judgment, unanswered
+from hoofbeat.judging.criteria import answer_text, empty_judgment, no_answer_failure
 from hoofbeat.judging.scorers import ScoreAnswers, Scorer, ScoringContext
 from hoofbeat.models import Encoder
 from hoofbeat.models.encoder import TokenStates
@@ -136,7 +136,7 @@ def score_bertscore(scorer: BertScorer, questions: Mapping[str, Question], answe
     failures: dict[int, Failure] = {}
     for place, answer in enumerate(answers):
         question = questions.get(answer.question)
-        if (failure := unanswered(question, answer)) is not None:
+        if (failure := no_answer_failure(question, answer)) is not None:
             failures[place] = failure
         elif question is not None:
             pairs[place] = (answer_text(answer), question.answer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hoofbeat.judging.criteria import empty_judgment, unanswered
+from hoofbeat.judging.criteria import empty_judgment, no_answer_failure
 from hoofbeat.judging.scorers import ScoreAnswers, Scorer, ScoringContext
 from hoofbeat.records import Answer, Failure, Judgment, Question
 
@@ -32,7 +32,7 @@ CHOICE = _Choice(
 def judge_choice(question: Question | None, answer: Answer) -> Judgment:
     """Whether the option that was chosen is the gold one; unscored where none could be read for sure."""
     judgment = empty_judgment(answer, CHOICE.name, CHOICE.method)
-    if (failure := unanswered(question, answer)) is not None or question is None:
+    if (failure := no_answer_failure(question, answer)) is not None or question is None:
         return replace(judgment, failure=failure)
     known = question.options or answer.options
     if known and question.answer not in known:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from hoofbeat.audit.answers.answers_by_source import asked_of
+from hoofbeat.audit.answers.answers_by_source import source_is_asked
 from hoofbeat.corpus import Corpus
 from hoofbeat.facets import facet_values
 from hoofbeat.prompts import Pack, label, load_prompt
@@ -192,7 +192,7 @@ def routing(questions: Sequence[Question], corpus: Corpus, pack: Pack) -> dict[s
     for question in questions:
         name = str(question.facets.get("group", GENERAL))
         if name not in groups:
-            sources = sum(count for kind, count in kinds if asked_of(question, kind, pack))
+            sources = sum(count for kind, count in kinds if source_is_asked(question, kind, pack))
             groups[name] = {"questions": 0, "sources": sources, "asked": 0}
         groups[name]["questions"] += 1
         groups[name]["asked"] += groups[name]["sources"]

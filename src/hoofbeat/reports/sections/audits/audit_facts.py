@@ -9,7 +9,7 @@ import polars
 from msgspec import Struct
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.answers.citations import cites
+from hoofbeat.audit.answers.citations import cites_heading
 from hoofbeat.audit.answers.source_citations import count_citations
 from hoofbeat.audit.findings import AuditPairs, label_counts, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, Relations
@@ -44,7 +44,7 @@ def side_view(answer: Answer, title: str) -> SideView:
     name = f"{answer.source} · {title}" if title and title != answer.source else answer.source
     told = silent_text(answer)
     named = () if told else answer.citations
-    cited = [each for each in answer.evidence if any(cites(citation, each.heading) for citation in named)]
+    cited = [each for each in answer.evidence if any(cites_heading(citation, each.heading) for citation in named)]
     others = [passage for passage in answer.evidence if passage not in cited]
     quotes = {
         (place, step.text)

@@ -16,7 +16,7 @@ from hoofbeat.audit.findings import (
     SourceRow,
     coverage_heat,
     each_matrix,
-    odd_one_out,
+    outlier_sources,
     pair_rates,
     source_rows,
 )
@@ -118,7 +118,7 @@ _PHONE = 8
 
 def ordered_sources(facts: AuditFacts) -> tuple[list[OutlierSource], list[str]]:
     """How far each source stands apart, and all sources in that order: those that differ most first."""
-    odd = odd_one_out(facts.pairs, facts.domain)
+    odd = outlier_sources(facts.pairs, facts.domain)
     ranked = [row.source for row in sorted(odd, key=lambda row: (-(row.share or 0.0), row.source))]
     return odd, [*ranked, *(name for name in facts.pairs.sources if name not in set(ranked))]
 
