@@ -20,11 +20,11 @@ def test_threads_of_products_are_told_how_to_wait_before_numpy_is_there(set_befo
 def test_the_number_of_threads_behind_products_changes_no_bit_of_a_search() -> None:
     """Tests that run side by side have one such thread each (`tests/conftest.py`); people have one a core."""
     search = (
-        "import hashlib, numpy as np; from hoofbeat.retrieval.index.dense_search import Dense\n"
+        "import hashlib, numpy as np; from hoofbeat.retrieval.index.dense_search import DenseSearcher\n"
         "rows = np.random.default_rng(5).normal(size=(6041, 100)).astype(np.float32)\n"
         "rows /= np.linalg.norm(rows, axis=1, keepdims=True); rows[1000:1100] = rows[17]  # ties\n"
         "for store in ('float32', 'float16', 'int8'):\n"
-        "    for found in Dense(rows[:6000], store).search(rows[6000:], 300):\n"
+        "    for found in DenseSearcher(rows[:6000], store).search(rows[6000:], 300):\n"
         "        print(hashlib.sha256(found.indices.tobytes() + found.scores.tobytes()).hexdigest())"
     )
     one, two = (
