@@ -46,9 +46,9 @@ EXPECTED = Path(__file__).with_suffix(".json")
 SCRIPTED = ("--model", "scripted")
 ENCODER = "given/bigrams"  # written below; quick, and the same on every machine, which minilm is not
 DENSE = f"dense[encoder={ENCODER}]"
-LEFT_OUT = (".sqlite", ".db", "-wal", "-shm", "calls.jsonl")
-"""The ledger and its export hold clock times, the review store random links besides. Keys and what is made from them
-are compared instead."""
+LEFT_OUT = (".sqlite", ".db", "-wal", "-shm", "calls.jsonl", ".out", ".err")
+"""The ledger and its export hold clock times, the review store random links besides; what commands print holds
+seconds. Keys, what is made from them, and the JSON objects without such fields are compared instead."""
 VECTORS = Path(tempfile.gettempdir(), f"hoofbeat-golden-vectors-{os.getuid()}")
 """Vectors are kept from run to run, by encoder and text: minilm takes half of the time. Indexes are made anew."""
 Facts = dict[str, str]
@@ -60,7 +60,7 @@ class Step(NamedTuple):
 
     It needs the steps whose output one of its words names, and those in `needs`. `before` prepares its input; `drop`
     names fields of its JSON object that differ by run or machine. A command that serves pages runs until `visit` is
-    done with them, which is given its address, the folder, and where the commands' output is kept.
+    done with them, which is given its address and the folder.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Step(NamedTuple):
     code: int = 0
     needs: tuple[str, ...] = ()
     before: Callable[[Path], None] | None = None
-    visit: Callable[[str, Path, Path], None] | None = None
+    visit: Callable[[str, Path], None] | None = None
     drop: str = ""
 
     @property
@@ -174,11 +174,12 @@ class Browser:
             answer.read()
 
 
-def _label(address: str, _folder: Path, outputs: Path) -> None:
+def _label(address: str, folder: Path) -> None:
     """Two reviewers label what they were given; the second has a finding where the first has none."""
     for number in (1, 2):
         browser = Browser(address)
-        link = urllib.parse.urlsplit(json.loads((outputs / f"review-invite-{number}.out").read_text("utf-8"))["link"])
+        invited = json.loads((folder / "outputs" / f"review-invite-{number}.out").read_text("utf-8"))
+        link = urllib.parse.urlsplit(invited["link"])
         browser.get(link.path)
         browser.post(link.path)
         for study in set(re.findall(r'href="/review/(two-level-1-\w+)"', browser.get("/review"))):
@@ -192,7 +193,7 @@ def _label(address: str, _folder: Path, outputs: Path) -> None:
                 browser.post(f"/api/review/{study}/items/{item}", saved)
 
 
-def _read_pages(address: str, folder: Path, _outputs: Path) -> None:
+def _read_pages(address: str, folder: Path) -> None:
     """Keep the pages that can be reached: three of each shape of address, so that every kind of page is among them."""
     browser, waiting, shapes = Browser(address), ["/"], Counter[str]()
     seen = set(waiting)
@@ -443,6 +444,7 @@ def prepare(folder: Path) -> None:
     (given / "handbooks" / "pdf").rename(given / "pdf")
     (given / "cases" / "gold.jsonl").rename(given / "gold.jsonl")
     _encoder(folder / ENCODER)
+    (folder / "outputs").mkdir()
 
 
 def load(verbs: set[str]) -> Main:
@@ -476,13 +478,14 @@ def environment(cache: Path, step: Step) -> dict[str, str]:
 
 def run(main: Main, step: Step, folder: Path, cache: Path, *, loud: bool) -> tuple[int, str, str]:
     """The command in a fork of this process: its exit code, output and messages."""
-    out, err = cache / f"{step.name}.out", cache / f"{step.name}.err"
+    outputs = folder / "outputs"
+    out, err = outputs / f"{step.name}.out", outputs / f"{step.name}.err"
     child = os.fork()
     if child == 0:
         _be(main, [*step.words, "--json"], folder, environment(cache, step), (out, err))
     if step.visit is not None:
         try:
-            step.visit(_address(out), folder, cache)
+            step.visit(_address(out), folder)
         finally:
             os.kill(child, signal.SIGINT)
     _, status, used = os.wait4(child, 0)
