@@ -31,8 +31,9 @@ def test_what_a_command_reads_is_made_first() -> None:
 def test_a_difference_is_said_and_can_be_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = {"verify": {"exit code": "1", "new.tsv": "ab", "same.tsv": "cd"}}
-    expected = {"verify": {"exit code": "0", "old.tsv": "ab", "same.tsv": "cd"}, "serve": {"exit code": "0"}}
+    found = {"verify": {"exit code": "0", "new.tsv": "ab", "same.tsv": "cd"}}
+    expected = {"verify": {"exit code": "1", "old.tsv": "ab", "same.tsv": "cd"}, "serve": {"exit code": "0"}}
+    monkeypatch.setattr(golden, "STEPS", [golden.Step("verify", ("verify", "cases"))])
     monkeypatch.setattr(golden, "EXPECTED", tmp_path / "golden.json")
     monkeypatch.setattr(golden, "run_all", lambda *_, **__: found)
     golden.EXPECTED.write_text(json.dumps(expected), "utf-8")
@@ -42,7 +43,7 @@ def test_a_difference_is_said_and_can_be_accepted(
         return golden.main()
 
     assert run() == 1
-    lines = ["verify: exit code: changed (0 → 1)", "verify: new.tsv: added", "verify: old.tsv: removed"]
+    lines = ["verify: exit code: changed (1 → 0)", "verify: new.tsv: added", "verify: old.tsv: removed"]
     assert capsys.readouterr().out.splitlines() == [*lines, "serve: removed"]
     assert run("--only", "verify", "--write") == 0
     assert json.loads(golden.EXPECTED.read_text("utf-8")) == {**found, "serve": {"exit code": "0"}}
@@ -50,3 +51,6 @@ def test_a_difference_is_said_and_can_be_accepted(
     assert json.loads(golden.EXPECTED.read_text("utf-8")) == found
     with pytest.raises(SystemExit):
         run("--only", "nothing")
+    found["verify"]["exit code"] = "70"
+    assert run("--write") == 1, "a command that fails is not accepted"
+    assert json.loads(golden.EXPECTED.read_text("utf-8"))["verify"]["exit code"] == "0"
