@@ -71,7 +71,7 @@ def server() -> Iterator[Server]:
             [programs / "postgres", "-D", data, *words], stdout=log, stderr=log, user=user, group=user
         )
     try:
-        _wait(process, port)
+        _wait(process, programs / "pg_isready", port)
         yield Server(port=port, authority=authority, stranger=stranger)
     finally:
         process.terminate()
@@ -79,14 +79,16 @@ def server() -> Iterator[Server]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wait(process: subprocess.Popen[bytes], port: int) -> None:
+def _wait(process: subprocess.Popen[bytes], ready: Path, port: int) -> None:
+    """Wait until the server takes connections: its port is open earlier, while it starts up."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with socket.create_connection(("127.0.0.1", port), timeout=1):
-                return
-        except OSError:
-            time.sleep(0.05)
+        if (
+            subprocess.run([ready, "-h", "127.0.0.1", "-p", str(port)], capture_output=True, check=False).returncode
+            == 0
+        ):
+            return
+        time.sleep(0.05)
     pytest.fail("the server did not start")
 
 
