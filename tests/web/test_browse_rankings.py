@@ -14,9 +14,9 @@ from playwright.sync_api import Browser, expect
 from hoofbeat.benchmarks.benchmark_passages import COLLECTION, COLLECTION_HEADER, CollectionPassage
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.records import Document, Failure, Hit, Question, Section, TraceStep
-from hoofbeat.reports.indexes.ranking_index import OUTCOMES, QueryFilter, RankingIndex, index_ranking
 from hoofbeat.reports.marked_document import passage_marks
 from hoofbeat.retrieval.chunking import Chunking, cut
+from hoofbeat.retrieval.rankings.ranking_index import OUTCOMES, QueryFilter, RankingIndex, index_ranking
 from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import read_jsonl, write_jsonl, write_tsv

@@ -10,7 +10,7 @@ from msgspec import Struct
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.benchmark_passages import CollectionPassage, read_passages
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.reports.indexes.ranking_index import RankingIndex, index_ranking
+from hoofbeat.retrieval.rankings.ranking_index import RankingIndex, index_ranking
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.browse.folder_page import FolderDetails, report_details
 from hoofbeat.web.browse.links import Link, document_places, inputs_of, reference_of

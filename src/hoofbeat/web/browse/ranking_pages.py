@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.records import Hit
-from hoofbeat.reports.indexes.ranking_index import QueryFilter, QueryOutcome, RankingIndex, Values
 from hoofbeat.reports.item_views import question_view
+from hoofbeat.retrieval.rankings.ranking_index import QueryFilter, QueryOutcome, RankingIndex, Values
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.browse import rankings_api
 from hoofbeat.web.browse.address_filters import FACET, Choices, Picker, address, choices_of, facet_key, page_number

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, HTTPException, Path, Query, Request
 from pydantic import BaseModel
 
-from hoofbeat.reports.indexes.ranking_index import QueryFilter, QueryOutcome, RankingIndex
+from hoofbeat.retrieval.rankings.ranking_index import QueryFilter, QueryOutcome, RankingIndex
 from hoofbeat.web.browse.address_filters import PageNumber, PageSize, Slug
 from hoofbeat.web.browse.ranking_figures import KIND, open_ranking
 from hoofbeat.web.error_pages import FOLDER_ERRORS, missing_folder_error, not_ready_error
