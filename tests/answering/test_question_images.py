@@ -69,5 +69,5 @@ def test_what_the_manifest_does_not_list_is_not_read(bench: Artefact, name: str)
 def test_what_is_no_image_is_said(bench: Artefact, monkeypatch: pytest.MonkeyPatch) -> None:
     assert images_of(bench, asked("images/text.png")) == "the image images/text.png is no PNG, JPEG, GIF or WebP file"
     assert images_of(bench, asked()) == "the question has no images"
-    monkeypatch.setattr(pictures, "LARGEST_IMAGE", 5)
+    monkeypatch.setattr(pictures, "MAX_IMAGE", 5)
     assert "larger than" in str(images_of(bench, asked("images/a.png")))

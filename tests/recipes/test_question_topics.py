@@ -204,7 +204,7 @@ def test_routing_looks_once_at_each_kind_of_source_and_question(
         looks.append(document.text)
         return source_is_asked(question, document, pack)
 
-    monkeypatch.setattr(topics_module, "asked_of", counted)
+    monkeypatch.setattr(topics_module, "source_is_asked", counted)
     found = routing(questions, a_corpus(tmp_path, documents), PACK)
     assert found["asked"] == sum(
         source_is_asked(question, document, PACK) for question in questions for document in documents

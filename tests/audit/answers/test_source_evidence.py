@@ -60,9 +60,9 @@ def test_hero_s_evidence_comes_question_by_question_from_its_sources() -> None:
         assert {passage.document for passage in each.passages} == {each.source}
 
 
-@pytest.mark.parametrize("most", [0, 12])
-def test_what_is_searched_together_changes_no_evidence(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr("hoofbeat.audit.answers.source_evidence._MOST_GROUPS", most)
+@pytest.mark.parametrize("max_groups", [0, 12])
+def test_what_is_searched_together_changes_no_evidence(monkeypatch: pytest.MonkeyPatch, max_groups: int) -> None:
+    monkeypatch.setattr("hoofbeat.audit.answers.source_evidence._MAX_GROUPS", max_groups)
     find = through_hero(retriever("hero[dense=0,route=0,fallback=off]"))
     room = CharacterBudget(characters=10**6, tight=frozenset(["kidney-0"]))
     together = {(each.question.id, each.source): each for each in find(asked_all(), room)}
