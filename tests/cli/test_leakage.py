@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.benchmarks import write_benchmark
-from hoofbeat.corpus.corpus_import import DOCUMENTS
+from hoofbeat.corpus.corpus import DOCUMENTS
 from hoofbeat.leakage.leakage_text import plan_leakage
 from hoofbeat.records import Answer, Document, Judgment, Question
 from hoofbeat.store import Counts, Manifest, create, open_artefact

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from hoofbeat.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hoofbeat.answering.answer_calls import INSTRUCTIONS, PlannedAnswer, answer_all, plan_answers, request_for
+    from hoofbeat.answering.answer_calls import PlannedAnswer, answer_all, plan_answers, request_for
     from hoofbeat.answering.answer_grid import Grid, PromptSettings, System, plan_systems, plans
     from hoofbeat.answering.answerers import Answerer, SamplingSettings, parse_answerer
     from hoofbeat.answering.condition_material import DocumentStore, PreparedCondition, prepare
     from hoofbeat.answering.conditions import Condition, parse_condition
-    from hoofbeat.answering.protocols import PROTOCOLS
+    from hoofbeat.answering.protocols import INSTRUCTIONS, PROTOCOLS
     from hoofbeat.answering.run_folder import AnswerArtefact, Run, draft_run
 
 __all__ = [
@@ -43,12 +43,12 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "answer_calls": "INSTRUCTIONS PlannedAnswer answer_all plan_answers request_for",
+        "answer_calls": "PlannedAnswer answer_all plan_answers request_for",
         "answer_grid": "PromptSettings Grid System plan_systems plans",
         "answerers": "Answerer SamplingSettings parse_answerer",
         "condition_material": "DocumentStore PreparedCondition prepare",
         "conditions": "Condition parse_condition",
-        "protocols": "PROTOCOLS",
+        "protocols": "INSTRUCTIONS PROTOCOLS",
         "run_folder": "AnswerArtefact Run draft_run",
     },
 )

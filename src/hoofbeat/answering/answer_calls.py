@@ -27,7 +27,6 @@ from hoofbeat.window import fit_passages, nothing_fits, room_for
 
 __all__ = [
     "GREEDY",
-    "INSTRUCTIONS",
     "PROMPT_TOKENS",
     "PlannedAnswer",
     "SamplingSettings",
@@ -40,9 +39,6 @@ __all__ = [
     "prompt_for",
     "request_for",
 ]
-
-INSTRUCTIONS = ("best", "brief")
-"""One best answer; the same in few words and without visible reasoning."""
 
 PROMPT_TOKENS = 400
 """What the prompts that ask questions take of a window."""

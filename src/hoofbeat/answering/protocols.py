@@ -17,6 +17,7 @@ from hoofbeat.records import Failure, OptionLikelihood, Passage, Question
 
 __all__ = [
     "FREE",
+    "INSTRUCTIONS",
     "PROTOCOLS",
     "SCORING",
     "letter_options",
@@ -32,6 +33,9 @@ FREE = ""
 SCORING = ("likelihood", "likelihood/token", "likelihood/byte")
 PROTOCOLS = ("free", "letter", *SCORING)
 """The protocols as they are written in a command; `free` leaves no mark in a condition's name."""
+
+INSTRUCTIONS = ("best", "brief")
+"""One best answer; the same in few words and without visible reasoning."""
 
 TIE = "ambiguous: two options are equally likely"
 _CUE = "\n\nAnswer:"  # as in the task that `hoofbeat export --as lm-eval` writes

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.corpus_import import DOCUMENTS
+from hoofbeat.corpus.corpus import DOCUMENTS
 from hoofbeat.corpus.reader import is_passage
 from hoofbeat.facets import facet_values
 from hoofbeat.models import Encoder, Model

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from hoofbeat.answering import INSTRUCTIONS, PROTOCOLS, Grid, System
-from hoofbeat.answering.run_folder import KIND
-from hoofbeat.answering.run_plan import plan_run
-from hoofbeat.benchmarks import Benchmark
+from hoofbeat.answering.protocols import INSTRUCTIONS, PROTOCOLS
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options_of_several, command_words, edition_option, output_option
-from hoofbeat.models import Estimate
-from hoofbeat.reports.tables import Cell, Column
-from hoofbeat.store import check_target
+
+if TYPE_CHECKING:
+    from hoofbeat.answering import Grid, System
+    from hoofbeat.models import Estimate
+    from hoofbeat.reports.tables import Cell
 
 __all__ = ["command"]
 
@@ -72,6 +72,11 @@ def command(
 
     A model may have options of its own in brackets: 'embedded[temperature=0.6,samples=3]'.
     """
+    from hoofbeat.answering.run_folder import KIND
+    from hoofbeat.answering.run_plan import plan_run
+    from hoofbeat.benchmarks import Benchmark
+    from hoofbeat.store import check_target
+
     screen = calling.screen()
     plan = plan_run(
         Benchmark.open(benchmark, edition),
@@ -106,6 +111,9 @@ def _next_step(systems: Iterable[System], output: Path) -> tuple[str | Path, ...
 
 def _show_estimate(screen: Screen, estimates: Sequence[tuple[System, Estimate]]) -> None:
     """One estimate for the whole grid, with each system's part."""
+    from hoofbeat.models import Estimate
+    from hoofbeat.reports.tables import Column
+
     total = sum((estimate for _, estimate in estimates), Estimate(max_money=0.0))
     if screen.as_json:
         parts = [

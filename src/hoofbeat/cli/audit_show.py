@@ -84,7 +84,7 @@ def _split(audit: Audit, id: str) -> tuple[str, str]:
 
 
 def _pairs(audit: Audit, question: str) -> list[Comparison]:
-    import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
+    import polars
 
     return list(each_row(audit.frame().filter(polars.col("question").cast(polars.String) == question).collect()))
 

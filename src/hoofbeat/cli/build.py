@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options, command_words, json_option, output_option
-from hoofbeat.corpus import Corpus
-from hoofbeat.recipes import build_teaching
-from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER
-from hoofbeat.recipes.build_plan import plan_build
 from hoofbeat.recipes.recipe import Parameter, Recipe, find_recipe, parameters
 from hoofbeat.registry import registry
-from hoofbeat.store import Artefact
+
+if TYPE_CHECKING:
+    from hoofbeat.store import Artefact
 
 __all__ = ["command"]
 
@@ -42,6 +41,9 @@ def command() -> None:
 @json_option
 def teaching_command(corpus: Path, output: Path, as_json: bool) -> None:
     """The questions planted in the teaching cases that CORPUS holds."""
+    from hoofbeat.corpus import Corpus
+    from hoofbeat.recipes import build_teaching
+
     screen = Screen(as_json=as_json)
     artefact = build_teaching(Corpus.open(corpus), output, command=command_words())
     for reason, count in artefact.manifest.counts.reasons.items():
@@ -70,6 +72,9 @@ def _command(recipe: Recipe, name: str) -> click.Command:
         calling: Calling,
         **given: str | None,
     ) -> None:
+        from hoofbeat.corpus import Corpus
+        from hoofbeat.recipes.build_plan import plan_build
+
         screen = calling.screen()
         opened = Corpus.open(corpus)
         with calling.open() as session:
@@ -109,6 +114,8 @@ def _option(parameter: Parameter) -> click.Option:
 
 
 def _tell_funnel(screen: Screen, artefact: Artefact) -> None:
+    from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER
+
     funnel = artefact.manifest.metrics.get("funnel")
     if isinstance(funnel, list):
         rows = [[_cell(stage, name) for name in FUNNEL_HEADER] for stage in funnel if isinstance(stage, dict)]

@@ -11,20 +11,20 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 import msgspec
-import rich.table
-from rich.console import Console
-from rich.text import Text
 
-from hoofbeat.models import Estimate, Model
-from hoofbeat.progress import Bars, Task
-from hoofbeat.reports.tables import Cell, Column, Table, table_of
-from hoofbeat.reports.words import written
-from hoofbeat.store import Artefact, Cost
 from hoofbeat.text import for_terminal
+
+if TYPE_CHECKING:
+    import rich.table
+
+    from hoofbeat.models import Estimate, Model
+    from hoofbeat.progress import Task
+    from hoofbeat.reports.tables import Cell, Column, Table
+    from hoofbeat.store import Artefact, Cost
 
 __all__ = ["Screen", "terminal_table"]
 
@@ -59,6 +59,8 @@ class Screen:
     """One command's conversation with its user."""
 
     def __init__(self, *, as_json: bool) -> None:
+        from rich.console import Console
+
         self.as_json = as_json
         self._console = Console(stderr=True, highlight=False)
         if not self._console.is_terminal and "COLUMNS" not in os.environ:
@@ -71,6 +73,8 @@ class Screen:
         if not self._console.is_terminal:
             yield _Line(title, total)
             return
+        from hoofbeat.progress import Bars
+
         with Bars(self._console).task(title, total) as bar:
             yield bar
 
@@ -80,10 +84,14 @@ class Screen:
 
     def title(self, text: str) -> None:
         """A heading."""
+        from rich.text import Text
+
         self._console.print(Text(f"\n{for_terminal(text)}", style="bold"), soft_wrap=True)
 
     def table(self, columns: Sequence[str | Column], rows: Iterable[Sequence[Cell]]) -> None:
         """A small table; all columns but the first are figures, written in their column's form."""
+        from hoofbeat.reports.tables import table_of
+
         self._console.print(terminal_table(table_of(columns, rows)))
 
     def finish(
@@ -155,6 +163,11 @@ def terminal_table(table: Table, *, header_style: str = "dim", cut: bool = True)
 
     Caption and n are left to the command's own lines. Where a line is too long, cells are cut, or else folded.
     """
+    import rich.table
+    from rich.text import Text
+
+    from hoofbeat.reports.words import written
+
     made = rich.table.Table(box=None, pad_edge=False, header_style=header_style)
     for place, column in enumerate(table.columns):
         justify: Literal["left", "right"] = "left" if place == 0 else "right"

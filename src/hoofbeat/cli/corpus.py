@@ -137,7 +137,7 @@ def filter_command(
         if step.remark is not None:
             screen.say(step.remark(Corpus.open(output).documents()))
     if plot is not None:
-        from hoofbeat.reports.stats_plots import funnel_svg  # noqa: PLC0415 - loads the whole report
+        from hoofbeat.reports.stats_plots import funnel_svg
 
         write_bytes(plot, funnel_svg(funnel).encode())
         screen.say(f"plot: {plot}")

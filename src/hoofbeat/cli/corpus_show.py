@@ -114,7 +114,7 @@ def stats_command(
     if not as_json:
         _print_stats(stats)
     if plot is not None:
-        from hoofbeat.reports.stats_plots import stats_svg  # noqa: PLC0415 - loads the whole report
+        from hoofbeat.reports.stats_plots import stats_svg
 
         write_bytes(plot, stats_svg(stats).encode())
         screen.say(f"plot: {plot}")

@@ -8,7 +8,6 @@ import click
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option, output_option
-from hoofbeat.reports.build import build_report
 from hoofbeat.reports.report_writer import FORMATS
 from hoofbeat.reports.section import ReportOptions, sections
 from hoofbeat.reports.sections.published_section import papers
@@ -72,6 +71,8 @@ def command(
 
     Judgments, and runs whose answers choose options, are scored; folders of the same questions are read together.
     """
+    from hoofbeat.reports.build import build_report
+
     screen = Screen(as_json=as_json)
     artefact = build_report(
         artefacts,

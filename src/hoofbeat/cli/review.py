@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -17,16 +17,13 @@ from hoofbeat.cli.review_invite import database_option
 from hoofbeat.cli.serve import listening_options
 from hoofbeat.cli.session import json_option
 from hoofbeat.errors import UsageError
-from hoofbeat.review.assignments import AssignmentPlan, assign_items
-from hoofbeat.review.exams.exam_items import exam_study
-from hoofbeat.review.review_records import ReviewItem, Study
-from hoofbeat.review.review_rounds import INSPECTIONS, MIN_PASSED
-from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.review.study_items import study_from
-from hoofbeat.store import open_artefact
-from hoofbeat.store.folder_library import FolderLibrary
-from hoofbeat.web.server import RunningServer, print_ready, serve
-from hoofbeat.web.site import Site
+
+if TYPE_CHECKING:
+    from hoofbeat.review.assignments import AssignmentPlan
+    from hoofbeat.review.review_records import ReviewItem, Study
+    from hoofbeat.review.review_store import ReviewStore
+    from hoofbeat.web.server import RunningServer
+    from hoofbeat.web.site import Site
 
 __all__ = ["command"]
 
@@ -56,6 +53,8 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 
     def plan(self) -> AssignmentPlan:
         """The plan of assignments."""
+        from hoofbeat.review.assignments import AssignmentPlan
+
         return AssignmentPlan(
             per_item=self.per_item,
             overlap=self.overlap,
@@ -117,6 +116,10 @@ def command(
     The study is made if it is not there; then the pages are served. Without FOLDER, those that are there are served.
     The first start prints the admin's link, once; the admin invites the others.
     """
+    from hoofbeat.review.review_store import ReviewStore
+    from hoofbeat.store.folder_library import FolderLibrary
+    from hoofbeat.web.site import Site
+
     wanted = _Wanted(**options)
     screen = Screen(as_json=as_json)
     if folder is None and no_serve:
@@ -134,6 +137,8 @@ def command(
 def _serve(screen: Screen, site: Site, study: dict[str, object], **where: Any) -> None:
     """Serve, and say where, with the first admin's link; `where` is what the server is told of its address."""
 
+    from hoofbeat.web.server import print_ready, serve
+
     def ready(told: RunningServer) -> None:
         if screen.as_json:
             screen.emit({**study, **msgspec.structs.asdict(told), "warning": told.warning()})
@@ -150,6 +155,8 @@ def _make(
     screen: Screen, store: ReviewStore, study: Study, items: list[ReviewItem], wanted: _Wanted
 ) -> dict[str, object]:
     """Put the study on the review store, unless it is there; what is said of it."""
+    from hoofbeat.review.assignments import assign_items
+
     there = store.study(study.id)
     if there is None:
         store.create_study(study, items)
@@ -171,6 +178,11 @@ def _make(
 
 
 def _study(folder: Path, wanted: _Wanted) -> tuple[Study, list[ReviewItem]]:
+    from hoofbeat.review.exams.exam_items import exam_study
+    from hoofbeat.review.review_rounds import INSPECTIONS, MIN_PASSED
+    from hoofbeat.review.study_items import study_from
+    from hoofbeat.store import open_artefact
+
     if wanted.exam or wanted.form == "exam":
         return exam_study(
             folder,

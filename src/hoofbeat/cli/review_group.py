@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hoofbeat.cli.groups import Under, VerbWithOthers
 from hoofbeat.cli.session import command_words
 from hoofbeat.errors import UsageError
-from hoofbeat.review.review_records import Study
-from hoofbeat.review.review_store import ReviewStore
+
+if TYPE_CHECKING:
+    from hoofbeat.review.review_records import Study
+    from hoofbeat.review.review_store import ReviewStore
 
 __all__ = ["SUBCOMMANDS", "ReviewCommand", "find_study", "words_without_database"]
 

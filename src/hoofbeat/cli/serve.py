@@ -5,19 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option
-from hoofbeat.models import SPEC_HELP, Budget, Model, load_config, load_model
-from hoofbeat.models.session import ledger_file
-from hoofbeat.retrieval import parse
-from hoofbeat.store import Ledger
-from hoofbeat.store.folder_library import FolderLibrary
-from hoofbeat.web.server import RunningServer, print_ready, serve
+from hoofbeat.models.spec_help import SPEC_HELP
 from hoofbeat.web.site import Site, SiteSettings
+
+if TYPE_CHECKING:
+    from hoofbeat.models import Model
+    from hoofbeat.web.server import RunningServer
 
 __all__ = ["command", "listening_options", "model_opener", "ready_teller"]
 
@@ -49,6 +49,8 @@ def listening_options(function: Callable[..., None]) -> Callable[..., None]:
 def ready_teller(screen: Screen) -> Callable[[RunningServer], None]:
     """How a server says that it listens: in words, or with `--json` as one object."""
 
+    from hoofbeat.web.server import print_ready
+
     def emit(told: RunningServer) -> None:
         screen.emit({**msgspec.structs.asdict(told), "warning": told.warning()})
         sys.stdout.flush()
@@ -60,6 +62,10 @@ def model_opener(
     specs: Sequence[str], *, ledger_path: Path | None, config_path: Path | None, budget: str | None
 ) -> Callable[[str], Model]:
     """What opens a model, in the thread that uses it and on a ledger of its own; wrong names are said right away."""
+    from hoofbeat.models import Budget, load_config, load_model
+    from hoofbeat.models.session import ledger_file
+    from hoofbeat.store import Ledger
+
     config, limits = load_config(config_path), Budget.parse(budget)
 
     def opened(spec: str) -> Model:
@@ -99,6 +105,10 @@ def command(
     A FOLDER is a corpus, benchmark, run, audit or report, or a folder with some of them. The server stays on this
     machine unless --host says otherwise; then the pages open only with the link it shows when it starts.
     """
+    from hoofbeat.retrieval import parse
+    from hoofbeat.store.folder_library import FolderLibrary
+    from hoofbeat.web.server import serve
+
     parse(line)
     site = Site(
         library=FolderLibrary(folders),

@@ -7,15 +7,18 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from msgspec import Struct
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.errors import OutputError, UsageError
-from hoofbeat.models import SPEC_HELP, Model
-from hoofbeat.models.session import Session, late_models, open_session
+from hoofbeat.models.spec_help import SPEC_HELP
+
+if TYPE_CHECKING:
+    from hoofbeat.models import Model
+    from hoofbeat.models.session import Session
 
 __all__ = [
     "Calling",
@@ -70,10 +73,14 @@ class Calling(Struct, frozen=True, kw_only=True):
 
     def open(self) -> AbstractContextManager[Session]:
         """The session these options ask for."""
+        from hoofbeat.models.session import open_session
+
         return open_session(ledger_path=self.ledger_path, config_path=self.config_path, budget=self.budget)
 
     def late_models(self) -> AbstractContextManager[Callable[[str], Model]]:
         """What loads models by name, with a session that is opened for the first one."""
+        from hoofbeat.models.session import late_models
+
         return late_models(
             self.model_spec, ledger_path=self.ledger_path, config_path=self.config_path, budget=self.budget
         )

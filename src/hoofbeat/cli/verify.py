@@ -10,7 +10,6 @@ from msgspec import to_builtins
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option
 from hoofbeat.errors import ArtefactError, InputError, VerificationError
-from hoofbeat.retrieval.rankings.reference_figures import CHECKS, check_figures
 from hoofbeat.store.artefact import folder_problems
 
 __all__ = ["command"]
@@ -51,6 +50,8 @@ def command(folders: tuple[Path, ...], data: Path, as_json: bool) -> None:
 
 def _verify_retrieval(screen: Screen, data: Path) -> None:
     """Say expected, observed and tolerance of every published figure; one that is missed is an error."""
+    from hoofbeat.retrieval.rankings.reference_figures import CHECKS, check_figures
+
     done = check_figures(data, screen)
     rows = [
         [

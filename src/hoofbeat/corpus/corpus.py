@@ -10,7 +10,6 @@ from typing import Self
 
 import msgspec
 
-from hoofbeat.corpus.corpus_import import DOCUMENTS
 from hoofbeat.errors import InputError
 from hoofbeat.facets import has_facets
 from hoofbeat.records import Document
@@ -19,7 +18,10 @@ from hoofbeat.store.artefact_folder import ArtefactFolder
 from hoofbeat.store.offsets import each_line, lines_at
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["Corpus"]
+__all__ = ["DOCUMENTS", "Corpus"]
+
+DOCUMENTS = "documents.jsonl"
+"""The table of a corpus."""
 
 
 class _Id(msgspec.Struct):

@@ -19,6 +19,7 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
+from hoofbeat.corpus.corpus import DOCUMENTS
 from hoofbeat.corpus.reader import companions, holds_documents, is_known, known_suffixes
 from hoofbeat.corpus.reader_pool import (
     PATIENCE,
@@ -37,9 +38,8 @@ from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_ar
 from hoofbeat.store.atomic_files import atomic_write, file_sha256
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["DOCUMENTS", "REJECTED", "SOURCES", "ImportRejection", "import_corpus"]
+__all__ = ["REJECTED", "SOURCES", "ImportRejection", "import_corpus"]
 
-DOCUMENTS = "documents.jsonl"
 REJECTED = "rejected.jsonl"
 SOURCES = "sources.jsonl"
 MAX_INPUTS = 1_000

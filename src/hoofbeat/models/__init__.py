@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from hoofbeat.models.budget import Budget, Estimate, Price
     from hoofbeat.models.encoder import Encoder, load_encoder
     from hoofbeat.models.model import CallResult, Model, StructuredReply
-    from hoofbeat.models.model_loading import SPEC_HELP, Config, ModelSettings, load_config, load_model
+    from hoofbeat.models.model_loading import Config, ModelSettings, load_config, load_model
     from hoofbeat.models.requests import ChatRequest, Image, Likelihood, Message, Reply
+    from hoofbeat.models.spec_help import SPEC_HELP
 
 __all__ = [
     "SPEC_HELP",
@@ -40,7 +41,8 @@ __getattr__ = lazy_names(
         "budget": "Budget Estimate Price",
         "encoder": "Encoder load_encoder",
         "model": "CallResult Model StructuredReply",
-        "model_loading": "SPEC_HELP Config ModelSettings load_config load_model",
+        "model_loading": "Config ModelSettings load_config load_model",
         "requests": "ChatRequest Image Likelihood Message Reply",
+        "spec_help": "SPEC_HELP",
     },
 )

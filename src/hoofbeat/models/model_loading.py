@@ -37,11 +37,11 @@ from hoofbeat.models.http_backend import HttpBackend
 from hoofbeat.models.model import Model
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.models.replay import ReplayBackend
+from hoofbeat.models.spec_help import SPEC_HELP
 from hoofbeat.models.wire import Dialect
 from hoofbeat.store.call_ledger import Ledger
 
 __all__ = [
-    "SPEC_HELP",
     "Config",
     "ModelSettings",
     "load_config",
@@ -125,10 +125,6 @@ def _secret_field(table: dict[str, object]) -> str:
     return ""
 
 
-SPEC_HELP = (
-    "embedded, embedded:qwen2.5-coder-1.5b, openai:NAME, http://host:port/v1#NAME, batch:FOLDER#NAME, replay:FILE, "
-    "or an alias in hoofbeat.toml"
-)
 _KINDS = ("embedded", "openai", "http", "https", "batch", "replay")
 _FORMS = {"openai": "openai:NAME", "batch": "batch:FOLDER#NAME", "replay": "replay:FILE"}
 _OPENAI = "https://api.openai.com/v1"

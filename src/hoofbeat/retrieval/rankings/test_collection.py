@@ -15,7 +15,7 @@ from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.benchmark import find_corpus
 from hoofbeat.benchmarks.benchmark_passages import COLLECTION, BenchmarkCollection, read_passages
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.corpus_import import DOCUMENTS
+from hoofbeat.corpus.corpus import DOCUMENTS
 from hoofbeat.corpus.reader import Refusal, is_passage
 from hoofbeat.corpus.readers.beir import read_beir, read_corpus
 from hoofbeat.corpus.readers.r2med import read_r2med

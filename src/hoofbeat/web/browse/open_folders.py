@@ -18,7 +18,7 @@ from fastapi.responses import HTMLResponse
 from msgspec import Struct
 
 from hoofbeat.benchmarks.benchmark import edition_file
-from hoofbeat.corpus.corpus_import import DOCUMENTS
+from hoofbeat.corpus.corpus import DOCUMENTS
 from hoofbeat.store import Artefact
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.store.table_listing import (

@@ -1,0 +1,166 @@
+"""The tour of `hoofbeat demo`: every station calls the functions that its verb calls, and names the command.
+
+Documents in, questions, rankings, answers, judgments, an audit of three handbooks, and one report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hoofbeat import teaching
+from hoofbeat.answering import PromptSettings, parse_answerer, parse_condition, plan_systems
+from hoofbeat.answering.run_plan import RunPlan
+from hoofbeat.audit import audit_sources
+from hoofbeat.audit.plan_sources import plan_audit
+from hoofbeat.benchmarks import Benchmark
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.retrieve import show_measures
+from hoofbeat.corpus import Corpus, import_corpus
+from hoofbeat.judging import AnswerFolder, JudgingJob, judge_folder
+from hoofbeat.models import Model
+from hoofbeat.models.session import Session
+from hoofbeat.recipes import build_teaching, teaching_patient_questions
+from hoofbeat.reports.build import build_report
+from hoofbeat.retrieval.rankings import collection_of, index_corpus, rank_line
+from hoofbeat.store import Artefact
+
+__all__ = ["Tour"]
+
+LINES = ("bm25", "dense", "bm25 + dense")
+CONDITIONS = ("closed", "bm25 + dense @2")
+AUDITED = ("hb-alder-kidney", "hb-brook-kidney", "hb-cairn-kidney")
+AUDIT_QUESTIONS = ("tq-01", "tq-02", "tq-06")  # among these three handbooks every relation is planted at least once
+
+
+class Tour:
+    """The stations, in order; each writes its folder below `root`."""
+
+    def __init__(self, screen: Screen, root: Path, spec: str, notes: Sequence[str]) -> None:
+        """`spec` names the model; `notes` go to the head of the report."""
+        self._screen = screen
+        self._notes = notes
+        self._root = root
+        self._spec = spec
+        self._shown: list[Path] = []
+        self.models: list[Model] = []
+
+    def _step(self, number: int, text: str, words: list[str]) -> list[str]:
+        self._screen.title(f"{number}. {text}")
+        self._screen.say("   " + " ".join(f'"{word}"' if " " in word else word for word in words))
+        return words
+
+    def _at(self, name: str) -> Path:
+        return self._root / name
+
+    def documents(self) -> None:
+        """Import, build."""
+        cases = self._at("cases")
+        command = self._step(1, "Documents in", ["hoofbeat", "corpus", "import", "CASES", "-o", str(cases)])
+        imported = import_corpus(
+            [teaching.cases_folder()],
+            cases,
+            title="teaching cases (invented)",
+            progress=self._screen,
+            command=command,
+        )
+        handbooks = import_corpus(
+            teaching.handbook_files(),
+            self._at("handbooks"),
+            title="teaching handbooks (invented)",
+            progress=self._screen,
+            command=["hoofbeat", "corpus", "import", "HANDBOOKS", "-o", str(self._at("handbooks"))],
+        )
+        self._screen.say(f"   {imported.manifest.counts.kept} case reports, {handbooks.manifest.counts.kept} handbooks")
+        self._corpus, self._handbooks = Corpus.open(cases), Corpus.open(self._at("handbooks"))
+        bench = self._at("benchmark")
+        command = self._step(2, "Questions", ["hoofbeat", "build", "teaching", str(cases), "-o", str(bench)])
+        built = build_teaching(self._corpus, bench, command=command)
+        counts = built.manifest.counts
+        self._screen.say(f"   {counts.kept} questions kept, {counts.rejected} cases rejected, each with its reason")
+        self._bench = Benchmark.open(bench)
+        self._shown += [cases, self._at("handbooks"), bench]
+
+    def rankings(self) -> None:
+        """Index once, rank with three lines."""
+        indexes = self._indexes = index_corpus(self._corpus, self._screen)
+        made: list[Artefact] = []
+        bench = str(self._at("benchmark"))
+        shown = ["hoofbeat", "retrieve", bench, "--with", LINES[-1], "-o", str(self._at("rankings-3"))]
+        self._step(3, "Rankings: " + ", ".join(LINES), shown)
+        for number, line in enumerate(LINES, start=1):
+            target = self._at(f"rankings-{number}")
+            command = ["hoofbeat", "retrieve", bench, "--with", line, "-o", str(target)]
+            made.append(rank_line(collection_of(self._bench, self._corpus), indexes, line, target, command=command))
+            self._shown.append(target)
+        show_measures(self._screen, made)
+
+    def _model(self, session: Session) -> Model:
+        self.models.append(session.model(self._spec))
+        return self.models[-1]
+
+    def answers(self, session: Session, count: int) -> None:
+        """Answer and judge."""
+        run, judged = self._at("run"), self._at("judged")
+        words = ["hoofbeat", "answer", str(self._at("benchmark")), "--model", self._spec, "--limit", str(count)]
+        for condition in CONDITIONS:
+            words += ["--condition", condition]
+        command = self._step(4, f"Answers of {self._spec}, closed book and with retrieval", [*words, "-o", str(run)])
+        questions = self._bench.first(count)
+        plan = RunPlan(
+            bench=self._bench,
+            corpus=self._corpus,
+            questions=questions,
+            systems=plan_systems([parse_answerer(self._spec)], [parse_condition(c) for c in CONDITIONS], questions),
+            asking=PromptSettings(),
+            settings={"samples": 1, "limit": count},
+        )
+        done = plan.write(session, run, indexes=self._indexes, command=command, progress=self._screen)
+        self.models += done.grid.models.values()
+        words = ["hoofbeat", "judge", str(run), "--model", self._spec, "-o", str(judged)]
+        command = self._step(5, "Judgments against the gold answers", words)
+        job = JudgingJob(aspects=("equivalence",), judges=(self._model(session),))
+        judge_folder(AnswerFolder.open(run), job, judged, command=command, progress=self._screen)
+        self._shown.append(judged)
+
+    def audit(self, session: Session) -> None:
+        """Three handbooks, some questions."""
+        target = self._at("audit")
+        words = ["hoofbeat", "audit", str(self._at("handbooks")), "teaching", "--model", self._spec]
+        for source in AUDITED:
+            words += ["--source", source]
+        for question in AUDIT_QUESTIONS:
+            words += ["--question", question]
+        words += ["--with", LINES[-1], "--passages", "2", "--whole-up-to", "0", "--max-tokens", "160"]
+        words += ["-o", str(target)]
+        command = self._step(6, "Audit: the same questions to three handbooks", words)
+        asked = [question for question in teaching_patient_questions() if question.id in AUDIT_QUESTIONS]
+        plan = plan_audit(
+            self._handbooks,
+            asked,
+            lambda corpus: index_corpus(corpus, self._screen),
+            sources=AUDITED,
+            line=LINES[-1],
+            passages=2,
+            whole_up_to=0,
+            max_tokens=160,
+        )
+        inputs = [self._handbooks.artefact.reference()]
+        model = self._model(session)
+        audit_sources(plan, model, model, target, inputs=inputs, command=command, progress=self._screen)
+        self._shown.append(target)
+
+    def report(self) -> Artefact:
+        """One page of it all."""
+        target = self._at("report")
+        words = ["hoofbeat", "report", *map(str, self._shown), "-o", str(target)]
+        command = self._step(7, "Report", words)
+        planted = {(item.question, item.a, item.b): item.label for item in teaching.relations()}
+        return build_report(
+            self._shown,
+            target,
+            title="Hoofbeat demo: invented teaching set",
+            notes=self._notes,
+            planted=planted,
+            command=command,
+        )
