@@ -11,21 +11,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.vocabularies import Vocabulary, load_vocabulary
 from hoofbeat.errors import UsageError
-from hoofbeat.models import Model
-from hoofbeat.models.encoder import Encoder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Prompt
 from hoofbeat.records import Document
 from hoofbeat.store import Cost
 from hoofbeat.window import DEFAULT_WINDOW, beginning, room_for, size
+
+if TYPE_CHECKING:
+    from hoofbeat.corpus import Corpus
+    from hoofbeat.corpus.vocabularies import Vocabulary
+    from hoofbeat.models import Model
+    from hoofbeat.models.encoder import Encoder
 
 __all__ = ["RecipeContext", "RecipeSettings", "TableFile", "fit_all"]
 
@@ -111,6 +113,8 @@ class RecipeContext:
 
     def vocabulary(self, name: str) -> Vocabulary:
         """A vocabulary by its name, such as `icd10cm`."""
+        from hoofbeat.corpus.vocabularies import load_vocabulary  # noqa: PLC0415 - lxml, only where codes are looked up
+
         if name not in self._vocabularies:
             self._vocabularies[name] = load_vocabulary(name)
             self.vocabularies_used[name] = self._vocabularies[name].release

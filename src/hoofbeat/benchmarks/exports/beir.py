@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
-from hoofbeat.corpus.readers.beir import write_beir
 
 __all__ = ["FORMAT"]
 
@@ -17,6 +16,8 @@ class _Beir(ExportFormat):
 
     def write(self, bundle: ExportBundle, folder: Path) -> int:
         """`corpus.jsonl`, `queries.jsonl`, `qrels/test.tsv`."""
+        from hoofbeat.corpus.readers.beir import write_beir  # noqa: PLC0415 - the reader's modules, only to write
+
         write_beir(folder, bundle.searched(), bundle.questions, bundle.bench.qrels())
         return len(bundle.questions)
 

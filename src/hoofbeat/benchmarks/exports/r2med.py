@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
-from hoofbeat.corpus.readers.r2med import write_r2med
 
 __all__ = ["FORMAT"]
 
@@ -17,6 +16,8 @@ class _R2med(ExportFormat):
 
     def write(self, bundle: ExportBundle, folder: Path) -> int:
         """`corpus.jsonl`, `query.jsonl`, `qrels.jsonl`."""
+        from hoofbeat.corpus.readers.r2med import write_r2med  # noqa: PLC0415 - the reader's modules, only to write
+
         write_r2med(folder, bundle.searched(), bundle.questions, bundle.bench.qrels())
         return len(bundle.questions)
 
