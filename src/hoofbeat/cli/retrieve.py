@@ -8,14 +8,11 @@ from pathlib import Path
 
 import click
 
-from hoofbeat.cli.compare import show_rankings
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options, check_file, command_words, edition_option, output_option
 from hoofbeat.errors import UsageError
 from hoofbeat.models.session import UsedModels
 from hoofbeat.registry import registry
-from hoofbeat.reports.comparison.rankings import compare_rankings
-from hoofbeat.reports.comparison.rankings_page import write_rankings
 from hoofbeat.retrieval import IndexSet, SearchResult
 from hoofbeat.retrieval.hero import SourceEvidence
 from hoofbeat.retrieval.hero.hero_evidence import explain_trace
@@ -265,6 +262,10 @@ def _finish(
         show_measures(screen, made)
     measured = [artefact for artefact in made if artefact.manifest.metrics]
     if len(measured) > 1:
+        from hoofbeat.cli.compare import show_rankings
+        from hoofbeat.reports.comparison.rankings import compare_rankings
+        from hoofbeat.reports.comparison.rankings_page import write_rankings
+
         found = compare_rankings([artefact.path for artefact in measured], seed=plan.seed)
         show_rankings(screen, found)
         compared = write_rankings(output / "comparison", found, command=command_words())
