@@ -633,7 +633,7 @@ def report(
 
     `published` are papers whose figures are put beside ours; `errors` is what people said of wrong answers.
     """
-    from hoofbeat.reports.build import build_report
+    from hoofbeat.reports.report_build import build_report
     from hoofbeat.reports.report_writer import FORMATS
     from hoofbeat.reports.section import ReportOptions
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hoofbeat.models import ChatRequest
-from hoofbeat.recipes.cases.diagnosis import cut_giveaway, cut_leaks, name_diagnosis, names, told
+from hoofbeat.recipes.cases.case_diagnosis import cut_giveaway, cut_leaks, name_diagnosis, names, told
 from hoofbeat.recipes.cases.differentials import (
     discussed,
     discussed_alternatives,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.reports.build import build_report
+from hoofbeat.reports.report_build import build_report
 from hoofbeat.store import Artefact
 from tests.reports import corpora, examples
 

@@ -18,12 +18,12 @@ from hoofbeat.audit.audit_folder import ECONOMY, ORDER, PAIRS, EconomyProbe, Ord
 from hoofbeat.audit.findings import Theme, ThemeExample
 from hoofbeat.errors import InputError
 from hoofbeat.records import Question
-from hoofbeat.reports.build import assemble, build_report
 from hoofbeat.reports.model import GridView, Notice, PairView, Report, Viewer, tables_in, viewers_in
+from hoofbeat.reports.report_build import assemble, build_report
 from hoofbeat.reports.sections.audits import audit_chapter
 from hoofbeat.reports.sections.audits.audit_facts import read_facts
-from hoofbeat.reports.sections.audits.audit_trust import economy_of, mode_card
 from hoofbeat.reports.sections.audits.audit_viewers import kept_pairs
+from hoofbeat.reports.sections.audits.judge_trust import economy_of, mode_card
 from hoofbeat.reports.sections.audits.source_matrix import pairs_link, usual_labels
 from hoofbeat.reports.tables import Table
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact

@@ -10,8 +10,8 @@ from hoofbeat.corpus.funnel import read_funnel
 from hoofbeat.corpus.stats import CorpusStats, Quantiles, Share
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
-from hoofbeat.reports.build import build_report
 from hoofbeat.reports.model import tables_in
+from hoofbeat.reports.report_build import build_report
 from hoofbeat.reports.sections.corpus_section import corpus_chapter
 from hoofbeat.reports.sections.statistics_section import stats_chapter
 from hoofbeat.reports.tables import Table

@@ -8,8 +8,8 @@ import pytest
 
 from hoofbeat.errors import ArtefactError
 from hoofbeat.leakage.leakage_figures import CAVEATS
-from hoofbeat.reports.build import assemble, build_report
 from hoofbeat.reports.model import Chart, Notice, Text, charts_in, tables_in
+from hoofbeat.reports.report_build import assemble, build_report
 from hoofbeat.reports.tables import Table
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
 from tests.reports.examples import HOSTILE

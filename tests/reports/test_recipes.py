@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from hoofbeat.benchmarks.benchmark import KIND
-from hoofbeat.reports.build import build_report
+from hoofbeat.reports.report_build import build_report
 from hoofbeat.store import Artefact, create, open_artefact
 from tests.recipes.support import build
 from tests.recipes.test_recipe import TOY, Few, _documents, _says

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from hoofbeat.records import Answer, Failure, Question
-from hoofbeat.reports.build import build_report
+from hoofbeat.reports.report_build import build_report
 from hoofbeat.reports.report_writer import FORMATS
 from hoofbeat.reports.section import ReportOptions
 from hoofbeat.reports.sections.published_section import papers

@@ -10,10 +10,10 @@ import pytest
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.prevalence_intensity import prevalence_intensity
 from hoofbeat.records import Question
-from hoofbeat.reports.build import assemble
 from hoofbeat.reports.model import Notice, tables_in
+from hoofbeat.reports.report_build import assemble
 from hoofbeat.reports.sections.audits import shift_chapters
-from hoofbeat.reports.sections.audits.audit_changes import change_in_words
+from hoofbeat.reports.sections.audits.audit_change_blocks import change_in_words
 from hoofbeat.reports.tables import Table
 from hoofbeat.store import InputRef, create, open_artefact
 from hoofbeat.store.tables import write_jsonl

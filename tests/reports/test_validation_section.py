@@ -15,7 +15,7 @@ from hoofbeat.audit.findings.validation_figures import RatedPair, reference, val
 from hoofbeat.audit.findings.validation_folder import ABLATION, VALIDATION, ValidatedPair, write_tables
 from hoofbeat.audit.sample_records import PairJudgedTwice, PairLabel, SampledPair
 from hoofbeat.errors import ArtefactError
-from hoofbeat.reports.build import build_report
+from hoofbeat.reports.report_build import build_report
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
 
 LEVELS = ("low", "medium", "high")

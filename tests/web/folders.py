@@ -24,7 +24,7 @@ from hoofbeat.recipes.papers.r2med import CRITERIA as THREE_CRITERIA
 from hoofbeat.recipes.recipe_items import FailedItem, RecipeFunnelStep, RecipeItem, RejectedItem
 from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Answer, Document, Failure, Judgment, Passage, Question, Span, Step, Usage
-from hoofbeat.reports.build import build_report
+from hoofbeat.reports.report_build import build_report
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv

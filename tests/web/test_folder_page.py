@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from hoofbeat.records import Document, Question
-from hoofbeat.reports.build import assemble
+from hoofbeat.reports.report_build import assemble
 from hoofbeat.store import Counts, Manifest, create
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.web.browse import folder_page

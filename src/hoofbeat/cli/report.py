@@ -71,7 +71,7 @@ def command(
 
     Judgments, and runs whose answers choose options, are scored; folders of the same questions are read together.
     """
-    from hoofbeat.reports.build import build_report
+    from hoofbeat.reports.report_build import build_report
 
     screen = Screen(as_json=as_json)
     artefact = build_report(

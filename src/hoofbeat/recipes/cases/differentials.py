@@ -15,7 +15,7 @@ from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.corpus.roles import Role
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.answer_options import CORRECT, merge_options, plain_option, shuffled
-from hoofbeat.recipes.cases.diagnosis import MIN_SHARED, names
+from hoofbeat.recipes.cases.case_diagnosis import MIN_SHARED, names
 from hoofbeat.recipes.cases.stems import names_test
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.diagnosis_names import names_measure, names_organism, names_procedure

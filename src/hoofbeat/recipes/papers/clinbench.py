@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from hoofbeat.recipes.cases.diagnosis import MIN_SHARED, cut_giveaway, cut_leaks, name_diagnosis
+from hoofbeat.recipes.cases.case_diagnosis import MIN_SHARED, cut_giveaway, cut_leaks, name_diagnosis
 from hoofbeat.recipes.cases.differentials import (
     MAX_WORDS,
     discussed_alternatives,

@@ -17,7 +17,7 @@ from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.corpus.roles import find_case
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.answer_options import plain_option, shuffled
-from hoofbeat.recipes.cases.diagnosis import (
+from hoofbeat.recipes.cases.case_diagnosis import (
     VOCABULARIES,
     names,
     not_one_diagnosis,

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from hoofbeat.corpus.vocabularies.word_forms import content_forms
 from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases.diagnosis import cut_giveaway, cut_leaks, name_diagnosis
+from hoofbeat.recipes.cases.case_diagnosis import cut_giveaway, cut_leaks, name_diagnosis
 from hoofbeat.recipes.cases.stems import take_stem
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings, fit_all
 from hoofbeat.recipes.corpus_steps import label_step

@@ -18,7 +18,7 @@ from hoofbeat.reports.comparison.folder import NOTICE
 from hoofbeat.reports.model import Block, Chart, Heading, Lead, Notice, Report, Text
 from hoofbeat.reports.report_writer import report_files
 from hoofbeat.reports.section_blocks import figure
-from hoofbeat.reports.sections.audits.audit_changes import change_cards, change_in_words
+from hoofbeat.reports.sections.audits.audit_change_blocks import change_cards, change_in_words
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact

@@ -16,7 +16,7 @@ from hoofbeat.reports.sections.audits.audit_facts import AuditFacts, read_facts,
 from hoofbeat.reports.sections.audits.audit_rates import group_blocks, rate_blocks, rate_spans, warning_blocks
 from hoofbeat.reports.sections.audits.audit_summary import cards, notes, summary
 from hoofbeat.reports.sections.audits.audit_themes import read_themes, theme_blocks
-from hoofbeat.reports.sections.audits.audit_trust import trust_blocks
+from hoofbeat.reports.sections.audits.judge_trust import trust_blocks
 from hoofbeat.reports.sections.audits.serious_pairs import most_serious
 from hoofbeat.reports.sections.audits.source_matrix import coverage_blocks, odd_blocks, ordered_sources
 from hoofbeat.store.folder_library import Folder

@@ -16,10 +16,10 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.reports.build import assemble
 from hoofbeat.reports.linked_tables import linked_html
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.origin import origin_blocks
+from hoofbeat.reports.report_build import assemble
 from hoofbeat.reports.section import report_kinds
 from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact, InputRef

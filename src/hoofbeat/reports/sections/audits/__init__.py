@@ -10,7 +10,7 @@ from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.reports.model import Block, Card, Heading, Text
 from hoofbeat.reports.section import Chapter, PlacedArtefact, PlantedLabels, ReportSection
-from hoofbeat.reports.sections.audits.audit_changes import shift_chapters, shifts
+from hoofbeat.reports.sections.audits.audit_change_blocks import shift_chapters, shifts
 from hoofbeat.reports.sections.audits.audit_facts import (
     AuditAnswers,
     AuditFacts,
@@ -21,7 +21,6 @@ from hoofbeat.reports.sections.audits.audit_facts import (
 from hoofbeat.reports.sections.audits.audit_rates import group_blocks, rate_blocks, rate_spans, warning_blocks
 from hoofbeat.reports.sections.audits.audit_summary import CONTESTED, DISAGREEING, SILENT, cards, notes, summary
 from hoofbeat.reports.sections.audits.audit_themes import Themes, read_themes, theme_blocks, themes_chapter
-from hoofbeat.reports.sections.audits.audit_trust import planted_blocks, trust_blocks
 from hoofbeat.reports.sections.audits.audit_viewers import (
     KEPT,
     PairSelection,
@@ -30,6 +29,7 @@ from hoofbeat.reports.sections.audits.audit_viewers import (
     questions_shown,
     questions_viewer,
 )
+from hoofbeat.reports.sections.audits.judge_trust import planted_blocks, trust_blocks
 from hoofbeat.reports.sections.audits.serious_pairs import lead_of, most_serious, ranking_blocks, serious_blocks
 from hoofbeat.reports.sections.audits.source_matrix import (
     coverage_blocks,

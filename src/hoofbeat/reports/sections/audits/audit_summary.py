@@ -7,7 +7,7 @@ import polars
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.sections.audits.audit_facts import AuditAnswers, AuditFacts
 from hoofbeat.reports.sections.audits.audit_rates import RateIntervals, Span
-from hoofbeat.reports.sections.audits.audit_trust import judged_by_answerer, mode_card
+from hoofbeat.reports.sections.audits.judge_trust import judged_by_answerer, mode_card
 from hoofbeat.reports.words import count_of, model_name, written
 
 __all__ = ["CONTESTED", "DISAGREEING", "SILENT", "cards", "notes", "summary"]
