@@ -30,8 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hoofbeat.retrieval.index.approximate_search import approximate
-from hoofbeat.retrieval.index.dense_search import DenseSearcher
+from hoofbeat.retrieval.index.dense_search import DenseSearcher, approximate
 
 GOAL = 1.2
 DIMENSION = 384

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 
 from hoofbeat.models import load_encoder
 from hoofbeat.records import Document, Section
-from hoofbeat.retrieval.chunking import Chunking, cut
 from hoofbeat.retrieval.hero import Hero, HeroSettings
-from hoofbeat.retrieval.index.index_set import PassageCollection
+from hoofbeat.retrieval.index.chunking import Chunking, cut
+from hoofbeat.retrieval.index_set import PassageCollection
 from hoofbeat.retrieval.stage_roles import SearchQuery
 
 GUIDELINES = Path(__file__).resolve().parents[2] / "shared" / "data" / "guidelines.jsonl.gz"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Section
-from hoofbeat.retrieval.chunking import Chunking, chunk, cut, indexed_text, pieces, whole
+from hoofbeat.retrieval.index.chunking import Chunking, chunk, cut, indexed_text, pieces, whole
 
 TEXT = "Preamble words here.\n\nCase\n\none two three four five six seven\n\nOutcome\n\nshe recovered\n\nfooter"
 

@@ -15,7 +15,7 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Model
 from hoofbeat.records import Document, Hit, Section
 from hoofbeat.registry import registry
-from hoofbeat.retrieval.index.index_set import IndexSet
+from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import Stage, cost_bound, parse
 from hoofbeat.retrieval.retriever import Retriever
 from tests.models.cross_encoders import make_folder

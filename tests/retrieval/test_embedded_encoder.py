@@ -7,8 +7,8 @@ import pytest
 from hoofbeat.errors import WeightsError
 from hoofbeat.findings.ranking_measures import evaluate, read_qrels
 from hoofbeat.models.encoder import load_encoder
-from hoofbeat.retrieval.chunking import whole
-from hoofbeat.retrieval.index.index_set import IndexSet
+from hoofbeat.retrieval.index.chunking import whole
+from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.retriever import Retriever
 from tests.helpers import shared_data
 from tests.retrieval.support import beir_documents, beir_queries

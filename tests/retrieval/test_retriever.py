@@ -9,8 +9,8 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Model
 from hoofbeat.records import Document, Hit
 from hoofbeat.retrieval.hero.query_terms import load_expansions
-from hoofbeat.retrieval.index.index_set import IndexSet
 from hoofbeat.retrieval.index.topk import Ranking
+from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import cost_bound, parse
 from hoofbeat.retrieval.retriever import Retriever
 from hoofbeat.retrieval.stage_roles import RankedUnits, SearchQuery

@@ -15,7 +15,7 @@ from hoofbeat.benchmarks.benchmark_passages import COLLECTION, COLLECTION_HEADER
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.records import Document, Failure, Hit, Question, Section, TraceStep
 from hoofbeat.reports.marked_document import passage_marks
-from hoofbeat.retrieval.chunking import Chunking, cut
+from hoofbeat.retrieval.index.chunking import Chunking, cut
 from hoofbeat.retrieval.rankings.ranking_index import OUTCOMES, QueryFilter, RankingIndex, index_ranking
 from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact

@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from hoofbeat.records import Question
-from hoofbeat.retrieval.chunking import sentence_spans
+from hoofbeat.retrieval.index.chunking import sentence_spans
 
 __all__ = ["TOKENS", "ShortenedCase", "shorten"]
 

@@ -20,7 +20,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Answer, Failure, Passage, Question
 from hoofbeat.retrieval import ENGLISH
-from hoofbeat.retrieval.chunking import sentence_spans
+from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.window import nothing_fits
 
 __all__ = [

@@ -13,7 +13,7 @@ from hoofbeat.facets import facet_values
 from hoofbeat.models import Encoder, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.retrieval import IndexSet, Retriever
-from hoofbeat.retrieval.index.index_set import index_documents
+from hoofbeat.retrieval.index_set import index_documents
 from hoofbeat.store.atomic_files import file_sha256
 
 __all__ = ["SearchableCorpus", "source_facets"]

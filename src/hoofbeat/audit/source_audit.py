@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from hoofbeat.audit.answers.answer_blocks import answer_all_sources
+from hoofbeat.audit.answer_blocks import answer_all_sources
 from hoofbeat.audit.audit_folder import ECONOMY, KIND, ORDER, PACK, PAIRS, Audit, AuditSource
 from hoofbeat.audit.audit_plan import AuditPlan
 from hoofbeat.audit.economy.economy_audit import check_economy

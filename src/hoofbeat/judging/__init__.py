@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hoofbeat.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hoofbeat.judging.aspects import Aspect
+    from hoofbeat.judging.aspect import Aspect
     from hoofbeat.judging.aspects.equivalence import judge_equivalence
     from hoofbeat.judging.catalogue import all_criteria, labels_of
     from hoofbeat.judging.designs import LabelFile, SheetDesign, design_of, design_path

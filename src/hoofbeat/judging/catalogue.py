@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hoofbeat.errors import UsageError
-from hoofbeat.judging.aspects import Aspect
+from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.criteria import Criterion
 from hoofbeat.judging.scorers import Scorer
 from hoofbeat.records import Answer

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from hoofbeat.errors import UsageError
-from hoofbeat.judging.aspects import Aspect
+from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.judging.catalogue import criteria_named
 from hoofbeat.judging.designs import LabelFile, design_of

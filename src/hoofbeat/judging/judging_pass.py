@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.errors import BatchPending
-from hoofbeat.judging.aspects import Aspect
+from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.judging.catalogue import criteria_named, explains
 from hoofbeat.judging.criteria import Criterion, Key, answer_key, empty_judgment, no_answer_failure

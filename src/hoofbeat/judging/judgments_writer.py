@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.judging.aspects import Aspect
+from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.aspects.equivalence import SWAPPED_PROMPT
 from hoofbeat.judging.catalogue import verdict_labels
 from hoofbeat.judging.designs import SheetDesign

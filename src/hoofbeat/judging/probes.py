@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.findings.intervals import wilson
-from hoofbeat.judging.aspects import JudgeRequest
+from hoofbeat.judging.aspect import JudgeRequest
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE, swapped_request
 from hoofbeat.judging.judgments_folder import Probe
 from hoofbeat.judging.votes import cast_vote

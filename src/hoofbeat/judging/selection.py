@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hoofbeat.errors import UsageError
-from hoofbeat.judging.aspects import Aspect
+from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.catalogue import all_criteria, criteria_named, explains
 from hoofbeat.judging.criteria import Criterion, Takes
 from hoofbeat.judging.judgments_folder import AnswerFolder, Survey

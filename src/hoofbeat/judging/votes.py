@@ -12,7 +12,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from hoofbeat.judging.aspects import Aspect, JudgeRequest
+from hoofbeat.judging.aspect import Aspect, JudgeRequest
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Failure, Judgment, Question, Vote

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from hoofbeat.benchmarks.text_overlap import overlap_words, rouge_l
 from hoofbeat.records import Document, Question
-from hoofbeat.retrieval.chunking import sentence_spans
+from hoofbeat.retrieval.index.chunking import sentence_spans
 
 __all__ = [
     "LeakageItem",

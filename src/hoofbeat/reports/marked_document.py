@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Section, Span
-from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking, cut
+from hoofbeat.retrieval.index.chunking import DEFAULT_CHUNKING, Chunking, cut
 from hoofbeat.text import one_line
 
 __all__ = [

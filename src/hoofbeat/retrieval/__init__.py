@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from hoofbeat.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hoofbeat.retrieval.chunking import chunk, indexed_text, sections, whole
     from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer
-    from hoofbeat.retrieval.index.index_set import IndexSet
+    from hoofbeat.retrieval.index.chunking import chunk, indexed_text, sections, whole
+    from hoofbeat.retrieval.index_set import IndexSet
     from hoofbeat.retrieval.line import parse
     from hoofbeat.retrieval.retriever import Retriever, SearchResult
 

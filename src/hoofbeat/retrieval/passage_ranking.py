@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 
 from hoofbeat.errors import UsageError
-from hoofbeat.retrieval.chunking import Chunking, Spans
+from hoofbeat.retrieval.index.chunking import Chunking, Spans
 from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, top_k
 from hoofbeat.retrieval.line import StageOption
 from hoofbeat.retrieval.stage_roles import IndexUse, RankedUnits, Ranker, SearchQuery, SearchScope, StageTools
 
 if TYPE_CHECKING:
-    from hoofbeat.retrieval.index.index_set import PassageCollection
+    from hoofbeat.retrieval.index_set import PassageCollection
 
 __all__ = [
     "CUTTING",

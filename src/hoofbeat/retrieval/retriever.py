@@ -17,8 +17,8 @@ import numpy as np
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import Progress
 from hoofbeat.records import Failure, Hit, Passage
-from hoofbeat.retrieval.index.index_set import IndexSet
 from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, check_k, reciprocal_rank_fusion, rrf_shares
+from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import Fusion, Node, Pipeline, Stage, every_stage, parse, stages
 from hoofbeat.retrieval.stage_roles import (
     EvidenceRanker,

@@ -21,14 +21,14 @@ from msgspec import Struct
 
 from hoofbeat.progress import Progress
 from hoofbeat.records import Document, Failure, Passage, TraceStep
-from hoofbeat.retrieval.chunking import AUTO, Chunking, indexed_text
+from hoofbeat.retrieval.index.chunking import AUTO, Chunking, indexed_text
 from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, top_k
 from hoofbeat.retrieval.line import Role, Stage
 
 if TYPE_CHECKING:
     from hoofbeat.models.model import Model
     from hoofbeat.retrieval.hero import HeroEvidence, SourceEvidence
-    from hoofbeat.retrieval.index.index_set import IndexSet
+    from hoofbeat.retrieval.index_set import IndexSet
 
 __all__ = [
     "DocumentRanker",

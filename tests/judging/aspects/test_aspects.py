@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hoofbeat.judging.aspects import Aspect
+from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.aspects.error_type import ERROR_TYPE
 from hoofbeat.judging.aspects.failure_mode import FAILURE_MODE, source_text
 from hoofbeat.judging.aspects.relevance import RELEVANCE

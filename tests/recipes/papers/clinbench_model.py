@@ -12,7 +12,7 @@ from hoofbeat.corpus.vocabularies import load_vocabulary
 from hoofbeat.models import ChatRequest
 from hoofbeat.recipes.papers.clinbench import ClinbenchSettings
 from hoofbeat.recipes.recipe_items import FailedItem, RejectedItem
-from hoofbeat.retrieval.chunking import sentence_spans
+from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from tests.recipes.support import user_text

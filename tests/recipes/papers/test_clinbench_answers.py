@@ -15,7 +15,7 @@ from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.models import ChatRequest
 from hoofbeat.recipes.papers.clinbench import RECIPE
 from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem, RejectedItem
-from hoofbeat.retrieval.chunking import sentence_spans
+from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from tests.recipes.papers.clinbench_model import TEACHING, adds_up, by_gold, saying, shown_to

@@ -15,7 +15,7 @@ from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.papers.cupcase import RECIPE, CupcaseSettings
 from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.records import Document
-from hoofbeat.retrieval.chunking import sentence_spans
+from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from tests.helpers import shared_data
 from tests.recipes.support import Script, build, user_text

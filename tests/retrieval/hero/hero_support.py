@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from hoofbeat.models.encoder import Encoder, Instructions
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Failure, Section
-from hoofbeat.retrieval.chunking import Chunking, cut
 from hoofbeat.retrieval.hero import Hero, HeroEvidence, HeroSettings
-from hoofbeat.retrieval.index.index_set import PassageCollection
+from hoofbeat.retrieval.index.chunking import Chunking, cut
+from hoofbeat.retrieval.index_set import PassageCollection
 from hoofbeat.retrieval.stage_roles import SearchQuery, StageTools
 from tests.retrieval.support import HashedWords
 

@@ -10,8 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
-from hoofbeat.retrieval.index.approximate_search import ApproximateSearcher, Hnsw, Ivf, approximate
-from hoofbeat.retrieval.index.dense_search import DenseSearcher
+from hoofbeat.retrieval.index.dense_search import ApproximateSearcher, DenseSearcher, Hnsw, Ivf, approximate
 from tests.retrieval.index.test_dense_search import same, unit_rows
 
 KINDS = ["ivf", "hnsw"]

@@ -16,8 +16,8 @@ from hoofbeat.errors import InputError, OutputError, UsageError
 from hoofbeat.models.encoder import Instructions
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Document
-from hoofbeat.retrieval.chunking import Chunking
-from hoofbeat.retrieval.index.index_set import IndexSet
+from hoofbeat.retrieval.index.chunking import Chunking
+from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.retriever import Retriever
 from tests.retrieval.support import HashedWords, passages
 
@@ -158,7 +158,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from tests.retrieval.index import test_index_set as t
-from hoofbeat.retrieval.index import index_set
+from hoofbeat.retrieval import index_set
 
 def killed(path):
     (path / "half").write_bytes(b"x" * 10)

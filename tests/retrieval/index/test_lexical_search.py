@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.ranking_measures import evaluate, read_qrels
-from hoofbeat.retrieval.chunking import whole
 from hoofbeat.retrieval.index import lexical_search
 from hoofbeat.retrieval.index.analysis import ENGLISH
+from hoofbeat.retrieval.index.chunking import whole
 from hoofbeat.retrieval.index.lexical_search import Bm25, Postings
 from hoofbeat.retrieval.index.topk import Ranking, positive_top_k, top_k
 from hoofbeat.retrieval.retriever import Retriever

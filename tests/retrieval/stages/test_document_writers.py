@@ -12,7 +12,7 @@ from hoofbeat.models import Reply, load_model
 from hoofbeat.prompts import load_prompt, material
 from hoofbeat.records import Failure
 from hoofbeat.retrieval.document_writers import final_text, hyde_fusion, without_echo
-from hoofbeat.retrieval.index.index_set import IndexSet
+from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import parse
 from hoofbeat.retrieval.retriever import Retriever
 from hoofbeat.retrieval.stages.lamer import lamer_fusion

@@ -13,7 +13,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models import load_model
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure
-from hoofbeat.retrieval.index.index_set import IndexSet
+from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.retriever import Retriever
 from hoofbeat.retrieval.search_agents import AgentSettings, run_agent, run_agents
 from hoofbeat.retrieval.stage_roles import FoundPassage, SearchQuery

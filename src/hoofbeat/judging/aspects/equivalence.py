@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hoofbeat.judging.aspects import Aspect
+from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.criteria import empty_judgment
 from hoofbeat.judging.votes import ask_judge, decide
 from hoofbeat.models import ChatRequest, Model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoofbeat.judging.aspects import Aspect
+from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.criteria import answer_text
 from hoofbeat.records import Answer, Question
 from hoofbeat.window import beginning, ending, room_for, size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hoofbeat.judging.aspects import Aspect, JudgeReply
+from hoofbeat.judging.aspect import Aspect, JudgeReply
 from hoofbeat.records import Answer, Passage, Question
 from hoofbeat.window import beginning, ending, room_for, size
 

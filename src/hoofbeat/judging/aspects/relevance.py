@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hoofbeat.judging.aspects import Aspect, JudgeReply, JudgeRequest
+from hoofbeat.judging.aspect import Aspect, JudgeReply, JudgeRequest
 from hoofbeat.models import ChatRequest
 from hoofbeat.records import Answer, Failure, Passage, Question
 from hoofbeat.window import beginning, room_for

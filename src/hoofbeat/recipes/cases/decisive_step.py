@@ -19,7 +19,7 @@ from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.recipe_items import ItemRejection
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Span
-from hoofbeat.retrieval.chunking import sentence_spans
+from hoofbeat.retrieval.index.chunking import sentence_spans
 
 __all__ = ["asks_yes_no", "begun_at", "fact_before", "failed_there", "first_asked", "lies", "no_action", "told_at"]
 

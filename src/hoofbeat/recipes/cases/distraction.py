@@ -27,7 +27,7 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import PartReply, RecipeStep, ask_each
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Failure
-from hoofbeat.retrieval.chunking import sentence_spans
+from hoofbeat.retrieval.index.chunking import sentence_spans
 
 __all__ = [
     "TextChange",

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document
-from hoofbeat.retrieval.chunking import sentence_spans
+from hoofbeat.retrieval.index.chunking import sentence_spans
 
 __all__ = [
     "RedactedSpan",

@@ -21,7 +21,7 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Section, Span
-from hoofbeat.retrieval.chunking import sentence_spans
+from hoofbeat.retrieval.index.chunking import sentence_spans
 
 __all__ = [
     "PARTS",

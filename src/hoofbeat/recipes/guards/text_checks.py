@@ -22,7 +22,7 @@ from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Span
-from hoofbeat.retrieval.chunking import sentence_spans
+from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.text import caseless
 
 __all__ = ["new_numbers", "numbered", "numbers", "pointed", "prove", "sound"]

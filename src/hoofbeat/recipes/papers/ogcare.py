@@ -41,7 +41,7 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, read_rating, reviewed
 from hoofbeat.recipes.steps import RecipeStep, ask, sample
 from hoofbeat.records import Document, Question, Span
-from hoofbeat.retrieval.chunking import sentence_spans
+from hoofbeat.retrieval.index.chunking import sentence_spans
 
 __all__ = ["RECIPE", "OgcareSettings"]
 

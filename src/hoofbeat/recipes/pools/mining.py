@@ -26,7 +26,7 @@ from hoofbeat.recipes.recipe_items import Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.records import Document
 from hoofbeat.retrieval import Retriever, parse
-from hoofbeat.retrieval.index.index_set import index_documents
+from hoofbeat.retrieval.index_set import index_documents
 from hoofbeat.retrieval.line import stages
 
 __all__ = ["VIEWS", "Committee", "PoolCandidate", "committee_lines", "mine_step", "pooled", "vote"]

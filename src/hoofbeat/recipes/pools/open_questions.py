@@ -19,7 +19,7 @@ from hoofbeat.recipes.guards.text_checks import sound
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask, check
 from hoofbeat.recipes.wordlists import word_data
-from hoofbeat.retrieval.chunking import sentence_spans
+from hoofbeat.retrieval.index.chunking import sentence_spans
 
 __all__ = ["asking_span", "open_steps", "points_to_options"]
 

@@ -23,7 +23,7 @@ from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check
 from hoofbeat.records import Document
-from hoofbeat.retrieval.chunking import Chunking, Spans, cut
+from hoofbeat.retrieval.index.chunking import Chunking, Spans, cut
 
 __all__ = ["PieceCollection", "address_key", "asked_items", "cited", "readable"]
 

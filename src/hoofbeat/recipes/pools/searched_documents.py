@@ -23,7 +23,7 @@ from hoofbeat.recipes.pools.pool_sources import PieceCollection
 from hoofbeat.recipes.recipe_items import Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.records import Document
-from hoofbeat.retrieval.chunking import Spans
+from hoofbeat.retrieval.index.chunking import Spans
 
 __all__ = ["OVERLAP_HEADER", "overlap_rows", "searched_step", "weighted_jaccard", "word_shares"]
 

@@ -24,16 +24,16 @@ import numpy as np
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Document, Failure
-from hoofbeat.retrieval.chunking import indexed_text
 from hoofbeat.retrieval.hero.hero_evidence import EvidenceTools, HeroEvidence, HeroSearch, HeroSourceResult, Route
 from hoofbeat.retrieval.hero.hero_settings import HeroSettings
 from hoofbeat.retrieval.hero.hero_signals import HeroQuery, HeroRanking, Signals
 from hoofbeat.retrieval.hero.parent_sections import EvidenceUnits, ParentSections
 from hoofbeat.retrieval.hero.query_terms import QuestionCoverage, shares
 from hoofbeat.retrieval.hero.section_layout import HeroLayout
-from hoofbeat.retrieval.index.index_set import PassageCollection
+from hoofbeat.retrieval.index.chunking import indexed_text
 from hoofbeat.retrieval.index.query_vectors import Encode
 from hoofbeat.retrieval.index.topk import Indices, Ranking
+from hoofbeat.retrieval.index_set import PassageCollection
 from hoofbeat.retrieval.stage_roles import SearchQuery, StageTools, TextReranker
 
 __all__ = ["Hero"]

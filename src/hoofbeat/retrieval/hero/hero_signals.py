@@ -10,11 +10,11 @@ import numpy as np
 from hoofbeat.retrieval.hero.hero_settings import NAVIGATION, HeroSettings
 from hoofbeat.retrieval.hero.query_terms import ExpansionMatch, load_expansions
 from hoofbeat.retrieval.hero.section_layout import HeroLayout, Navigation
-from hoofbeat.retrieval.index.index_set import PassageCollection
 from hoofbeat.retrieval.index.lexical_search import Postings
 from hoofbeat.retrieval.index.query_vectors import Encode, Vectors, mean_vectors
 from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, Rankings, check_k, top_k
 from hoofbeat.retrieval.index.topk_selection import QueryRankings, QueryRows
+from hoofbeat.retrieval.index_set import PassageCollection
 from hoofbeat.retrieval.stage_roles import SearchQuery
 
 __all__ = ["HeroQuery", "HeroRanking", "Signals"]

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hoofbeat.errors import UsageError
-from hoofbeat.retrieval.index.index_set import PassageCollection
 from hoofbeat.retrieval.index.topk import Indices, Ranking
+from hoofbeat.retrieval.index_set import PassageCollection
 
 __all__ = ["HeroLayout", "Navigation"]
 

@@ -14,7 +14,7 @@ from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.findings.ranking_measures import RANKINGS, Measure
 from hoofbeat.models import Estimate, Model
 from hoofbeat.models.session import UsedModels
-from hoofbeat.retrieval.index.index_set import IndexSet
+from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import Variant, cost_bound, every_stage, parse, variants
 from hoofbeat.retrieval.rankings.rankings_folder import MEASURES, measure_run, rank_line
 from hoofbeat.retrieval.rankings.test_collection import TestCollection

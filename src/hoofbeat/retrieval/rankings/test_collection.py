@@ -24,7 +24,7 @@ from hoofbeat.facets import facet_values, has_facets
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Question
-from hoofbeat.retrieval.index.index_set import IndexSet, index_documents
+from hoofbeat.retrieval.index_set import IndexSet, index_documents
 from hoofbeat.store import InputRef, open_artefact
 from hoofbeat.store.atomic_files import file_sha256
 from hoofbeat.text import some_of

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hoofbeat.retrieval.chunking import Chunking, pieces
+from hoofbeat.retrieval.index.chunking import Chunking, pieces
 from hoofbeat.retrieval.index.topk import Indices
 from hoofbeat.retrieval.line import StageOption
 from hoofbeat.retrieval.passage_ranking import CUTTING, PassageRanker, PieceSearch
 from hoofbeat.retrieval.stage_roles import IndexUse, SearchQuery, StageTools
 
 if TYPE_CHECKING:
-    from hoofbeat.retrieval.index.index_set import PassageCollection
+    from hoofbeat.retrieval.index_set import PassageCollection
 
 __all__ = ["STAGE"]
 

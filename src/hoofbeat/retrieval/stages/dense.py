@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hoofbeat.models.encoders.encoder_base import DEFAULT_ENCODER
-from hoofbeat.retrieval.chunking import Chunking, pieces
-from hoofbeat.retrieval.index.approximate_search import ApproximateSearcher, check_search
+from hoofbeat.retrieval.index.chunking import Chunking, pieces
+from hoofbeat.retrieval.index.dense_search import ApproximateSearcher, check_search
 from hoofbeat.retrieval.index.query_vectors import instructions, mean_vectors
 from hoofbeat.retrieval.index.topk import Indices
 from hoofbeat.retrieval.line import StageOption
@@ -16,7 +16,7 @@ from hoofbeat.retrieval.passage_ranking import CUTTING, PassageRanker, PieceSear
 from hoofbeat.retrieval.stage_roles import IndexUse, SearchQuery, StageTools
 
 if TYPE_CHECKING:
-    from hoofbeat.retrieval.index.index_set import PassageCollection
+    from hoofbeat.retrieval.index_set import PassageCollection
 
 __all__ = ["STAGE"]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from hoofbeat.records import Document
-from hoofbeat.retrieval.chunking import DEFAULT_CHUNKING, Chunking
 from hoofbeat.retrieval.hero import Hero, HeroEvidence, HeroSettings
 from hoofbeat.retrieval.hero.query_terms import load_expansions
-from hoofbeat.retrieval.index.index_set import IndexSet
+from hoofbeat.retrieval.index.chunking import DEFAULT_CHUNKING, Chunking
 from hoofbeat.retrieval.index.topk import Ranking
+from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import Node, Stage, StageOption
 from hoofbeat.retrieval.passage_ranking import by_best_passage
 from hoofbeat.retrieval.stage_roles import EvidenceRanker, IndexUse, RankedUnits, SearchQuery, SearchScope, StageTools

@@ -27,8 +27,8 @@ from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError
 from hoofbeat.models.encoders.encoder_base import DEFAULT_ENCODER
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Passage
-from hoofbeat.retrieval.chunking import AUTO, DEFAULT_CHUNKING, Chunking, Spans, cut, indexed_text
 from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer
+from hoofbeat.retrieval.index.chunking import AUTO, DEFAULT_CHUNKING, Chunking, Spans, cut, indexed_text
 from hoofbeat.retrieval.index.dense_search import DenseSearcher
 from hoofbeat.retrieval.index.lexical_search import Bm25, Postings
 from hoofbeat.retrieval.index.query_vectors import Instructions, instructions
