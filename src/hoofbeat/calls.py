@@ -18,8 +18,6 @@ from typing import Generic, ParamSpec, TypeVar
 
 from hoofbeat.store.artefact_folder import ArtefactFolder
 
-__all__ = ["asynchronous", "command_words", "verb"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

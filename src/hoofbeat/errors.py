@@ -24,22 +24,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = [
-    "ArtefactError",
-    "BatchPending",
-    "BudgetSpent",
-    "HoofbeatError",
-    "HostileInputError",
-    "InputError",
-    "ModelError",
-    "ModelMissing",
-    "OutputError",
-    "UsageError",
-    "VerificationError",
-    "WeightsError",
-    "did_you_mean",
-]
-
 
 class HoofbeatError(Exception):
     """Base of all deliberate errors: what was wrong, where (if anywhere), what to do; details go into `--json`."""

@@ -11,8 +11,6 @@ from collections.abc import Collection, Iterable, Mapping
 
 from hoofbeat.records import Document, Facets
 
-__all__ = ["FacetTally", "facet_names", "facet_value", "facet_values", "has_facets", "year_of"]
-
 _YEAR = re.compile(r"(?<!\d)(1[89]\d\d|20\d\d)(?!\d)")
 _MAX_VALUES = 40
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazy_names"]
-
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """The `__getattr__` of a package (PEP 562); `modules` gives for each module of it the names that it offers."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import rich.console
     import rich.progress
 
-__all__ = ["SILENT", "Bars", "Progress", "Task", "Within", "default_progress"]
-
 _NOTEBOOK_EVERY = 0.2  # seconds between two drawings: each is a message to the browser
 
 

@@ -13,28 +13,6 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-__all__ = [
-    "Answer",
-    "Comparison",
-    "Document",
-    "DocumentTable",
-    "Failure",
-    "FailureKind",
-    "Figure",
-    "Hit",
-    "Judgment",
-    "OptionLikelihood",
-    "Passage",
-    "Provenance",
-    "Question",
-    "Section",
-    "Span",
-    "Step",
-    "TraceStep",
-    "Usage",
-    "Vote",
-]
-
 Facets = dict[str, str | list[str]]
 
 FailureKind = Literal[

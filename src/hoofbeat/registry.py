@@ -29,8 +29,6 @@ from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from hoofbeat.errors import HoofbeatError, UsageError, did_you_mean
 
-__all__ = ["PLUGINS_VARIABLE", "Extension", "Plugin", "Registry", "registry"]
-
 PLUGINS_VARIABLE = "HOOFBEAT_PLUGINS"
 """Plugin files that processes started by this one load as well, separated as in PATH."""
 

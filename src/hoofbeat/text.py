@@ -21,26 +21,6 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-__all__ = [
-    "Folded",
-    "ascii_letters",
-    "caseless",
-    "clean",
-    "cut",
-    "encodable",
-    "for_quote_matching",
-    "for_terminal",
-    "for_title_matching",
-    "for_word_matching",
-    "one_line",
-    "printable",
-    "same_name",
-    "some_of",
-    "squeeze",
-    "typed",
-    "without_accents",
-]
-
 # Cleaning
 
 _CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f"  # without tab, line feed and carriage return

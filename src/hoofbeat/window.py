@@ -12,21 +12,6 @@ import msgspec
 
 from hoofbeat.records import Failure, Passage
 
-__all__ = [
-    "BYTES_PER_TOKEN",
-    "DEFAULT_WINDOW",
-    "TYPICAL_BYTES_PER_TOKEN",
-    "beginning",
-    "ending",
-    "fit_beginnings",
-    "fit_passages",
-    "nothing_fits",
-    "room_for",
-    "shown_size",
-    "size",
-    "tokens_at_most",
-]
-
 BYTES_PER_TOKEN = 3
 """The fewest bytes per token to reckon with, for what must fit or must not cost more than was said.
 

@@ -23,8 +23,6 @@ from hoofbeat.retrieval import Retriever
 from hoofbeat.retrieval.search_agents import AgentResult, AgentSettings, run_agents
 from hoofbeat.retrieval.stage_roles import FoundPassage
 
-__all__ = ["AGENT_PROMPTS", "agent_settings", "answer_by_agent"]
-
 AGENT_PROMPTS = (
     "answer-agent-step", "answer-agent-final", "agent-read", "agent-turn-findings", "agent-turn-passages",
     "agent-turn-repeated",

@@ -36,8 +36,6 @@ from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Answer, Question
 from hoofbeat.window import BYTES_PER_TOKEN, TYPICAL_BYTES_PER_TOKEN, nothing_fits, size, tokens_at_most
 
-__all__ = ["Grid", "PromptSettings", "System", "plan_systems", "plans"]
-
 _BLOCK = 512
 _BLOCK_CHARACTERS = 100_000_000
 _AGENT_PROMPT_TOKENS = 600

@@ -13,8 +13,6 @@ from msgspec import Struct
 
 from hoofbeat.errors import UsageError
 
-__all__ = ["GREEDY", "Answerer", "SamplingSettings", "parse_answerer"]
-
 _WRITTEN = re.compile(r"(?P<spec>.+?)\[(?P<options>[^\[\]]*=[^\[\]]*)\]", re.DOTALL)
 MAX_SAMPLES = 1024
 

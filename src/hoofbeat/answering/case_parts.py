@@ -13,8 +13,6 @@ from typing import NamedTuple
 from hoofbeat.records import Question
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
-__all__ = ["TOKENS", "ShortenedCase", "shorten"]
-
 TOKENS = "a word, a number, a mark, or an ideograph is a token"
 """How tokens are counted, as a manifest records it."""
 

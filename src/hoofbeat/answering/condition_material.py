@@ -22,8 +22,6 @@ from hoofbeat.records import Document, Failure, Passage, Question
 from hoofbeat.retrieval import IndexSet, Retriever, whole
 from hoofbeat.store import Artefact
 
-__all__ = ["DocumentStore", "PreparedCondition", "PromptContext", "prepare"]
-
 _KEPT_DOCUMENTS = 256
 
 

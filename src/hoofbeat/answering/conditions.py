@@ -23,8 +23,6 @@ from msgspec import Struct
 from hoofbeat.answering.protocols import FREE, PROTOCOLS, protocol_ending
 from hoofbeat.errors import UsageError
 
-__all__ = ["AGENT_LINE", "AgentOptions", "Condition", "ConditionKind", "parse_condition"]
-
 ConditionKind = Literal["closed", "images", "first", "oracle", "retrieved", "agent"]
 
 AGENT_LINE = "bm25"

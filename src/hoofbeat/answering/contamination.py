@@ -13,8 +13,6 @@ from rapidfuzz import fuzz
 from hoofbeat.records import Answer, Document, Passage, Question
 from hoofbeat.text import for_title_matching
 
-__all__ = ["read_source", "read_title", "same_title", "source_warnings"]
-
 _SAME = 90.0
 _MIN_WORDS = 4
 

@@ -28,8 +28,6 @@ from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import write_jsonl
 from hoofbeat.text import caseless
 
-__all__ = ["GIVEN", "PredictionImport", "import_predictions"]
-
 GIVEN = "given"
 _MISSING = "the file has no answer of this system to this question"
 _IN, _OUT = ("prompt_tokens", "input_tokens", "tokens_in"), ("completion_tokens", "output_tokens", "tokens_out")

@@ -18,8 +18,6 @@ from hoofbeat.errors import HostileInputError, InputError, UsageError
 from hoofbeat.store.streams import lines, open_stream
 from hoofbeat.store.tables import plain_cell, read_parquet
 
-__all__ = ["GUESSES", "PredictionFields", "PredictionRow", "bad", "each_row", "find_fields"]
-
 _MAX_ROW_BYTES = 8_000_000  # bytes of one row; no answer is longer
 _FORMATS = (".jsonl", ".ndjson", ".csv", ".parquet")
 

@@ -15,20 +15,6 @@ from string import ascii_uppercase
 from hoofbeat.prompts import material
 from hoofbeat.records import Failure, OptionLikelihood, Passage, Question
 
-__all__ = [
-    "FREE",
-    "INSTRUCTIONS",
-    "PROTOCOLS",
-    "SCORING",
-    "letter_options",
-    "likelihood_context",
-    "likelihood_continuation",
-    "most_likely",
-    "option_trouble",
-    "ordered_options",
-    "protocol_ending",
-]
-
 FREE = ""
 SCORING = ("likelihood", "likelihood/token", "likelihood/byte")
 PROTOCOLS = ("free", "letter", *SCORING)

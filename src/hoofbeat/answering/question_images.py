@@ -11,8 +11,6 @@ from hoofbeat.records import Question
 from hoofbeat.store import Artefact
 from hoofbeat.store.atomic_files import read_bytes
 
-__all__ = ["MAX_IMAGE", "check_images", "images_of"]
-
 MAX_IMAGE = 20_000_000
 """In bytes; what is larger no endpoint takes."""
 

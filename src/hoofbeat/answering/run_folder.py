@@ -19,8 +19,6 @@ from hoofbeat.store.artefact_folder import ArtefactFolder
 from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
-__all__ = ["AnswerArtefact", "Run", "RunDraft", "draft_run"]
-
 KIND = "run"
 _encode = msgspec.json.Encoder().encode
 

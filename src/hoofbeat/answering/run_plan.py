@@ -28,8 +28,6 @@ from hoofbeat.retrieval.line import cost_bound
 from hoofbeat.retrieval.rankings import index_corpus
 from hoofbeat.store import Artefact, InputRef, check_target, open_artefact
 
-__all__ = ["FinishedRun", "RunPlan", "plan_run"]
-
 
 class FinishedRun(NamedTuple):
     """A run that was written, and the grid that says what each of its models took."""

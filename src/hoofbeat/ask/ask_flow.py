@@ -20,8 +20,6 @@ from hoofbeat.prompts import load_pack
 from hoofbeat.retrieval import parse
 from hoofbeat.retrieval.line import cost_bound
 
-__all__ = ["NO_MODEL", "check_ask", "choose_by", "prepare_ask", "run_ask"]
-
 NO_MODEL = "No model was chosen, so reports were searched for and nothing was answered."
 _NOTHING = "Nothing was found, so the model was not asked."
 _NO_WORDS = (

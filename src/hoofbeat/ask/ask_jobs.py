@@ -20,8 +20,6 @@ from hoofbeat.models.backend import Backend
 from hoofbeat.models.wire import Trouble
 from hoofbeat.progress import Task
 
-__all__ = ["AskCancelledError", "AskJob", "AskQueue", "JobState", "ServerBusyError", "cancellable_model"]
-
 JobState = Literal["waiting", "working", "done", "failed", "stopped"]
 
 

@@ -6,21 +6,6 @@ from msgspec import Struct, field
 
 from hoofbeat.records import Answer, Comparison, Passage, TraceStep
 
-__all__ = [
-    "BY_DOCUMENT",
-    "MAX_CHARACTERS",
-    "NOTICE",
-    "AnswerPart",
-    "AskRequest",
-    "AskResult",
-    "CitedAnswer",
-    "Doubt",
-    "MatchedPassage",
-    "SimilarReport",
-    "SourceAgreement",
-    "SourceReply",
-]
-
 MAX_CHARACTERS = 200_000
 """A longer case is refused: no search gets better by it, and no model reads it."""
 

@@ -9,8 +9,6 @@ from msgspec import Struct
 from hoofbeat.ask.ask_records import MatchedPassage, SourceAgreement, SourceReply
 from hoofbeat.records import Comparison
 
-__all__ = ["AgreementView", "Cell", "agreement_view", "passage_pieces"]
-
 
 class Cell(Struct, frozen=True, kw_only=True):
     """How two sources relate, as one field of the matrix; `number` is the pair's in the list below it, 0 for none."""

@@ -23,16 +23,6 @@ from hoofbeat.retrieval import ENGLISH
 from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.window import nothing_fits
 
-__all__ = [
-    "NOT_SHOWN",
-    "NO_WORD",
-    "PROMPT",
-    "TOO_LONG",
-    "answer_case",
-    "check_answer",
-    "check_parts",
-]
-
 NOT_SHOWN = "no passage of this number was shown"
 NO_WORD = "the passage has no word in common with this sentence"
 UNCITED = "it cites no passage"

@@ -16,8 +16,6 @@ from hoofbeat.retrieval import IndexSet, Retriever
 from hoofbeat.retrieval.index_set import index_documents
 from hoofbeat.store.atomic_files import file_sha256
 
-__all__ = ["SearchableCorpus", "source_facets"]
-
 _LOOKED_AT = 2000
 _FEWEST, _MOST = 2, 60
 

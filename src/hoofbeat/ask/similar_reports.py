@@ -17,8 +17,6 @@ from hoofbeat.records import Document, Failure, Hit, Passage
 from hoofbeat.retrieval import ENGLISH, Analyzer, Retriever, parse
 from hoofbeat.retrieval.line import cost_bound
 
-__all__ = ["ASKED", "find_reports", "term_marks"]
-
 ASKED = "ask"
 """The id of the one question."""
 

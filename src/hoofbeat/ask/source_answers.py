@@ -27,8 +27,6 @@ from hoofbeat.prompts import Pack, load_pack, load_prompt
 from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import Retriever
 
-__all__ = ["ask_sources"]
-
 _DEPTH = 50
 _PASSAGES = 5
 _WHOLE_UP_TO = 80_000

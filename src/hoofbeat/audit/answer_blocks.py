@@ -26,8 +26,6 @@ from hoofbeat.models.batch import BatchBackend
 from hoofbeat.progress import SILENT, Progress, Task, Within
 from hoofbeat.records import Answer
 
-__all__ = ["AnswerTally", "answer_all_sources"]
-
 T = TypeVar("T")
 
 _BLOCK = 1024

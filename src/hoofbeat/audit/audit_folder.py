@@ -23,8 +23,6 @@ from hoofbeat.store.tables import read_jsonl
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["ECONOMY", "KIND", "ORDER", "PACK", "PAIRS", "Audit", "AuditSource", "EconomyProbe", "OrderProbe"]
-
 KIND = "audit"
 PAIRS = "comparisons.parquet"
 ORDER = "order.jsonl"

@@ -27,8 +27,6 @@ from hoofbeat.records import Document, Question
 from hoofbeat.store.tables import content_sha256
 from hoofbeat.window import BYTES_PER_TOKEN, size
 
-__all__ = ["AuditPlan", "Shard", "read_shard"]
-
 
 class Shard(Struct, frozen=True, kw_only=True):
     """One of several parts of an audit: every question belongs to one of them, by its place among the questions."""

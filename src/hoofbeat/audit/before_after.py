@@ -16,8 +16,6 @@ from hoofbeat.prompts import Pack
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["compare_folders", "comparison_facets"]
-
 _MAX_FACETS = 4
 
 

@@ -31,22 +31,6 @@ from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_ar
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 from hoofbeat.teaching import example, example_names
 
-__all__ = [
-    "KIND",
-    "PAIRS",
-    "PROMPT",
-    "TrialFolder",
-    "estimate_trial",
-    "pack_label",
-    "put_to_judge",
-    "trial_command",
-    "trial_of",
-    "trial_pairs",
-    "trials_beside",
-    "untried_note",
-    "write_trial",
-]
-
 KIND = "trial"
 PAIRS = "pairs.jsonl"
 PROMPT = "compare"

@@ -22,8 +22,6 @@ from hoofbeat.store.tables import write_csv, write_parquet
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["FORMS", "KIND", "export_audit", "question_record"]
-
 KIND = "audit-export"
 FORMS = ("json", "csv", "parquet")
 _encode = msgspec.json.Encoder().encode

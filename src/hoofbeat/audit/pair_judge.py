@@ -22,17 +22,6 @@ from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.prompts.library import material
 from hoofbeat.records import Answer, Comparison, Failure, Question
 
-__all__ = [
-    "PairJudge",
-    "compare_answers",
-    "comparison_request",
-    "fenced_text",
-    "judge_pairs",
-    "judge_texts",
-    "pairs_of",
-    "scan_label",
-]
-
 AnswerPair = tuple[Question, Answer, Answer]
 
 _A, _B = "⁅first answer⁆", "⁅second answer⁆"

@@ -26,8 +26,6 @@ from hoofbeat.records import Question
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["PairTally", "judge_all", "probe_order", "stop_if_pending"]
-
 _ASKED = 8192  # pairs to judge in a block
 _ASKED_OF_A_BATCH = 50_000
 _PAIRS = 500_000  # pairs of any kind in a block

@@ -25,21 +25,6 @@ from hoofbeat.records import Answer, Failure, Question
 if TYPE_CHECKING:
     import polars
 
-__all__ = [
-    "Claim",
-    "PairPlan",
-    "PairVerdict",
-    "asked_order",
-    "asked_ranks",
-    "claims_by_question",
-    "explain_sides",
-    "pair_frame",
-    "plan_pairs",
-    "same_answer_form",
-    "spoken_texts",
-    "typography",
-]
-
 Numbers = NDArray[np.int64]
 
 _SPACE = re.compile(r"\s+")

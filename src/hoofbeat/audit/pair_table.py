@@ -19,18 +19,6 @@ from hoofbeat.records import Comparison, Failure, FailureKind
 if TYPE_CHECKING:
     import polars
 
-__all__ = [
-    "BASES",
-    "COLUMNS",
-    "PartWriter",
-    "TableEnums",
-    "comparison_frame",
-    "each_question",
-    "each_row",
-    "read_comparisons",
-    "scan_table",
-]
-
 BASES = ("judged", "absent", "same", "shared", "group")
 COLUMNS = (
     "question", "a", "b", "label", "basis", "topic", "significance", "judge", "reasoning", "failure",

@@ -21,15 +21,6 @@ from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import IndexSet, Retriever, parse
 from hoofbeat.text import some_of
 
-__all__ = [
-    "DEFAULT_LINE",
-    "chosen_questions",
-    "narrowed_plan",
-    "plan_audit",
-    "plan_audit_of_answers",
-    "uncompared_note",
-]
-
 DEFAULT_LINE = "hero"
 _PASSAGES = 5
 _WHOLE_UP_TO = 80_000

@@ -6,8 +6,6 @@ from msgspec import Struct
 
 from hoofbeat.records import Failure
 
-__all__ = ["PROTOCOLS", "PairJudgedTwice", "PairLabel", "Row", "SampledPair", "TrialPair", "TrialVerdict"]
-
 PROTOCOLS = ("structured", "label-only")
 """The ways a pair is judged: all in one call, or the label alone and the rest by a later call."""
 

@@ -30,8 +30,6 @@ from hoofbeat.store.tables import write_jsonl
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["merge_audits"]
-
 _PART = 500_000
 _TRIAL = "trial"
 _SETTINGS = {"questions": "how many questions there are", "pack": "the domain pack", "line": "the retriever line"}

@@ -20,17 +20,6 @@ from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefa
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
-__all__ = [
-    "KIND",
-    "THRESHOLD",
-    "AuditThemes",
-    "ThemeSettings",
-    "find_themes",
-    "level_weights",
-    "theme_weight",
-    "write_themes",
-]
-
 KIND = "themes"
 
 THRESHOLD = 0.4

@@ -16,8 +16,6 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.records import Failure
 
-__all__ = ["PROMPT", "ThemeName", "distinct_names", "embed_topics", "estimate_names", "name_request", "name_themes"]
-
 PROMPT = "theme-name"
 
 _MAX_PHRASES = 12

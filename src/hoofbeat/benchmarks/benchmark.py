@@ -13,8 +13,6 @@ from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_ar
 from hoofbeat.store.artefact_folder import ArtefactFolder
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
-__all__ = ["KIND", "Benchmark", "corpus_beside", "edition_file", "find_corpus", "write_benchmark"]
-
 KIND = "benchmark"
 
 

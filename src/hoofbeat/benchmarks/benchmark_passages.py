@@ -17,16 +17,6 @@ from hoofbeat.records import Document, Span
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_tsv
 
-__all__ = [
-    "COLLECTION",
-    "COLLECTION_HEADER",
-    "BenchmarkCollection",
-    "CollectionPassage",
-    "collection_documents",
-    "passage_as_document",
-    "read_passages",
-]
-
 COLLECTION = "collection.tsv"
 COLLECTION_HEADER = ("id", "document", "start", "end", "heading")
 

@@ -23,17 +23,6 @@ from hoofbeat.registry import registry
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.atomic_files import write_bytes
 
-__all__ = [
-    "ExportBundle",
-    "ExportFormat",
-    "corpus_of_export",
-    "export_benchmark",
-    "lettered",
-    "shown_value",
-    "with_options",
-    "write_json",
-]
-
 KIND = "export"
 
 

@@ -24,8 +24,6 @@ from rapidfuzz import fuzz
 from hoofbeat.records import Document, Span
 from hoofbeat.text import Folded, for_quote_matching
 
-__all__ = ["How", "QuoteMatch", "find_quote", "locate"]
-
 How = Literal["exact", "loose", "fuzzy"]
 
 _ORDER: tuple[How, ...] = ("exact", "loose", "fuzzy")

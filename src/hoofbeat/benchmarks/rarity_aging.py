@@ -21,8 +21,6 @@ from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document, Question
 
-__all__ = ["AgingRow", "aging_counts", "aging_rows", "aging_table", "refilter"]
-
 STATES = ("rare", "unknown", "not rare", "no document")
 HEADER = ("question", "document", "state", "cited_before", "cited_now", "others_before", "others_now", "why")
 

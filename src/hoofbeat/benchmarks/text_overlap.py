@@ -22,8 +22,6 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import LCSseq, Levenshtein
 
-__all__ = ["CommonRun", "RougeL", "edit_similarity", "longest_run", "overlap_words", "rouge_l"]
-
 _WORD = re.compile(r"[^\W_]+")
 
 

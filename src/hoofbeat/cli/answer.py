@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from hoofbeat.models import Estimate
     from hoofbeat.reports.tables import Cell
 
-__all__ = ["command"]
-
 
 @click.command("answer")
 @click.argument("benchmark", type=click.Path(path_type=Path))

@@ -20,8 +20,6 @@ from hoofbeat.models import SPEC_HELP, Model
 from hoofbeat.models.session import open_session
 from hoofbeat.text import for_terminal
 
-__all__ = ["command"]
-
 _WIDTH = 400
 
 

@@ -27,8 +27,6 @@ from hoofbeat.retrieval.rankings import index_corpus
 from hoofbeat.store import InputRef, check_target
 from hoofbeat.store.artefact import file_reference
 
-__all__ = ["SUBCOMMANDS", "command"]
-
 _NOT_ASKED = ("--with", "--passages", "--whole-up-to", "--max-tokens")
 
 SUBCOMMANDS = {

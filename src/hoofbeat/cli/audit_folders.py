@@ -39,9 +39,6 @@ from hoofbeat.reports.words import count_of
 from hoofbeat.store import check_target
 from hoofbeat.text import cut
 
-__all__ = ["compare_command", "export_command", "merge_command", "themes_command"]
-
-
 _SHOWN, _DRAWN, _MOVED = 12, 30, 8
 _PATH = click.Path(path_type=Path)
 

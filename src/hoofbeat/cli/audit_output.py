@@ -17,14 +17,6 @@ from hoofbeat.findings.agreement import Agreement
 from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.reports.words import count_of
 
-__all__ = [
-    "economy_words",
-    "print_audit_outcome",
-    "show_protocols",
-    "show_trial",
-    "show_validation",
-]
-
 _INVENTED = "These pairs are invented. How the judge does on pairs of your own, people have to say: audit validate."
 _DOUBTS = ("no section named", "section not shown", "quote not found", "quote elsewhere", "quote too short")
 

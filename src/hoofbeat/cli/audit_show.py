@@ -17,8 +17,6 @@ from hoofbeat.records import Answer, Comparison, Question
 from hoofbeat.reports.words import count_of
 from hoofbeat.text import for_terminal
 
-__all__ = ["show_audit"]
-
 _FIRST = 10
 
 

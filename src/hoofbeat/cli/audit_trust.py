@@ -34,8 +34,6 @@ from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_pack
 from hoofbeat.store import check_target, open_artefact
 
-__all__ = ["ablate_command", "trial_command", "validate_command"]
-
 
 @click.command("trial")
 @click.option("--pack", "pack_spec", default="transplant", show_default=True,

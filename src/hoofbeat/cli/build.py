@@ -16,8 +16,6 @@ from hoofbeat.registry import registry
 if TYPE_CHECKING:
     from hoofbeat.store import Artefact
 
-__all__ = ["command"]
-
 
 class _Recipes(click.Group):
     """The recipes as commands: each has its own parameters as options. A path to a Python file is one more."""

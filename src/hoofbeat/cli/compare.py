@@ -17,8 +17,6 @@ from hoofbeat.reports.comparison.rankings import RankingsComparison
 from hoofbeat.reports.tables import Cell, Column
 from hoofbeat.store import check_target
 
-__all__ = ["command", "show_rankings"]
-
 _SHOWN = 20
 
 

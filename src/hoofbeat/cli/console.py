@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from hoofbeat.reports.tables import Cell, Column, Table
     from hoofbeat.store import Artefact, Cost
 
-__all__ = ["Screen", "terminal_table"]
-
 _FILE_WIDTH = 240
 
 

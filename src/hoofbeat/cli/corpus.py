@@ -25,8 +25,6 @@ from hoofbeat.registry import registry
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_tsv
 
-__all__ = ["command"]
-
 _LIMITS = RarityLimits()
 _ELSEWHERE = {"fetch": "corpus_fetch", "label": "corpus_show", "stats": "corpus_show", "show": "corpus_show"}
 _ORDER = ("import", "fetch", "filter", "label", "stats", "show", "export", "aging")

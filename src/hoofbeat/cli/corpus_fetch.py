@@ -28,8 +28,6 @@ from hoofbeat.corpus.fetch import (
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.store import Cost
 
-__all__ = ["fetch_command"]
-
 _CITATIONS = "citations"
 
 

@@ -39,8 +39,6 @@ from hoofbeat.store import Cost, Counts
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.text import for_terminal
 
-__all__ = ["label_command", "show_command", "stats_command"]
-
 _SHOWN_ROWS = 15
 _STYLES = ("black on yellow", "black on cyan", "black on green", "black on magenta")
 

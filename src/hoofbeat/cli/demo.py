@@ -17,8 +17,6 @@ from hoofbeat.cli.session import json_option, output_option
 from hoofbeat.errors import OutputError
 from hoofbeat.models.spec_help import SPEC_HELP
 
-__all__ = ["command"]
-
 TINY = (
     "The default model is tiny (135 million parameters): it shows the flow, not quality. Its answers and judgments are "
     "mostly wrong. For useful ones: hoofbeat weights pull qwen2.5-coder-1.5b && hoofbeat demo --model "

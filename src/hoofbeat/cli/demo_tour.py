@@ -25,8 +25,6 @@ from hoofbeat.reports.report_build import build_report
 from hoofbeat.retrieval.rankings import collection_of, index_corpus, rank_line
 from hoofbeat.store import Artefact
 
-__all__ = ["Tour"]
-
 LINES = ("bm25", "dense", "bm25 + dense")
 CONDITIONS = ("closed", "bm25 + dense @2")
 AUDITED = ("hb-alder-kidney", "hb-brook-kidney", "hb-cairn-kidney")

@@ -13,8 +13,6 @@ from hoofbeat.cli.extensions import CommandWithList, ExtensionName
 from hoofbeat.cli.session import command_words, edition_option, json_option, output_option
 from hoofbeat.registry import registry
 
-__all__ = ["command"]
-
 
 class _ExportCommand(CommandWithList):
     @staticmethod

@@ -12,8 +12,6 @@ import click
 
 from hoofbeat.registry import Extension, registry
 
-__all__ = ["CommandWithList", "ExtensionName"]
-
 
 class ExtensionName(click.ParamType[Extension]):
     """The name of an extension of one kind; the command gets the extension itself."""

@@ -10,8 +10,6 @@ import click
 
 from hoofbeat.errors import UsageError
 
-__all__ = ["Under", "VerbWithOthers"]
-
 
 class Under:
     """The commands under a verb, each in the file `VERB_NAME.py` beside the verb's own; loaded when it is called.

@@ -19,8 +19,6 @@ from hoofbeat.judging.judgments_folder import KIND
 from hoofbeat.models import Estimate
 from hoofbeat.store import Artefact, check_target
 
-__all__ = ["command"]
-
 
 class _Wanted(Struct, frozen=True, kw_only=True):
     """The options, as given."""

@@ -27,8 +27,6 @@ from hoofbeat.reports.tables import Column
 from hoofbeat.reports.words import Form, written
 from hoofbeat.store import check_target
 
-__all__ = ["command"]
-
 _FOLDER = click.Path(path_type=Path)
 
 

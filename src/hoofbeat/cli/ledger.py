@@ -15,8 +15,6 @@ from hoofbeat.models.session import ledger_file
 from hoofbeat.store import Ledger
 from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["command"]
-
 _path_option = click.option("--ledger", "path", type=click.Path(path_type=Path), help="Ledger file.")
 
 

@@ -14,8 +14,6 @@ import click
 from hoofbeat.errors import UsageError
 from hoofbeat.registry import registry
 
-__all__ = ["load_plugins"]
-
 _OPTION = "--plugin"
 _CONFIG = "--config"
 

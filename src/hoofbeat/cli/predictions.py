@@ -13,8 +13,6 @@ from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, edition_option, json_option, output_option
 
-__all__ = ["command"]
-
 _FIELDS = {
     "id": ("--id", "the question's id"),
     "model": ("--model-field", "the model's name"),

@@ -12,8 +12,6 @@ from hoofbeat.reports.report_writer import FORMATS
 from hoofbeat.reports.section import ReportOptions, sections
 from hoofbeat.reports.sections.published_section import papers
 
-__all__ = ["command"]
-
 
 class _ReportCommand(click.Command):
     """The command with the list of sections below its options; one that a plugin brings is in the list as well."""

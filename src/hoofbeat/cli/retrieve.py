@@ -33,8 +33,6 @@ from hoofbeat.store import Artefact
 from hoofbeat.store.atomic_files import atomic_write
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["command", "show_measures"]
-
 _LINE = "bm25 + dense"
 _SHOWN = 3
 _PASSAGES_SHOWN = 5

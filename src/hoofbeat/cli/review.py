@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from hoofbeat.web.server import RunningServer
     from hoofbeat.web.site import Site
 
-__all__ = ["command"]
-
 
 class _Wanted(Struct, frozen=True, kw_only=True):
     """The options that make a study, as given."""

@@ -23,8 +23,6 @@ from hoofbeat.review.label_export import Origin, export_labels, join_exports, or
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import Artefact, check_target, open_artefact
 
-__all__ = ["command"]
-
 
 @click.command("apply")
 @click.argument("bench", type=click.Path(path_type=Path))

@@ -18,8 +18,6 @@ from hoofbeat.review.review_records import Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import check_target
 
-__all__ = ["command"]
-
 _NEXT = {
     "criteria": "hoofbeat build RECIPE CORPUS --reviews {file}, or hoofbeat review apply {source} --labels {file}",
     "pairs": "hoofbeat audit validate {source} --labels {file}{more} --partial",

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from hoofbeat.review.review_records import Study
     from hoofbeat.review.review_store import ReviewStore
 
-__all__ = ["SUBCOMMANDS", "ReviewCommand", "find_study", "words_without_database"]
-
 SUBCOMMANDS = {
     "invite": "let somebody in, by a link that is shown once",
     "revoke": "let somebody in no more",

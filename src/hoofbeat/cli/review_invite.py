@@ -14,8 +14,6 @@ from hoofbeat.review.review_records import Person, PersonRole
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.text import for_terminal
 
-__all__ = ["command", "database_option", "find_person"]
-
 DATABASE_VARIABLE = "HOOFBEAT_REVIEW_DB"
 
 

@@ -10,8 +10,6 @@ from hoofbeat.cli.session import json_option
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.text import for_terminal
 
-__all__ = ["command"]
-
 
 @click.command("revoke")
 @click.argument("name")

@@ -18,8 +18,6 @@ from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.review.reviewer_agreement import StudyAgreement, agreement_of
 from hoofbeat.review.study_progress import StudyProgress, study_progress
 
-__all__ = ["command"]
-
 
 @click.command("status")
 @click.argument("names", metavar="[STUDY]...", nargs=-1)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from hoofbeat.models import Model
     from hoofbeat.web.server import RunningServer
 
-__all__ = ["command", "listening_options", "model_opener", "ready_teller"]
-
 
 def listening_options(function: Callable[..., None]) -> Callable[..., None]:
     """`--host`, `--port`, `--url` and `--proxy`: where a server listens and where people reach it."""

@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from hoofbeat.models import Model
     from hoofbeat.models.session import Session
 
-__all__ = [
-    "Calling",
-    "calling_options",
-    "calling_options_of_judge",
-    "calling_options_of_several",
-    "check_file",
-    "command_words",
-    "edition_option",
-    "json_option",
-    "output_option",
-    "plot_option",
-]
-
 F = TypeVar("F", bound=Callable[..., object])
 
 plot_option = click.option("--plot", type=click.Path(path_type=Path), help="Draw it to this SVG file, too.")

@@ -37,8 +37,6 @@ from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Cost, Counts, open_artefact
 from hoofbeat.text import for_terminal
 
-__all__ = ["command"]
-
 _FIRST = 10
 _MARK = "black on yellow"
 _LONGEST_VALUE = 1_500

@@ -12,8 +12,6 @@ from hoofbeat.cli.session import json_option
 from hoofbeat.errors import ArtefactError, InputError, VerificationError
 from hoofbeat.store.artefact import folder_problems
 
-__all__ = ["command"]
-
 _DATA = Path("..") / "shared" / "data" / "retrieval"
 
 

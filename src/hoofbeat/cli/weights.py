@@ -11,8 +11,6 @@ from hoofbeat.cli.session import json_option
 from hoofbeat.errors import WeightsError
 from hoofbeat.models import weight_files
 
-__all__ = ["command"]
-
 
 @click.group("weights")
 def command() -> None:

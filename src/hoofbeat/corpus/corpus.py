@@ -18,8 +18,6 @@ from hoofbeat.store.artefact_folder import ArtefactFolder
 from hoofbeat.store.offsets import each_line, lines_at
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["DOCUMENTS", "Corpus"]
-
 DOCUMENTS = "documents.jsonl"
 """The table of a corpus."""
 

@@ -38,8 +38,6 @@ from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_ar
 from hoofbeat.store.atomic_files import atomic_write, file_sha256
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["REJECTED", "SOURCES", "ImportRejection", "import_corpus"]
-
 REJECTED = "rejected.jsonl"
 SOURCES = "sources.jsonl"
 MAX_INPUTS = 1_000

@@ -13,8 +13,6 @@ from hoofbeat.records import Document, Question
 from hoofbeat.registry import registry
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 
-__all__ = ["CorpusFormat", "export_corpus"]
-
 KIND = "export"
 
 

@@ -13,8 +13,6 @@ from collections.abc import Iterable, Iterator
 from hoofbeat.corpus.roles import role_spans
 from hoofbeat.records import Document, DocumentTable, Figure
 
-__all__ = ["figure_references", "figure_roles", "table_references"]
-
 MAX_RANGE = 20
 
 _ONE = r"[Ss]?\d{1,3}(?![\d.]\d)"

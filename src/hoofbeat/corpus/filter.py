@@ -31,31 +31,6 @@ from hoofbeat.records import Document, Facets
 from hoofbeat.registry import registry
 from hoofbeat.text import some_of
 
-__all__ = [
-    "KEPT",
-    "Argument",
-    "Clause",
-    "CorpusFilter",
-    "Documents",
-    "FilterStep",
-    "FilterTable",
-    "FilterVerdict",
-    "Judge",
-    "PreparedFilter",
-    "RejectedDocument",
-    "compared_values",
-    "judged",
-    "listed_values",
-    "parse_filter",
-    "parse_filters",
-    "per_document",
-    "quoted_value",
-    "read_line",
-    "sift",
-    "split",
-    "word_starts",
-]
-
 OPERATORS = (">=", "<=", ">", "<", "=", "~")
 
 _NAME = re.compile(r"[A-Za-z][\w.-]*")

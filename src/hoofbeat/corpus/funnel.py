@@ -27,17 +27,6 @@ from hoofbeat.store.artefact import file_reference
 from hoofbeat.store.atomic_files import atomic_write
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
-__all__ = [
-    "FUNNEL",
-    "Funnel",
-    "FunnelStep",
-    "filter_corpus",
-    "funnel_data",
-    "funnel_markdown",
-    "read_funnel",
-    "run_filters",
-]
-
 FUNNEL = "funnel.tsv"
 _HEADER = ("step", "in", "kept", "rejected", "reasons")
 

@@ -19,8 +19,6 @@ from hoofbeat.errors import InputError
 from hoofbeat.records import Document
 from hoofbeat.store.atomic_files import output_errors, read_bytes
 
-__all__ = ["IMAGE_SUFFIXES", "ImageStore"]
-
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp")
 MAX_IMAGE = 50_000_000
 

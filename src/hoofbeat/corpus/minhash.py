@@ -16,8 +16,6 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-__all__ = ["Banding", "Shingler", "Signer", "jaccard"]
-
 Shingles = NDArray[np.uint64]
 Signature = NDArray[np.uint32]
 

@@ -24,8 +24,6 @@ from hoofbeat.store.atomic_files import atomic_write
 from hoofbeat.store.streams import lines, open_stream, text_of
 from hoofbeat.store.tables import bare_cell, write_jsonl, write_tsv
 
-__all__ = ["QRELS_LAYOUTS", "Judgments", "QrelsLayout", "read_qrels", "trec_name", "write_qrels"]
-
 Judgments = dict[str, dict[str, int]]
 """Question id to document id to grade."""
 

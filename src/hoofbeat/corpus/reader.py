@@ -24,26 +24,6 @@ from hoofbeat.registry import registry
 from hoofbeat.store.atomic_files import file_sha256, read_bytes
 from hoofbeat.store.streams import gunzip
 
-__all__ = [
-    "MAX_FILE_BYTES",
-    "DocumentEntry",
-    "DocumentWithImages",
-    "Reader",
-    "Refusal",
-    "SourceFile",
-    "check_file",
-    "companions",
-    "holds_documents",
-    "is_known",
-    "is_passage",
-    "known_suffixes",
-    "member_of",
-    "numbered",
-    "read_entries",
-    "read_file",
-    "refusal",
-]
-
 MAX_FILE_BYTES = 200_000_000
 """The largest file, decompressed, that is read whole."""
 

@@ -35,22 +35,6 @@ from hoofbeat.corpus.reader import DocumentWithImages, check_file, read_entries
 from hoofbeat.errors import InputError
 from hoofbeat.store.atomic_files import file_sha256
 
-__all__ = [
-    "PATIENCE",
-    "Heartbeat",
-    "ImportedDocument",
-    "Item",
-    "ReadJob",
-    "ReadResult",
-    "ReaderPool",
-    "UnreadableDocument",
-    "available_cores",
-    "process",
-    "receive",
-    "send",
-    "serve",
-]
-
 MAX_FRAME = 4_000_000
 MAX_MEMORY = 6 << 30
 BEAT_EVERY = 0.5

@@ -27,25 +27,6 @@ from msgspec import Struct
 
 from hoofbeat.records import Document, Section
 
-__all__ = [
-    "CASE_ROLES",
-    "Feature",
-    "Role",
-    "RoleGuess",
-    "ScoredParagraph",
-    "assign_roles",
-    "best_run",
-    "best_start",
-    "case_spans",
-    "find_case",
-    "heading_role",
-    "paragraphs",
-    "role_of",
-    "role_spans",
-    "score",
-    "section_roles",
-]
-
 
 class Role(StrEnum):
     """What a section is for. An empty role means that neither heading nor text tells."""

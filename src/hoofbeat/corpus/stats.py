@@ -30,18 +30,6 @@ from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.atomic_files import file_sha256
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
-__all__ = [
-    "NO_TOKENIZER",
-    "CorpusStats",
-    "Quantiles",
-    "Share",
-    "Tokenizer",
-    "compute_stats",
-    "load_tokenizer",
-    "quantiles",
-    "write_stats",
-]
-
 KIND = "stats"
 NO_TOKENIZER = "none"
 UNKNOWN = "unknown"

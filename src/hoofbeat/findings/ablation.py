@@ -15,8 +15,6 @@ from hoofbeat.findings.clusters import cluster_labels
 from hoofbeat.findings.intervals import SAMPLES, Difference, Interval, bootstrap_mean, paired_difference
 from hoofbeat.findings.systems import shared_values
 
-__all__ = ["Ablation", "AblationCell", "RunSettings", "ablation"]
-
 RunSettings = Mapping[str, object]
 """The settings of one row: name to value."""
 

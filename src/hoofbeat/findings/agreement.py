@@ -23,21 +23,6 @@ from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles, wilson
 from hoofbeat.findings.outcomes import HUMAN, AnswerKey
 from hoofbeat.records import Failure, Judgment
 
-__all__ = [
-    "Agreement",
-    "Alpha",
-    "Annotators",
-    "Kappa",
-    "PairAgreement",
-    "Scale",
-    "Weights",
-    "agreement",
-    "agreement_with_intervals",
-    "krippendorff_alpha",
-    "people_majority",
-    "weighted_kappa",
-]
-
 Scale = Literal["nominal", "ordinal", "interval"]
 
 

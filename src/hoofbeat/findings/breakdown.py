@@ -31,19 +31,6 @@ from hoofbeat.findings.intervals import (
 from hoofbeat.findings.outcomes import Outcome, by_system, sensitivity_range
 from hoofbeat.records import Facets
 
-__all__ = [
-    "NONE",
-    "FacetGroup",
-    "FacetTable",
-    "GroupAccuracy",
-    "GroupDifference",
-    "SetTable",
-    "by_facet",
-    "group_differences",
-    "over_sets",
-    "values_of",
-]
-
 NONE = "(none)"
 """The group of questions that have no value of the facet."""
 

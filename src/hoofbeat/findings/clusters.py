@@ -19,8 +19,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hoofbeat.records import Question
 
-__all__ = ["cluster_labels", "cluster_of", "clusters_of"]
-
 
 def clusters_of(questions: Iterable[Question]) -> dict[str, str]:
     """Question to the name of its cluster: the documents that it was made from, or that answer it.

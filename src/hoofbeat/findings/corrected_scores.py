@@ -22,8 +22,6 @@ from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.findings.outcomes import Outcome, SystemKey, by_system, sensitivity_range
 
-__all__ = ["PPI", "CorrectedAccuracy", "corrected_accuracies", "labels_needed", "ppi_mean"]
-
 _UNANSWERED = ("answer:", "choice:")
 """How the reason begins why an answer has no content that people could label."""
 

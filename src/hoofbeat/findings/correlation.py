@@ -13,8 +13,6 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.clusters import cluster_labels
 from hoofbeat.findings.intervals import SAMPLES, Interval, bootstrap_mean, percentiles
 
-__all__ = ["AnswersAndRetrieval", "Correlation", "answers_and_retrieval", "correlation"]
-
 _MIN_COUNT = 3
 _RESAMPLED = 5
 """Fewer points than this have no interval: most resamples would repeat two or three of them."""

@@ -12,8 +12,6 @@ from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.findings.outcomes import SystemKey, is_by, sensitivity_range
 from hoofbeat.records import Judgment
 
-__all__ = ["ModeShare", "mode_shares"]
-
 
 class ModeShare(Struct, frozen=True, kw_only=True):
     """`count` of the `n` explained answers of one system have this label first; `share` with Wilson's interval.

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from hoofbeat.findings.outcomes import Outcome
 
-__all__ = ["CHANGES", "change", "flips", "standing", "tone_of_change"]
-
 CHANGES = (
     "right → wrong",
     "wrong → right",

@@ -20,8 +20,6 @@ from hoofbeat.findings.mean_scores import scores_by_system
 from hoofbeat.findings.outcomes import Outcome, SystemKey, sensitivity_range
 from hoofbeat.records import Answer, Judgment
 
-__all__ = ["InformationCurve", "InformationPoint", "information_curves", "retained_scores"]
-
 _FIRST = re.compile(r"first (\d+(?:\.\d+)?)%(?: of (\w+))?(?:, (.+))?")
 _CLOSED = ("closed", "closed-book")
 

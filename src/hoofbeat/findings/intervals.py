@@ -16,25 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from hoofbeat.errors import UsageError
 
-__all__ = [
-    "SAMPLES",
-    "TANGO",
-    "Difference",
-    "Interval",
-    "bootstrap_mean",
-    "cluster_sums",
-    "drawn_again",
-    "holm",
-    "mcnemar_exact",
-    "newcombe",
-    "paired_difference",
-    "percentiles",
-    "resampled_sums",
-    "sums_and_sizes",
-    "tango",
-    "wilson",
-]
-
 SAMPLES = 1000
 
 TANGO = "Tango's score"

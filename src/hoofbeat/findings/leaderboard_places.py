@@ -14,8 +14,6 @@ from hoofbeat.findings.intervals import SAMPLES
 from hoofbeat.findings.outcomes import Outcome, SystemKey, by_system, per_question
 from hoofbeat.findings.systems import rank_intervals
 
-__all__ = ["LeaderboardRow", "leaderboard"]
-
 _SAME = 1e-12
 
 

@@ -16,8 +16,6 @@ from hoofbeat.findings.outcomes import AnswerKey, SystemKey, is_by, sensitivity_
 from hoofbeat.findings.repeated_answers import BootstrapSD, bootstrap_sd
 from hoofbeat.records import Answer, Judgment
 
-__all__ = ["ScoreMean", "score_means", "scores_by_system"]
-
 Scores = dict[SystemKey, dict[AnswerKey, float | str]]
 """The score of each answer of each system, or in words why it has none."""
 

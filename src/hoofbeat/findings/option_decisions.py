@@ -22,8 +22,6 @@ from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, percent
 from hoofbeat.findings.outcomes import SystemKey, asked_question, planned_question, sensitivity_range
 from hoofbeat.records import Answer, Question
 
-__all__ = ["MacroRate", "OptionDecisions", "OptionRate", "option_decisions"]
-
 _NONE = "(none)"
 _TP, _FN, _TN, _FP = range(4)
 _COUNTS = 8

@@ -17,24 +17,6 @@ from numpy.typing import NDArray
 from hoofbeat.errors import InputError
 from hoofbeat.records import Answer, Judgment, Question
 
-__all__ = [
-    "HUMAN",
-    "SENSITIVITY_THRESHOLD",
-    "AnswerKey",
-    "Outcome",
-    "Shares",
-    "SystemKey",
-    "asked_question",
-    "by_system",
-    "choice_outcomes",
-    "is_by",
-    "outcomes",
-    "per_question",
-    "planned_question",
-    "scored_outcomes",
-    "sensitivity_range",
-]
-
 HUMAN = "human:"
 """How the name of a judge begins who is a person."""
 

@@ -16,8 +16,6 @@ from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, percentiles, resampled_sums
 from hoofbeat.findings.outcomes import Outcome, Shares, by_system, per_question, sensitivity_range
 
-__all__ = ["BootstrapSD", "RunsMean", "WorstAtK", "bootstrap_sd", "chance_all_right", "runs_mean", "worst_at_k"]
-
 _SHUFFLES = 1 << 22
 
 

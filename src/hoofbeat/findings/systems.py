@@ -29,20 +29,6 @@ from hoofbeat.findings.intervals import (
     sums_and_sizes,
 )
 
-__all__ = [
-    "EXACT",
-    "FLIPS",
-    "PairedComparison",
-    "Randomisation",
-    "SystemMean",
-    "SystemTable",
-    "Systems",
-    "compare_systems",
-    "randomisation_test",
-    "rank_intervals",
-    "shared_values",
-]
-
 Systems = Mapping[str, Mapping[str, Mapping[str, float]]]
 """System to question to measure to value."""
 

@@ -49,7 +49,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "aspects": "Aspect",
+        "aspect": "Aspect",
         "aspects.equivalence": "judge_equivalence",
         "catalogue": "all_criteria labels_of",
         "designs": "LabelFile SheetDesign design_of design_path",

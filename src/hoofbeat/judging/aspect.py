@@ -12,8 +12,6 @@ from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import Prompt, load_prompt
 from hoofbeat.records import Answer, Failure, Question
 
-__all__ = ["Aspect", "JudgeReply", "JudgeRequest"]
-
 
 class JudgeRequest(Struct, frozen=True, kw_only=True):
     """One call to a judge, or why there is nothing to ask; `passage` is the passage that is judged, if it is one."""

@@ -27,8 +27,6 @@ from hoofbeat.records import Answer
 from hoofbeat.store.atomic_files import read_bytes
 from hoofbeat.store.tables import bare_cell
 
-__all__ = ["AnnotatorFile", "DrawnAnswers", "draw_answers", "judge_labels", "read_rows", "refuse_lines"]
-
 _MAX_PROBLEMS = 10
 _DELIMITERS = (",", ";", "\t")
 _OLD_WINDOWS = "cp1252"

@@ -11,8 +11,6 @@ from hoofbeat.judging.scorers import Scorer
 from hoofbeat.records import Answer
 from hoofbeat.registry import registry
 
-__all__ = ["all_criteria", "criteria_named", "criterion", "explains", "labels_of", "takes", "verdict_labels"]
-
 
 def all_criteria() -> tuple[Criterion, ...]:
     """All scorers and aspects; those that explain wrong answers come after those that find them."""

@@ -12,8 +12,6 @@ from msgspec import Struct
 
 from hoofbeat.records import Answer, Failure, Judgment, Question
 
-__all__ = ["Criterion", "Key", "Takes", "answer_key", "answer_text", "empty_judgment", "no_answer_failure"]
-
 Key = tuple[str, str, str, int]
 """What identifies an answer: question, model, condition, sample."""
 

@@ -17,18 +17,6 @@ from hoofbeat.errors import InputError
 from hoofbeat.store import InputRef
 from hoofbeat.store.atomic_files import read_bytes, write_bytes
 
-__all__ = [
-    "ENOUGH",
-    "SUFFIX",
-    "AnswerStratum",
-    "LabelFile",
-    "SheetDesign",
-    "design_of",
-    "design_path",
-    "make_design",
-    "write_design",
-]
-
 SUFFIX = ".design.json"
 ENOUGH = 10
 """With fewer labels than this, hardly anything can be said of one system."""

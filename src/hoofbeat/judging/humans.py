@@ -22,8 +22,6 @@ from hoofbeat.judging.stratified_sample import blind_code
 from hoofbeat.records import Judgment
 from hoofbeat.store.tables import write_csv
 
-__all__ = ["HUMAN_ASPECTS", "HumanLabel", "human_judgments", "read_labels", "write_sheet"]
-
 HUMAN_ASPECTS = ("equivalence", "failure-mode", "error-type")
 """What people can be asked of an answer."""
 

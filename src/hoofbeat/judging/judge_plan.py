@@ -24,8 +24,6 @@ from hoofbeat.records import Judgment
 from hoofbeat.store import Artefact, InputRef
 from hoofbeat.store.artefact import file_reference
 
-__all__ = ["JudgePlan", "plan_judging"]
-
 
 class JudgePlan(Struct, frozen=True, kw_only=True):
     """What is to be judged and by whom, checked; `notes` are what a reader of the judgments should know."""

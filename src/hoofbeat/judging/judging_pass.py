@@ -35,8 +35,6 @@ from hoofbeat.records import Answer, Judgment
 from hoofbeat.store.atomic_files import atomic_write
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
-__all__ = ["BLOCK", "JudgingJob", "JudgingPass", "JudgmentTally"]
-
 BLOCK = 2000
 _BATCH_BLOCK = 50_000  # one file of a batch folder
 _encode = msgspec.json.Encoder().encode

@@ -16,8 +16,6 @@ from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["HUMAN", "KIND", "AnswerFolder", "JudgmentFolder", "Probe", "Survey"]
-
 KIND = "judgments"
 HUMAN = "human:"
 """How the judge of a human label begins; the annotator's name follows."""

@@ -23,8 +23,6 @@ from hoofbeat.prompts import load_prompt
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.manifest import count_outcomes
 
-__all__ = ["judge_folder", "own_judges"]
-
 
 class _Earlier(Struct, frozen=True):
     """What the settings of a folder of judgments say that new judgments add to."""

@@ -21,8 +21,6 @@ from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Question, Vote
 
-__all__ = ["PROBES", "FlipCount", "flips", "pad_text", "probe_figures", "probe_judge", "probe_request"]
-
 PROBES = ("order", "length", "consistency")
 
 _PADDING = (

@@ -10,8 +10,6 @@ from hoofbeat.judging.catalogue import all_criteria, criteria_named, explains
 from hoofbeat.judging.criteria import Criterion, Takes
 from hoofbeat.judging.judgments_folder import AnswerFolder, Survey
 
-__all__ = ["choose_aspects", "chosen_conditions", "matches"]
-
 
 def matches(condition: str, wanted: str) -> bool:
     """Whether a condition is the one named, whatever its protocol."""

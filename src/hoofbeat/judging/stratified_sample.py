@@ -15,8 +15,6 @@ from typing import Generic, TypeVar
 from hoofbeat.judging.criteria import Key
 from hoofbeat.store.tables import seeded_number
 
-__all__ = ["ReservoirSample", "allot", "allot_within", "blind_code"]
-
 Item = TypeVar("Item")
 Name = tuple[str, ...]
 

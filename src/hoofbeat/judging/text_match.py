@@ -7,8 +7,6 @@ import unicodedata
 
 from rapidfuzz import fuzz
 
-__all__ = ["exact_match", "for_exact_match", "fuzzy_match"]
-
 _TOKEN = re.compile(r"(?<!\w)[-−]?\d+(?:[.,]\d+)*|[^\W_]+|[^\w\s]")
 _SIGNS = {"%", "‰"}
 _ARTICLES = {"a", "an", "the"}

@@ -17,8 +17,6 @@ from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Failure, Judgment, Question, Vote
 
-__all__ = ["JudgeVote", "ask_judge", "cast_vote", "decide", "majority_name"]
-
 JudgeVote = tuple[str, Vote]
 """The passage that was judged (empty: the answer itself), and the vote."""
 

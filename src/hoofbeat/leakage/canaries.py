@@ -19,19 +19,6 @@ from msgspec import Struct, convert
 
 from hoofbeat.records import Document
 
-__all__ = [
-    "Canary",
-    "FoundCanary",
-    "canaries_in_documents",
-    "canaries_in_file",
-    "canaries_in_text",
-    "canary_line",
-    "known_canaries",
-    "make_canary",
-    "matched_digits",
-    "split_canary",
-]
-
 _NAMESPACE = uuid.UUID(bytes=b"hoofbeat canary\x00", version=5)
 _GUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 _FOUND = re.compile(rf"canary\W{{0,4}}(?:(?:guid|uuid|string|id)\W{{0,4}}){{0,2}}({_GUID})", re.IGNORECASE)

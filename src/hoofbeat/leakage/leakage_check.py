@@ -50,18 +50,6 @@ from hoofbeat.progress import Progress
 from hoofbeat.records import Document, Question
 from hoofbeat.store import Artefact, InputRef, Manifest
 
-__all__ = [
-    "MAIN",
-    "PARTS",
-    "EarlierAnswers",
-    "LeakagePlan",
-    "ModelProbes",
-    "gather_outcomes",
-    "plan_check",
-    "probe",
-    "summarise",
-]
-
 PARTS = ("likelihood", *PROBES, "canary", "near")
 """What a check consists of; each part can be left out. Dates and gaps cost nothing and are always told."""
 

@@ -21,23 +21,6 @@ from hoofbeat.findings.intervals import bootstrap_mean, paired_difference, wilso
 from hoofbeat.leakage.leakage_records import CanaryProbe, LikelihoodRow, OverlapRow
 from hoofbeat.leakage.training_cutoffs import DateAccuracy, DateCounts
 
-__all__ = [
-    "CAVEATS",
-    "RUN_WORDS",
-    "BookGap",
-    "Groups",
-    "LeakageEstimate",
-    "LeakageSummary",
-    "LikelihoodSummary",
-    "OverlapSummary",
-    "book_gaps",
-    "likelihood_summaries",
-    "mean_figure",
-    "overlap_summaries",
-    "reproduced",
-    "share_of",
-]
-
 RUN_WORDS = 13
 ROUGE_RECALL = 0.75
 """A text counts as reproduced from so many words in a row, or so much of it in order, on."""

@@ -19,8 +19,6 @@ from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
-__all__ = ["KIND", "write_leakage"]
-
 KIND = "leakage"
 
 _PROMPTS = {"continuation": "leakage-continue", "rationale": "leakage-rationale", "canary": "leakage-canary"}

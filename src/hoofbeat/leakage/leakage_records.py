@@ -9,16 +9,6 @@ from msgspec import Struct
 
 from hoofbeat.records import Failure
 
-__all__ = [
-    "PROBES",
-    "CanaryProbe",
-    "ContinuationOverlap",
-    "LikelihoodRow",
-    "MeasuredText",
-    "OverlapProbe",
-    "OverlapRow",
-]
-
 OverlapProbe = Literal["continuation", "rationale"]
 PROBES: tuple[OverlapProbe, ...] = ("continuation", "rationale")
 MeasuredText = Literal["question", "reference", "explanation"]

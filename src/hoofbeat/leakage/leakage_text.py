@@ -19,18 +19,6 @@ from hoofbeat.benchmarks.text_overlap import overlap_words, rouge_l
 from hoofbeat.records import Document, Question
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
-__all__ = [
-    "LeakageItem",
-    "explanation_of",
-    "first_words",
-    "halves",
-    "plan_leakage",
-    "shuffled",
-    "stem_of",
-    "strip_repeated_beginning",
-    "truncate_text",
-]
-
 MIN_WORDS = 8
 """A rest shorter than this says nothing, whether it comes back or not."""
 

@@ -37,20 +37,6 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Failure
 
-__all__ = [
-    "LOWEST_SHARE",
-    "ORIGINAL",
-    "LikelihoodText",
-    "canary_request",
-    "estimate_leakage",
-    "likelihood_texts",
-    "measure_likelihoods",
-    "overlap_of",
-    "overlap_request",
-    "probe_canaries",
-    "probe_overlaps",
-]
-
 ORIGINAL = "original"
 """The edition of a modified benchmark that keeps the wording of before the modification."""
 

@@ -21,8 +21,6 @@ from hoofbeat.corpus.minhash import WIDTH, Shingler
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
 
-__all__ = ["THRESHOLD", "NearDuplicate", "NearSearch", "OwnSource"]
-
 THRESHOLD = 0.3
 MIN_SHINGLES = 8
 """A text of fewer five-word runs is too short to say that it stands elsewhere."""

@@ -24,22 +24,6 @@ from hoofbeat.findings.accuracy import Outcome
 from hoofbeat.findings.intervals import Interval, percentiles, wilson
 from hoofbeat.records import Document, Question
 
-__all__ = [
-    "POSITIONS",
-    "Cutoff",
-    "DateAccuracy",
-    "DateCounts",
-    "PublicationDate",
-    "accuracy_by_date",
-    "cutoff_of",
-    "date_counts",
-    "known_cutoffs",
-    "parse_cutoff",
-    "position",
-    "publication",
-    "publication_period",
-]
-
 Position = Literal["before", "after", "same year", "undated"]
 POSITIONS: tuple[Position, ...] = ("before", "after", "same year", "undated")
 

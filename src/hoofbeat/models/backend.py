@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from hoofbeat.models.requests import ChatRequest, Likelihood, Reply
 from hoofbeat.models.wire import Trouble
 
-__all__ = ["Backend", "ReplyPending"]
-
 
 class ReplyPending(Exception):
     """The request was written down and will be answered later (batch folders)."""

@@ -30,8 +30,6 @@ from hoofbeat.models.wire import PLAIN, Dialect, Trouble, chat_body, classify, r
 from hoofbeat.store.atomic_files import output_errors
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
-__all__ = ["BatchBackend"]
-
 _MAX_REQUESTS_PER_FILE = 50_000
 _MAX_BYTES_PER_FILE = 180_000_000
 _KEY_LENGTH = 40  # with the file's number, within the 64 characters that providers allow

@@ -14,8 +14,6 @@ from hoofbeat.errors import BudgetSpent, UsageError
 from hoofbeat.models.requests import ChatRequest
 from hoofbeat.window import tokens_at_most
 
-__all__ = ["Budget", "Estimate", "Price", "about_tokens"]
-
 _TOKENS_AN_IMAGE = 1500
 _ROUNDING = 1e-9
 

@@ -27,8 +27,6 @@ from hoofbeat.errors import InputError, ModelError, UsageError
 from hoofbeat.models import weight_files
 from hoofbeat.store.atomic_files import file_sha256
 
-__all__ = ["DEFAULT_MODEL", "EmbeddedServer", "default_threads", "start_embedded"]
-
 DEFAULT_MODEL = "smollm2-135m"
 
 _CONTEXTS = {"smollm2-135m": 4096, "qwen2.5-coder-1.5b": 8192}

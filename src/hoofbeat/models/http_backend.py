@@ -21,11 +21,6 @@ from hoofbeat.models.embedded import start_embedded
 from hoofbeat.models.requests import ChatRequest, Likelihood, Reply
 from hoofbeat.models.wire import PLAIN, Dialect, Trouble, chat_body, classify, read_chat
 
-__all__ = [
-    "EmbeddedBackend",
-    "HttpBackend",
-]
-
 _encode = msgspec.json.Encoder().encode
 
 

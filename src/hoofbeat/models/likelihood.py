@@ -22,8 +22,6 @@ import msgspec
 from hoofbeat.models.requests import Likelihood
 from hoofbeat.models.wire import Trouble
 
-__all__ = ["has_tokens", "score_by_echo", "score_by_forcing"]
-
 Post = Callable[[str, object], Awaitable[bytes | Trouble]]
 
 _FORCE = 1000.0

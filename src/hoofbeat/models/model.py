@@ -41,13 +41,6 @@ from hoofbeat.store.call_ledger import Ledger, LedgerEntry
 from hoofbeat.store.manifest import Cost
 from hoofbeat.window import TYPICAL_BYTES_PER_TOKEN, size
 
-__all__ = [
-    "CallResult",
-    "Model",
-    "StructuredReply",
-    "reduce_collection",
-]
-
 _NEW_OBJECTS = 50_000
 
 

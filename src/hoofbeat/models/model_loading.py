@@ -41,13 +41,6 @@ from hoofbeat.models.spec_help import SPEC_HELP
 from hoofbeat.models.wire import Dialect
 from hoofbeat.store.call_ledger import Ledger
 
-__all__ = [
-    "Config",
-    "ModelSettings",
-    "load_config",
-    "load_model",
-]
-
 _SECRET = re.compile(r"api[_-]?key|(^|[_-])(token|secret|password|authorization|key)$", re.IGNORECASE)
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 Positive = Annotated[float, msgspec.Meta(gt=0)]

@@ -12,8 +12,6 @@ import asyncio
 import random
 import time
 
-__all__ = ["Pacer", "backoff_seconds"]
-
 _GROWTH = 1.5
 _HELPS = 1.03
 _REPROBE_WINDOWS = 24

@@ -23,8 +23,6 @@ from hoofbeat.records import Usage
 from hoofbeat.store.atomic_files import file_sha256
 from hoofbeat.store.tables import canonical_json, read_jsonl
 
-__all__ = ["ReplayBackend"]
-
 T = TypeVar("T")
 
 _REPLIES: dict[str, Any] = {"chat": Reply, "loglikelihood": Likelihood, "embed": list[float]}

@@ -14,12 +14,6 @@ import re
 
 from msgspec import Struct
 
-__all__ = [
-    "ReasoningSplit",
-    "is_refusal",
-    "split_reasoning",
-]
-
 
 class ReasoningSplit(Struct, frozen=True, kw_only=True):
     """An output in two parts; `unfinished` says that it ends inside its reasoning."""

@@ -15,8 +15,6 @@ from msgspec import Struct, field
 from hoofbeat.records import Usage
 from hoofbeat.store.tables import canonical_json
 
-__all__ = ["ChatRequest", "Image", "Likelihood", "Message", "Reply", "TokenLogprob", "request_key"]
-
 MessageRole = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length", "refusal"]
 

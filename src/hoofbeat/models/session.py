@@ -15,8 +15,6 @@ from hoofbeat.models.model_loading import Config, load_config, load_model
 from hoofbeat.store.call_ledger import Ledger
 from hoofbeat.store.manifest import Cost
 
-__all__ = ["Session", "UsedModels", "late_models", "ledger_file", "open_session"]
-
 
 class Session(Struct, frozen=True, kw_only=True):
     """An open ledger with what is needed to load models."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SPEC_HELP"]
-
 SPEC_HELP = (
     "embedded, embedded:qwen2.5-coder-1.5b, openai:NAME, http://host:port/v1#NAME, batch:FOLDER#NAME, replay:FILE, "
     "or an alias in hoofbeat.toml"

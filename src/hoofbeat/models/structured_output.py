@@ -14,8 +14,6 @@ from hoofbeat.models.requests import ChatRequest, Message, Reply
 from hoofbeat.records import FailureKind
 from hoofbeat.store.tables import canonical_json
 
-__all__ = ["UnreadableOutput", "read_object", "repair_request", "without_limits"]
-
 _BEGINNING = 160  # characters that are shown again of an output that was cut off
 _CUT_OFF = "That ran on and was cut off. Write the whole JSON object again, and keep every text in it short."
 

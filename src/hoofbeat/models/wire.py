@@ -19,8 +19,6 @@ from hoofbeat.models.structured_output import without_limits
 from hoofbeat.records import FailureKind, Usage
 from hoofbeat.store.tables import content_sha256
 
-__all__ = ["PLAIN", "Dialect", "Trouble", "chat_body", "classify", "read_chat", "retry_after_seconds"]
-
 
 class Trouble(Struct, frozen=True, kw_only=True):
     """An attempt that brought no reply: what kind, whether another attempt makes sense, and when.

@@ -17,8 +17,6 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models.requests import ChatRequest, Message
 from hoofbeat.text import printable
 
-__all__ = ["Prompt", "load_prompt", "material", "prompt_names"]
-
 _FOLDER = resources.files("hoofbeat.prompts") / "files"
 _HEAD = re.compile(r"\A\+\+\+\n(.*?)\n\+\+\+\n(.*)\Z", re.DOTALL)
 _PART = re.compile(r"^## (system|user|output)\n", re.MULTILINE)

@@ -29,9 +29,6 @@ from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
-__all__ = ["FUNNEL_HEADER", "build_benchmark", "estimate_calls", "funnel_rows"]
-
-
 _BATCH = 32
 FUNNEL_HEADER = ("step", "in", "kept", "rejected", "failed", "reasons", "failures")
 

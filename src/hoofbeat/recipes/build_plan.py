@@ -19,8 +19,6 @@ from hoofbeat.recipes.recipe import Recipe, read_settings
 from hoofbeat.recipes.steps import UNLIMITED
 from hoofbeat.store import Artefact
 
-__all__ = ["BuildEstimate", "BuildPlan", "plan_build"]
-
 
 class BuildEstimate(NamedTuple):
     """What the first step with calls to make would spend; `note` says what is known of the steps after it."""

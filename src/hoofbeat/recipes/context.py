@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from hoofbeat.models import Model
     from hoofbeat.models.encoder import Encoder
 
-__all__ = ["RecipeContext", "RecipeSettings", "TableFile", "fit_all"]
-
 _SPARE_TOKENS = 200
 _KEPT_DOCUMENTS = 256
 _MIN_ROOM = 400

@@ -30,8 +30,6 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, StepEstimate, check, whole
 from hoofbeat.records import Document, Failure, Step
 
-__all__ = ["FAILED", "filter_step", "filter_steps", "label_step", "rarity_step"]
-
 
 def filter_steps(line: str, *, spare: Collection[str] = ()) -> list[RecipeStep]:
     """A step for each filter of a line, in their order; an empty line has none. A wrong line is a `UsageError`.

@@ -19,8 +19,6 @@ from hoofbeat.records import Question, Span
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["BenchmarkItem", "EvidencePlace", "EvidencePlaces", "find_item", "item_ids", "item_spans"]
-
 R = TypeVar("R")
 
 BenchmarkItem = Question | RejectedItem | FailedItem | RecipeItem

@@ -23,19 +23,6 @@ from hoofbeat.recipes.steps import RecipeStep
 from hoofbeat.records import Document, Failure, Question
 from hoofbeat.registry import registry
 
-__all__ = [
-    "Edition",
-    "Parameter",
-    "Recipe",
-    "RecipeOutput",
-    "RecipeRun",
-    "find_recipe",
-    "from_documents",
-    "parameters",
-    "read_settings",
-    "run_steps",
-]
-
 
 class Edition(Struct, frozen=True, kw_only=True):
     """Another edition of the questions, such as the undistracted or the image one: its name and what it is."""

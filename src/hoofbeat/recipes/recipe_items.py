@@ -13,8 +13,6 @@ from msgspec import Struct, field
 
 from hoofbeat.records import Facets, Failure, Span, Step
 
-__all__ = ["FailedItem", "ItemRejection", "Outcome", "RecipeFunnelStep", "RecipeItem", "RejectedItem"]
-
 
 class RecipeItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A candidate. `values` holds what the steps wrote, by name, as plain JSON data; `documents` are its sources."""

@@ -24,18 +24,6 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.store.tables import bare_cell
 
-__all__ = [
-    "ReviewLabel",
-    "ReviewTask",
-    "count_labels",
-    "drawn_for_review",
-    "known_labels",
-    "read_labels",
-    "read_rating",
-    "reviewed",
-    "says_yes",
-]
-
 _YES = frozenset({"yes", "y", "true", "1", "ok", "pass", "passed"})
 _NO = frozenset({"no", "n", "false", "0", "fail", "failed"})
 

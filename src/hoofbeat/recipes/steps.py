@@ -25,8 +25,6 @@ from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.records import Failure, Step
 
-__all__ = ["UNLIMITED", "PartReply", "RecipeStep", "StepEstimate", "ask", "ask_each", "check", "sample", "whole"]
-
 UNLIMITED = 1_000_000
 """Calls of a step whose number no parameter bounds."""
 

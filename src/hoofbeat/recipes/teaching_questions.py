@@ -13,8 +13,6 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.records import Question, Step
 from hoofbeat.store import Artefact, Counts, InputRef
 
-__all__ = ["build_teaching", "named_questions", "teaching_patient_questions"]
-
 _LINEAGE = (Step(name="teaching set", note="invented question, written with its case"),)
 
 

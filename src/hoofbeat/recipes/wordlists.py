@@ -7,8 +7,6 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-__all__ = ["word_data"]
-
 
 @cache
 def word_data(name: str) -> dict[str, Any]:

@@ -18,8 +18,6 @@ from hoofbeat.reports.model import (
 from hoofbeat.reports.packed_viewers import PLAIN_CHARACTERS, PLAIN_ENTRIES, viewer_of
 from hoofbeat.text import cut
 
-__all__ = ["STATES", "answer_key", "answers_viewer"]
-
 STATES = ("right", "wrong", "unscored")
 """What an answer can be, as the viewer's filter names it."""
 

@@ -8,8 +8,6 @@ from hoofbeat.reports.model import GridView
 from hoofbeat.reports.nodes import Element, Node, element
 from hoofbeat.text import clean
 
-__all__ = ["WIDEST", "grid_label", "grid_place", "grid_table", "packed_grid"]
-
 WIDEST = 25
 """A grid of more sources is drawn by the page's script only: as elements it would outweigh the page."""
 

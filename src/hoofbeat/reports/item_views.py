@@ -30,8 +30,6 @@ from hoofbeat.reports.model import (
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.text import cut, one_line
 
-__all__ = ["VERDICTS", "answer_view", "failure_text", "question_view", "system_name"]
-
 VERDICTS: dict[Verdict, str] = {"right": "✓ right", "wrong": "✗ wrong", "unscored": "– unscored", "plain": "answered"}
 """How a verdict is written, so that colour never stands alone."""
 

@@ -15,8 +15,6 @@ from hoofbeat.reports.words import written
 from hoofbeat.store.atomic_files import slug
 from hoofbeat.text import clean, one_line
 
-__all__ = ["escape", "report_fragment", "to_latex"]
-
 _LONG_TABLE = 40
 """A table of more rows runs over pages."""
 

@@ -24,15 +24,6 @@ from hoofbeat.reports.page import blocks_html
 from hoofbeat.reports.tables import Table
 from hoofbeat.reports.words import written
 
-__all__ = [
-    "TRIANGLE",
-    "label_key",
-    "label_matrix",
-    "linked_html",
-    "raise_headings",
-    "rate_matrix",
-]
-
 Href = Callable[[str], str]
 
 

@@ -16,8 +16,6 @@ import msgspec
 from hoofbeat.records import Answer, Judgment
 from hoofbeat.store.offsets import each_line, lines_at
 
-__all__ = ["Lookup", "System"]
-
 T = TypeVar("T", bound=Answer | Judgment)
 
 System = tuple[str, str]

@@ -27,8 +27,6 @@ from hoofbeat.reports.tables import Table
 from hoofbeat.reports.words import written
 from hoofbeat.text import clean, one_line
 
-__all__ = ["to_markdown"]
-
 _SPECIAL = re.compile(r"([\\`*\[\]|~$])|(?<![^\W_])(_)|(_)(?![^\W_])")
 _LINE_START = re.compile(r"^([#+=-])|^(\d+)([.)])(?=\s)")
 

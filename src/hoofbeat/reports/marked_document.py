@@ -19,25 +19,6 @@ from hoofbeat.records import Document, Section, Span
 from hoofbeat.retrieval.index.chunking import DEFAULT_CHUNKING, Chunking, cut
 from hoofbeat.text import one_line
 
-__all__ = [
-    "ContentsEntry",
-    "DocumentBlock",
-    "DocumentPart",
-    "DocumentView",
-    "FigureView",
-    "Mark",
-    "MarkedText",
-    "TableView",
-    "contents",
-    "document_view",
-    "evidence_marks",
-    "layout",
-    "merge_marks",
-    "passage_marks",
-    "split_at_marks",
-    "split_into_parts",
-]
-
 Mark = tuple[int, int]
 """Where a mark begins and ends."""
 

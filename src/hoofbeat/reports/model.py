@@ -13,36 +13,6 @@ from msgspec import Struct
 
 from hoofbeat.reports.tables import Table
 
-__all__ = [
-    "AnswerView",
-    "Block",
-    "Card",
-    "Chart",
-    "Columns",
-    "Details",
-    "Entry",
-    "GridView",
-    "Heading",
-    "JudgmentView",
-    "Lead",
-    "Notice",
-    "OptionView",
-    "Packed",
-    "PairView",
-    "PassageView",
-    "QuestionView",
-    "Report",
-    "SideView",
-    "Text",
-    "TraceView",
-    "Verdict",
-    "Viewer",
-    "VoteView",
-    "charts_in",
-    "tables_in",
-    "viewers_in",
-]
-
 Verdict = Literal["right", "wrong", "unscored", "plain"]
 
 

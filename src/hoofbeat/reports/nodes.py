@@ -14,8 +14,6 @@ from msgspec import Struct, field
 
 from hoofbeat.text import clean
 
-__all__ = ["Element", "Node", "Shared", "element", "markup", "packed"]
-
 _SHORT = 40
 
 

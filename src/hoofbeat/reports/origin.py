@@ -11,8 +11,6 @@ from hoofbeat.reports.words import count_of, short_hash
 from hoofbeat.store import Artefact, Cost, Manifest
 from hoofbeat.store.tables import canonical_json
 
-__all__ = ["origin_blocks"]
-
 _INPUTS = 50
 
 

@@ -17,8 +17,6 @@ from hoofbeat.reports.nodes import Node, Shared, packed
 from hoofbeat.reports.views import block_nodes
 from hoofbeat.text import clean
 
-__all__ = ["PLAIN_CHARACTERS", "PLAIN_ENTRIES", "codes_of", "places_of", "viewer_of"]
-
 PLAIN_CHARACTERS = 1_500_000
 """About how much a viewer holds as plain HTML; browsers slow down with more."""
 

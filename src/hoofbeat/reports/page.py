@@ -27,8 +27,6 @@ from hoofbeat.reports.words import written
 from hoofbeat.store.atomic_files import atomic_write, slug
 from hoofbeat.text import clean
 
-__all__ = ["blocks_html", "content_policy", "page_style", "to_html", "write_html"]
-
 _TEMPLATES = resources.files("hoofbeat.reports") / "templates"
 
 

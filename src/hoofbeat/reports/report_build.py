@@ -18,8 +18,6 @@ from hoofbeat.store.artefact import file_reference
 from hoofbeat.text import some_of
 from hoofbeat.version import __version__
 
-__all__ = ["assemble", "build_report"]
-
 KIND = "report"
 
 _NOTICE = "Research software. Not for clinical use."

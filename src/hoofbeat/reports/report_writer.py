@@ -15,8 +15,6 @@ from hoofbeat.reports.page import to_html, write_html
 from hoofbeat.reports.tables import Table, to_csv
 from hoofbeat.store.atomic_files import slug, write_bytes
 
-__all__ = ["FORMATS", "report_files", "write_report"]
-
 FORMATS = ("html", "markdown", "csv", "latex")
 """What a report can be written as."""
 

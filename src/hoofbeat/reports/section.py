@@ -19,19 +19,6 @@ from hoofbeat.reports.model import Block, Card, Heading, Lead
 from hoofbeat.reports.tables import Cell
 from hoofbeat.store import Artefact
 
-__all__ = [
-    "Chapter",
-    "OwnFigure",
-    "PlacedArtefact",
-    "PlantedLabels",
-    "ReportInputs",
-    "ReportOptions",
-    "ReportSection",
-    "chapter_per_artefact",
-    "report_kinds",
-    "sections",
-]
-
 PlacedArtefact = tuple[str, Artefact]
 """An artefact and the prefix of all ids of its chapter, such as `corpus-1`."""
 

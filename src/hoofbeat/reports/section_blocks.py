@@ -13,15 +13,6 @@ from hoofbeat.reports.tables import Column, Table
 from hoofbeat.reports.words import Form, written
 from hoofbeat.text import cut
 
-__all__ = [
-    "counted",
-    "facet_blocks",
-    "figure",
-    "reasons_text",
-    "spread",
-]
-
-
 _REASONS = 6
 _CHARTED = 12
 

@@ -28,8 +28,6 @@ from hoofbeat.reports.charts import (
 from hoofbeat.reports.section_blocks import ChartRenderer
 from hoofbeat.reports.words import count_of
 
-__all__ = ["FUNNEL_TITLE", "StatsPlot", "funnel_plot", "funnel_svg", "stats_plots", "stats_svg"]
-
 FUNNEL_TITLE = "Documents through the filters"
 
 _TITLES = {

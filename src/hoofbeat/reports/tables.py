@@ -19,8 +19,6 @@ from hoofbeat.reports.words import Form
 from hoofbeat.store.tables import plain_cell
 from hoofbeat.text import one_line
 
-__all__ = ["Cell", "Column", "Table", "csv_text", "flat_rows", "table_of", "to_csv"]
-
 Cell = str | int | float | tuple[float, float] | tuple[float, float, float] | None
 """A table's cell; a pair of numbers is a range, three a value with its interval, None a figure that has no value."""
 

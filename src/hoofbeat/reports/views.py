@@ -25,8 +25,6 @@ from hoofbeat.reports.model import (
 from hoofbeat.reports.nodes import Element, Node, element
 from hoofbeat.reports.words import written
 
-__all__ = ["block_nodes"]
-
 
 def block_nodes(block: Block) -> list[Node]:
     """What a block of a viewer's item looks like. Tables and charts stand in the page itself, never here."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["DASH", "Form", "count_of", "model_name", "short_hash", "written"]
-
 Form = Literal["text", "count", "amount", "share", "hundredths", "points", "number", "p"]
 """How a value is written: as it is, or as a count, a count that may have a decimal, a percentage of one decimal or of
 two, percentage points, a plain number, a p value."""

@@ -29,9 +29,9 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "chunking": "chunk indexed_text sections whole",
+        "index.chunking": "chunk indexed_text sections whole",
         "index.analysis": "ENGLISH Analyzer",
-        "index.index_set": "IndexSet",
+        "index_set": "IndexSet",
         "line": "parse",
         "retriever": "Retriever SearchResult",
     },

@@ -31,19 +31,6 @@ from hoofbeat.retrieval.line import CostBound, Stage, StageOption
 from hoofbeat.retrieval.stage_roles import QueryWriter, SearchQuery, StageTools
 from hoofbeat.window import DEFAULT_WINDOW, room_for
 
-__all__ = [
-    "PASSAGE_TOKENS",
-    "DocumentWriter",
-    "FusedQuery",
-    "GenerationSettings",
-    "PromptDraft",
-    "final_text",
-    "generation_options",
-    "hyde_fusion",
-    "room_beside",
-    "without_echo",
-]
-
 FusedQuery = tuple[str, tuple[str, ...]]
 """What lexical rankers search for, and the texts whose vectors dense ones average."""
 

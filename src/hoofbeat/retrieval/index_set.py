@@ -48,9 +48,6 @@ if TYPE_CHECKING:
     from hoofbeat.models.encoder import Encoder
     from hoofbeat.models.model import Model
 
-__all__ = ["FORMAT", "INDEX_KIND", "IndexSet", "PassageCollection", "index_documents", "index_folder", "kept"]
-
-
 INDEX_KIND = "index"
 Part = TypeVar("Part")
 

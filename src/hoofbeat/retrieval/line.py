@@ -33,24 +33,6 @@ from msgspec import Struct
 from hoofbeat.errors import UsageError, did_you_mean
 from hoofbeat.registry import registry
 
-__all__ = [
-    "CostBound",
-    "Fusion",
-    "FusionPart",
-    "Node",
-    "Pipeline",
-    "Role",
-    "Stage",
-    "StageOption",
-    "Variant",
-    "cost_bound",
-    "every_stage",
-    "parse",
-    "stages",
-    "variants",
-]
-
-
 Role = Literal["query writer", "ranker", "reranker"]
 
 _DUTIES: dict[Role, str] = {

@@ -21,18 +21,6 @@ from hoofbeat.retrieval.stage_roles import IndexUse, RankedUnits, Ranker, Search
 if TYPE_CHECKING:
     from hoofbeat.retrieval.index_set import PassageCollection
 
-__all__ = [
-    "CUTTING",
-    "PassageRanker",
-    "PieceSearch",
-    "Pool",
-    "PooledRanking",
-    "best_of",
-    "by_best_passage",
-    "check_pool",
-    "pool_documents",
-]
-
 Pool = Literal["max", "sum", "first"]
 
 PieceSearch = Callable[[list[int], int], list[Ranking]]

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from hoofbeat.models.model import Model
     from hoofbeat.retrieval.hero import HeroEvidence, SourceEvidence
 
-__all__ = ["Retriever", "SearchResult"]
-
 _BATCH = 256
 
 S = TypeVar("S", bound=Stage)

@@ -27,8 +27,6 @@ from hoofbeat.retrieval.stage_roles import FoundPassage, QueryWriter, SearchQuer
 from hoofbeat.text import caseless
 from hoofbeat.window import BYTES_PER_TOKEN, TYPICAL_BYTES_PER_TOKEN, fit_beginnings, size
 
-__all__ = ["AgentResult", "AgentSettings", "AgentWriter", "agent_options", "run_agent", "run_agents"]
-
 _MIN_TOKENS = 64
 _MAX_RESERVED = 512
 _FIELD_CHARS = 30

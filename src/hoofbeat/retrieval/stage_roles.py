@@ -30,22 +30,6 @@ if TYPE_CHECKING:
     from hoofbeat.retrieval.hero import HeroEvidence, SourceEvidence
     from hoofbeat.retrieval.index_set import IndexSet
 
-__all__ = [
-    "DocumentRanker",
-    "EvidenceRanker",
-    "FoundPassage",
-    "IndexUse",
-    "QueryWriter",
-    "RankedUnits",
-    "Ranker",
-    "Reranker",
-    "SearchQuery",
-    "SearchScope",
-    "StageTools",
-    "TextReranker",
-    "passage_texts",
-]
-
 
 class SearchQuery(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A query on its way through a line.

@@ -19,8 +19,6 @@ from hoofbeat.review.reviewer_agreement import form_finder, pseudonyms
 if TYPE_CHECKING:
     from hoofbeat.review.review_store import ReviewStore
 
-__all__ = ["EXPERT", "FLAG", "AdjudicationItem", "ReviewerStatement", "base_item", "open_queue", "queue_of"]
-
 EXPERT = {"three-criteria": "three-criteria-expert"}
 """The form in which what was flagged in another is decided."""
 

@@ -37,17 +37,6 @@ from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_ar
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import canonical_json, plain_cell, read_jsonl, read_tsv, write_jsonl, write_tsv
 
-__all__ = [
-    "Edit",
-    "QuestionDifference",
-    "ReviewOutcome",
-    "apply_labels",
-    "describe_differences",
-    "diff_markdown",
-    "version_of",
-    "write_applied",
-]
-
 
 class Edit(Struct, frozen=True, kw_only=True):
     """One thing of a question that is not as before."""

@@ -27,13 +27,6 @@ from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.review.database_schema import prepare
 from hoofbeat.review.review_errors import DatabaseError, ReviewRefusalError, not_here
 
-__all__ = [
-    "MODES",
-    "Database",
-    "ssl_setting",
-    "ssl_words",
-]
-
 MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 """What `sslmode` may say; without it, `prefer`: encrypted where the server can, and whoever it is."""
 

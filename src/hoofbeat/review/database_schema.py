@@ -31,18 +31,6 @@ from sqlalchemy import (
 
 from hoofbeat.errors import InputError
 
-__all__ = [
-    "assignments",
-    "decisions",
-    "events",
-    "items",
-    "labels",
-    "people",
-    "prepare",
-    "sessions",
-    "studies",
-]
-
 _ALL = MetaData()
 
 _version = Table("review_schema", _ALL, Column("version", Integer, nullable=False))

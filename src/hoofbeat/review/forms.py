@@ -20,22 +20,6 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.review.review_records import ReviewItem, Study
 from hoofbeat.text import caseless, typed
 
-__all__ = [
-    "AgreementField",
-    "Choice",
-    "CriterionRow",
-    "Form",
-    "FormField",
-    "agreement_fields",
-    "asked_fields",
-    "check_values",
-    "criterion_rows",
-    "form_for",
-    "form_names",
-    "load_form",
-    "options_of",
-]
-
 Kind = Literal["scale", "choice", "yes-no", "text", "options", "flag"]
 
 _FOLDER = resources.files("hoofbeat.review") / "forms"

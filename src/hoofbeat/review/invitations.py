@@ -23,13 +23,6 @@ from hoofbeat.review.review_errors import not_here
 from hoofbeat.review.review_records import Person, PersonRole
 from hoofbeat.review.store_base import StoreBase, from_json, to_json
 
-__all__ = [
-    "SESSION_HOURS",
-    "PeopleStore",
-    "Throttle",
-    "secret_hash",
-]
-
 SESSION_HOURS = 24.0 * 14
 _NAME_LENGTH = 120
 _OF_SESSION = (

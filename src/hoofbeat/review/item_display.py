@@ -11,20 +11,6 @@ from hoofbeat.review.forms import Form, FormField, field_applies, form_for
 from hoofbeat.review.review_records import Assignment, ItemLabel, ItemMaterial, ReviewItem, Study
 from hoofbeat.store.tables import seeded_number
 
-__all__ = [
-    "MaterialPart",
-    "WorklistProgress",
-    "differences",
-    "next_undone",
-    "parts_for",
-    "progress_of_person",
-    "said_in_words",
-    "sides_exchanged",
-    "split_marked",
-    "visible_material",
-    "when_words",
-]
-
 _PLAIN = frozenset({"question", "answer", "gold", "options", "quote", "image"})
 _FOLDED_FROM = 700
 

@@ -37,20 +37,6 @@ from hoofbeat.store.tables import plain_cell, write_csv, write_jsonl
 if TYPE_CHECKING:
     from hoofbeat.review.review_store import ReviewStore
 
-__all__ = [
-    "ADJUDICATED",
-    "REVISION",
-    "Format",
-    "LabelExport",
-    "Origin",
-    "as_csv",
-    "export_labels",
-    "join_exports",
-    "origin_of",
-    "origin_path",
-    "write_export",
-]
-
 Format = Literal["criteria", "pairs", "answers", "errors"]
 Rows = list[dict[str, str]]
 

@@ -24,17 +24,6 @@ from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, read_rating, says_yes
 from hoofbeat.records import Document, Question, Span, Step
 
-__all__ = [
-    "QuestionRevision",
-    "ReviewVerdict",
-    "VerdictRules",
-    "by_item",
-    "review_verdict",
-    "revise_question",
-    "rules_of",
-]
-
-
 Labels = Mapping[str, Sequence[ReviewLabel]]
 _SETTLES = {"options overlap": DROP, "options appropriate": DROP, "missing information": ADD}
 _ANNOTATOR, _EXPERT = frozenset({"ok", "flag"}), frozenset({"keep", "exclude"})

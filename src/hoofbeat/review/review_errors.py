@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hoofbeat.errors import InputError, OutputError
 
-__all__ = ["DatabaseError", "ReviewRefusalError", "not_here", "not_yours", "study_closed"]
-
 
 class ReviewRefusalError(InputError):
     """The review store won't do this: unknown, not yours, closed, out of date. `status` is its HTTP status."""

@@ -20,8 +20,6 @@ from hoofbeat.review.review_errors import ReviewRefusalError, not_here, not_your
 from hoofbeat.review.review_records import Decision, ItemLabel, LabelState, SaveResult
 from hoofbeat.review.store_base import StoreBase, from_json, storable_text, to_json
 
-__all__ = ["LabelStore"]
-
 _REQUEST = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 _MAX_SECONDS = 30 * 24 * 3600.0
 _REASON_LENGTH = 4000

@@ -11,20 +11,6 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-__all__ = [
-    "Assignment",
-    "Decision",
-    "Event",
-    "ItemLabel",
-    "ItemMaterial",
-    "LabelState",
-    "Person",
-    "PersonRole",
-    "ReviewItem",
-    "SaveResult",
-    "Study",
-]
-
 PersonRole = Literal["reviewer", "adjudicator", "admin"]
 LabelState = Literal["draft", "done", "skipped"]
 

@@ -23,9 +23,6 @@ from hoofbeat.review.review_records import Assignment, Decision, ItemLabel, Item
 from hoofbeat.review.reviewer_agreement import form_finder
 from hoofbeat.review.task_items import item_code
 
-__all__ = ["INSPECTIONS", "NextItem", "Round", "Rounds", "advance_rounds", "next_items", "rounds_of"]
-
-
 if TYPE_CHECKING:
     from hoofbeat.review.review_store import ReviewStore
 

@@ -28,11 +28,6 @@ from hoofbeat.review.review_labels import LabelStore
 from hoofbeat.review.review_records import Assignment, Event, ReviewItem, Study
 from hoofbeat.review.store_base import event_of, from_json, to_json
 
-__all__ = [
-    "Outlines",
-    "ReviewStore",
-]
-
 _MAX_EVENTS = 10_000
 _BIGGEST_ID = 2**62
 _STUDY_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

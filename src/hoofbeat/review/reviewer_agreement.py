@@ -25,19 +25,6 @@ from hoofbeat.review.review_store import ReviewStore
 if TYPE_CHECKING:
     from hoofbeat.review.review_store import ReviewStore
 
-__all__ = [
-    "Agreements",
-    "FieldAgreement",
-    "ReviewerPair",
-    "StudyAgreement",
-    "agreement_in_words",
-    "agreement_of",
-    "form_finder",
-    "names_of",
-    "pseudonyms",
-    "values_by_field",
-]
-
 SEED = 0
 SAMPLES = 1000
 _FEW = 20

@@ -14,15 +14,6 @@ from hoofbeat.review.review_errors import ReviewRefusalError
 from hoofbeat.review.review_records import Event
 from hoofbeat.text import encodable
 
-__all__ = [
-    "StoreBase",
-    "event_of",
-    "from_json",
-    "storable_text",
-    "to_json",
-]
-
-
 T = TypeVar("T")
 _MAX_LENGTH = 500_000
 _MAX_LINE = 10_000_000

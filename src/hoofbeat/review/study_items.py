@@ -42,18 +42,6 @@ from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.atomic_files import read_bytes
 from hoofbeat.store.tables import canonical_json, read_jsonl
 
-__all__ = [
-    "ANSWER_FORMS",
-    "KINDS",
-    "answer_items",
-    "audit_items",
-    "even_share",
-    "forms_in",
-    "pack_settings",
-    "packet_items",
-    "study_from",
-]
-
 ANSWER_FORMS = ("equivalence", "failure-mode", "error-type", "error-analysis")
 """What people can be asked of an answer."""
 

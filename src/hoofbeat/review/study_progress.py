@@ -16,8 +16,6 @@ from hoofbeat.review.reviewer_agreement import pseudonyms
 if TYPE_CHECKING:
     from hoofbeat.review.review_store import ReviewStore
 
-__all__ = ["PersonProgress", "StratumProgress", "StudyProgress", "progress_of", "study_progress"]
-
 
 class PersonProgress(Struct, frozen=True, kw_only=True):
     """One person: how many items are theirs, what became of them, and the median of seconds spent on a done one."""

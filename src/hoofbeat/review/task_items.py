@@ -20,8 +20,6 @@ from hoofbeat.review.review_records import ItemMaterial, ReviewItem
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import canonical_json, read_jsonl, read_tsv
 
-__all__ = ["GROUP_FACETS", "benchmark_items", "form_of_task", "group_of", "item_code", "waiting_forms"]
-
 GROUP_FACETS = ("specialty", "discipline", "body_system", "organ", "group")
 """The facets that say to whose field a question belongs, the first that is there."""
 

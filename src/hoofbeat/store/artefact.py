@@ -25,8 +25,6 @@ from hoofbeat.store.manifest import SCHEMA_VERSION, InputRef, Manifest
 from hoofbeat.store.tables import content_sha256
 from hoofbeat.version import __version__
 
-__all__ = ["Artefact", "ArtefactDraft", "check_target", "create", "file_reference", "folder_problems", "open_artefact"]
-
 MANIFEST = "manifest.json"
 
 

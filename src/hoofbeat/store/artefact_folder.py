@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-__all__ = ["ArtefactFolder"]
-
 _TABLES = (".jsonl", ".tsv", ".csv", ".parquet")
 _SHOWN = 12
 

@@ -14,18 +14,6 @@ from typing import IO
 from hoofbeat.errors import InputError, OutputError
 from hoofbeat.text import ascii_letters
 
-__all__ = [
-    "atomic_write",
-    "cache_folder",
-    "file_sha256",
-    "output_errors",
-    "read_bytes",
-    "slug",
-    "sync_folder",
-    "user_cache",
-    "write_bytes",
-]
-
 _FIXES = {
     errno.ENOSPC: "free some space or choose another folder with -o; what was finished is kept",
     errno.EDQUOT: "your quota is used up: free some space or choose another folder with -o",

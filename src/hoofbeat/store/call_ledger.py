@@ -25,8 +25,6 @@ import msgspec
 from hoofbeat.errors import InputError, OutputError
 from hoofbeat.store.atomic_files import output_errors
 
-__all__ = ["Ledger", "LedgerEntry", "LedgerStats"]
-
 _SCHEMA_VERSION = 1
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (

@@ -14,8 +14,6 @@ from hoofbeat.errors import ArtefactError, HoofbeatError, InputError
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.atomic_files import slug
 
-__all__ = ["Folder", "FolderLibrary", "UnreadableFolder"]
-
 T = TypeVar("T")
 
 _MANIFEST = "manifest.json"

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 
 from msgspec import Struct, field
 
-__all__ = ["SCHEMA_VERSION", "Cost", "Counts", "InputRef", "Manifest", "count_outcomes"]
-
 SCHEMA_VERSION = 1
 
 

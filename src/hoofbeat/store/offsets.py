@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["IndexedTable", "each_line", "lines_at", "spans_at", "write_indexed"]
-
 T = TypeVar("T")
 
 _DAMAGED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

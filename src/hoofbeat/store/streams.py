@@ -16,8 +16,6 @@ from typing import IO
 
 from hoofbeat.errors import HostileInputError, InputError
 
-__all__ = ["MAX_LINE_BYTES", "BoundedGzipStream", "gunzip", "lines", "open_stream", "stream_errors", "text_of"]
-
 MAX_LINE_BYTES = 64_000_000
 MAX_GROWTH = 200
 FREE_GROWTH = 100_000_000

@@ -21,18 +21,6 @@ from hoofbeat.records import Facets
 from hoofbeat.store.offsets import each_line, lines_at
 from hoofbeat.text import cut
 
-__all__ = [
-    "DocumentLine",
-    "Facet",
-    "FailedLine",
-    "Listing",
-    "ListingLine",
-    "ListingRow",
-    "QuestionLine",
-    "RejectedLine",
-    "read_listing",
-]
-
 T = TypeVar("T")
 Places = NDArray[np.uint32]
 

@@ -23,21 +23,6 @@ from hoofbeat.store.offsets import each_line
 if TYPE_CHECKING:
     import polars
 
-__all__ = [
-    "bare_cell",
-    "canonical_json",
-    "content_sha256",
-    "plain_cell",
-    "read_jsonl",
-    "read_parquet",
-    "read_tsv",
-    "seeded_number",
-    "write_csv",
-    "write_jsonl",
-    "write_parquet",
-    "write_tsv",
-]
-
 T = TypeVar("T")
 
 _FORMULA = re.compile(r"""[\s\x00-\x1f\u200b-\u200f\ufeff'"]*[=+\-@＝＋－＠]""")  # with what spreadsheets pass over

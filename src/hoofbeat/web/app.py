@@ -21,8 +21,6 @@ from hoofbeat.web.review import exam_pages, people_pages, task_pages, team_pages
 from hoofbeat.web.security import Guard
 from hoofbeat.web.site import Site
 
-__all__ = ["create_app"]
-
 _STATIC = resources.files("hoofbeat.web") / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _FIXES = {401: "open the link you were given", 403: "ask whoever invited you"}

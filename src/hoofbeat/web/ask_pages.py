@@ -21,8 +21,6 @@ from hoofbeat.web.error_pages import ErrorOut
 from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.site import Site, site_of
 
-__all__ = ["asks_of", "router"]
-
 router = APIRouter()
 
 LINES = ("bm25 + dense", "bm25", "dense", "hero")

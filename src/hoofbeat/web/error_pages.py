@@ -15,17 +15,6 @@ from pydantic import BaseModel
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.web.page_rendering import render
 
-__all__ = [
-    "FOLDER_ERRORS",
-    "REFUSALS",
-    "ErrorOut",
-    "log_bug",
-    "missing_folder_error",
-    "not_ready_error",
-    "refuse",
-    "refuse_error",
-]
-
 _LOG = logging.getLogger("hoofbeat.web")
 _TITLES = {401: "Please sign in", 403: "Not for you", 404: "Not here", 429: "Too many tries"}
 

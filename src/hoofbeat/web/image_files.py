@@ -18,12 +18,6 @@ from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.page_rendering import not_found
 from hoofbeat.web.site import Site
 
-__all__ = [
-    "artefact_of",
-    "image_file",
-    "picture",
-]
-
 _TYPES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",

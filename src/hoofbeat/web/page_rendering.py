@@ -16,8 +16,6 @@ from hoofbeat.reports.page import blocks_html
 from hoofbeat.text import clean
 from hoofbeat.web.site import site_of
 
-__all__ = ["ListPage", "environment", "not_found", "page_of", "render"]
-
 T = TypeVar("T")
 
 

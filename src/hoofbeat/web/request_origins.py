@@ -19,8 +19,6 @@ from starlette.datastructures import Headers
 from hoofbeat.errors import UsageError
 from hoofbeat.web.site import SiteSettings
 
-__all__ = ["client_address", "is_same_origin", "known_network", "own_path"]
-
 _PORTS = {"http": 80, "https": 443}
 
 Place = tuple[str, str, int]

@@ -30,19 +30,6 @@ from hoofbeat.web.error_pages import log_bug, refuse, refuse_error
 from hoofbeat.web.request_origins import client_address, is_same_origin, own_path
 from hoofbeat.web.site import Site, SiteSettings, site_of
 
-__all__ = [
-    "MAX_BYTES",
-    "Guard",
-    "address_of",
-    "cookie_name",
-    "give_cookie",
-    "may_browse",
-    "require_adjudicator",
-    "require_admin",
-    "require_person",
-    "take_cookie",
-]
-
 MAX_BYTES = 1024 * 1024
 _MAX_DROPPED = 8 * MAX_BYTES
 _HEADERS = {

@@ -25,8 +25,6 @@ from hoofbeat.web.app import create_app
 from hoofbeat.web.request_origins import known_network
 from hoofbeat.web.site import Site
 
-__all__ = ["RunningServer", "first_admin", "print_ready", "serve"]
-
 _GRACE_SECONDS = 5
 
 

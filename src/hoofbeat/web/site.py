@@ -14,8 +14,6 @@ from hoofbeat.store.folder_library import FolderLibrary
 if TYPE_CHECKING:
     from hoofbeat.review.review_store import ReviewStore
 
-__all__ = ["Site", "SiteSettings", "site_of", "store_of"]
-
 
 class SiteSettings(Struct, frozen=True, kw_only=True):
     """How a server was started.

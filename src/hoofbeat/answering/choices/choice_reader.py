@@ -18,8 +18,6 @@ from hoofbeat.answering.choices.option_names import OptionMention, OutputText, Q
 from hoofbeat.answering.choices.output_markup import without_markup
 from hoofbeat.models.reply_text import is_refusal, split_reasoning
 
-__all__ = ["ParsedChoice", "read_choice"]
-
 _SAYS = load_wording()
 _BEFORE, _AFTER = 120, 160
 _MAX_CHARACTERS = 100_000  # characters; of longer outputs the end is read

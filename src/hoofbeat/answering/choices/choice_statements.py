@@ -15,8 +15,6 @@ from hoofbeat.answering.choices.choice_wording import load_wording
 from hoofbeat.answering.choices.option_names import OptionMention, OutputText, QuestionOptions
 from hoofbeat.answering.choices.output_markup import MARKS, without_markup
 
-__all__ = ["READERS", "OptionStatement", "bold_options", "mentioned_options"]
-
 _SAYS = load_wording()
 _SHORT = 400  # characters in which an option that is merely stated counts
 _FEW_LINES = 3

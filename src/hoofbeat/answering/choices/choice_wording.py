@@ -10,8 +10,6 @@ from importlib.resources import files
 
 from msgspec import Struct, convert, field
 
-__all__ = ["Cues", "Wording", "load_wording"]
-
 _NAME = re.compile(r"<([a-z_]+)>")
 _NEEDS = re.compile(r"\{([^{}]+)\}")
 

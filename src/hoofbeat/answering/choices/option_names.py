@@ -16,8 +16,6 @@ from msgspec import Struct
 
 from hoofbeat.answering.choices.option_words import FoldedWord, load_names, near, one_of, option_words
 
-__all__ = ["OptionMention", "OutputText", "QuestionOptions", "options_named"]
-
 
 class OptionMention(Struct, frozen=True, kw_only=True):
     """What is named at one place: which options (several: joined by and/or), where, and by what.

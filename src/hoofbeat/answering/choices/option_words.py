@@ -17,8 +17,6 @@ from rapidfuzz.distance import OSA
 
 from hoofbeat.text import without_accents
 
-__all__ = ["FoldedWord", "NameLists", "load_names", "near", "one_of", "option_words"]
-
 
 class NameLists(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The lists of the file; what each is for stands there."""

@@ -7,8 +7,6 @@ import unicodedata
 
 from hoofbeat.answering.choices.choice_wording import load_wording
 
-__all__ = ["MARKS", "without_markup"]
-
 _BOX, _TAG, _FIELD = "\ue000", "\ue001", "\ue002"
 MARKS = {_BOX: "boxed", _TAG: "answer-tag", _FIELD: "json"}
 """The marks before what stood in a LaTeX box, an answer tag, or an answer's field of a JSON object."""

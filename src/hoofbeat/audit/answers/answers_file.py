@@ -22,8 +22,6 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Facets, Failure, Question
 
-__all__ = ["GIVEN", "SourceAnswer", "SourceAnswerFile", "decide_absence", "parse_answer_fields", "read_source_answers"]
-
 GIVEN = "given"
 _KNOWN = ("id", "question", "source", "answer", "absent")
 _FACET = "facets."

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["cites_heading", "format_citation"]
-
 _PAGE = re.compile(r" \(page \d+\)\Z")
 
 

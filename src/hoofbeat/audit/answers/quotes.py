@@ -14,8 +14,6 @@ from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.records import Document, Passage
 from hoofbeat.text import for_quote_matching
 
-__all__ = ["MIN_WORDS", "long_enough", "quote_in_passage", "same_amounts_and_denials"]
-
 MIN_WORDS = 3
 """The words a quote has at least; signs of scripts without spaces count one by one."""
 

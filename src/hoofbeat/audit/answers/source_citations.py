@@ -13,8 +13,6 @@ from hoofbeat.prompts import label
 from hoofbeat.records import Answer, Passage, TraceStep
 from hoofbeat.text import for_word_matching
 
-__all__ = ["NO_SECTION", "CitationCheck", "check_citations", "count_citations", "section_names"]
-
 NO_SECTION = "none"
 STAGE = "citations"
 

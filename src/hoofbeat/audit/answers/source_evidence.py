@@ -17,20 +17,6 @@ from hoofbeat.retrieval.hero.hero_evidence import ChildRank, HeroTrace
 from hoofbeat.retrieval.line import Node, Pipeline
 from hoofbeat.retrieval.stage_roles import EvidenceRanker
 
-__all__ = [
-    "CharacterBudget",
-    "FindEvidence",
-    "PassageSearch",
-    "QuestionsWithSources",
-    "SourcePassages",
-    "evidence_by_search",
-    "hero_line",
-    "is_hero",
-    "through_hero",
-    "through_line",
-    "trace_steps",
-]
-
 PassageSearch = Callable[[Sequence[Question], str], Sequence[Sequence[Passage]]]
 """The best passages of one source for each question."""
 

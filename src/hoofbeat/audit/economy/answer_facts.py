@@ -21,8 +21,6 @@ from msgspec import Struct
 
 from hoofbeat.retrieval.index.analysis import ENGLISH
 
-__all__ = ["AnswerFacts", "Quantity", "facts_conflict", "facts_of", "shared_words"]
-
 _REFERENCE = re.compile(
     r"\[[^\[\]]{1,160}\]|\((?:see |page |pp?\.|section |§)[^()]{0,80}\)|^\s*\d{1,2}[.)]\s+", re.I | re.M
 )

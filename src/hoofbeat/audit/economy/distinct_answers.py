@@ -13,8 +13,6 @@ from hoofbeat.audit.economy.answer_facts import AnswerFacts, facts_of
 from hoofbeat.audit.pair_plan import same_answer_form
 from hoofbeat.records import Answer
 
-__all__ = ["DistinctAnswers", "Encode", "likeness_of", "voices_of"]
-
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 """Texts to vectors of unit length, a row each."""
 

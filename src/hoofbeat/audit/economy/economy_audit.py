@@ -21,8 +21,6 @@ from hoofbeat.records import Answer, Comparison, Question
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Economy", "OnVerdict", "check_economy", "compare_block"]
-
 OnVerdict = Callable[[PairPlan, int, int, PairVerdict], None]
 """Told of every call: the plan, the places of the two claims in the order the judge saw them, and what it said."""
 

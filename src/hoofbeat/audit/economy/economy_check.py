@@ -17,8 +17,6 @@ from msgspec import Struct
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Comparison
 
-__all__ = ["SPREAD", "EconomyCheck", "calls_saved", "check_agreement", "check_sample", "draw_pairs"]
-
 SPREAD = "group"
 """The basis of a label that was spread over its group and not judged."""
 

@@ -29,16 +29,6 @@ from hoofbeat.errors import UsageError
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Comparison, Failure, Question
 
-__all__ = [
-    "AnswerGroup",
-    "AnswerGroups",
-    "EconomyPlan",
-    "EconomySettings",
-    "economy_compare",
-    "plan_economy",
-    "plan_groups",
-]
-
 SourcePair = tuple[str, str]
 """Two sources, the lesser first."""
 

@@ -20,17 +20,6 @@ from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import SAMPLES, Interval, mcnemar_exact, paired_difference
 from hoofbeat.records import Answer, Question
 
-__all__ = [
-    "KINDS",
-    "CoverageChange",
-    "LabelShift",
-    "changed_pairs",
-    "coverage_changes",
-    "label_shift",
-    "split_between",
-    "split_by",
-]
-
 KINDS = ("judged in both", "answered now", "silent now", "without a label")
 """How a pair's label can change: between two judgments, from absent, to absent, and from or to a failure."""
 

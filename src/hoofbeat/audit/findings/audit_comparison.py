@@ -25,8 +25,6 @@ from hoofbeat.findings.intervals import SAMPLES
 from hoofbeat.records import Answer, Question
 from hoofbeat.text import some_of
 
-__all__ = ["AuditSide", "AuditsComparison", "compare_audits", "reworded_questions"]
-
 _NAMED = 3
 
 

@@ -21,8 +21,6 @@ from hoofbeat.audit.findings.serious_divergence import LEVELS
 from hoofbeat.errors import UsageError
 from hoofbeat.text import caseless
 
-__all__ = ["Theme", "ThemeExample", "TopicPhrases", "divergence_topics", "plain_topic", "themes"]
-
 _EDGES = re.compile(r"^[\s\W_]+|[\s\W_]+$")
 _EXAMPLES = 3
 

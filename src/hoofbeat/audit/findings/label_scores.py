@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles
 
-__all__ = ["Border", "Borders", "F1Scores", "LabelScore", "borders", "f1_arrays", "f1_scores", "label_table"]
-
 ConfusionCounts = NDArray[np.float64]
 """Counts by reference label (row) and label given (column); one column more than rows: the last is no label."""
 

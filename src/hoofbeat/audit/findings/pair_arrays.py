@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
 from hoofbeat.errors import InputError
 
-__all__ = ["AuditPairs", "Frame", "diverging_rows", "lazy", "pairs_of", "sure_rows"]
-
 Frame = polars.DataFrame | polars.LazyFrame
 """A table of pairs: question, a, b, label, failure, and what a finding needs beside them."""
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 
-__all__ = ["cluster", "leaders"]
-
 Vectors = NDArray[np.float32]
 
 _FREE, _MAX_GROUPS = 4000, 8000

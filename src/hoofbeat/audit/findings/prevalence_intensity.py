@@ -19,8 +19,6 @@ from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles, resampled_sums
 from hoofbeat.records import Comparison
 
-__all__ = ["PrevalenceIntensity", "ShareChange", "prevalence_intensity", "split_of"]
-
 _PAIRS, _ABSENT, _JUDGED, _DIVERGING, _ANY, _AFTER = range(6)
 """What is counted of a question in one audit; the same of the other audit stands `_AFTER` columns further."""
 

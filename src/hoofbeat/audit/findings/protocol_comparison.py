@@ -20,15 +20,6 @@ from hoofbeat.findings.intervals import Difference, Interval, mcnemar_exact, pai
 from hoofbeat.judging.text_match import fuzzy_match
 from hoofbeat.store import Cost
 
-__all__ = [
-    "ProtocolAgreement",
-    "ProtocolFlips",
-    "ProtocolShift",
-    "ProtocolsAgainstPeople",
-    "TopicAgreement",
-    "compare_protocols",
-]
-
 EstimateWithInterval = tuple[float | None, Interval | None]
 
 

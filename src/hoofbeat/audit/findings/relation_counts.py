@@ -18,8 +18,6 @@ from hoofbeat.audit.findings.relations import (
 )
 from hoofbeat.records import Question
 
-__all__ = ["counts_by", "label_counts"]
-
 
 def label_counts(
     table: Frame | AuditPairs, questions: Iterable[Question | str] = (), domain: RelationLabels = FIVE_RELATIONS

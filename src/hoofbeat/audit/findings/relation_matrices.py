@@ -12,8 +12,6 @@ from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, lazy, pairs_o
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, RelationMatrix
 from hoofbeat.errors import InputError
 
-__all__ = ["each_matrix", "question_matrix"]
-
 
 def question_matrix(
     table: Frame | AuditPairs, question: str, domain: RelationLabels = FIVE_RELATIONS

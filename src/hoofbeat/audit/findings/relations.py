@@ -20,26 +20,6 @@ from hoofbeat.findings.agreement import Agreement, agreement
 from hoofbeat.findings.outcomes import SENSITIVITY_THRESHOLD
 from hoofbeat.records import Answer, Comparison, Question
 
-__all__ = [
-    "FIVE_RELATIONS",
-    "NO_GROUP",
-    "Coverage",
-    "NamedLabel",
-    "Rate",
-    "RelationLabels",
-    "RelationMatrix",
-    "Relations",
-    "coverage",
-    "groups_of",
-    "judge_agreement",
-    "known_label",
-    "matrices",
-    "relations",
-    "relations_by_group",
-    "relations_of_counts",
-    "unknown_question",
-]
-
 NO_GROUP = "(none)"
 """The group of questions that do not have the facet."""
 

@@ -12,8 +12,6 @@ from hoofbeat.audit.findings.pair_arrays import Frame, sure_rows
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
 from hoofbeat.records import Answer, Passage, Question
 
-__all__ = ["LEVELS", "SeriousPair", "SideBySide", "SourceSide", "serious_pairs", "side_by_side"]
-
 LEVELS = ("low", "medium", "high")
 """The levels of significance, least first."""
 

@@ -23,8 +23,6 @@ from hoofbeat.errors import UsageError
 from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles
 from hoofbeat.records import Question
 
-__all__ = ["BY_QUESTION", "BY_SOURCE", "BY_TOPIC", "WEIGHTS", "SeverityRanking", "SeverityRow", "severity_ranking"]
-
 BY_QUESTION, BY_SOURCE, BY_TOPIC = "@question", "@source", "@topic"
 """What can be ranked beside the groups of a facet."""
 

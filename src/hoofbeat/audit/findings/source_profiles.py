@@ -18,18 +18,6 @@ from hoofbeat.audit.findings.relations import FIVE_RELATIONS, Coverage, Relation
 from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles, resampled_sums, wilson
 from hoofbeat.records import Answer, Question
 
-__all__ = [
-    "CoverageHeat",
-    "OutlierSource",
-    "PairRates",
-    "SourceRow",
-    "coverage_heat",
-    "outlier_sources",
-    "pair_rates",
-    "slim_answers",
-    "source_rows",
-]
-
 
 class SourceRow(Struct, frozen=True, kw_only=True):
     """One source: what it covers of the questions put to it, and how its judged pairs turned out.

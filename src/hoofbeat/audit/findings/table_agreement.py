@@ -19,8 +19,6 @@ from hoofbeat.audit.findings.table_join import JoinedPairs, join
 from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles, resampled_sums, wilson
 
-__all__ = ["FlipRate", "LabelFlips", "TableAgreement", "agreement_of_tables", "flip_rates", "joined_agreement"]
-
 
 class TableAgreement(Struct, frozen=True, kw_only=True):
     """How far two tables agree on the `n` pairs that both label and that are not absent in both.

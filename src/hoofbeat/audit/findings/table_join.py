@@ -13,8 +13,6 @@ from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
 from hoofbeat.errors import UsageError
 
-__all__ = ["JoinedPairs", "join"]
-
 
 class JoinedPairs(Struct, frozen=True, kw_only=True):
     """Two tables with codes of the same names. `rows` are the places of the shared pairs in the first and the second.

@@ -15,8 +15,6 @@ from hoofbeat.errors import UsageError
 from hoofbeat.findings.agreement import Agreement, agreement
 from hoofbeat.findings.intervals import Interval, bootstrap_mean
 
-__all__ = ["SIDES", "Trial", "trial_figures"]
-
 SIDES = ("not diverging", "diverging")
 """The labels of the two-way question."""
 

@@ -26,17 +26,6 @@ from hoofbeat.findings.agreement import (
 )
 from hoofbeat.findings.outcomes import SENSITIVITY_THRESHOLD
 
-__all__ = [
-    "JudgeScores",
-    "RatedPair",
-    "Reference",
-    "SignificanceScores",
-    "Validation",
-    "judge_scores",
-    "reference",
-    "validation",
-]
-
 ReferenceOrigin = Literal["adjudicated", "unanimous", "majority", "single", "split", "none"]
 
 

@@ -18,15 +18,6 @@ from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.atomic_files import read_bytes, write_bytes
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
-__all__ = [
-    "ABLATION",
-    "VALIDATION",
-    "AblationFolder",
-    "ValidatedPair",
-    "ValidationFolder",
-    "write_tables",
-]
-
 VALIDATION = "validation"
 ABLATION = "ablation"
 _PAIRS = "pairs.jsonl"

@@ -25,8 +25,6 @@ from hoofbeat.audit.findings.label_scores import F1Scores, f1_scores, label_tabl
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles
 
-__all__ = ["CorrectedRate", "Population", "StratumAgreement", "corrected_rates", "population", "stratified_rate"]
-
 Kind = Callable[[str], bool]
 Strata = Mapping[str, tuple[int, Sequence[tuple[float, float]]]]
 """By stratum: how many pairs it has in all, and (y, x) of each that is labelled."""

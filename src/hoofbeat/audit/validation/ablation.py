@@ -18,8 +18,6 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 
-__all__ = ["ablate_judge", "ablation_sample"]
-
 
 def ablation_sample(
     audit: Audit, per_label: int, seed: int, validated: Path | None, progress: Progress

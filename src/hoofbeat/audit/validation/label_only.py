@@ -22,16 +22,6 @@ from hoofbeat.prompts import Pack, RelationLabel, load_prompt
 from hoofbeat.records import Failure, Question
 from hoofbeat.store import Cost
 
-__all__ = [
-    "PROMPTS",
-    "PairToJudgeTwice",
-    "details_request",
-    "estimate_both",
-    "judge_both_ways",
-    "label_request",
-    "pairs_to_judge",
-]
-
 PROMPTS = ("compare", "compare-label", "compare-details")
 
 

@@ -17,9 +17,6 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, RelationLabel
 from hoofbeat.text import caseless
 
-__all__ = ["AnnotatorLabel", "HumanLabels", "human_labels"]
-
-
 _MAX_PROBLEMS = 10
 _NO_LEVEL = {"", "-", "–", "none", "n/a", "na"}
 

@@ -10,8 +10,6 @@ from hoofbeat.audit.audit_folder import AuditSource
 from hoofbeat.facets import facet_values
 from hoofbeat.prompts import Pack
 
-__all__ = ["MASK", "Mask", "code_number", "instructions", "number_of", "pair_code"]
-
 MASK = "[source]"
 """What stands where an answer names a source."""
 

@@ -28,21 +28,6 @@ from hoofbeat.store.atomic_files import read_bytes, write_bytes
 from hoofbeat.store.tables import read_jsonl, seeded_number, write_csv, write_jsonl
 from hoofbeat.text import printable
 
-__all__ = [
-    "HEADER",
-    "KIND",
-    "KeyRow",
-    "PacketDesign",
-    "PacketRow",
-    "Packets",
-    "PairStratum",
-    "answers_of",
-    "blinded_texts",
-    "draw_pairs",
-    "label_counts",
-    "write_packets",
-]
-
 KIND = "packets"
 HEADER = (
     "item", "question", "answer A", "answer B", "label", "significance", "note", "annotator", "labels to choose",

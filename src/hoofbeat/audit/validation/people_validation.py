@@ -16,8 +16,6 @@ from hoofbeat.audit.validation.packets import Packets, answers_of, label_counts
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
 
-__all__ = ["validate_audit", "validated_pairs"]
-
 
 def validate_audit(
     audit: Audit,

@@ -7,8 +7,6 @@ from pathlib import Path
 from hoofbeat.benchmarks.export import ExportBundle, ExportFormat, lettered, with_options, write_json
 from hoofbeat.records import Question
 
-__all__ = ["FORMAT"]
-
 
 class _Clinbench(ExportFormat):
     name = "clinbench"

@@ -17,8 +17,6 @@ from hoofbeat.benchmarks.exports.datasheet import (
 from hoofbeat.store.atomic_files import file_sha256
 from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["FORMAT", "write_croissant_file"]
-
 _CONTEXT: dict[str, object] = {
     "@language": "en",
     "@vocab": "https://schema.org/",

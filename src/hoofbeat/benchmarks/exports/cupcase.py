@@ -8,8 +8,6 @@ from hoofbeat.benchmarks.export import ExportBundle, ExportFormat, shown_value, 
 from hoofbeat.errors import UsageError
 from hoofbeat.store.tables import write_csv
 
-__all__ = ["FORMAT"]
-
 _DISTRACTORS = ("distractor2", "distractor3", "distractor4")  # ranks of the neighbours: the first is the diagnosis
 
 

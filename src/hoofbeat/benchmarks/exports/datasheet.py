@@ -14,8 +14,6 @@ from hoofbeat.records import Question
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import canonical_json
 
-__all__ = ["FIELDS", "FORMAT", "LICENCE_UNSTATED", "dataset_name", "flat_row", "made_in_words", "write_datasheet_file"]
-
 FIELDS: tuple[tuple[str, str, bool, str], ...] = (
     ("id", "sc:Text", False, "the question's id, the same in every edition"),
     ("question", "sc:Text", False, "what is asked"),

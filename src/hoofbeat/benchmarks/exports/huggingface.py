@@ -12,8 +12,6 @@ from hoofbeat.records import Question
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_parquet
 
-__all__ = ["FORMAT"]
-
 
 class _Huggingface(ExportFormat):
     name = "huggingface"

@@ -10,8 +10,6 @@ from hoofbeat.records import Question
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["FORMAT"]
-
 _INSPECT_TASK = '''"""Run with: inspect eval {file} --model ..."""
 
 from pathlib import Path

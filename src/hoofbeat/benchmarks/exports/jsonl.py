@@ -9,8 +9,6 @@ from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["FORMAT"]
-
 
 class _Jsonl(ExportFormat):
     name = "jsonl"

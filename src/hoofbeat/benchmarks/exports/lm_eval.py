@@ -10,8 +10,6 @@ from hoofbeat.errors import UsageError
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["FORMAT", "check_answers", "task_name"]
-
 _LOADER = '''"""Loads the questions that lie beside this file, wherever the harness is started from."""
 
 from pathlib import Path

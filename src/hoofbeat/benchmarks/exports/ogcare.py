@@ -7,8 +7,6 @@ from pathlib import Path
 from hoofbeat.benchmarks.export import ExportBundle, ExportFormat, shown_value, write_json
 from hoofbeat.store.tables import write_csv
 
-__all__ = ["FORMAT"]
-
 
 class _Ogcare(ExportFormat):
     name = "ogcare"

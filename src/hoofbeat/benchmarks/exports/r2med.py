@@ -6,8 +6,6 @@ from pathlib import Path
 
 from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 
-__all__ = ["FORMAT"]
-
 
 class _R2med(ExportFormat):
     name = "r2med"

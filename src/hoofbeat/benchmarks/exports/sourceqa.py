@@ -6,8 +6,6 @@ from pathlib import Path
 
 from hoofbeat.benchmarks.export import ExportBundle, ExportFormat, write_json
 
-__all__ = ["FORMAT"]
-
 
 class _Sourceqa(ExportFormat):
     name = "sourceqa"

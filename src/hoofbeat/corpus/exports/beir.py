@@ -9,8 +9,6 @@ from hoofbeat.corpus.export import CorpusFormat
 from hoofbeat.corpus.readers.beir import write_beir
 from hoofbeat.records import Document, Question
 
-__all__ = ["FORMAT"]
-
 
 class _BeirFolder(CorpusFormat):
     name = "beir"

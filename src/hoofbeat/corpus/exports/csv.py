@@ -9,8 +9,6 @@ from hoofbeat.corpus.export import CorpusFormat
 from hoofbeat.records import Document, Question
 from hoofbeat.store.tables import write_csv
 
-__all__ = ["FORMAT"]
-
 _COLUMNS = ("id", "title", "kind", "year", "journal", "institution", "licence", "notices", "characters", "text")
 
 

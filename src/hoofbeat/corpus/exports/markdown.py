@@ -9,8 +9,6 @@ from hoofbeat.corpus.export import CorpusFormat
 from hoofbeat.records import Document, Question
 from hoofbeat.store.atomic_files import write_bytes
 
-__all__ = ["FORMAT"]
-
 
 class _MarkdownFiles(CorpusFormat):
     name = "markdown"

@@ -9,8 +9,6 @@ from hoofbeat.corpus.export import CorpusFormat
 from hoofbeat.corpus.readers.r2med import write_r2med
 from hoofbeat.records import Document, Question
 
-__all__ = ["FORMAT"]
-
 
 class _R2medFolder(CorpusFormat):
     name = "r2med"

@@ -29,20 +29,6 @@ from hoofbeat.corpus.fetch.fetch_folder import PlannedArticle
 from hoofbeat.corpus.fetch.services import ArticleSelection
 from hoofbeat.corpus.parsers.citation_rows import normalise_id
 
-__all__ = [
-    "CloudArticle",
-    "CloudObject",
-    "cloud_article",
-    "cloud_metadata",
-    "listing_goes_on",
-    "oa_link",
-    "parse_answer",
-    "safe_path",
-    "same_licence",
-    "same_venue",
-    "select_rows",
-]
-
 _YEAR = re.compile(r"^(?P<venue>.+?)[.,;]?\s+(?P<year>(?:1[89]|20)\d\d)\b")
 _SMALL = {"a", "an", "and", "for", "in", "of", "on", "the", "to", "&"}
 _PATH = re.compile(r"(?:[\w.+~-]+/)*[\w.+~-]+")

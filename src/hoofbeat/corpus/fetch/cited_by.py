@@ -29,8 +29,6 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["CITATIONS", "CitationSource", "citation_ids", "convert_ids", "fetch_citations"]
-
 CITATIONS = "citations.jsonl"
 PAGE = 1000
 BATCH = 200

@@ -27,8 +27,6 @@ from hoofbeat.models.pacing import Pacer, backoff_seconds
 from hoofbeat.models.wire import retry_after_seconds
 from hoofbeat.store.atomic_files import output_errors, write_bytes
 
-__all__ = ["Client", "DownloadedFile", "FetchError", "NotAvailableError", "discard", "note_of", "redirect_target"]
-
 MAX_ANSWER = 64 * 1024**2
 MAX_REDIRECTS = 5
 MAX_TRIES = 30

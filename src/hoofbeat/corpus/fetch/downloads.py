@@ -24,8 +24,6 @@ from hoofbeat.errors import InputError
 from hoofbeat.progress import Progress, Task
 from hoofbeat.store.atomic_files import file_sha256
 
-__all__ = ["bring", "damage", "fetch_all", "file_md5", "unfinished"]
-
 IN_A_ROW = 12
 DAMAGED_TRIES = 3
 

@@ -24,8 +24,6 @@ from hoofbeat.corpus.parsers.citation_rows import normalise_id
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
 
-__all__ = ["europe_pmc_query", "fetch_europe_pmc"]
-
 PAGE = 100
 
 

@@ -35,8 +35,6 @@ try:
 except ImportError:  # Windows: no lock, one fetch at a time is the user's care
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["ARTICLES", "FetchFolder", "FetchOutcome", "FetchResult", "FetchedFile", "PlannedArticle", "open_folder"]
-
 ARTICLES = "articles"
 FETCHED = "fetched.jsonl"
 NOT_FETCHED = "not_fetched.jsonl"

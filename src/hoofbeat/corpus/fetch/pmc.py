@@ -45,8 +45,6 @@ from hoofbeat.corpus.parsers.text_builder import safe_id
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
 
-__all__ = ["fetch_pmc", "pmc_ids"]
-
 Via = Literal["cloud", "packages"]
 SEARCH_PAGE = 1000
 MAX_LISTINGS = 20

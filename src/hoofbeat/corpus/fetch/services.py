@@ -19,8 +19,6 @@ from yarl import URL
 from hoofbeat.errors import UsageError
 from hoofbeat.version import __version__
 
-__all__ = ["ArticleSelection", "Connection", "Services", "base_variable"]
-
 RATE = 3.0
 RATE_WITH_KEY = 10.0
 MAX_FILE_BYTES = 4 * 1024**3

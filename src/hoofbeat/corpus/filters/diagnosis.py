@@ -22,8 +22,6 @@ from hoofbeat.corpus.filter import (
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
-__all__ = ["FILTER", "diagnosis_words"]
-
 OPENING = 3000
 
 

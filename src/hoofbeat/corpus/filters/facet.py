@@ -5,8 +5,6 @@ from __future__ import annotations
 from hoofbeat.corpus.filter import Clause, CorpusFilter, FilterStep, compared_values
 from hoofbeat.facets import facet_values
 
-__all__ = ["FILTER"]
-
 _PREFIX = "facet."
 
 

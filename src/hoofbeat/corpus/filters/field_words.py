@@ -12,8 +12,6 @@ from hoofbeat.corpus.filter import Clause, CorpusFilter, FilterStep, compared_va
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
-__all__ = ["FILTERS"]
-
 
 class _FieldWords(CorpusFilter):
     def __init__(self, name: str, summary: str, example: str, field: Callable[[Document], list[str]]) -> None:

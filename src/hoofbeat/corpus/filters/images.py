@@ -11,8 +11,6 @@ from hoofbeat.corpus.filter import KEPT, Clause, CorpusFilter, FilterStep, Filte
 from hoofbeat.corpus.filters.roles import known_roles
 from hoofbeat.records import Document
 
-__all__ = ["FILTER"]
-
 
 class _Images(CorpusFilter):
     name = "images"

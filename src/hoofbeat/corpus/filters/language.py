@@ -18,8 +18,6 @@ from hoofbeat.corpus.filter import KEPT, Clause, CorpusFilter, FilterStep, Filte
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
-__all__ = ["FILTER", "detect_language", "language_of"]
-
 READ = 20_000
 MIN_WORDS = 8
 MIN_STOP_WORDS = 3

@@ -8,8 +8,6 @@ from hoofbeat.corpus.filter import KEPT, Clause, CorpusFilter, FilterStep, Filte
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
-__all__ = ["FAMILIES", "FILTER", "licence_family"]
-
 FAMILIES = (
     "CC0",
     "CC BY",

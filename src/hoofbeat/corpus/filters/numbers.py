@@ -9,8 +9,6 @@ from hoofbeat.corpus.filter import KEPT, Clause, CorpusFilter, FilterStep, Filte
 from hoofbeat.facets import year_of
 from hoofbeat.records import Document
 
-__all__ = ["COMPARE", "FILTERS"]
-
 COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,

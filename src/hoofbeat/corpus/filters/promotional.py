@@ -20,8 +20,6 @@ from msgspec import Struct
 from hoofbeat.corpus.filter import Clause, CorpusFilter, FilterStep, FilterVerdict, per_document
 from hoofbeat.records import Document
 
-__all__ = ["FILTER", "PromotionFinding", "PromotionScore", "promotion_score"]
-
 MAX_DETAILS = 5
 
 _MARKED = re.compile(r"((?:[A-Z0-9][\w+-]*[ -]){0,2}[A-Z0-9][\w+-]*)\s?[®™]")

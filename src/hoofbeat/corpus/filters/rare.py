@@ -20,8 +20,6 @@ from hoofbeat.facets import year_of
 from hoofbeat.progress import Progress
 from hoofbeat.records import Document, Facets
 
-__all__ = ["FILTER", "RarityLimits", "rare", "rarity"]
-
 
 class RarityLimits(Struct, frozen=True, kw_only=True):
     """Published after `year`, cited by at most `total` articles and by at most `other` that are no case reports."""

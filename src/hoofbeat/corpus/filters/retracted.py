@@ -7,8 +7,6 @@ import re
 from hoofbeat.corpus.filter import Clause, CorpusFilter, FilterStep, FilterVerdict, listed_values, per_document
 from hoofbeat.records import Document
 
-__all__ = ["FILTER"]
-
 _NOTICE = re.compile(r"\b(retract|withdraw|expression[\s-]of[\s-]concern)", re.IGNORECASE)
 _TITLE = re.compile(
     r"\W*(retracted( article)?|retraction|withdrawn)(\s*[:\]]| (notice|note)\b)"

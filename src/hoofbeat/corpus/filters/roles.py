@@ -11,8 +11,6 @@ from hoofbeat.corpus.filter import KEPT, Argument, Clause, CorpusFilter, FilterS
 from hoofbeat.corpus.roles import Role, role_spans
 from hoofbeat.records import Document
 
-__all__ = ["FILTER", "known_roles"]
-
 
 def known_roles(clause: Clause, values: tuple[Argument, ...]) -> list[str]:
     """The roles that these values name; an unknown one is refused."""

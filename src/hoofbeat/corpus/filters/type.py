@@ -17,8 +17,6 @@ from hoofbeat.corpus.filter import (
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
-__all__ = ["FILTER", "normal_type"]
-
 _FACETS = ("article-type", "article_type", "type", "publication-types", "subjects")
 _SEPARATOR = re.compile(r"[^a-z0-9]+")
 

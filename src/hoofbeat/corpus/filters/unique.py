@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from hoofbeat.corpus.filter import Clause, CorpusFilter, FilterStep
 
-__all__ = ["FILTER"]
-
 METHODS = ("minhash", "embedding")
 
 

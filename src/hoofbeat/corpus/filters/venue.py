@@ -30,8 +30,6 @@ from hoofbeat.records import Document
 from hoofbeat.store.tables import read_tsv
 from hoofbeat.text import ascii_letters
 
-__all__ = ["FILTER", "Venue", "Venues", "paper_venues", "same_journal"]
-
 FACETS = ("journal", "journal-abbreviation", "journal_abbreviation", "journal-abbrev", "venue")
 
 _LITTLE = {"of", "in", "and", "the", "for", "on", "a", "an", "de", "la", "der", "und", "et"}

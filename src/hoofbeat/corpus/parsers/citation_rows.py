@@ -26,8 +26,6 @@ from msgspec import Struct
 
 from hoofbeat.errors import InputError
 
-__all__ = ["CitationLink", "CitationProblem", "europe_pmc_id", "is_case_report_type", "normalise_id", "read_rows"]
-
 CITING = ("citing", "citing_id", "citing_pmid", "citing_pmcid", "citing_doi", "source_id", "from")
 CITED = ("cited", "cited_id", "cited_pmid", "cited_pmcid", "cited_doi", "referenced", "target_id", "to")
 CASE_REPORT = ("case_report", "is_case_report", "citing_is_case_report", "citing_case_report")

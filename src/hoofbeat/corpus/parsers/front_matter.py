@@ -17,8 +17,6 @@ from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets
 from hoofbeat.text import squeeze
 
-__all__ = ["FrontMatter", "about_from", "assemble", "side_file", "split_front_matter"]
-
 MAX_SIDE_FILE = 1_000_000
 
 

@@ -18,8 +18,6 @@ from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document, Facets
 from hoofbeat.text import squeeze
 
-__all__ = ["read_html"]
-
 MAX_DEPTH = 200
 MAX_CELLS = 100_000
 

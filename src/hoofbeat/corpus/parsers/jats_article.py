@@ -19,8 +19,6 @@ from hoofbeat.corpus.parsers.xml import parse_xml
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
 
-__all__ = ["article_facets", "article_ids", "article_title", "identifier", "licence_name", "notices", "read_jats"]
-
 _CASE = re.compile(r"\bcase[- ](report|series|stud(y|ies))", re.IGNORECASE)
 _PARTS = ("sub-article", "response")
 

@@ -18,8 +18,6 @@ from lxml import etree
 from hoofbeat.corpus.parsers.text_builder import TextBuilder, joined_label, role_of
 from hoofbeat.text import squeeze
 
-__all__ = ["LANGUAGE", "ArticleText", "child_text", "collect", "href", "inline_text", "table_rows"]
-
 MAX_SPAN = 50
 
 Piece = str | etree._Element

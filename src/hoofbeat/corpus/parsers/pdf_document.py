@@ -50,8 +50,6 @@ from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
 from hoofbeat.text import squeeze
 
-__all__ = ["extract_pdf", "read_pdf"]
-
 MAX_PAGES = 5_000
 MAX_IMAGE_BYTES = 300_000_000
 MIN_UNCAPTIONED = 72.0

@@ -18,8 +18,6 @@ import pypdfium2 as pdfium
 
 from hoofbeat.corpus.parsers.pdf_lines import Turn, turned
 
-__all__ = ["CaptionPlace", "PageImage", "captioned", "page_images", "without_repeated"]
-
 MIN_PIXELS = 40
 MAX_PIXELS = 40_000_000
 MIN_POINTS = 30.0

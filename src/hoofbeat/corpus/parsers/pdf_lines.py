@@ -23,22 +23,6 @@ from pypdfium2 import PdfiumError
 from hoofbeat.errors import HostileInputError
 from hoofbeat.text import squeeze
 
-__all__ = [
-    "Bookmark",
-    "PageBox",
-    "PdfLine",
-    "TextRun",
-    "Turn",
-    "body_size",
-    "bookmarks",
-    "marked_lines",
-    "ordered_lines",
-    "page_runs",
-    "page_turn",
-    "turned",
-    "without_running_heads",
-]
-
 MAX_CHARACTERS = 400_000
 WIDE_GAP = 1.8
 LARGER = 1.12

@@ -17,8 +17,6 @@ from hoofbeat.corpus.parsers.text_builder import TextBuilder
 from hoofbeat.corpus.roles import Role, role_of
 from hoofbeat.text import squeeze
 
-__all__ = ["is_item", "lay_out", "lay_out_prose", "list_items"]
-
 MAX_HEADING = 80
 WRAPPED_WIDTH = 100
 MIN_BODY = 60

@@ -18,8 +18,6 @@ from hoofbeat.corpus.reader import Refusal, member_of, refusal
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.store.streams import MAX_LINE_BYTES, lines, open_stream, text_of
 
-__all__ = ["ROW_SUFFIXES", "Row", "first_row", "read_rows", "table_suffix"]
-
 ROW_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
 MAX_COLUMNS = 10_000
 MAX_SEPARATORS = 1_000_000

@@ -16,8 +16,6 @@ from lxml import etree
 
 from hoofbeat.errors import HostileInputError, InputError
 
-__all__ = ["parse_xml"]
-
 MAX_DEPTH = 120
 MAX_ENTITY = 256
 ENTITY_BUDGET = 1_000_000

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile, numbered
 
-__all__ = ["READER"]
-
 
 class _Jats(Reader):
     name = "jats"

@@ -25,8 +25,6 @@ from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Document, Facets
 from hoofbeat.text import squeeze
 
-__all__ = ["READER", "FieldMapping", "document_of", "guess_mapping", "has_text", "parse_mapping", "read_mapped"]
-
 MAX_FACET = 5_000
 MAX_GUESS = 300
 MIN_REPORT = 2_000

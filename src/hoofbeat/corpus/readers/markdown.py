@@ -16,8 +16,6 @@ from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile
 from hoofbeat.records import Document
 from hoofbeat.text import squeeze
 
-__all__ = ["READER", "read_markdown"]
-
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")

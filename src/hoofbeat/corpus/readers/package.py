@@ -25,8 +25,6 @@ from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
 from hoofbeat.store.streams import FREE_GROWTH, MAX_GROWTH, BoundedGzipStream, stream_errors
 
-__all__ = ["READER", "read_package"]
-
 MAX_MEMBERS = 1_000_000
 MAX_ARTICLE = 200_000_000
 MAX_IMAGE = 50_000_000

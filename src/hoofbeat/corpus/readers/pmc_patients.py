@@ -21,8 +21,6 @@ from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets
 from hoofbeat.text import squeeze
 
-__all__ = ["READER", "PatientRelations", "read_pmc_patients", "read_relations"]
-
 _NAME = "pmc-patients"
 FIELDS = frozenset({"patient_uid", "patient", "PMID"})
 

@@ -14,8 +14,6 @@ from hoofbeat.corpus.readers.beir import JudgedQuestions, question_of, read_corp
 from hoofbeat.records import Document, Question
 from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["READER", "read_r2med", "write_r2med"]
-
 _MAIN, _QUERIES, _JUDGMENTS = "corpus.jsonl", "query.jsonl", "qrels.jsonl"
 
 

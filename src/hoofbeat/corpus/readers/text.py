@@ -10,8 +10,6 @@ from hoofbeat.corpus.parsers.text_builder import TextBuilder
 from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile
 from hoofbeat.records import Document
 
-__all__ = ["READER", "read_text"]
-
 
 class _Text(Reader):
     name = "text"

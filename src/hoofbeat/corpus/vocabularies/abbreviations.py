@@ -17,8 +17,6 @@ from importlib import resources
 import msgspec
 from msgspec import Struct
 
-__all__ = ["find_abbreviations", "short_form_places", "well_known_abbreviations"]
-
 _BRACKET = re.compile(r"\(([^()\[\]\n]{2,80})\)|\[([^()\[\]\n]{2,80})\]")
 _SHORT = re.compile(r"^(?=.*[^\W\d_])[^\W_](?:[^\W_]|[-/+&.’' ](?=[^\W_])){1,9}$")
 _SPLIT = re.compile(r"[;,]| or |\bi\.e\.|=")

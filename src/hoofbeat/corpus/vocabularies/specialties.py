@@ -26,20 +26,6 @@ from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
 
-__all__ = [
-    "SCHEMES",
-    "UNKNOWN",
-    "FieldEvidence",
-    "MedicalField",
-    "Scheme",
-    "SchemeLabel",
-    "TextZone",
-    "gather",
-    "load_scheme",
-    "medical_fields",
-    "places",
-]
-
 UNKNOWN = "unknown"
 SCHEMES = {
     "ogcare": "specialties-ogcare.toml",

@@ -18,17 +18,6 @@ from hoofbeat.records import Document, Failure
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
-__all__ = [
-    "THRESHOLD",
-    "ModelLabel",
-    "SpecialtyLabel",
-    "label_corpus",
-    "label_request",
-    "label_requests",
-    "label_specialty",
-    "label_with_model",
-]
-
 KIND = "labels"
 THRESHOLD = 0.6
 _DOUBT = 0.5

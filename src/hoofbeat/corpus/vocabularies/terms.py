@@ -15,8 +15,6 @@ from msgspec import Struct
 
 from hoofbeat.corpus.vocabularies.word_forms import COMMA, phrase_key, word_lists
 
-__all__ = ["Match", "Term", "Via", "is_short_form", "term_keys", "wordings"]
-
 Via = Literal["name", "synonym", "family", "abbreviation", "code"]
 
 

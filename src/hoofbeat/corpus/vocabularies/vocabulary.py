@@ -21,8 +21,6 @@ from hoofbeat.corpus.vocabularies.abbreviations import (
 from hoofbeat.corpus.vocabularies.terms import Match, Term, Via, is_short_form, term_keys
 from hoofbeat.corpus.vocabularies.word_forms import BREAK, COMMA, phrase_key, tokens, word_lists
 
-__all__ = ["CompiledVocabulary", "Vocabulary", "compile_terms", "find_words"]
-
 _RANK: Mapping[Via, int] = {"name": 0, "synonym": 1, "family": 2, "abbreviation": 3, "code": 4}
 Wording = tuple[int, Via]
 _MAX_DROPPED = 2

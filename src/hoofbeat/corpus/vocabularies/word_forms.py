@@ -18,8 +18,6 @@ from msgspec import Struct
 
 from hoofbeat.text import without_accents
 
-__all__ = ["WordLists", "WordTokens", "content_forms", "phrase_key", "term_form", "tokens", "word_lists"]
-
 COMMA = ","
 BREAK = ""
 

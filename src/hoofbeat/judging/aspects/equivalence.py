@@ -12,8 +12,6 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Answer, Judgment, Question
 
-__all__ = ["EQUIVALENCE", "SWAPPED_PROMPT", "judge_equivalence", "swapped_request"]
-
 SWAPPED_PROMPT = "equivalence-swapped"
 """The same question with the answer before the reference, for the probe of order."""
 

@@ -7,8 +7,6 @@ from hoofbeat.judging.criteria import answer_text
 from hoofbeat.records import Answer, Question
 from hoofbeat.window import beginning, ending, room_for, size
 
-__all__ = ["ERROR_TYPE"]
-
 _PROMPT_TOKENS = 1100
 _MIN_ROOM = 600
 _CUT = "[…]"

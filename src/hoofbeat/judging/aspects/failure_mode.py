@@ -9,8 +9,6 @@ from hoofbeat.judging.aspect import Aspect, JudgeReply
 from hoofbeat.records import Answer, Passage, Question
 from hoofbeat.window import beginning, ending, room_for, size
 
-__all__ = ["FAILURE_MODE", "source_text"]
-
 _PROMPT_TOKENS = 1100
 _NONE = "none"
 _CUT = "[…]"

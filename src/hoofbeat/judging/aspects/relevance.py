@@ -14,8 +14,6 @@ from hoofbeat.models import ChatRequest
 from hoofbeat.records import Answer, Failure, Passage, Question
 from hoofbeat.window import beginning, room_for
 
-__all__ = ["RELEVANCE"]
-
 _RELEVANT, _PARTLY = 8, 5
 _PROMPT_TOKENS = 700
 

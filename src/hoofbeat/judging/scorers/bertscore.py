@@ -26,8 +26,6 @@ from hoofbeat.models.encoder import TokenStates
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Failure, Judgment, Question
 
-__all__ = ["BERTSCORE", "BertScore", "BertScorer", "TokenEncoder", "match_tokens", "score_bertscore", "token_weights"]
-
 _BLOCK = 128
 
 

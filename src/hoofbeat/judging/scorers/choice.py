@@ -8,8 +8,6 @@ from hoofbeat.judging.criteria import empty_judgment, no_answer_failure
 from hoofbeat.judging.scorers import ScoreAnswers, Scorer, ScoringContext
 from hoofbeat.records import Answer, Failure, Judgment, Question
 
-__all__ = ["CHOICE", "judge_choice"]
-
 
 class _Choice(Scorer, frozen=True, kw_only=True):
     def prepare(self, context: ScoringContext) -> ScoreAnswers:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from hoofbeat.benchmarks.text_overlap import edit_similarity
 from hoofbeat.judging.scorers import Scorer
 
-__all__ = ["EDIT"]
-
 EDIT = Scorer(
     name="edit",
     summary="share of characters that need no edit",

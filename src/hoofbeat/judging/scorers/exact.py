@@ -5,8 +5,6 @@ from __future__ import annotations
 from hoofbeat.judging.scorers import Scorer
 from hoofbeat.judging.text_match import exact_match
 
-__all__ = ["EXACT"]
-
 EXACT = Scorer(
     name="exact",
     summary="1 where the texts are the same but for case, punctuation and articles",

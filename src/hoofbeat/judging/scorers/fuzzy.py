@@ -5,8 +5,6 @@ from __future__ import annotations
 from hoofbeat.judging.scorers import Scorer
 from hoofbeat.judging.text_match import fuzzy_match
 
-__all__ = ["FUZZY"]
-
 FUZZY = Scorer(
     name="fuzzy",
     summary="how alike the sorted words are",

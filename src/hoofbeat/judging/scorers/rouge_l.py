@@ -5,8 +5,6 @@ from __future__ import annotations
 from hoofbeat.benchmarks.text_overlap import rouge_l
 from hoofbeat.judging.scorers import Scorer
 
-__all__ = ["ROUGE_L"]
-
 ROUGE_L = Scorer(
     name="rouge-l",
     summary="F1 of the longest common subsequence of words",

@@ -23,8 +23,6 @@ from hoofbeat.models.embedded import default_threads
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.store.atomic_files import file_sha256
 
-__all__ = ["CrossEncoder"]
-
 _DEFAULT_WINDOW = 512
 _MIN_WINDOW = 8
 _BLOCK = 1024

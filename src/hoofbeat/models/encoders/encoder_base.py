@@ -13,17 +13,6 @@ from numpy.typing import NDArray
 from hoofbeat.errors import ModelError, UsageError
 from hoofbeat.progress import SILENT, Progress
 
-__all__ = [
-    "DEFAULT_ENCODER",
-    "NO_INSTRUCTIONS",
-    "Encoder",
-    "EncoderBase",
-    "Instructions",
-    "TokenStates",
-    "Vectors",
-    "unit_vector",
-]
-
 DEFAULT_ENCODER = "minilm"
 """The encoder where none is named."""
 

@@ -17,8 +17,6 @@ from hoofbeat.text import encodable
 if TYPE_CHECKING:
     from hoofbeat.models.model import Model
 
-__all__ = ["EndpointEncoder"]
-
 _BATCH = 32
 _BLOCK = 64 * _BATCH
 

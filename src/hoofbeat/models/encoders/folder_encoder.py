@@ -21,8 +21,6 @@ from hoofbeat.models.encoders.onnx_encoder import OnnxEncoder, Pooling
 from hoofbeat.models.encoders.static_encoder import StaticEncoder
 from hoofbeat.store.atomic_files import file_sha256, read_bytes
 
-__all__ = ["folder_encoder"]
-
 _Config = TypeVar("_Config")
 _MAX_LENGTH = 512
 _POOLINGS: dict[str, Pooling] = {

@@ -24,8 +24,6 @@ from hoofbeat.models.encoders.encoder_base import EncoderBase, TokenStates, Vect
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.text import encodable
 
-__all__ = ["MiniLM", "OnnxEncoder", "Pooling", "TokenisedEncoder", "TokenizerFile"]
-
 Pooling = Literal["mean", "cls", "max", "lasttoken"]
 
 _Result = TypeVar("_Result")

@@ -22,8 +22,6 @@ from hoofbeat.models.encoders.onnx_encoder import TokenisedEncoder, TokenizerFil
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.text import encodable
 
-__all__ = ["Potion", "StaticEncoder", "read_safetensors"]
-
 _BLOCK = 1024
 _MAX_HEADER = 100_000_000
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1"}

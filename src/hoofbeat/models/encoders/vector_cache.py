@@ -29,8 +29,6 @@ try:
 except ImportError:  # a system without: two processes at once may lose a row to its checksum, nothing worse
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["CachedEncoder", "VectorCache", "cached_encoder", "vectors_folder"]
-
 _FORMAT = 1
 _BLOCK = 256
 _WRITE = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)

@@ -4,6 +4,4 @@ from __future__ import annotations
 
 from hoofbeat.prompts.packs import shipped_packs
 
-__all__ = ["PACKS"]
-
 PACKS = shipped_packs()

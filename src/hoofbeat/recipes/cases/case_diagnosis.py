@@ -31,21 +31,6 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask, check
 from hoofbeat.records import Document, Span
 
-__all__ = [
-    "MIN_SHARED",
-    "VOCABULARIES",
-    "cut_giveaway",
-    "cut_leaks",
-    "name_diagnosis",
-    "names",
-    "not_one_diagnosis",
-    "other_names",
-    "told",
-    "words_stand",
-    "written_out",
-]
-
-
 VOCABULARIES = ("icd10cm", "rare-diseases")
 """The vocabularies that know diagnoses."""
 

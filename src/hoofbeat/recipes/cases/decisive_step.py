@@ -21,8 +21,6 @@ from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
-__all__ = ["asks_yes_no", "begun_at", "fact_before", "failed_there", "first_asked", "lies", "no_action", "told_at"]
-
 _POINTER = re.compile(
     r"\s*[\[(]\s*(?:(?:see )?(?:fig|table|supplement)[^\])]*|\d+(?:\s*[,–-]\s*\d+)*)\s*[\])]", re.IGNORECASE
 )

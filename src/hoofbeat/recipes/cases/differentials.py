@@ -24,21 +24,6 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, Schema, ask, check
 from hoofbeat.records import Document
 
-__all__ = [
-    "ASKED_FOR",
-    "DISCUSSION",
-    "MAX_WORDS",
-    "STEM",
-    "discussed",
-    "discussed_alternatives",
-    "drop_options",
-    "further_alternatives",
-    "merge_step",
-    "overlap_step",
-    "proposals_from_stem",
-]
-
-
 DISCUSSION, ASKED_FOR, STEM = "discussion", "asked for", "stem"
 """Where a wrong option comes from: the report's discussion, a call because that named too few, a call with the stem."""
 

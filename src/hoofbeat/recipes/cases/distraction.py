@@ -29,21 +29,6 @@ from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Failure
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
-__all__ = [
-    "TextChange",
-    "changes",
-    "check_core",
-    "check_rewriting",
-    "demographics",
-    "distraction_steps",
-    "distraction_table",
-    "giving_away",
-    "listed",
-    "telling_words",
-    "without_person",
-]
-
-
 _WORD = re.compile(r"\d+(?:[.,]\d+)*(?:-\w+)*|\w+(?:['’-]\w+)*|[^\w\s]")
 _AGE = re.compile(
     r"\b(?:\d{1,3}|[a-z]+(?:-[a-z]+)?)[\s-]+(?:day|week|month|year|yr)s?[\s-]+old\b|\baged?\s+(?:of\s+)?\d{1,3}\b"

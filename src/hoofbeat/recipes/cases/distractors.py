@@ -24,20 +24,6 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.retrieval.index.dense_search import DenseSearcher
 
-__all__ = [
-    "NO_DIAGNOSES",
-    "SIMILARITY_HEADER",
-    "IcdCodes",
-    "Neighbour",
-    "NeighbourOutcome",
-    "choose_distractors",
-    "code_descriptions",
-    "distractor_step",
-    "nearest_codes",
-    "similarity_summary",
-]
-
-
 SIMILARITY_HEADER = ("item", "rank", "code", "description", "cosine", "use")
 NO_DIAGNOSES = ("B95", "B96", "B97", "V", "W", "X", "Y", "Z")
 """ICD-10-CM codes that name an organism, say how an injury came about or why somebody seeks care."""

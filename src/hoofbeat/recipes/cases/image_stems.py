@@ -31,22 +31,6 @@ from hoofbeat.recipes.steps import RecipeStep, ask, check
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Figure
 
-__all__ = [
-    "FigurePlacement",
-    "ImageStem",
-    "RemovedText",
-    "account_for_images",
-    "describing_sentences",
-    "find_figures",
-    "image_stem",
-    "image_version",
-    "marker",
-    "picture_size",
-    "place_figures",
-    "usable_figures",
-]
-
-
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG_SIZES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _JPEG_ALONE = frozenset({0x01, *range(0xD0, 0xDA)})

@@ -14,8 +14,6 @@ from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check
 
-__all__ = ["CATALOGUES", "rare_match", "rare_track"]
-
 CATALOGUES = ("OMIM", "ORPHA")
 VOCABULARY = "rare-diseases"
 

@@ -19,21 +19,6 @@ from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
-__all__ = [
-    "RedactedSpan",
-    "Redaction",
-    "cut_after_diagnosis",
-    "drop_empty_headings",
-    "find_made",
-    "is_old",
-    "is_provisional",
-    "is_suspected",
-    "last_said_made",
-    "redact",
-    "remove_mentions",
-    "sentence_at",
-]
-
 Places = Sequence[tuple[int, int]]
 
 _OPENING = re.compile(r"[\s,;:(–—-]+$")

@@ -23,27 +23,6 @@ from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Section, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
-__all__ = [
-    "PARTS",
-    "Spans",
-    "complete",
-    "cut_before",
-    "long_enough",
-    "missing_parts",
-    "names_test",
-    "sentences",
-    "several_patients",
-    "spans_of",
-    "stem_evidence",
-    "stem_place",
-    "stem_spans",
-    "stem_text",
-    "take_stem",
-    "trim_treatment",
-    "with_stem",
-]
-
-
 Spans = tuple[tuple[int, int], ...]
 PARTS = {
     "patient": "patient information",

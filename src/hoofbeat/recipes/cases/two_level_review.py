@@ -25,9 +25,6 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, count_labels, drawn_for_review, known_labels
 from hoofbeat.recipes.steps import RecipeStep, check, whole
 
-__all__ = ["ADD", "DROP", "LEVEL_1", "LEVEL_2", "draw_sample", "findings_step", "review_tasks", "revise"]
-
-
 LEVEL_1 = ("missing information", "options overlap")
 """What a first reader checks on every item."""
 LEVEL_2 = ("clarity", "clinical rationality", "factual accuracy", "options appropriate")

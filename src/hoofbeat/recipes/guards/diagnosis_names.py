@@ -27,17 +27,6 @@ from hoofbeat.corpus.vocabularies.word_forms import COMMA, tokens
 from hoofbeat.recipes.guards.leak_words import forms_of, is_disease, worth
 from hoofbeat.recipes.wordlists import word_data
 
-__all__ = [
-    "excludes",
-    "names_measure",
-    "names_organism",
-    "names_procedure",
-    "place_of",
-    "same",
-    "same_infection",
-    "without_sides",
-]
-
 _WORD = re.compile(r"[^\W\d_]+")
 _PROCEDURE_BRACKET = re.compile(r"[(\[][^()\[\]]*[)\]]")
 _BEHIND = re.compile(r"\s(?:of|for|with|under|using|via|by|in|on|at|from|due to|after)\s", re.IGNORECASE)

@@ -20,8 +20,6 @@ from hoofbeat.corpus.vocabularies.word_forms import phrase_key, tokens
 from hoofbeat.recipes.guards.leak_words import forms_of, lists, stem_of, worth
 from hoofbeat.recipes.wordlists import word_data
 
-__all__ = ["LeakPattern", "LeakPatterns", "cores", "operation_endings", "signs_of"]
-
 _NUMBERED = re.compile(r"^\s*(?:\d{1,2}[.)]|[-•*])\s+")
 _BRACKET = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
 _CAUSE = re.compile(

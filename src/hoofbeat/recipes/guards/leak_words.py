@@ -19,18 +19,6 @@ from rapidfuzz.distance import OSA
 from hoofbeat.corpus.vocabularies.word_forms import BREAK, COMMA, term_form, tokens, word_lists
 from hoofbeat.recipes.wordlists import word_data
 
-__all__ = [
-    "LeakWordLists",
-    "NormalisedText",
-    "Worth",
-    "forms_of",
-    "is_disease",
-    "lists",
-    "misspelt",
-    "stem_of",
-    "worth",
-]
-
 Worth = Literal["little", "modifier", "site", "class", "disease", "qualifier", "special"]
 
 _ADJECTIVE = re.compile(r"(?:ic|al|ous|ive|ary|ar|ed|ing|ent|ant|oid|ean|ile|ible|able|ial|less|like|genic|form)$")

@@ -25,8 +25,6 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check
 from hoofbeat.records import Document, Span
 
-__all__ = ["Leak", "find_leaks", "leak_check"]
-
 _SHORT = re.compile(r"(?<![\w-])[A-Z][A-Za-z0-9]{1,7}(?:-[A-Z0-9]{1,4})?(?=(?:s|'s|’s)?(?![\w]))")
 _CODE = re.compile(r"\b[A-TV-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,4})?\b|\b(?:OMIM|ORPHA|MIM)[\s:#]*\d{2,6}\b")
 _WORD = re.compile(r"[^\W\d_]{6,}")

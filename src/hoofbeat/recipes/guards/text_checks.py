@@ -25,9 +25,6 @@ from hoofbeat.records import Document, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.text import caseless
 
-__all__ = ["new_numbers", "numbered", "numbers", "pointed", "prove", "sound"]
-
-
 _READ = 100_000
 _SHOWN = 120
 _AROUND = 30

@@ -27,17 +27,6 @@ from hoofbeat.recipes.messages.identifiers import words_of
 from hoofbeat.recipes.recipe_items import ItemRejection
 from hoofbeat.recipes.wordlists import word_data
 
-__all__ = [
-    "BadRow",
-    "HarvestLimits",
-    "HarvestedQuestion",
-    "asks",
-    "plain",
-    "read_harvest",
-    "stands_alone",
-    "well_formed",
-]
-
 _SURE_WORDS = 60
 _TELLING_WORDS = 12
 _MARK = re.compile(r"\[\w+\]")

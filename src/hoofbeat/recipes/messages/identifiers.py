@@ -19,20 +19,6 @@ from msgspec import Struct
 
 from hoofbeat.recipes.wordlists import word_data
 
-__all__ = [
-    "PARTICLES",
-    "Identifier",
-    "MessageWord",
-    "MessageWords",
-    "find_formal",
-    "given_names",
-    "kinds",
-    "listed",
-    "phrase_pattern",
-    "risky_families",
-    "words_of",
-]
-
 _FORMAL = re.IGNORECASE
 
 

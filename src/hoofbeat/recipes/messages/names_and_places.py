@@ -18,8 +18,6 @@ from functools import cache
 
 from hoofbeat.recipes.messages.identifiers import PARTICLES, Identifier, MessageWords, listed, words_of
 
-__all__ = ["find_institutions", "find_people", "find_places"]
-
 _MAX_NAMES = 3
 _OWNERS = frozenset({"my", "our", "his", "her", "their"})
 _PLURAL = frozenset({"kids", "children", "sons", "daughters", "twins", "parents", "brothers", "sisters", "friends"})

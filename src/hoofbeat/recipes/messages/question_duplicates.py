@@ -18,9 +18,6 @@ from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, says_yes
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.text import for_word_matching
 
-__all__ = ["CRITERION", "DuplicateQuestion", "duplicate_tasks", "exact_step", "near_step", "near_twins"]
-
-
 TABLE = "duplicates"
 HEADER = ("step", "dropped", "kept", "cosine", "decided", "dropped question", "kept question")
 CRITERION = "same"

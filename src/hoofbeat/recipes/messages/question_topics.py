@@ -22,20 +22,6 @@ from hoofbeat.recipes.steps import RecipeStep, ask
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Question
 
-__all__ = [
-    "GENERAL",
-    "OTHER",
-    "group_doubt",
-    "group_step",
-    "groups_of",
-    "named_groups",
-    "routing",
-    "same_group",
-    "subtopic_step",
-    "subtopics_of",
-    "topic_step",
-]
-
 GENERAL = "general"
 OTHER = "other"
 Schema = dict[str, object]

@@ -34,8 +34,6 @@ from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, sample
 from hoofbeat.records import Question
 
-__all__ = ["RECIPE", "ClinbenchSettings"]
-
 
 class ClinbenchSettings(RecipeSettings, frozen=True, kw_only=True):
     """Parameters of the recipe clinbench."""

@@ -49,9 +49,6 @@ from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, drawn_for_rev
 from hoofbeat.recipes.steps import RecipeStep, ask, check, sample
 from hoofbeat.records import Document, Question
 
-__all__ = ["RECIPE", "CupcaseSettings"]
-
-
 QUESTION = "What is the most likely diagnosis?"
 LEAK_CRITERIA = ("diagnosis is right", "diagnosis is not mentioned", "nothing after the diagnosis")
 DISTRACTOR_CRITERIA = ("no distractor is the diagnosis",)

@@ -43,8 +43,6 @@ from hoofbeat.recipes.steps import RecipeStep, ask, sample
 from hoofbeat.records import Document, Question, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
-__all__ = ["RECIPE", "OgcareSettings"]
-
 Values = Callable[[RecipeItem, RecipeContext], dict[str, object]]
 Read = Callable[[RecipeItem, dict[str, Any], RecipeContext], Outcome]
 _QUESTION = {"written": "ogcare-question", "facts": "ogcare-ask"}

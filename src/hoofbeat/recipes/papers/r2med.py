@@ -34,8 +34,6 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import UNLIMITED, RecipeStep, ask, check, sample
 from hoofbeat.records import Question
 
-__all__ = ["CRITERIA", "RECIPE", "R2medSettings"]
-
 Task = Literal["qa-reference", "clinical-evidence", "clinical-case"]
 CRITERIA = ("query", "reasoning", "support")
 _SCENARIOS = {"qa-reference": "question and answer", "clinical-case": "similar case"}

@@ -53,8 +53,6 @@ from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, drawn_for_rev
 from hoofbeat.recipes.steps import RecipeStep, ask, check, sample, whole
 from hoofbeat.records import Document, Question, Section, Step
 
-__all__ = ["RECIPE", "SourceqaSettings"]
-
 CRITERIA = ("relevant", "anonymous", "stands alone")
 _WORD = re.compile(r"[^\W\d_]+")
 REMOVED = ("item", "kind", "count", "where")

@@ -18,8 +18,6 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check, whole
 from hoofbeat.recipes.wordlists import word_data
 
-__all__ = ["NameGroups", "choose_queries", "group_cases", "group_names", "groups_of", "only_presentation"]
-
 _VAGUE = ("one contains", "one is a kind")
 MAX_TOGETHER = 400
 """How many names may share a word or initials and still be compared with each other."""

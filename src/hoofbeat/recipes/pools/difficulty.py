@@ -18,8 +18,6 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask, whole
 from hoofbeat.records import Failure
 
-__all__ = ["difficult"]
-
 Tried = str | Failure
 """`right`, `wrong`, or why there is no answer."""
 

@@ -29,8 +29,6 @@ from hoofbeat.retrieval import Retriever, parse
 from hoofbeat.retrieval.index_set import index_documents
 from hoofbeat.retrieval.line import stages
 
-__all__ = ["VIEWS", "Committee", "PoolCandidate", "committee_lines", "mine_step", "pooled", "vote"]
-
 _NAMES_DEFAULT = re.compile(rf"\bencoder\s*=\s*{DEFAULT_ENCODER}\b")
 
 VIEWS = ("query", "answer", "reasoning")

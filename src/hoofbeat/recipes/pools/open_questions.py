@@ -21,9 +21,6 @@ from hoofbeat.recipes.steps import RecipeStep, ask, check
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
-__all__ = ["asking_span", "open_steps", "points_to_options"]
-
-
 _STEM = 6
 _LISTED = re.compile(r"^\s*\(?[A-Ja-j][).:]\s+\S", re.MULTILINE)
 _LETTER = re.compile(r"\b(?:option|choice|answer)s?\s+\(?[A-J]\b|\([A-J]\)")

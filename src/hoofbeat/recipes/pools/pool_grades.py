@@ -18,8 +18,6 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import UNLIMITED, PartReply, RecipeStep, ask_each
 from hoofbeat.records import Failure
 
-__all__ = ["POOL_HEADER", "Contradictory", "GradeThresholds", "Verdict", "grade_step", "pool_rows", "verdict"]
-
 Verdict = Literal["positive", "negative", "discarded", "failed"]
 Contradictory = Literal["discarded", "negative"]
 POOL_HEADER = ("item", "document", "known", "votes", "best_rank", "relevance", "support", "verdict", "reason")

@@ -25,9 +25,6 @@ from hoofbeat.recipes.steps import RecipeStep, check
 from hoofbeat.records import Document
 from hoofbeat.retrieval.index.chunking import Chunking, Spans, cut
 
-__all__ = ["PieceCollection", "address_key", "asked_items", "cited", "readable"]
-
-
 """The letters that options go by."""
 _LABELLED = re.compile(r"^\(?([A-Za-z])[).:][\s\u200b]*(?=\S)")
 _SEPARATED = re.compile(r"\s*[|;\n]\s*")

@@ -25,8 +25,6 @@ from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.records import Document
 from hoofbeat.retrieval.index.chunking import Spans
 
-__all__ = ["OVERLAP_HEADER", "overlap_rows", "searched_step", "weighted_jaccard", "word_shares"]
-
 OVERLAP_HEADER = ("a", "b", "overlap", "shared_words", "words")
 _WORD = re.compile(r"[^\W_]+")
 

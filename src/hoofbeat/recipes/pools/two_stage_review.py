@@ -15,8 +15,6 @@ from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, count_labels, known_labels
 from hoofbeat.recipes.steps import RecipeStep, whole
 
-__all__ = ["review_tasks", "two_stage"]
-
 _ANNOTATOR = frozenset({"ok", "flag"})
 _EXPERT = frozenset({"keep", "exclude"})
 WAITING, FLAGGED, PASSED = "waiting for the annotator", "waiting for the expert", "passed"

@@ -21,17 +21,6 @@ from hoofbeat.reports.charts.svg import (
 )
 from hoofbeat.reports.words import Form, count_of, written
 
-__all__ = [
-    "Bar",
-    "difference_bars",
-    "grouped_bars",
-    "interval_bars",
-    "interval_dots",
-    "legend",
-    "stacked_bars",
-    "tone_of",
-]
-
 _LINE = 17.0
 _GAP = 14.0
 

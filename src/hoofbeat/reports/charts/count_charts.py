@@ -11,8 +11,6 @@ from hoofbeat.reports.charts.bars import legend
 from hoofbeat.reports.charts.svg import NARROW, SMALL, WIDE, SvgDrawing, text_width, ticks, wrap
 from hoofbeat.reports.words import written
 
-__all__ = ["CountBar", "FunnelBar", "count_bars", "funnel_bars", "year_columns"]
-
 _LINE = 16.0
 _LEAST = 1.5
 """A bar that stands for something is never narrower than this."""

@@ -10,8 +10,6 @@ from msgspec import Struct
 from hoofbeat.reports.charts.svg import NARROW, SMALL, WIDE, SvgDrawing, text_width, ticks, wrap
 from hoofbeat.reports.words import Form, written
 
-__all__ = ["Shade", "abbreviations", "heatmap", "number_matrix"]
-
 _SHADES = 7
 
 

@@ -11,8 +11,6 @@ from hoofbeat.reports.charts.bars import legend
 from hoofbeat.reports.charts.svg import NARROW, SERIES, SMALL, WIDE, SvgDrawing, num, text_width, ticks, wrap
 from hoofbeat.reports.words import Form, written
 
-__all__ = ["Curve", "Dots", "FitPoint", "PlotFrame", "curves", "fitted_scatter", "scatter"]
-
 _ASIDE = 5.0
 _MARKS = 12
 """So many different values or fewer are marked themselves on a logarithmic axis."""

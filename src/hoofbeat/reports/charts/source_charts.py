@@ -16,8 +16,6 @@ from hoofbeat.reports.charts.heatmaps import Shade, abbreviations
 from hoofbeat.reports.charts.svg import NARROW, SMALL, WIDE, SvgDrawing, num, text_width, ticks, wrap
 from hoofbeat.reports.words import written
 
-__all__ = ["TRIANGLE", "Strip", "label_strips", "pair_matrix", "shade_rows"]
-
 TRIANGLE = 40
 """Above so many sources each pair is drawn once, below the diagonal."""
 

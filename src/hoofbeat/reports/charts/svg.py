@@ -16,21 +16,6 @@ from importlib import resources
 
 from hoofbeat.text import one_line
 
-__all__ = [
-    "NARROW",
-    "SERIES",
-    "TONES",
-    "WIDE",
-    "SvgDrawing",
-    "chart_css",
-    "num",
-    "sheet",
-    "standalone",
-    "text_width",
-    "ticks",
-    "wrap",
-]
-
 WIDE, NARROW = 760, 350
 """The two widths charts are drawn for: a page, and a phone."""
 

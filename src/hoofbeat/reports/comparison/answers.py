@@ -28,8 +28,6 @@ from hoofbeat.reports.lookup import Lookup, System
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.text import some_of
 
-__all__ = ["KINDS", "AnswersComparison", "FolderOutcomes", "FolderSystem", "Pair", "compare_answers", "open_side"]
-
 KINDS = ("judgments", "run")
 """The kinds of folders whose answers can be compared."""
 

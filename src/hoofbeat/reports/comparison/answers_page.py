@@ -19,8 +19,6 @@ from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact, Counts, Manifest
 from hoofbeat.version import __version__
 
-__all__ = ["answers_report", "warnings_of", "write_answers"]
-
 _DRAWN = 40
 
 

@@ -26,8 +26,6 @@ from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_tsv
 from hoofbeat.version import __version__
 
-__all__ = ["AUDIT_COMPARISON", "altered_settings", "split_table", "write_audits"]
-
 AUDIT_COMPARISON = "audit-comparison"
 """The kind of folder that holds two audits compared."""
 

@@ -16,8 +16,6 @@ from hoofbeat.reports.comparison.rankings import RankingsComparison, compare_ran
 from hoofbeat.reports.comparison.rankings_page import write_rankings
 from hoofbeat.store import Artefact, open_artefact
 
-__all__ = ["FolderComparison", "compare_folders"]
-
 
 class FolderComparison(NamedTuple):
     """What was compared: rankings or answers."""

@@ -17,8 +17,6 @@ from hoofbeat.reports.model import Block, Entry, Text, Viewer
 from hoofbeat.reports.packed_viewers import viewer_of
 from hoofbeat.text import cut
 
-__all__ = ["FlippedQuestion", "FlippedSide", "each_flipped", "flips_of", "flips_viewer"]
-
 
 class FlippedSide(Struct, frozen=True, kw_only=True):
     """One side of a flip: the system, how it stands, its answers and all judgments of them.

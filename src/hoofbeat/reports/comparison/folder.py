@@ -12,8 +12,6 @@ from hoofbeat.reports.report_writer import write_report
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
-__all__ = ["KIND", "NOTICE", "Sheet", "write_comparison"]
-
 KIND = "comparison"
 NOTICE = "Research software. Not for clinical use."
 

@@ -23,8 +23,6 @@ from hoofbeat.reports.words import model_name, short_hash
 from hoofbeat.store import Artefact, Manifest
 from hoofbeat.text import cut
 
-__all__ = ["Measurement", "judged_otherwise", "measurement_of", "panel_of", "settings_that_differ"]
-
 _SAMPLING = ("temperature", "seed", "max_tokens")
 _NOT_KNOWN = "not recorded"
 _OPTIONS = "seed of the options' order"

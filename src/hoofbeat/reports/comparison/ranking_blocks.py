@@ -33,19 +33,6 @@ from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.store.atomic_files import slug
 
-__all__ = [
-    "ablation_blocks",
-    "ablation_table",
-    "answer_blocks",
-    "difference_blocks",
-    "facet_blocks",
-    "measure_bars",
-    "measure_blocks",
-    "recall_blocks",
-    "set_blocks",
-    "system_blocks",
-]
-
 _RECALL = re.compile(r"R@[1-9]\d{0,8}")
 _PLOTTED = 6
 _DRAWN = 6

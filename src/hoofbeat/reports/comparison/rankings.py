@@ -23,8 +23,6 @@ from hoofbeat.records import Question
 from hoofbeat.store import Artefact, InputRef, open_artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 
-__all__ = ["RankingsComparison", "compare_rankings", "verdicts_of"]
-
 Values = dict[str, dict[str, float]]
 """Question to measure to value."""
 

@@ -35,8 +35,6 @@ from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact, Counts, Manifest
 from hoofbeat.version import __version__
 
-__all__ = ["rankings_report", "write_rankings"]
-
 _MAIN = "nDCG@10"
 _FACETS = 4
 

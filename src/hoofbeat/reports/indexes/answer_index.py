@@ -22,8 +22,6 @@ from hoofbeat.store import Artefact
 from hoofbeat.store.offsets import each_line, lines_at
 from hoofbeat.text import cut, same_name
 
-__all__ = ["DOUBTS", "STATES", "AnswerFilter", "AnswerRow", "AnswersIndex", "QuestionRow", "index_answers"]
-
 STATES = ("right", "wrong", "unscored", "answered")
 """What became of an answer; `answered` where nobody has judged it."""
 

@@ -25,8 +25,6 @@ from hoofbeat.reports.sections.audits.audit_facts import AuditFacts
 from hoofbeat.store.offsets import each_line, lines_at
 from hoofbeat.text import same_name
 
-__all__ = ["NO_LABEL", "SILENT", "AuditIndex", "AuditPairRow", "PairFilter", "index_audit"]
-
 NO_LABEL = "no label"
 SILENT, SPOKEN, FAILED, UNASKED = range(4)
 """What a source did with a question."""

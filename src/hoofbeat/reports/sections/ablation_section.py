@@ -12,8 +12,6 @@ from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, model_name, written
 from hoofbeat.store import Artefact
 
-__all__ = ["SECTION", "ablation_chapter"]
-
 
 def ablation_chapter(artefact: Artefact, prefix: str) -> Chapter:
     """The chapter on one ablation."""

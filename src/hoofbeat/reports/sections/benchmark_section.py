@@ -26,8 +26,6 @@ from hoofbeat.store import Artefact, Counts
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
 
-__all__ = ["SECTION", "benchmark_chapter", "build_blocks", "build_cards", "funnel_blocks", "stages_of"]
-
 FUNNEL_TITLE = "From candidates to questions"
 _LISTED = 200
 _DETAILS = 240

@@ -28,8 +28,6 @@ from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from hoofbeat.text import cut
 
-__all__ = ["SECTION", "corpus_chapter", "funnel_blocks", "funnel_of"]
-
 _LISTED = 200
 _DETAILS = 240
 

@@ -38,20 +38,6 @@ from hoofbeat.store.atomic_files import read_bytes
 from hoofbeat.store.tables import bare_cell, read_jsonl
 from hoofbeat.text import cut
 
-__all__ = [
-    "ASPECT",
-    "ERROR",
-    "KINDS",
-    "PHYSICIAN",
-    "SECTION",
-    "SETTLED",
-    "ErrorLabel",
-    "errors_chapter",
-    "known_answers",
-    "read_error_labels",
-]
-
-
 ASPECT = "error-analysis"
 """The study's form, of which the codes are made."""
 

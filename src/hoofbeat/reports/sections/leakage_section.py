@@ -37,8 +37,6 @@ from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
 
-__all__ = ["SECTION", "canary_blocks", "date_blocks", "gap_blocks", "leakage_chapter", "near_blocks", "value_cell"]
-
 _PAIRS = 200
 _WORDS = 160
 _WHERE = {"document": "document that is not its source", "question": "another question"}

@@ -22,9 +22,6 @@ from hoofbeat.reports.sections.scores.score_tables import folded
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import Form
 
-__all__ = ["SECTION", "Paper", "PaperTable", "check_papers", "papers", "published_chapter"]
-
-
 _NOTICE = (
     "Rows marked “published” are copied from papers. Questions, prompts, models and judges differ from ours, so a row "
     "of theirs is a point of reference, and no difference between theirs and ours was tested."

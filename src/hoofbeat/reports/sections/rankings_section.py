@@ -21,9 +21,6 @@ from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 
-__all__ = ["SECTION", "rankings_chapters"]
-
-
 _MAIN = "nDCG@10"
 
 

@@ -17,8 +17,6 @@ from hoofbeat.reports.words import count_of
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["SECTION", "run_chapter", "runs_to_score"]
-
 
 def runs_to_score(report: ReportInputs) -> list[PlacedArtefact]:
     """The runs whose answers choose options, so that no judge is needed, and whose judgments are not in the report."""

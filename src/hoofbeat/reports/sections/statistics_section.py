@@ -15,9 +15,6 @@ from hoofbeat.reports.words import count_of, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 
-__all__ = ["SECTION", "stats_chapter"]
-
-
 _LISTED = 200
 _BY_RULE = "Specialties are labelled by rule; a document whose evidence is weak counts as unknown."
 

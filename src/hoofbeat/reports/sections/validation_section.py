@@ -20,8 +20,6 @@ from hoofbeat.reports.words import count_of, model_name, written
 from hoofbeat.store import Artefact
 from hoofbeat.text import cut
 
-__all__ = ["SECTION", "confusion_blocks", "error_blocks", "validation_chapter"]
-
 _ANSWER = 4_000
 _TITLE = 140
 

@@ -36,8 +36,6 @@ from hoofbeat.retrieval.index.topk import Indices, Ranking
 from hoofbeat.retrieval.index_set import PassageCollection
 from hoofbeat.retrieval.stage_roles import SearchQuery, StageTools, TextReranker
 
-__all__ = ["Hero"]
-
 _BATCH = 256
 
 

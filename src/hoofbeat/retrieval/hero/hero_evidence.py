@@ -20,24 +20,6 @@ from hoofbeat.retrieval.hero.parent_sections import EvidenceUnit, EvidenceUnits,
 from hoofbeat.retrieval.hero.query_terms import Concept, ExpansionMatch
 from hoofbeat.retrieval.index.topk import Floats, Ranking, Rankings
 
-__all__ = [
-    "TRACE_DEPTH",
-    "ChildRank",
-    "EvidencePassage",
-    "EvidenceTools",
-    "HeroEvidence",
-    "HeroSearch",
-    "HeroSourceResult",
-    "HeroTrace",
-    "Route",
-    "SignalTrace",
-    "SourceEvidence",
-    "Sufficiency",
-    "explain",
-    "explain_trace",
-]
-
-
 Route = Literal["whole", "retrieved", "fallback"]
 """All of a source because it is short; its best passages; or all of it because those are weak."""
 

@@ -11,8 +11,6 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models.encoders.encoder_base import DEFAULT_ENCODER
 from hoofbeat.retrieval.line import Stage
 
-__all__ = ["NAVIGATION", "SIGNALS", "HeroSettings"]
-
 SIGNALS = ("dense", "bm25", "sections", "titles")
 """The four first-stage rankings of children."""
 

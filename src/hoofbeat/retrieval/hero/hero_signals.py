@@ -17,8 +17,6 @@ from hoofbeat.retrieval.index.topk_selection import QueryRankings, QueryRows
 from hoofbeat.retrieval.index_set import PassageCollection
 from hoofbeat.retrieval.stage_roles import SearchQuery
 
-__all__ = ["HeroQuery", "HeroRanking", "Signals"]
-
 _K1, _B = 0.9, 0.4
 
 

@@ -17,8 +17,6 @@ from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.hero.section_layout import HeroLayout, Navigation
 from hoofbeat.retrieval.index.topk import Indices, Rankings
 
-__all__ = ["EvidenceUnit", "EvidenceUnits", "ParentSections"]
-
 _MOST_MADE = 1 << 14
 
 

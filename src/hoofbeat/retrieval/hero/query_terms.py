@@ -28,9 +28,6 @@ from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer
 from hoofbeat.retrieval.index.lexical_search import Postings
 from hoofbeat.retrieval.index.topk import Floats, Indices
 
-__all__ = ["Concept", "ExpansionMatch", "Expansions", "QuestionCoverage", "SynonymGroup", "load_expansions", "shares"]
-
-
 _FILE = resources.files("hoofbeat.retrieval.hero") / "expansions.toml"
 
 

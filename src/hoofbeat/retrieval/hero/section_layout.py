@@ -14,8 +14,6 @@ from hoofbeat.errors import UsageError
 from hoofbeat.retrieval.index.topk import Indices, Ranking
 from hoofbeat.retrieval.index_set import PassageCollection
 
-__all__ = ["HeroLayout", "Navigation"]
-
 
 class Navigation(NamedTuple):
     """Which children each section stands for: section n for those from `lo[n]` to before `hi[n]`."""

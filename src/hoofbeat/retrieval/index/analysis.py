@@ -32,20 +32,6 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 
-__all__ = [
-    "CJK",
-    "ENGLISH",
-    "STOP_WORDS",
-    "Analyzer",
-    "Numberer",
-    "PieceTable",
-    "TermBlock",
-    "TermVocabulary",
-    "TextPieces",
-    "cut",
-]
-
-
 Words = NDArray[np.uint64]
 
 _SPACE = 32

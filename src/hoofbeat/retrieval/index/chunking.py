@@ -26,21 +26,6 @@ from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Passage
 from hoofbeat.retrieval.index.analysis import CJK
 
-__all__ = [
-    "AUTO",
-    "DEFAULT_CHUNKING",
-    "Chunking",
-    "Spans",
-    "chunk",
-    "cut",
-    "indexed_text",
-    "pieces",
-    "sections",
-    "sentence_spans",
-    "whole",
-]
-
-
 _END = re.compile(r"(?:[.!?]+[\"'”’)\]]*(?=\s)|[。！？]+[」』”’]*|\n[ \t]*\n)")
 _BEGINS = re.compile(r"\s*[\"'“‘(\[]*[^\Wa-z_]")
 _WORD_BEFORE = re.compile(r"(\S+)$")

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from hoofbeat.retrieval.index.topk import Floats, Indices
 
-__all__ = ["Dots", "Reaching", "Widen", "compiled", "plain", "reaching", "widening"]
-
 Dots = Callable[[NDArray[Any], Indices, Floats, Indices], Floats]
 """The dot product of each of some rows, by their places, with the query that its owner names."""
 

@@ -40,15 +40,6 @@ from hoofbeat.retrieval.index.topk import Indices, Ranking, Rankings, check_k, t
 from hoofbeat.retrieval.index.topk_selection import QueryRankings, QueryRows, TopKSelection, joined, rankings
 from hoofbeat.retrieval.index.vector_storage import VectorRows, check_storage
 
-__all__ = [
-    "ApproximateSearcher",
-    "DenseSearcher",
-    "Hnsw",
-    "Ivf",
-    "approximate",
-    "check_search",
-]
-
 Vectors = NDArray[np.float32]
 Job = Callable[[], object]
 _QUERIES = 1024  # go over the rows together, so that narrow ones are widened once for all of them

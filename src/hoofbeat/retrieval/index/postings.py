@@ -29,9 +29,6 @@ from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.retrieval.index.analysis import ENGLISH, Analyzer, Numberer, TermVocabulary
 from hoofbeat.retrieval.index.topk import Indices
 
-__all__ = ["InvertedBlock", "Postings", "PostingsLayout", "available_cores", "invert", "invert_all"]
-
-
 Counts = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
 
 _BLOCK = 4096

@@ -14,20 +14,6 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 
-__all__ = [
-    "RRF_K",
-    "Floats",
-    "Indices",
-    "Ranking",
-    "Rankings",
-    "check_k",
-    "positive_top_k",
-    "reciprocal_rank_fusion",
-    "rrf_shares",
-    "top_k",
-]
-
-
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 

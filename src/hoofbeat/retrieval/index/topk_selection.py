@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from hoofbeat.retrieval.index.dense_kernels import Reaching
 from hoofbeat.retrieval.index.topk import Floats, Indices, Ranking, Rankings
 
-__all__ = ["QueryRankings", "QueryRows", "TopKSelection", "joined", "rankings"]
-
 _GROUP = 16
 _SPARE = 8  # groups for each result wanted, so that few hold two of them
 _SAMPLED = 50  # of the results wanted, for a guess that is seldom far off

@@ -19,8 +19,6 @@ from hoofbeat.models.embedded import default_threads
 from hoofbeat.retrieval.index.dense_kernels import Reaching, compiled, plain, reaching, widening
 from hoofbeat.retrieval.index.topk import Floats, Indices
 
-__all__ = ["Storage", "VectorRows", "check_storage"]
-
 Storage = Literal["float32", "float16", "int8"]
 Vectors = NDArray[np.float32]
 

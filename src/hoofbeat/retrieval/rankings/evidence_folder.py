@@ -14,8 +14,6 @@ from hoofbeat.store import Artefact, Manifest, create, open_artefact
 from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["EVIDENCE", "find_evidence"]
-
 EVIDENCE = "evidence"
 
 

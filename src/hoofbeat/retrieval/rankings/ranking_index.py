@@ -22,8 +22,6 @@ from hoofbeat.store.table_listing import Listing, QuestionLine, read_listing
 from hoofbeat.store.tables import read_tsv
 from hoofbeat.text import same_name
 
-__all__ = ["ORDERS", "OUTCOMES", "QueryFilter", "QueryOutcome", "RankingIndex", "index_ranking"]
-
 OUTCOMES = ("first", "later", "deep", "missed", "unjudged", "failed")
 """How a query fared: a relevant document comes first, among the first ten, below them, or not at all; no document is
 known to be relevant; or it could not be searched."""

@@ -25,8 +25,6 @@ from hoofbeat.store.atomic_files import output_errors
 from hoofbeat.store.tables import read_tsv, write_tsv
 from hoofbeat.window import tokens_at_most
 
-__all__ = ["RankedLine", "RankingPlan", "plan_rankings", "rank", "read_lines"]
-
 _COMPARISON = "comparison"
 _LISTING = "lines.tsv"
 _EMBEDDED_AT_ONCE = 32

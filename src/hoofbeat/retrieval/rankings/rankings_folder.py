@@ -24,17 +24,6 @@ from hoofbeat.store.atomic_files import atomic_write
 from hoofbeat.store.manifest import Cost, count_outcomes
 from hoofbeat.store.tables import read_jsonl, write_jsonl, write_tsv
 
-__all__ = [
-    "MEASURES",
-    "asked_models",
-    "line_cost",
-    "measure_run",
-    "rank_line",
-    "read_result",
-    "remarks",
-    "stage_notes",
-]
-
 MEASURES = ("nDCG@10", "R@1", "R@10", "RR")
 _MAX_VALUES = 40
 _UNMEASURED = {

@@ -11,8 +11,6 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.retrieval import Retriever
 from hoofbeat.retrieval.rankings.test_collection import open_collection
 
-__all__ = ["CHECKS", "ReferenceFigure", "ReferenceResult", "check_figures"]
-
 
 class ReferenceFigure(Struct, frozen=True, kw_only=True):
     """A figure that must come out: within `tolerance` of `expected`, or for a floor at least that."""

@@ -29,8 +29,6 @@ from hoofbeat.store import InputRef, open_artefact
 from hoofbeat.store.atomic_files import file_sha256
 from hoofbeat.text import some_of
 
-__all__ = ["TestCollection", "collection_of", "content_of", "index_corpus", "open_collection"]
-
 _MAX_NAMED = 8
 
 

@@ -14,8 +14,6 @@ from hoofbeat.retrieval.rankings.test_collection import TestCollection
 from hoofbeat.store import InputRef
 from hoofbeat.store.artefact import file_reference
 
-__all__ = ["TrecRun", "read_trec_runs"]
-
 Scores = dict[str, dict[str, float]]
 
 

@@ -14,8 +14,6 @@ from hoofbeat.retrieval.stage_roles import IndexUse, SearchQuery, StageTools
 if TYPE_CHECKING:
     from hoofbeat.retrieval.index_set import PassageCollection
 
-__all__ = ["STAGE"]
-
 
 class Bm25Stage(PassageRanker):
     """BM25 over the passages' words."""

@@ -18,8 +18,6 @@ from hoofbeat.retrieval.stage_roles import IndexUse, SearchQuery, StageTools
 if TYPE_CHECKING:
     from hoofbeat.retrieval.index_set import PassageCollection
 
-__all__ = ["STAGE"]
-
 
 class DenseStage(PassageRanker):
     """The nearest passages to a query's vector."""

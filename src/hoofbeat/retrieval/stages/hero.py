@@ -18,8 +18,6 @@ from hoofbeat.retrieval.stage_roles import EvidenceRanker, IndexUse, RankedUnits
 from hoofbeat.retrieval.stages.rerank import STAGE as RERANK
 from hoofbeat.retrieval.stages.rerank import RerankStage
 
-__all__ = ["STAGE"]
-
 _DEFAULT = HeroSettings()
 _ON_OFF = ("on", "off")
 _SECTIONS, _HEADINGS = Chunking("sections"), Chunking("headings")

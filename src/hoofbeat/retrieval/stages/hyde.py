@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hoofbeat.retrieval.document_writers import DocumentWriter
 
-__all__ = ["STAGE"]
-
 
 class HydeStage(DocumentWriter):
     """The documents replace the question for lexical rankers and are averaged with it for dense ones."""

@@ -18,8 +18,6 @@ from hoofbeat.retrieval.line import CostBound, Node, StageOption, parse
 from hoofbeat.retrieval.stage_roles import FoundPassage, SearchQuery, StageTools
 from hoofbeat.window import fit_beginnings
 
-__all__ = ["STAGE", "lamer_fusion"]
-
 
 class LamerStage(DocumentWriter):
     """The model sees what a first search found, and writes what it should have found."""

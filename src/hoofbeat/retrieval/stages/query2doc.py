@@ -9,8 +9,6 @@ from hoofbeat.retrieval.document_writers import DocumentWriter, FusedQuery, Prom
 from hoofbeat.retrieval.line import StageOption
 from hoofbeat.retrieval.stage_roles import SearchQuery, StageTools
 
-__all__ = ["STAGE", "query2doc_fusion"]
-
 
 class Query2DocStage(DocumentWriter):
     """The document is written after worked examples, and searched for together with the question."""

@@ -7,8 +7,6 @@ import re
 from hoofbeat.models import Reply
 from hoofbeat.retrieval.document_writers import DocumentWriter, final_text, generation_options
 
-__all__ = ["STAGE"]
-
 _ANSWER = re.compile(r"^[\s*#_`]*(?:final )?answer[*_`]*[ \t]*:[*_`]*", re.IGNORECASE | re.MULTILINE)
 
 

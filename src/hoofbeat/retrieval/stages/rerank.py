@@ -28,8 +28,6 @@ from hoofbeat.retrieval.line import CostBound, StageOption
 from hoofbeat.retrieval.stage_roles import FoundPassage, Reranker, SearchQuery, StageTools, TextReranker, passage_texts
 from hoofbeat.window import BYTES_PER_TOKEN, beginning, room_for
 
-__all__ = ["STAGE", "CrossEncoderReranker", "ListwiseReranker", "RerankStage", "YesNoReranker", "yes_over_no"]
-
 _TOP = 20
 _NOT_LETTERS = re.compile(r"[\W_Ġ]+")
 _PROMPT_TOKENS = 400

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from hoofbeat.retrieval.search_agents import AgentWriter, agent_options
 
-__all__ = ["STAGE"]
-
 
 class SearchO1Stage(AgentWriter):
     """Passages are condensed before the model thinks on."""

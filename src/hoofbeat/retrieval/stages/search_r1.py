@@ -9,8 +9,6 @@ from typing import ClassVar
 
 from hoofbeat.retrieval.search_agents import AgentWriter, agent_options
 
-__all__ = ["STAGE"]
-
 
 class SearchR1Stage(AgentWriter):
     """The model reads the passages themselves."""

@@ -17,16 +17,6 @@ from hoofbeat.review.review_records import LabelState, Person, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.text import typed
 
-__all__ = [
-    "MAX_ANSWER_CHARACTERS",
-    "answer_of",
-    "begin_exam",
-    "end_exam",
-    "open_question",
-    "save_draft",
-    "submit_answer",
-]
-
 MAX_ANSWER_CHARACTERS = 20_000
 """Characters of a free-text answer."""
 

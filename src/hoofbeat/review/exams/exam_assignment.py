@@ -15,19 +15,6 @@ from hoofbeat.errors import UsageError
 from hoofbeat.review.review_records import Assignment, Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 
-__all__ = [
-    "FORM",
-    "INSIDE",
-    "OUTSIDE",
-    "UNKNOWN",
-    "Clock",
-    "ExamRules",
-    "assign_exam",
-    "exam_assignments",
-    "person_seed",
-    "rules_of",
-]
-
 FORM = "exam"
 """The form of every exam."""
 

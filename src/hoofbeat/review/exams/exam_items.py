@@ -19,8 +19,6 @@ from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
 from hoofbeat.store.atomic_files import slug
 from hoofbeat.store.tables import content_sha256
 
-__all__ = ["exam_study", "protocol_of", "question_of"]
-
 
 def exam_study(
     benchmark: Path,

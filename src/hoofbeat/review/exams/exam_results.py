@@ -22,8 +22,6 @@ from hoofbeat.store import Artefact, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["ExamRow", "answers_of", "exam_answers", "exam_people", "exam_questions", "exam_rows", "write_exam_run"]
-
 UNANSWERED = "not answered before the exam ended"
 MARKED = "marked and not given when the exam ended"
 

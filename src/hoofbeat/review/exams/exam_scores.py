@@ -16,8 +16,6 @@ from hoofbeat.review.exams.exam_results import answers_of
 from hoofbeat.review.exams.exam_sitting import ExamSitting
 from hoofbeat.store.folder_library import Folder
 
-__all__ = ["ExamResult", "ModelOutcomes", "ScoreRow", "model_lines", "model_outcomes", "result_of"]
-
 YOU = "you"
 
 

@@ -22,16 +22,6 @@ from hoofbeat.review.exams.exam_items import question_of
 from hoofbeat.review.review_records import ItemLabel, Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 
-__all__ = [
-    "ExamAnswer",
-    "ExamQuestion",
-    "ExamQuestionRecord",
-    "ExamSitting",
-    "exam_items",
-    "load_sitting",
-    "visible_case",
-]
-
 _WHOLE = 100
 _ITEMS: WeakKeyDictionary[ReviewStore, dict[str, dict[str, ReviewItem]]] = WeakKeyDictionary()
 

@@ -10,20 +10,6 @@ from fastapi import Path, Query, Request
 
 from hoofbeat.text import one_line
 
-__all__ = [
-    "FACET",
-    "PAGE",
-    "Choices",
-    "PageNumber",
-    "PageSize",
-    "Picker",
-    "Slug",
-    "address",
-    "choices_of",
-    "facet_key",
-    "page_number",
-]
-
 FACET = "facet."
 """How the name of a facet begins in an address."""
 

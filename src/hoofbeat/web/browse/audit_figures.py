@@ -25,19 +25,6 @@ from hoofbeat.web.browse.links import linked_folders, reference_of
 from hoofbeat.web.browse.open_folders import BackgroundResult, opened_folder, prepare_in_background
 from hoofbeat.web.site import Site
 
-__all__ = [
-    "KIND",
-    "AuditFigures",
-    "AuditFolder",
-    "ThemeSummary",
-    "asked_too",
-    "audit_of",
-    "open_audit",
-    "open_shift",
-    "themes_html",
-    "themes_of",
-]
-
 KIND = "audit"
 _PREFIX = "audit"
 

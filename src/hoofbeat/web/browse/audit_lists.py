@@ -18,17 +18,6 @@ from hoofbeat.web.browse.audit_figures import ThemeSummary, audit_of, themes_of
 from hoofbeat.web.page_rendering import ListPage, page_of, render
 from hoofbeat.web.site import site_of
 
-__all__ = [
-    "NAMES",
-    "AuditQuestionRow",
-    "audit_choices",
-    "ordered_places",
-    "pair_links",
-    "router",
-    "tone_class",
-    "wanted_pairs",
-]
-
 router = APIRouter()
 
 NAMES = ("label", "level", "a", "b", "topic", "theme")

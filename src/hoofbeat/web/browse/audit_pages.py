@@ -25,11 +25,6 @@ from hoofbeat.web.browse.open_folders import figures_page, preparing_page
 from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.site import site_of
 
-__all__ = [
-    "BASES",
-    "router",
-]
-
 router = APIRouter()
 router.include_router(audits_api.router)
 router.include_router(audit_lists.router)

@@ -31,8 +31,6 @@ from hoofbeat.web.image_files import image_file
 from hoofbeat.web.page_rendering import not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 
-__all__ = ["ApiQuestion", "ApiQuestions", "router"]
-
 router = APIRouter()
 
 _NONE = "there is no such benchmark here"

@@ -30,16 +30,6 @@ from hoofbeat.web.image_files import image_file
 from hoofbeat.web.page_rendering import not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 
-__all__ = [
-    "ApiDocument",
-    "ApiDocuments",
-    "FacetQuery",
-    "Page",
-    "facet_choices",
-    "router",
-    "split_facets",
-]
-
 router = APIRouter()
 
 LINES = ("bm25", "bm25 + dense", "dense", "hero")

@@ -30,17 +30,6 @@ from hoofbeat.retrieval.line import Node, cost_bound, every_stage, parse
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.site import Site
 
-__all__ = [
-    "ENCODERS",
-    "CorpusSearch",
-    "QuestionSearch",
-    "RecentCache",
-    "SearchHit",
-    "begin_search",
-    "checked_line",
-    "kept_searches",
-]
-
 T = TypeVar("T")
 
 ENCODERS = ("minilm", "potion")

@@ -6,8 +6,6 @@ from msgspec import Struct
 
 from hoofbeat.store.folder_library import Folder
 
-__all__ = ["KINDS", "MAIN", "FolderKind", "about_folder", "kind_words", "page_of_folder"]
-
 
 class FolderKind(Struct, frozen=True):
     """A kind of folder: what one is called, what is in it, what its items are, and where its own pages are."""

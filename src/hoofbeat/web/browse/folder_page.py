@@ -31,13 +31,6 @@ from hoofbeat.web.browse.open_folders import artefact_of, prepare_in_background,
 from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.site import Site, site_of
 
-__all__ = [
-    "FolderDetails",
-    "report_details",
-    "report_policy",
-    "router",
-]
-
 router = APIRouter()
 _REPORT = "report.html"
 _MAX_COUNT = 60

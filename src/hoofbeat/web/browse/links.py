@@ -13,18 +13,6 @@ from hoofbeat.store.tables import read_jsonl
 from hoofbeat.web.browse.open_folders import FolderListing, open_table
 from hoofbeat.web.site import Site
 
-__all__ = [
-    "Backlink",
-    "Link",
-    "backlinks_to",
-    "document_links",
-    "document_places",
-    "inputs_of",
-    "linked_folders",
-    "question_link",
-    "reference_of",
-]
-
 _MAX_LINKS = 40
 _PATIENCE = 0.5
 """How many seconds a page waits for a folder that it only leads to."""

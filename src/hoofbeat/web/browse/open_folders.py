@@ -33,23 +33,6 @@ from hoofbeat.store.table_listing import (
 from hoofbeat.web.page_rendering import render
 from hoofbeat.web.site import Site, site_of
 
-__all__ = [
-    "LONG",
-    "PATIENCE",
-    "TABLES",
-    "BackgroundResult",
-    "FolderListing",
-    "NotReady",
-    "artefact_of",
-    "corpus_holding",
-    "figures_page",
-    "open_table",
-    "opened_folder",
-    "prepare_in_background",
-    "preparing_page",
-    "reading_page",
-]
-
 T = TypeVar("T")
 PATIENCE = 2.0
 """How many seconds a page waits for something that is not ready before it says so."""

@@ -20,17 +20,6 @@ from hoofbeat.web.browse.folder_kinds import page_of_folder
 from hoofbeat.web.browse.open_folders import FolderListing, artefact_of, corpus_holding, open_table
 from hoofbeat.web.site import Site
 
-__all__ = [
-    "AnswerLocation",
-    "QuestionSource",
-    "StudySummary",
-    "answer_locations",
-    "case_of",
-    "questions_with",
-    "sources_of",
-    "studies_of",
-]
-
 _CASE = 160
 _DONE: tuple[LabelState, ...] = ("done",)
 _MAX_LENGTH = 500

@@ -17,8 +17,6 @@ from hoofbeat.web.browse.links import Link, document_places, inputs_of, referenc
 from hoofbeat.web.browse.open_folders import artefact_of, opened_folder, prepare_in_background
 from hoofbeat.web.site import Site
 
-__all__ = ["KIND", "alike_rankings", "open_ranking", "ranking_figures", "ranking_of", "ranking_places"]
-
 KIND = "rankings"
 
 

@@ -32,8 +32,6 @@ from hoofbeat.web.browse.ranking_figures import (
 from hoofbeat.web.page_rendering import ListPage, not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 
-__all__ = ["MARKS", "HitView", "router"]
-
 router = APIRouter()
 router.include_router(rankings_api.router)
 

@@ -13,8 +13,6 @@ from hoofbeat.web.browse.ranking_figures import KIND, open_ranking
 from hoofbeat.web.error_pages import FOLDER_ERRORS, missing_folder_error, not_ready_error
 from hoofbeat.web.site import site_of
 
-__all__ = ["router"]
-
 router = APIRouter()
 
 Name = Annotated[str, Query(max_length=500)]

@@ -30,13 +30,6 @@ from hoofbeat.web.browse.run_pages import answer_blocks, neighbours
 from hoofbeat.web.page_rendering import not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 
-__all__ = [
-    "RunComparison",
-    "SystemPairSummary",
-    "open_beside",
-    "router",
-]
-
 SAME = -1
 """The code of a question that did not change, or was not put to both systems."""
 

@@ -19,8 +19,6 @@ from hoofbeat.text import some_of
 from hoofbeat.web.browse.open_folders import BackgroundResult, opened_folder, prepare_in_background
 from hoofbeat.web.site import Site
 
-__all__ = ["KINDS", "RunFigures", "RunFolder", "open_run", "run_of"]
-
 KINDS = ("run", "judgments")
 _PREFIX = "scores"
 

@@ -26,17 +26,6 @@ from hoofbeat.web.browse.run_figures import KINDS, run_of
 from hoofbeat.web.page_rendering import ListPage, not_found, page_of, render
 from hoofbeat.web.site import site_of
 
-__all__ = [
-    "MARKS",
-    "QuestionOutcomes",
-    "answer_blocks",
-    "answer_filter",
-    "neighbours",
-    "question_outcomes",
-    "router",
-    "run_pickers",
-]
-
 router = APIRouter()
 router.include_router(runs_api.router)
 

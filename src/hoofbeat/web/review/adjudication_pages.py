@@ -22,8 +22,6 @@ from hoofbeat.web.review.team_api import Adjudicator, outlines_of, position_of, 
 from hoofbeat.web.review.worklist import Posted, form_values, version_of
 from hoofbeat.web.site import site_of, store_of
 
-__all__ = ["decided_fields", "router"]
-
 router = APIRouter(include_in_schema=False)
 
 _NOTE = "note"

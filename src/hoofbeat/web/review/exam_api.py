@@ -19,14 +19,6 @@ from hoofbeat.web.error_pages import ErrorOut
 from hoofbeat.web.security import require_person
 from hoofbeat.web.site import site_of, store_of
 
-__all__ = [
-    "CLOCK",
-    "api",
-    "parse_seconds",
-    "require_sitting",
-    "server_time",
-]
-
 CLOCK = "exam-clock"
 """Under this name the site may have a clock of its own in what it shares."""
 

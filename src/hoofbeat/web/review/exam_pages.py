@@ -22,8 +22,6 @@ from hoofbeat.web.review.exam_api import api, parse_seconds, require_sitting, se
 from hoofbeat.web.security import may_browse, require_person
 from hoofbeat.web.site import site_of, store_of
 
-__all__ = ["router"]
-
 router = APIRouter()
 router.include_router(api)
 

@@ -22,16 +22,6 @@ from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.security import address_of, give_cookie, require_admin, take_cookie
 from hoofbeat.web.site import site_of, store_of
 
-__all__ = [
-    "TrailChange",
-    "TrailLine",
-    "TrailPage",
-    "TrailQuery",
-    "changes_of",
-    "router",
-    "trail_lines",
-]
-
 KINDS = (
     "study created",
     "items added",

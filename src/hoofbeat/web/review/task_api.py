@@ -21,8 +21,6 @@ from hoofbeat.web.error_pages import ErrorOut
 from hoofbeat.web.review.worklist import Me, WorklistItem, next_address, place_of, skip_reason
 from hoofbeat.web.site import store_of
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/api/review", tags=["review"])
 
 Name = Annotated[str, Path(min_length=1, max_length=200)]

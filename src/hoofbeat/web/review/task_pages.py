@@ -42,8 +42,6 @@ from hoofbeat.web.review.worklist import (
 )
 from hoofbeat.web.site import site_of, store_of
 
-__all__ = ["router"]
-
 router = APIRouter()
 router.include_router(tasks_api.router)
 

@@ -19,8 +19,6 @@ from hoofbeat.web.error_pages import ErrorOut
 from hoofbeat.web.security import require_adjudicator, require_admin
 from hoofbeat.web.site import site_of, store_of
 
-__all__ = ["Adjudicator", "Admin", "agreement_now", "outlines_of", "position_of", "router", "study_of"]
-
 router = APIRouter(prefix="/api/team", tags=["team"], include_in_schema=True)
 
 Adjudicator = Annotated[Person, Depends(require_adjudicator)]

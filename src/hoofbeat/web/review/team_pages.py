@@ -28,8 +28,6 @@ from hoofbeat.web.review import team_api
 from hoofbeat.web.review.team_api import Adjudicator, Admin, agreement_now, outlines_of, position_of, study_of
 from hoofbeat.web.site import store_of
 
-__all__ = ["router"]
-
 router = APIRouter()
 pages = APIRouter(include_in_schema=False)
 

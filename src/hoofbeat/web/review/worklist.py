@@ -18,19 +18,6 @@ from hoofbeat.review.review_records import Assignment, ItemLabel, Person, Review
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.security import require_person
 
-__all__ = [
-    "REASONS",
-    "Me",
-    "Posted",
-    "WorklistItem",
-    "address_of",
-    "form_values",
-    "next_address",
-    "place_of",
-    "skip_reason",
-    "version_of",
-]
-
 Me = Annotated[Person, Depends(require_person)]
 """The person who asks."""
 

@@ -30,8 +30,6 @@ from hoofbeat.reports.words import count_of, model_name, written
 from hoofbeat.store import Artefact, Manifest
 from hoofbeat.text import cut
 
-__all__ = ["change_cards", "change_in_words", "differing", "shift_chapters", "shifts"]
-
 
 def change_cards(found: PrevalenceIntensity, about: str = "") -> tuple[Card, ...]:
     """Silence, disagreement of the same pairs and questions, what became visible; `about` begins each detail."""

@@ -21,19 +21,6 @@ from hoofbeat.records import Answer, Document, Passage, Question
 from hoofbeat.reports.item_views import failure_text
 from hoofbeat.reports.model import PassageView, SideView
 
-__all__ = [
-    "AnswerKey",
-    "AuditAnswers",
-    "AuditFacts",
-    "audit_domain",
-    "question_texts",
-    "read_facts",
-    "said_by_sources",
-    "side_view",
-    "silent_text",
-    "state_of",
-]
-
 _ANSWER = 3000
 _CITED, _CITED_TEXT = 3, 1600
 _OTHERS, _OTHER_TEXT = 5, 420

@@ -18,8 +18,6 @@ from hoofbeat.reports.sections.audits.audit_facts import AuditFacts
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 
-__all__ = ["RateIntervals", "failed_words", "group_blocks", "rate_blocks", "rate_spans", "warning_blocks"]
-
 Span = tuple[float, float] | None
 _CHARTED = 14
 _LABEL_ONLY = "label only: the rest of the reply could not be read"

@@ -10,8 +10,6 @@ from hoofbeat.reports.sections.audits.audit_rates import RateIntervals, Span
 from hoofbeat.reports.sections.audits.judge_trust import judged_by_answerer, mode_card
 from hoofbeat.reports.words import count_of, model_name, written
 
-__all__ = ["CONTESTED", "DISAGREEING", "SILENT", "cards", "notes", "summary"]
-
 SILENT = "Pairs with a silent source (R_abs)"
 DISAGREEING = "Pairs that disagree where both speak (R_div)"
 CONTESTED = "Questions with any disagreement"

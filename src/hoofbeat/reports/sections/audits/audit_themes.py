@@ -18,9 +18,6 @@ from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
 
-__all__ = ["Themes", "read_themes", "theme_blocks", "themes_chapter"]
-
-
 KIND = "themes"
 """The kind of folder that `hoofbeat audit themes` writes."""
 

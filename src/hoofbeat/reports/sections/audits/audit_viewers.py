@@ -36,17 +36,6 @@ from hoofbeat.reports.sections.audits.audit_facts import FEW, AnswerKey, AuditAn
 from hoofbeat.reports.words import count_of
 from hoofbeat.text import cut
 
-__all__ = [
-    "ANSWERS",
-    "KEPT",
-    "PairSelection",
-    "grid_of",
-    "kept_pairs",
-    "pairs_viewer",
-    "questions_shown",
-    "questions_viewer",
-]
-
 KEPT = 1_500
 """How many pairs a page holds at most."""
 

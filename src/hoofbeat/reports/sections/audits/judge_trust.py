@@ -23,8 +23,6 @@ from hoofbeat.reports.sections.audits.audit_facts import AuditAnswers, AuditFact
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, written
 
-__all__ = ["economy_of", "judged_by_answerer", "mode_card", "planted_blocks", "trust_blocks"]
-
 """The label planted between two sources (the lesser first) on a question."""
 
 

@@ -18,8 +18,6 @@ from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, written
 from hoofbeat.text import cut
 
-__all__ = ["lead_of", "most_serious", "ranking_blocks", "serious_blocks"]
-
 SERIOUS = 20
 """How many questions the table of the most serious pairs has."""
 

@@ -30,22 +30,6 @@ from hoofbeat.reports.tables import Cell, Column, Table, csv_text
 from hoofbeat.store.atomic_files import slug
 from hoofbeat.text import clean, cut
 
-__all__ = [
-    "LISTED",
-    "coverage_blocks",
-    "has_grids",
-    "listed_pairs",
-    "matrix_blocks",
-    "matrix_files",
-    "odd_blocks",
-    "ordered_sources",
-    "pairs_file",
-    "pairs_link",
-    "strip_blocks",
-    "strip_labels",
-    "usual_labels",
-]
-
 LISTED = 50_000
 """How many diverging pairs the file of pairs holds at most."""
 

@@ -27,9 +27,6 @@ from hoofbeat.reports.sections.scores.score_tables import (
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 
-__all__ = ["leaderboard_section"]
-
-
 _BARS = 30
 _FEW = 12
 

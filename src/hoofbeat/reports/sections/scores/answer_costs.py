@@ -25,8 +25,6 @@ from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import Form
 from hoofbeat.store import Cost
 
-__all__ = ["cost_section"]
-
 
 def cost_section(group: OutcomeSet, table: Sequence[Accuracy]) -> ScoreBlocks:
     """The costs of models as their runs recorded them, the tokens of systems as their answers did."""

@@ -24,8 +24,6 @@ from hoofbeat.reports.sections.scores.score_tables import UNSCORED, ScoreBlocks,
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import written
 
-__all__ = ["doubts_section", "modes_section", "relevance_section"]
-
 
 class _Labelled(Struct, frozen=True):
     """An aspect with labels: what it is called, its labels in order, and whether it is of wrong answers only."""

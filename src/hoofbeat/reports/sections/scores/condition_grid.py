@@ -24,8 +24,6 @@ from hoofbeat.reports.sections.scores.score_tables import (
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of, written
 
-__all__ = ["difference_table", "grid_section", "pairs_section"]
-
 _BARS = 24
 _PAIRED = "Paired by question: bootstrap of 1,000 samples (seed 0); p by {tests}; Holm's correction over the table."
 _SCORE = (

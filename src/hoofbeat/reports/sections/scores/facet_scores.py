@@ -25,9 +25,6 @@ from hoofbeat.reports.sections.scores.score_tables import (
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import written
 
-__all__ = ["FEW", "RARE_FACETS", "facets_section", "grouped_outcomes", "rare_section"]
-
-
 FEW = 10
 """A group of fewer questions than this is marked as small."""
 

@@ -22,8 +22,6 @@ from hoofbeat.reports.sections.scores.score_tables import WEIGHTED, ScoreBlocks,
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.reports.words import count_of
 
-__all__ = ["is_ordered", "judges_section", "people_shown", "votes_shown"]
-
 _WEIGHTS: tuple[Weights, Weights] = ("linear", "quadratic")
 _STEPS = "The labels are in order ({order}): weighted κ counts a disagreement by its steps, or by their square."
 

@@ -25,19 +25,6 @@ from hoofbeat.store import Artefact, Cost
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut
 
-__all__ = [
-    "FolderSettings",
-    "OutcomeSet",
-    "PeopleCount",
-    "SystemTally",
-    "asked_of",
-    "base_condition",
-    "clashing",
-    "differing",
-    "gather",
-    "is_closed",
-]
-
 _ALL = ("instruction", "limit", "edition")
 _EACH = ("temperature", "samples", "seed", "max_tokens")
 _SPEC = re.compile(r"\[([^\]]*)\]$")

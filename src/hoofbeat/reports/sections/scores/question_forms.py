@@ -18,8 +18,6 @@ from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, base_condi
 from hoofbeat.reports.sections.scores.score_tables import UNSCORED, ScoreBlocks, folded, triple
 from hoofbeat.reports.tables import Cell, Column, Table
 
-__all__ = ["editions_blocks", "images_section", "options_section"]
-
 
 def options_section(group: OutcomeSet) -> ScoreBlocks:
     """One row a system that chose options; nothing where all answers are free text."""

@@ -24,9 +24,6 @@ from hoofbeat.reports.sections.scores.score_tables import (
 )
 from hoofbeat.reports.tables import Cell, Column, Table
 
-__all__ = ["measured_section", "runs_section"]
-
-
 _PANELS = 5
 _ROWS = 24
 _LARGER = (

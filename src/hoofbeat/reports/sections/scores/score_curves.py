@@ -31,9 +31,6 @@ from hoofbeat.reports.sections.scores.score_tables import (
 )
 from hoofbeat.reports.tables import Cell, Column, Table
 
-__all__ = ["cumulative_section", "worst_section"]
-
-
 _KS = 16
 _MARKS = 12
 

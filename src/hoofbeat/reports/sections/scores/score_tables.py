@@ -14,21 +14,6 @@ from hoofbeat.reports.section import OwnFigure
 from hoofbeat.reports.tables import Cell, Column, Table
 from hoofbeat.text import some_of
 
-__all__ = [
-    "SENSITIVITY_NOTE",
-    "UNSCORED",
-    "WEIGHTED",
-    "ScoreBlocks",
-    "alphas_table",
-    "folded",
-    "interval_of",
-    "labellers_table",
-    "method_of",
-    "missing",
-    "triple",
-    "wilson_note",
-]
-
 _NAMED = 6
 
 UNSCORED = Column("unscored", "count")
