@@ -176,7 +176,7 @@ def test_reviewers_labels_are_applied(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["nothing", "cases"], 2, "use one of clinbench, cupcase, ogcare, r2med, sourceqa, or the path"),
+        (["nothing", "cases"], 2, "use one of: clinbench, cupcase, ogcare, r2med, sourceqa; or load a file"),
         (["./missing.py", "cases"], 2, "there is no such recipe file"),
         (["clinbench", "cases", "--stem-word", "3"], 2, "'--stem-words'"),
         (["clinbench", "cases", "--stem-words", "many"], 2, "stem_words"),
@@ -276,7 +276,7 @@ def test_an_edition_is_exported(folder: Path, tmp_path: Path) -> None:
     ("words", "code", "told"),
     [
         (["bench", "--as", "clinbench", "--edition", "fee"], 1, "it has image"),
-        (["bench", "--as", "nothing"], 2, "'huggingface'"),
+        (["bench", "--as", "nothing"], 2, "huggingface"),
         (["bench"], 2, "--as"),
         (["cases", "--as", "jsonl"], 1, "corpus"),
         (["bench", "--as", "jsonl", "--corpus", "nowhere"], 1, "there is no such folder"),

@@ -103,11 +103,12 @@ def plan_run(
             "the benchmark holds no questions", where=str(bench.path), fix="name another, or build it again"
         )
     edition = {"edition": bench.edition} if bench.edition else {}
+    systems = plan_systems(list(dict.fromkeys(answerers)), parsed, questions, tuple(protocols))
     return RunPlan(
         bench=bench,
         corpus=find_corpus(corpus, bench.artefact) if any(each.needs_corpus for each in parsed) else None,
         questions=questions,
-        systems=plan_systems(list(dict.fromkeys(answerers)), parsed, questions, tuple(protocols)),
+        systems=systems,
         asking=PromptSettings(instruction=instruction, option_seed=option_seed),
         settings={"samples": samples, "temperature": temperature, "limit": limit, **edition},
     )

@@ -104,6 +104,8 @@ def find_recipe(name: str) -> Recipe:
 
 
 def _recipe_of_file(path: Path) -> Recipe:
+    if not path.is_file():
+        raise UsageError("there is no such recipe file", where=str(path), fix="check the path")
     brought = [each.partition(" ") for each in registry.load_file(path).extensions]
     names = [name for kind, _, name in brought if kind == Recipe.extension_kind]
     if len(names) != 1:
