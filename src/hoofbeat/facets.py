@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-from hoofbeat.records import Document, Facets
+from hoofbeat.records import Document, Facets, Question
 
 _YEAR = re.compile(r"(?<!\d)(1[89]\d\d|20\d\d)(?!\d)")
 _MAX_VALUES = 40
@@ -73,3 +73,16 @@ class FacetTally:
 def facet_names(items: Iterable[Facets]) -> list[str]:
     """Facets by which items fall into at least two and not too many groups; the specialty comes first."""
     return list(FacetTally(items).counts())
+
+
+def source_is_asked(question: Question, document: Document, group_facet: str) -> bool:
+    """Whether a source is asked a question: general questions go to all, others to the sources of their group.
+
+    Case and white space around a group's name do not count.
+    """
+    groups = _group_names(question.facets, "group")
+    return groups <= {""} or "general" in groups or bool(groups & _group_names(document.facets, group_facet))
+
+
+def _group_names(facets: Facets, name: str) -> set[str]:
+    return {value.strip().casefold() for value in facet_values(facets, name)}

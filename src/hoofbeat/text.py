@@ -13,6 +13,7 @@ character must lead back to its place. Forms that need word lists or a domain's 
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from array import array
@@ -205,3 +206,17 @@ def _folded_sign(sign: str) -> str:
         if not unicodedata.combining(each) and (each == " " or unicodedata.category(each) not in {"Cf", "Cc", "Mn"}):
             folded += each
     return folded
+
+
+_UNSAFE_IN_IDS = re.compile(r"[^A-Za-z0-9._-]+")
+_MAX_ID = 120
+
+
+def safe_id(text: str) -> str:
+    """An identifier that is safe as a file name: ASCII letters, digits, `.`, `_`, `-`, never empty or a dot path."""
+    name = _UNSAFE_IN_IDS.sub("_", ascii_letters(text)).lstrip("._-").rstrip("._")
+    if not name:
+        name = "document-" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+    if len(name) > _MAX_ID:
+        name = name[: _MAX_ID - 13] + "-" + hashlib.sha256(name.encode()).hexdigest()[:12]
+    return name

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hoofbeat.audit.answers.answers_by_source import source_is_asked
+from hoofbeat.facets import source_is_asked
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_pack
 from hoofbeat.recipes.context import RecipeSettings
@@ -200,14 +200,14 @@ def test_routing_looks_once_at_each_kind_of_source_and_question(
     ]
     looks = []
 
-    def counted(question: Question, document: Document, pack: Any) -> bool:
+    def counted(question: Question, document: Document, facet: str) -> bool:
         looks.append(document.text)
-        return source_is_asked(question, document, pack)
+        return source_is_asked(question, document, facet)
 
     monkeypatch.setattr(topics_module, "source_is_asked", counted)
     found = routing(questions, a_corpus(tmp_path, documents), PACK)
     assert found["asked"] == sum(
-        source_is_asked(question, document, PACK) for question in questions for document in documents
+        source_is_asked(question, document, PACK.group_facet) for question in questions for document in documents
     )
     assert found["sources"] == 100
     assert 0 < len(looks) <= len(labels) * 5

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hoofbeat import teaching
 from hoofbeat.audit.source_audit import AuditSource
-from hoofbeat.corpus.corpus_import import ImportRejection
+from hoofbeat.corpus.corpus import ImportRejection
 from hoofbeat.findings.intervals import bootstrap_mean
 from hoofbeat.records import (
     Answer,

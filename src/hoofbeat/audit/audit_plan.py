@@ -12,7 +12,6 @@ from hoofbeat.audit.answers.answers_by_source import (
     PlannedSourceAnswer,
     absence_request,
     iter_source_plans,
-    source_is_asked,
     source_request,
 )
 from hoofbeat.audit.answers.answers_file import SourceAnswer
@@ -21,6 +20,7 @@ from hoofbeat.audit.audit_folder import AuditSource
 from hoofbeat.audit.economy.economy_audit import Economy
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.errors import UsageError
+from hoofbeat.facets import source_is_asked
 from hoofbeat.models import ChatRequest, Estimate, Model
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.records import Document, Question
@@ -114,7 +114,7 @@ class AuditPlan(Struct, frozen=True, kw_only=True):
             return Counter(answer.question for answer in self.given if answer.question in names)
         return Counter(
             {
-                each.id: sum(source_is_asked(each, document, self.pack) for document in self.documents)
+                each.id: sum(source_is_asked(each, document, self.pack.group_facet) for document in self.documents)
                 for each in questions
             }
         )

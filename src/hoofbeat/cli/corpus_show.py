@@ -29,7 +29,8 @@ from hoofbeat.cli.session import (
     plot_option,
 )
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.stats import CorpusStats, Share, compute_stats, load_tokenizer, write_stats
+from hoofbeat.corpus.stats import compute_stats, load_tokenizer, write_stats
+from hoofbeat.corpus.stats_records import CorpusStats, Share
 from hoofbeat.corpus.vocabularies import SCHEMES, Match, find_words, load_scheme, load_vocabulary
 from hoofbeat.corpus.vocabularies.specialty_labels import label_corpus, label_requests
 from hoofbeat.facets import facet_values

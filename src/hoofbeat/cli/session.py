@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.errors import OutputError, UsageError
-from hoofbeat.models.spec_help import SPEC_HELP
 
 if TYPE_CHECKING:
     from hoofbeat.models import Model
@@ -73,9 +72,18 @@ class Calling(Struct, frozen=True, kw_only=True):
         )
 
 
+def _model_specs() -> str:
+    """How a model is named; loaded with verbs that call one."""
+    from hoofbeat.models.spec_help import SPEC_HELP
+
+    return SPEC_HELP
+
+
 def calling_options(function: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the options of `Calling`; it takes them as one argument, `calling`."""
-    option = click.option("--model", "model_spec", default="embedded", show_default=True, help=f"Model: {SPEC_HELP}.")
+    option = click.option(
+        "--model", "model_spec", default="embedded", show_default=True, help=f"Model: {_model_specs()}."
+    )
     return _with_calling(function, option)
 
 
@@ -83,14 +91,14 @@ def calling_options_of_several(function: Callable[..., None]) -> Callable[..., N
     """The same where `--model` may be given several times; the first is also the one model."""
     option = click.option(
         "--model", "model_specs", multiple=True, default=("embedded",), show_default=True,
-        help=f"Model: {SPEC_HELP}. Several may be given.",
+        help=f"Model: {_model_specs()}. Several may be given.",
     )  # fmt: skip
     return _with_calling(function, option)
 
 
 def calling_options_of_judge(function: Callable[..., None]) -> Callable[..., None]:
     """The same where the one model is a judge that must be named: `--judge`."""
-    option = click.option("--judge", "model_spec", required=True, help=f"Model that judges: {SPEC_HELP}.")
+    option = click.option("--judge", "model_spec", required=True, help=f"Model that judges: {_model_specs()}.")
     return _with_calling(function, option)
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from hoofbeat.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hoofbeat.corpus.corpus import Corpus
-    from hoofbeat.corpus.corpus_import import ImportRejection, import_corpus
+    from hoofbeat.corpus.corpus import Corpus, ImportRejection
+    from hoofbeat.corpus.corpus_import import import_corpus
     from hoofbeat.corpus.reader import read_file
 
 __all__ = ["Corpus", "ImportRejection", "import_corpus", "read_file"]
@@ -21,8 +21,8 @@ __all__ = ["Corpus", "ImportRejection", "import_corpus", "read_file"]
 __getattr__ = lazy_names(
     __name__,
     {
-        "corpus": "Corpus",
-        "corpus_import": "ImportRejection import_corpus",
+        "corpus": "Corpus ImportRejection",
+        "corpus_import": "import_corpus",
         "reader": "read_file",
     },
 )

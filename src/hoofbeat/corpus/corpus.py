@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 import msgspec
+from msgspec import Struct
 
 from hoofbeat.errors import InputError
 from hoofbeat.facets import has_facets
@@ -19,6 +20,16 @@ from hoofbeat.store.offsets import each_line, lines_at
 from hoofbeat.store.tables import read_jsonl
 
 DOCUMENTS = "documents.jsonl"
+REJECTED = "rejected.jsonl"
+
+
+class ImportRejection(Struct, frozen=True, kw_only=True):
+    """A file, or a document of a file (`name: line 7`), that was not taken."""
+
+    source: str
+    reason: str
+
+
 """The table of a corpus."""
 
 

@@ -19,7 +19,7 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.corpus.corpus import DOCUMENTS
+from hoofbeat.corpus.corpus import DOCUMENTS, REJECTED, ImportRejection
 from hoofbeat.corpus.reader import companions, holds_documents, is_known, known_suffixes
 from hoofbeat.corpus.reader_pool import (
     PATIENCE,
@@ -38,18 +38,10 @@ from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_ar
 from hoofbeat.store.atomic_files import atomic_write, file_sha256
 from hoofbeat.store.tables import read_jsonl
 
-REJECTED = "rejected.jsonl"
 SOURCES = "sources.jsonl"
 MAX_INPUTS = 1_000
 _WORK = ".work"
 _items = msgspec.msgpack.Decoder(Item).decode
-
-
-class ImportRejection(Struct, frozen=True, kw_only=True):
-    """A file, or a document of a file (`name: line 7`), that was not taken."""
-
-    source: str
-    reason: str
 
 
 class _Source(Struct, frozen=True):

@@ -16,8 +16,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.corpus.corpus import DOCUMENTS, Corpus
-from hoofbeat.corpus.corpus_import import REJECTED
+from hoofbeat.corpus.corpus import DOCUMENTS, REJECTED, Corpus
 from hoofbeat.corpus.filter import Documents, FilterStep, FilterTable, PreparedFilter, RejectedDocument, judged
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress

@@ -14,10 +14,10 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from hoofbeat.corpus.parsers.text_builder import safe_id
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
 from hoofbeat.store.atomic_files import output_errors, read_bytes
+from hoofbeat.text import safe_id
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp")
 MAX_IMAGE = 50_000_000

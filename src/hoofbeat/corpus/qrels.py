@@ -18,11 +18,11 @@ from typing import Literal, NamedTuple, get_args
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.corpus.parsers.text_builder import safe_id
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.store.atomic_files import atomic_write
 from hoofbeat.store.streams import lines, open_stream, text_of
 from hoofbeat.store.tables import bare_cell, write_jsonl, write_tsv
+from hoofbeat.text import safe_id
 
 Judgments = dict[str, dict[str, int]]
 """Question id to document id to grade."""

@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from hoofbeat.judging.aspect import Aspect, JudgeRequest
-from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Failure, Judgment, Question, Vote
+
+if TYPE_CHECKING:
+    from hoofbeat.models.model import Model
+
 
 JudgeVote = tuple[str, Vote]
 """The passage that was judged (empty: the answer itself), and the vote."""

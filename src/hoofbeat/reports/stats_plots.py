@@ -13,8 +13,7 @@ from functools import partial
 from msgspec import Struct
 
 from hoofbeat.corpus.funnel import FunnelStep
-from hoofbeat.corpus.stats import UNKNOWN, CorpusStats, Share
-from hoofbeat.corpus.vocabularies.specialties import SCHEMES, load_scheme
+from hoofbeat.corpus.stats_records import UNKNOWN, CorpusStats, Share
 from hoofbeat.reports.charts import (
     WIDE,
     CountBar,
@@ -119,4 +118,7 @@ def _tallies(name: str, rows: Sequence[Share]) -> list[CountBar]:
 
 def _scheme(name: str) -> str:
     """What a scheme that ships is called; one of the user's own goes by its name, and no file is read for it."""
+    # Only plots of specialties need the vocabularies.
+    from hoofbeat.corpus.vocabularies.specialties import SCHEMES, load_scheme  # noqa: PLC0415
+
     return load_scheme(name).title if name in SCHEMES else name

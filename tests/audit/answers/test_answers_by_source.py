@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hoofbeat.answering import PlannedAnswer
-from hoofbeat.audit.answers.answers_by_source import answer_from_sources, plan_sources, source_is_asked, source_request
+from hoofbeat.audit.answers.answers_by_source import answer_from_sources, plan_sources, source_request
+from hoofbeat.facets import source_is_asked
 from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Document, Facets, Question
@@ -87,7 +88,7 @@ def answers_of(server: ScriptedServer, ledger: Ledger, *planned: PlannedAnswer) 
 )
 def test_general_questions_go_to_all_and_others_to_their_group(question: Facets, source: Facets, asked: bool) -> None:
     document = Document(id="d", title="", text="", facets=source)
-    assert source_is_asked(Question(id="q", text="Why?", facets=question), document, PACK) is asked
+    assert source_is_asked(Question(id="q", text="Why?", facets=question), document, PACK.group_facet) is asked
 
 
 def test_a_plan_holds_every_question_with_every_source_that_is_asked_it() -> None:

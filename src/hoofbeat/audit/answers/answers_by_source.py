@@ -16,7 +16,7 @@ from hoofbeat.audit.answers.source_evidence import (
     SourcePassages,
     evidence_by_search,
 )
-from hoofbeat.facets import facet_values
+from hoofbeat.facets import source_is_asked
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
@@ -35,7 +35,6 @@ __all__ = [
     "is_silent",
     "iter_source_plans",
     "plan_sources",
-    "source_is_asked",
     "source_request",
     "source_room",
 ]
@@ -51,21 +50,6 @@ class PlannedSourceAnswer(PlannedAnswer, frozen=True, kw_only=True):
     """One question to one source (`condition`): what will be shown of it, and what led there."""
 
     trace: tuple[TraceStep, ...] = ()
-
-
-def source_is_asked(question: Question, document: Document, pack: Pack) -> bool:
-    """Whether a source is asked a question: general questions go to all, others to the sources of their group.
-
-    Case and white space around a group's name do not count.
-    """
-    groups = _folded(facet_values(question.facets, "group"))
-    return (
-        groups <= {""} or "general" in groups or bool(groups & _folded(facet_values(document.facets, pack.group_facet)))
-    )
-
-
-def _folded(groups: Sequence[str]) -> set[str]:
-    return {name.strip().casefold() for name in groups}
 
 
 def iter_source_plans(
@@ -88,7 +72,7 @@ def iter_source_plans(
         max_question = max((size(question.full_text) for question in questions), default=0)
     ordered = sorted(documents, key=lambda document: document.id)
     asked = [
-        (question, [document.id for document in ordered if source_is_asked(question, document, pack)])
+        (question, [document.id for document in ordered if source_is_asked(question, document, pack.group_facet)])
         for question in sorted(questions, key=lambda question: question.id)
     ]
     for shown in find(asked, source_room(documents, max_question, window, output)):

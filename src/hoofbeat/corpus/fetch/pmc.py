@@ -41,9 +41,9 @@ from hoofbeat.corpus.fetch.fetch_folder import (
 from hoofbeat.corpus.fetch.services import ArticleSelection, Connection
 from hoofbeat.corpus.image_store import IMAGE_SUFFIXES
 from hoofbeat.corpus.parsers.citation_rows import normalise_id
-from hoofbeat.corpus.parsers.text_builder import safe_id
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.text import safe_id
 
 Via = Literal["cloud", "packages"]
 SEARCH_PAGE = 1000

@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.corpus.parsers.text_builder import TextBuilder, safe_id
+from hoofbeat.corpus.parsers.text_builder import TextBuilder
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets
-from hoofbeat.text import squeeze
+from hoofbeat.text import safe_id, squeeze
 
 MAX_SIDE_FILE = 1_000_000
 

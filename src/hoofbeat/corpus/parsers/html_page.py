@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from hoofbeat.corpus.parsers.text_builder import TextBuilder, safe_id
+from hoofbeat.corpus.parsers.text_builder import TextBuilder
 from hoofbeat.corpus.roles import role_of
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document, Facets
-from hoofbeat.text import squeeze
+from hoofbeat.text import safe_id, squeeze
 
 MAX_DEPTH = 200
 MAX_CELLS = 100_000

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from lxml import etree
 
 from hoofbeat.corpus.parsers.jats_text import LANGUAGE, ArticleText, child_text, href, inline_text
-from hoofbeat.corpus.parsers.text_builder import safe_id
 from hoofbeat.corpus.parsers.xml import parse_xml
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
+from hoofbeat.text import safe_id
 
 _CASE = re.compile(r"\bcase[- ](report|series|stud(y|ies))", re.IGNORECASE)
 _PARTS = ("sub-article", "response")

@@ -45,10 +45,10 @@ from hoofbeat.corpus.parsers.pdf_lines import (
     turned,
     without_running_heads,
 )
-from hoofbeat.corpus.parsers.text_builder import TextBuilder, role_of, safe_id
+from hoofbeat.corpus.parsers.text_builder import TextBuilder, role_of
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
-from hoofbeat.text import squeeze
+from hoofbeat.text import safe_id, squeeze
 
 MAX_PAGES = 5_000
 MAX_IMAGE_BYTES = 300_000_000

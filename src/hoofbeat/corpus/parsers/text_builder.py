@@ -7,30 +7,14 @@ own has `body == end` at the end of its heading.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable
 
 from hoofbeat.corpus.roles import role_of
 from hoofbeat.records import DocumentTable, Figure, Section
-from hoofbeat.text import ascii_letters
 
-__all__ = ["TextBuilder", "joined_label", "role_of", "safe_id"]
+__all__ = ["TextBuilder", "joined_label", "role_of"]
 
 BLANK_LINE = "\n\n"
-MAX_ID = 120
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-
-
-def safe_id(text: str) -> str:
-    """An identifier that is safe as a file name: ASCII letters, digits, `.`, `_`, `-`, never empty or a dot path."""
-    name = _UNSAFE.sub("_", ascii_letters(text)).lstrip("._-").rstrip("._")
-    if not name:
-        name = "document-" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
-    if len(name) > MAX_ID:
-        name = name[: MAX_ID - 13] + "-" + hashlib.sha256(name.encode()).hexdigest()[:12]
-    return name
 
 
 def joined_label(label: str, text: str) -> str:

@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from hoofbeat.corpus.parsers.prose import lay_out_prose
 from hoofbeat.corpus.parsers.rows import Row, read_rows
-from hoofbeat.corpus.parsers.text_builder import TextBuilder, safe_id
+from hoofbeat.corpus.parsers.text_builder import TextBuilder
 from hoofbeat.corpus.qrels import Judgments, read_qrels, write_qrels
 from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, member_of, refusal
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets, Question
 from hoofbeat.store.tables import write_jsonl
-from hoofbeat.text import squeeze
+from hoofbeat.text import safe_id, squeeze
 
 __all__ = ["READER", "JudgedQuestions", "Judgments", "passage_document", "read_beir", "read_corpus", "write_beir"]
 

@@ -18,12 +18,12 @@ from msgspec import Struct, field
 
 from hoofbeat.corpus.parsers.prose import lay_out, lay_out_prose
 from hoofbeat.corpus.parsers.rows import ROW_SUFFIXES, Row, first_row, read_rows, table_suffix
-from hoofbeat.corpus.parsers.text_builder import TextBuilder, safe_id
+from hoofbeat.corpus.parsers.text_builder import TextBuilder
 from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, member_of, refusal
 from hoofbeat.corpus.roles import assign_roles, role_of
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Document, Facets
-from hoofbeat.text import squeeze
+from hoofbeat.text import safe_id, squeeze
 
 MAX_FACET = 5_000
 MAX_GUESS = 300

@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from hoofbeat.corpus.parsers.prose import lay_out_prose
 from hoofbeat.corpus.parsers.rows import ROW_SUFFIXES, Row, first_row, read_rows, table_suffix
-from hoofbeat.corpus.parsers.text_builder import TextBuilder, safe_id
+from hoofbeat.corpus.parsers.text_builder import TextBuilder
 from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, member_of, refusal
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets
-from hoofbeat.text import squeeze
+from hoofbeat.text import safe_id, squeeze
 
 _NAME = "pmc-patients"
 FIELDS = frozenset({"patient_uid", "patient", "PMID"})

@@ -7,19 +7,27 @@ answer, and a wrong number changes one word.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.judging.criteria import Criterion, answer_text, empty_judgment, no_answer_failure
-from hoofbeat.models import Encoder, load_encoder
 from hoofbeat.records import Answer, Judgment, Question
+
+if TYPE_CHECKING:
+    from hoofbeat.models.encoder import Encoder
 
 __all__ = ["ScoreAnswers", "Scorer", "ScoringContext"]
 
 ScoreAnswers = Callable[[Sequence[Answer]], list[Judgment]]
 """Answers to their judgments."""
+
+
+def _default_encoder() -> Encoder:
+    from hoofbeat.models.encoder import load_encoder  # noqa: PLC0415 - most scorers need none
+
+    return load_encoder()
 
 
 class ScoringContext(Struct, frozen=True, kw_only=True):
@@ -29,7 +37,7 @@ class ScoringContext(Struct, frozen=True, kw_only=True):
     """
 
     questions: Mapping[str, Question]
-    encoder: Callable[[], Encoder] = load_encoder
+    encoder: Callable[[], Encoder] = _default_encoder
     idf: bool = False
 
 

@@ -22,7 +22,6 @@ from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.diagnosis_names import same, without_sides
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
-from hoofbeat.retrieval.index.dense_search import DenseSearcher
 
 SIMILARITY_HEADER = ("item", "rank", "code", "description", "cosine", "use")
 NO_DIAGNOSES = ("B95", "B96", "B97", "V", "W", "X", "Y", "Z")
@@ -79,6 +78,9 @@ def nearest_codes(
 
     Vectors of descriptions are kept by content: they are computed once for an encoder.
     """
+    # Loaded when it searches: listing the recipes needs no index.
+    from hoofbeat.retrieval.index.dense_search import DenseSearcher  # noqa: PLC0415
+
     keeping = encoder if isinstance(encoder, CachedEncoder) else cached_encoder(encoder)
     search = DenseSearcher(keeping.encode(codes.descriptions, progress))
     found = search.search(keeping.encode(texts), min(count, len(search))) if texts else []

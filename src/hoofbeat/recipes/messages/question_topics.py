@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from hoofbeat.audit.answers.answers_by_source import source_is_asked
 from hoofbeat.corpus import Corpus
-from hoofbeat.facets import facet_values
+from hoofbeat.facets import facet_values, source_is_asked
 from hoofbeat.prompts import Pack, label, load_prompt
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import Outcome, RecipeItem
@@ -178,7 +177,7 @@ def routing(questions: Sequence[Question], corpus: Corpus, pack: Pack) -> dict[s
     for question in questions:
         name = str(question.facets.get("group", GENERAL))
         if name not in groups:
-            sources = sum(count for kind, count in kinds if source_is_asked(question, kind, pack))
+            sources = sum(count for kind, count in kinds if source_is_asked(question, kind, pack.group_facet))
             groups[name] = {"questions": 0, "sources": sources, "asked": 0}
         groups[name]["questions"] += 1
         groups[name]["asked"] += groups[name]["sources"]

@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -25,9 +26,10 @@ from hoofbeat.recipes.pools.pool_sources import PieceCollection
 from hoofbeat.recipes.recipe_items import Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
 from hoofbeat.records import Document
-from hoofbeat.retrieval import Retriever, parse
-from hoofbeat.retrieval.index_set import index_documents
-from hoofbeat.retrieval.line import stages
+from hoofbeat.retrieval.line import parse, stages
+
+if TYPE_CHECKING:
+    from hoofbeat.retrieval.retriever import Retriever
 
 _NAMES_DEFAULT = re.compile(rf"\bencoder\s*=\s*{DEFAULT_ENCODER}\b")
 
@@ -133,6 +135,10 @@ class Committee:
 
     @cached_property
     def _retrievers(self) -> dict[str, Retriever]:
+        # Loaded when the committee searches: listing the recipes needs no index.
+        from hoofbeat.retrieval.index_set import index_documents  # noqa: PLC0415
+        from hoofbeat.retrieval.retriever import Retriever  # noqa: PLC0415
+
         indexes = index_documents(
             self._documents,
             _content(self._documents),

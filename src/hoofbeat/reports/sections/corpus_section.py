@@ -12,7 +12,7 @@ from itertools import islice
 
 import msgspec
 
-from hoofbeat.corpus.corpus_import import REJECTED, ImportRejection
+from hoofbeat.corpus.corpus import REJECTED, ImportRejection
 from hoofbeat.corpus.filter import RejectedDocument
 from hoofbeat.corpus.funnel import FunnelStep, read_funnel
 from hoofbeat.errors import InputError
