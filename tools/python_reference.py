@@ -24,7 +24,7 @@ VERBS = (
     "audit_sources", "compare", "report", "ask_corpora", "export", "verify", "load_plugin",
 )  # fmt: skip
 FOLDERS = (
-    "ArtefactFolder", "Corpus", "Benchmark", "RankingsFolder", "Run", "Judged", "Audit", "LeakageFolder",
+    "ArtefactFolder", "Corpus", "Benchmark", "RankingsFolder", "Run", "JudgmentFolder", "Audit", "LeakageFolder",
     "ReportFolder",
 )  # fmt: skip
 RECORDS = (

@@ -65,7 +65,7 @@ _HOMES = {
     "hoofbeat.corpus": ("Corpus",),
     "hoofbeat.benchmarks": ("Benchmark",),
     "hoofbeat.answering": ("Run",),
-    "hoofbeat.judging": ("Judged",),
+    "hoofbeat.judging": ("JudgmentFolder",),
     "hoofbeat.audit": ("Audit",),
     "hoofbeat.models": ("Estimate",),
     "hoofbeat.records": (

@@ -66,7 +66,7 @@ _CLASSES = {
     "benchmark": ("hoofbeat.benchmarks", "Benchmark"),
     "rankings": ("hoofbeat.folders", "RankingsFolder"),
     "run": ("hoofbeat.answering", "Run"),
-    "judgments": ("hoofbeat.judging", "Judged"),
+    "judgments": ("hoofbeat.judging", "JudgmentFolder"),
     "audit": ("hoofbeat.audit", "Audit"),
     "leakage": ("hoofbeat.folders", "LeakageFolder"),
     "report": ("hoofbeat.folders", "ReportFolder"),
@@ -82,9 +82,9 @@ def folder_path(folder: PathLike) -> Path:
 def open_folder(folder: PathLike) -> ArtefactFolder:
     """Open an artefact folder as an object of its kind.
 
-    Returns a `Corpus`, `Benchmark`, `RankingsFolder`, `Run`, `Judged`, `Audit`, `LeakageFolder` or `ReportFolder`, and
-    an `ArtefactFolder` for every other kind. All have `path`, `manifest`, `kind`, `tables`, `table(name)` and
-    `pandas(name)`.
+    Returns a `Corpus`, `Benchmark`, `RankingsFolder`, `Run`, `JudgmentFolder`, `Audit`, `LeakageFolder` or
+    `ReportFolder`, and an `ArtefactFolder` for every other kind. All have `path`, `manifest`, `kind`, `tables`,
+    `table(name)` and `pandas(name)`.
     """
     artefact = open_artefact(folder_path(folder))
     module, name = _CLASSES.get(artefact.manifest.kind, ("", ""))

@@ -262,7 +262,7 @@ def test_a_recipe_of_ones_own_is_one_file(tmp_path: Path) -> None:
     assert find_recipe("other").summary == "Mine"
     with pytest.raises(UsageError, match="there is no recipe"):
         find_recipe("nonesuch")
-    with pytest.raises(UsageError, match="no such plugin file"):
+    with pytest.raises(UsageError, match="no such recipe file"):
         find_recipe(str(tmp_path / "other.py"))
 
 
