@@ -185,8 +185,9 @@ def test_a_whole_exam_on_each_kind_of_database(store_urls: str, folders: Path) -
         assert all(answer.model == "human:Dr Invented" for answer in answers)
         assert all(outcome.correct for outcome in choice_outcomes([e.question for e in sitting.entries], answers))
         assert [entry.kept.given[0].seconds for entry in sitting.entries] == [8.0] * 4
+        other = wrong(sitting, 1) if sitting.entries[0].options else "Other words."
         with pytest.raises(ReviewRefusalError):
-            submit_answer(store, sitting, sitting.entries[0], "A", 9.0, 0)
+            submit_answer(store, sitting, sitting.entries[0], other, 9.0, 0)
 
 
 def test_a_late_answer_is_refused_and_what_was_marked_before_counts(store: ReviewStore, folders: Path) -> None:
