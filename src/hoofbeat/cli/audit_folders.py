@@ -176,7 +176,7 @@ class _ThemeOptions(Struct, frozen=True, kw_only=True):
 @click.option("--encoder", default="minilm", show_default=True, help="Sentence encoder of the topic phrases.")
 @click.option("--threshold", type=click.FloatRange(-1, 1),
               help=f"Mean cosine that phrases of one theme reach [default: {THRESHOLD}].")  # fmt: skip
-@click.option("--themes", "k", type=click.IntRange(1), help="Make so many themes instead.")
+@click.option("--themes", "k", type=click.IntRange(1), help="Make N themes instead.")
 @click.option(
     "--label", "labels", multiple=True, help="Take topics of pairs with this label [default: those that diverge]."
 )
