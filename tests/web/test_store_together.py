@@ -56,14 +56,14 @@ with ReviewStore.open(sys.argv[1]) as store:
 
 SERVE = """
 import json, sys
-from hoofbeat.store.folder_library import Library
+from hoofbeat.store.folder_library import FolderLibrary
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.server import serve
 from hoofbeat.web.site import Site
 url, port = sys.argv[1], int(sys.argv[2])
 def ready(told):
     print(json.dumps(told.address), flush=True)
-serve(Site(library=Library([]), store=ReviewStore.open(url)), port=port, ready=ready)
+serve(Site(library=FolderLibrary([]), store=ReviewStore.open(url)), port=port, ready=ready)
 """
 
 
