@@ -147,7 +147,7 @@ def test_an_error_that_no_asking_mends_is_a_failure(folder: Path, ledger: Ledger
     refused = {"custom_id": first["custom_id"], "response": {"status_code": 400, "body": error}, "error": None}
     put(folder, "output.jsonl", [refused, answer(second)])
     kinds = sorted(type(result).__name__ for result in run(folder, ledger, TEXTS[:2]))
-    assert kinds == ["Failure", "Outcome"]
+    assert kinds == ["CallResult", "Failure"]
     [failed] = [result for result in run(folder, ledger, TEXTS[:2]) if type(result).__name__ == "Failure"]
     assert failure(failed).kind == "context-overflow"
     assert files(folder) == ["output.jsonl", "requests-001.jsonl"]

@@ -211,7 +211,7 @@ def test_settings_must_be_positive(gguf_path: Path) -> None:
 
 
 def test_a_process_that_forgets_to_close_ends_quietly(gguf_path: Path) -> None:
-    code = "from hoofbeat.models import embedded; s = embedded.start(context=256, threads=1); print(s.context)"
+    code = "from hoofbeat.models import embedded; s = embedded.start_embedded(context=256, threads=1); print(s.context)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=dict(os.environ), check=False
     )
@@ -229,7 +229,7 @@ def alive(process: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see the server's process")
 def test_the_server_s_process_ends_with_one_that_was_killed(gguf_path: Path) -> None:
     code = (
-        "import os; from hoofbeat.models import embedded; s = embedded.start(context=256, threads=1)\n"
+        "import os; from hoofbeat.models import embedded; s = embedded.start_embedded(context=256, threads=1)\n"
         "print(s.process_id, flush=True); os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
