@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from hoofbeat.recipes.pools.searched_documents import overlap_rows, weighted_jaccard, word_shares
+from hoofbeat.recipes.pools.document_pool import overlap_rows, weighted_jaccard, word_shares
 from hoofbeat.records import Document
 from tests.helpers import shared_data
 

@@ -11,7 +11,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.models.wire import Trouble
 from hoofbeat.recipes.context import RecipeSettings
-from hoofbeat.recipes.pools.difficulty import difficult
+from hoofbeat.recipes.pools.exam_questions import difficult
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, StepEstimate
 from hoofbeat.records import Document, Failure

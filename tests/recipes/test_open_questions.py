@@ -10,7 +10,7 @@ import pytest
 
 from hoofbeat.models import ChatRequest
 from hoofbeat.recipes.context import RecipeSettings
-from hoofbeat.recipes.pools.open_questions import asking_span, open_steps, points_to_options
+from hoofbeat.recipes.pools.exam_questions import asking_span, open_steps, points_to_options
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.records import Document, Failure
 from tests.helpers import shared_data

@@ -11,7 +11,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.models.wire import Trouble
 from hoofbeat.recipes.context import RecipeSettings
-from hoofbeat.recipes.pools.pool_grades import POOL_HEADER, GradeThresholds, grade_step, verdict
+from hoofbeat.recipes.pools.document_pool import POOL_HEADER, GradeThresholds, grade_step, verdict
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.recipes.steps import UNLIMITED
 from hoofbeat.records import Document, Failure

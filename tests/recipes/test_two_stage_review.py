@@ -8,8 +8,8 @@ import pytest
 
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.context import RecipeSettings
-from hoofbeat.recipes.pools.two_stage_review import review_tasks, two_stage
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
+from hoofbeat.recipes.review_tasks import review_tasks, two_stage
 from hoofbeat.records import Document
 from tests.recipes.support import a_context
 

@@ -13,9 +13,8 @@ from hoofbeat.judging.aspects.error_type import ERROR_TYPE
 from hoofbeat.judging.aspects.failure_mode import FAILURE_MODE
 from hoofbeat.recipes.papers.r2med import CRITERIA as THREE_CRITERIA
 from hoofbeat.recipes.papers.sourceqa import CRITERIA as QUESTION_CRITERIA
-from hoofbeat.recipes.pools.two_stage_review import FLAGGED
 from hoofbeat.recipes.recipe_items import RejectedItem
-from hoofbeat.recipes.review_tasks import ReviewTask
+from hoofbeat.recipes.review_tasks import FLAGGED, ReviewTask
 from hoofbeat.records import Answer, Judgment, Question
 from hoofbeat.review.review_records import Assignment, Person, PersonRole, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore

@@ -15,8 +15,7 @@ from hoofbeat.prompts import load_pack, pack_names
 from hoofbeat.recipes.cases import two_level_review
 from hoofbeat.recipes.messages.question_duplicates import CRITERION
 from hoofbeat.recipes.papers import cupcase, ogcare, r2med, sourceqa
-from hoofbeat.recipes.pools.two_stage_review import two_stage
-from hoofbeat.recipes.review_tasks import ReviewLabel, known_labels, read_labels, read_rating, says_yes
+from hoofbeat.recipes.review_tasks import ReviewLabel, known_labels, read_labels, read_rating, says_yes, two_stage
 from hoofbeat.review.forms import (
     agreement_fields,
     asked_fields,

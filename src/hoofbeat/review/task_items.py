@@ -12,9 +12,8 @@ from msgspec import Struct
 from hoofbeat.benchmarks import corpus_beside, find_quote
 from hoofbeat.corpus import Corpus
 from hoofbeat.facets import facet_value
-from hoofbeat.recipes.pools.two_stage_review import FLAGGED
 from hoofbeat.recipes.recipe_items import RejectedItem
-from hoofbeat.recipes.review_tasks import ReviewTask
+from hoofbeat.recipes.review_tasks import FLAGGED, ReviewTask
 from hoofbeat.records import Document, Facets, Question
 from hoofbeat.review.review_records import ItemMaterial, ReviewItem
 from hoofbeat.store import Artefact

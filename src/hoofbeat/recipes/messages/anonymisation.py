@@ -15,8 +15,15 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
-from hoofbeat.recipes.messages.identifiers import Identifier, MessageWords, find_formal, kinds
-from hoofbeat.recipes.messages.names_and_places import find_institutions, find_people, find_places
+from hoofbeat.recipes.messages.identifiers import (
+    Identifier,
+    MessageWords,
+    find_formal,
+    find_institutions,
+    find_people,
+    find_places,
+    kinds,
+)
 from hoofbeat.recipes.recipe_items import ItemRejection
 
 __all__ = [

@@ -22,15 +22,12 @@ from hoofbeat.recipes.corpus_steps import label_step
 from hoofbeat.recipes.guards.leaks import leak_check
 from hoofbeat.recipes.guards.text_checks import sound
 from hoofbeat.recipes.pools.diagnosis_groups import choose_queries, group_cases, only_presentation
-from hoofbeat.recipes.pools.difficulty import difficult
-from hoofbeat.recipes.pools.mining import mine_step
-from hoofbeat.recipes.pools.open_questions import open_steps
-from hoofbeat.recipes.pools.pool_grades import Contradictory, GradeThresholds, grade_step
+from hoofbeat.recipes.pools.document_pool import Contradictory, GradeThresholds, grade_step, mine_step, searched_step
+from hoofbeat.recipes.pools.exam_questions import difficult, open_steps
 from hoofbeat.recipes.pools.pool_sources import PieceCollection, asked_items, cited, readable
-from hoofbeat.recipes.pools.searched_documents import searched_step
-from hoofbeat.recipes.pools.two_stage_review import review_tasks, two_stage
 from hoofbeat.recipes.recipe import Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.review_tasks import review_tasks, two_stage
 from hoofbeat.recipes.steps import UNLIMITED, RecipeStep, ask, check, sample
 from hoofbeat.records import Question
 

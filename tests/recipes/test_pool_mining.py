@@ -12,7 +12,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models.encoders.encoder_base import Encoder, EncoderBase, Vectors
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.context import RecipeSettings
-from hoofbeat.recipes.pools.mining import Committee, PoolCandidate, committee_lines, mine_step, pooled, vote
+from hoofbeat.recipes.pools.document_pool import Committee, PoolCandidate, committee_lines, mine_step, pooled, vote
 from hoofbeat.recipes.pools.pool_sources import PieceCollection
 from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.records import Document
