@@ -244,7 +244,7 @@ def _list(name: str, schema: dict[str, Any], a: Asked, choice: int) -> list[Any]
     if name == "questions":
         topic = " ".join(list(dict.fromkeys(re.findall(r"[a-z]{6,}", a.longest.lower())))[:4])
         return [f"What should I know about {topic}?", f"When do I have to ask my doctor about {topic}?"]
-    if name in ("sentences", "overlapping", "quotes"):
+    if name in ("sentences", "overlapping", "quotes", "lost", "left"):
         return []
     return [_field(f"{name}-{step}", schema["items"], a) for step in range(max(1, schema.get("minItems", 1)))]
 

@@ -19,7 +19,7 @@ from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem, RejectedItem
 from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Document, Figure, Section
 from hoofbeat.store import Artefact, Counts, Manifest, create
-from hoofbeat.store.tables import read_jsonl, write_jsonl
+from hoofbeat.store.tables import read_jsonl, read_tsv, write_jsonl
 from tests.recipes.support import build
 from tests.retrieval.support import HashedWords
 
@@ -36,7 +36,7 @@ STORY = (
 )
 QUOTE = "which confirmed the diagnosis of sarcoidosis"
 GOOD = {"quote": QUOTE, "diagnosis": "sarcoidosis", "also_called": []}
-CLEAN = {"reason": "nothing", "named": "no", "quotes": []}
+CLEAN: dict[str, Any] = {"lost": [], "left": [], "reason": "nothing", "usable": "yes"}
 FAST = CupcaseSettings(encounters=False)
 
 
@@ -96,11 +96,35 @@ def test_a_case_becomes_a_question_without_its_diagnosis(tmp_path: Path) -> None
     assert artefact.has("similarity.tsv")
 
 
-def test_the_second_pass_takes_out_what_it_quotes(tmp_path: Path) -> None:
-    left = {"reason": "a name", "named": "yes", "quotes": ["Tests for tuberculosis stayed negative", "tuberculosis"]}
-    (question,) = Benchmark(_built(tmp_path, GOOD, left)).questions
+def _named(words: str, sentence: int = 1) -> dict[str, object]:
+    return {"sentence": sentence, "words": words, "why": "invented"}
+
+
+def test_the_second_pass_takes_out_and_puts_back_what_it_names(tmp_path: Path) -> None:
+    said = iter(
+        [
+            {
+                **CLEAN,
+                "left": [_named("Tests for tuberculosis stayed negative after eight weeks of culture.", 7)],
+                "lost": [_named("and improved within weeks", 11)],
+            },
+            CLEAN,
+        ]
+    )
+    artefact = build(
+        tmp_path, RECIPE, [_document()], FAST, lambda name, _: GOOD if name == "cupcase-diagnosis" else next(said),
+        encoder=HashedWords,
+    )  # fmt: skip
+    (question,) = Benchmark(artefact).questions
     assert "tuberculosis" not in question.context
     assert "angiotensin" in question.context
+    assert question.context.endswith("and improved within weeks")
+    rows = list(read_tsv(artefact.file("cuts.tsv")))
+    assert [(row["what"], row["words"]) for row in rows if "weeks" in row["words"]] == [
+        ("cut", "Tests for tuberculosis stayed negative after eight weeks of culture."),
+        ("put back", "and improved within weeks"),
+    ]
+    assert all(int(row["start"]) < int(row["end"]) and row["why"] for row in rows)
 
 
 def test_images_of_figures_that_are_still_named_go_along(tmp_path: Path) -> None:
@@ -259,24 +283,18 @@ def test_a_case_that_opens_with_its_diagnosis_is_rejected(tmp_path: Path) -> Non
     )
 
 
-def test_a_second_pass_that_quotes_what_is_not_there_is_rejected(tmp_path: Path) -> None:
-    left = {"reason": "a name", "named": "yes", "quotes": ["the liver biopsy proved hemochromatosis"]}
-    assert _reason(_built(tmp_path, GOOD, left)) == (
-        "second pass",
-        "a quote for what is left of the diagnosis is not in the case",
-    )
-
-
-def test_a_second_pass_that_only_repeats_the_answer_changes_nothing(tmp_path: Path) -> None:
-    left = {"reason": "it is named", "named": "yes", "quotes": ["Sarcoidosis"]}
-    artefact = _built(tmp_path, GOOD, left)
-    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
+def test_a_second_pass_that_names_what_is_not_there_changes_nothing(tmp_path: Path) -> None:
+    said = {**CLEAN, "left": [_named("the liver biopsy proved hemochromatosis")]}
+    (item,) = read_jsonl(_built(tmp_path, GOOD, said).file("items.jsonl"), RecipeItem)
     assert item["stem"] == item["first_stem"]
+    assert [each["what"] for each in item["cut_check"]["changes"]] == ["nothing"]
 
 
-def test_a_second_pass_that_can_t_say_where_is_rejected(tmp_path: Path) -> None:
-    artefact = _built(tmp_path, GOOD, {"reason": "somewhere", "named": "yes", "quotes": [" "]})
-    assert _reason(artefact) == ("second pass", "the diagnosis is said to be left in the case, but not where")
+@pytest.mark.parametrize("left", [[], [_named("He had never smoked.", 2)]])
+def test_a_case_that_the_second_pass_finds_unusable_is_rejected(tmp_path: Path, left: list[object]) -> None:
+    step, reason = _reason(_built(tmp_path, GOOD, {**CLEAN, "left": left, "usable": "no"}))
+    assert step == ("second pass, again" if left else "second pass")
+    assert reason.startswith("the case can't be used")
 
 
 def test_a_case_that_announces_its_diagnosis_is_cut_where_it_is_made(tmp_path: Path) -> None:
@@ -288,11 +306,8 @@ def test_a_case_that_announces_its_diagnosis_is_cut_where_it_is_made(tmp_path: P
 
 
 def test_a_second_pass_that_takes_nearly_all_is_rejected(tmp_path: Path) -> None:
-    left = {
-        "reason": "all",
-        "named": "yes",
-        "quotes": ["weight loss over three months", "red rash on the shins", "hilum"],
-    }
+    words = ("He had never smoked.", "Blood counts were normal and calcium was 2.9 mmol/L.")
+    left = {**CLEAN, "left": [_named(each) for each in words]}
     short = CupcaseSettings(encounters=False, min_words=85)
     artefact = build(tmp_path, RECIPE, [_document()], short, _says(GOOD, left), encoder=HashedWords)
     assert _reason(artefact)[0] == "length"

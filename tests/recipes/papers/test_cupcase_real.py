@@ -21,7 +21,7 @@ from tests.helpers import shared_data
 from tests.recipes.support import Script, build, user_text
 from tests.retrieval.support import HashedWords
 
-CLEAN = {"reason": "nothing", "named": "no", "quotes": []}
+CLEAN: dict[str, object] = {"lost": [], "left": [], "reason": "nothing", "usable": "yes"}
 FAST = CupcaseSettings(encounters=False)
 
 _NAMED = re.compile(r"(?:diagnosis of|diagnosed (?:with|as))\s+(?:an? |the )?((?:[\w'’-]+ ?){1,5})", re.IGNORECASE)
@@ -30,7 +30,7 @@ _STOP = re.compile(r"\b(?:was|were|is|which|who|that|with|by|based|and|or|on|aft
 
 def _by_rule(name: str, request: ChatRequest) -> object:
     """A model of simple rules: the first sentence that says "diagnosis of ..." or "diagnosed with ..."."""
-    if name == "cupcase-leftover":
+    if name == "cut-check":
         return CLEAN
     body = user_text(request).partition("\n")[2].rpartition("</material>")[0]
     for start, end in sentence_spans(body):

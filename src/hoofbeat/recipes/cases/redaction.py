@@ -90,6 +90,16 @@ class Redaction(Struct, frozen=True, kw_only=True):
         ordered = tuple(sorted(kept, key=lambda each: (each.start, each.end)))
         return Redaction(document=self.document, start=self.start, end=self.end, removed=ordered)
 
+    def with_back(self, start: int, end: int) -> Redaction:
+        """With these characters shown again; a hole that reaches beyond them keeps its other parts."""
+        parts = [
+            RedactedSpan(first, last, hole.why)
+            for hole in self.removed
+            for first, last in ((hole.start, min(hole.end, start)), (max(hole.start, end), hole.end))
+            if first < last
+        ]
+        return Redaction(document=self.document, start=self.start, end=self.end).without(*parts)
+
     def pieces(self) -> list[tuple[int, int]]:
         """What is left, without white space at the edges and without pieces of punctuation alone."""
         left: list[tuple[int, int]] = []

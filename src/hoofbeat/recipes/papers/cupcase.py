@@ -1,19 +1,19 @@
 """CUPCase: which diagnosis a published case came to, as multiple choice and as free text (seed paper 001).
 
 The case presentation of each report; a model says where its final diagnosis is stated, and rules take that, every other
-mention and all that follows out of the text; a second pass looks for what is left; three distractors from the nearest
-ICD-10-CM descriptions; a discipline; a share of all of it for people to check.
+mention and all that follows out of the text; a second pass sees the text before and after, and puts back or takes out
+what it names; three distractors from the nearest ICD-10-CM descriptions; a discipline; a share of all of it for people
+to check.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from hoofbeat.benchmarks.quote_search import find_quote
 from hoofbeat.corpus.roles import find_case
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.answer_options import plain_option, shuffled
@@ -25,6 +25,7 @@ from hoofbeat.recipes.cases.case_diagnosis import (
     words_stand,
     written_out,
 )
+from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table
 from hoofbeat.recipes.cases.distractors import NO_DIAGNOSES, distractor_step
 from hoofbeat.recipes.cases.redaction import (
     RedactedSpan,
@@ -94,7 +95,7 @@ def _steps(s: CupcaseSettings) -> list[RecipeStep]:
         check("case presentation", _case),
         ask("first pass", "cupcase-diagnosis", values=_case_shown, read=_first_pass),
         leak_check("leaks after the first pass"),
-        ask("second pass", "cupcase-leftover", values=_stem_shown, read=_second_pass),
+        *cut_check("second pass", shown=_case_of, put=_with_case, answer="diagnosis", question=QUESTION),
         leak_check("leaks after the second pass"),
         long_enough("length", s.min_words),
         distractor_step(
@@ -131,6 +132,7 @@ def _case(item: RecipeItem, context: RecipeContext) -> Outcome:
 
 
 def _with_case(item: RecipeItem, case: Redaction) -> RecipeItem:
+    case = drop_empty_headings(case)
     return item.put(case=[case.start, case.end], removed=case.listed(), stem=case.text)
 
 
@@ -165,9 +167,10 @@ def _first_pass(item: RecipeItem, value: dict[str, Any], context: RecipeContext)
     if cut is None:
         details = str(proven["diagnosis_quote"])[:300]
         return ItemRejection(reason="too little of the case is told before the diagnosis", details=details)
-    clean = drop_empty_headings(remove_mentions(cut, named.mentions, "mentions the diagnosis"))
+    clean = remove_mentions(cut, named.mentions, "mentions the diagnosis")
     kept = proven.put(diagnosis=diagnosis[:1].upper() + diagnosis[1:], synonyms=named.synonyms)
-    return _with_case(kept, clean).put(first_stem=clean.text)
+    first = _with_case(kept, clean)
+    return first.put(first_stem=first["stem"])
 
 
 def _quoted(
@@ -240,49 +243,6 @@ class _Named:
         return after is None or not any(each.start == leak.start - after and each.kind != "negated" for each in rest)
 
 
-# Second pass
-
-
-def _stem_shown(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
-    beside = len(str(item["diagnosis"]))
-    case = context.fit(str(item["stem"]), load_prompt("cupcase-leftover"), beside=beside)
-    return {"diagnosis": item["diagnosis"], "case": case}
-
-
-def _second_pass(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
-    """What the model still finds of the diagnosis is taken out too; words that are not in the case prove nothing."""
-    quotes = [str(quote) for quote in value["quotes"] if str(quote).strip()]
-    if value["named"] == "no":
-        return item.put(leftover=[])
-    if not quotes:
-        return ItemRejection(
-            reason="the diagnosis is said to be left in the case, but not where", details=value["reason"]
-        )
-    min_match = context.settings.quote_match
-    case = _case_of(item, context)
-    named = _Named(item["diagnosis"], item["synonyms"], case.document, context)
-    for quote in quotes:
-        if _places(item["stem"], quote, min_match) is None:
-            if named.mentions(quote):  # the answer said again, which the leak check saw is not in the case
-                continue
-            return ItemRejection(
-                reason="a quote for what is left of the diagnosis is not in the case", details=quote[:300]
-            )
-        if places := _places(case.text, quote, min_match):  # an earlier quote may have taken it out with its sentence
-            case = remove_mentions(case, _once(case.text, places), "the second pass found the diagnosis in it")
-    return _with_case(item, drop_empty_headings(case)).put(leftover=quotes)
-
-
-def _places(text: str, quote: str, min_match: float) -> list[tuple[int, int]] | None:
-    found = find_quote(Document(id="", title="", text=text), quote, min_score=min_match)
-    return None if found is None else [(span.start, span.end) for span in found.spans]
-
-
-def _once(text: str, places: list[tuple[int, int]]) -> Callable[[str], list[tuple[int, int]]]:
-    """Finds these places in this text, and nothing in any other."""
-    return lambda other: places if other == text else []
-
-
 # Review and questions
 
 
@@ -298,6 +258,7 @@ def _reviewed(labels: Mapping[str, Sequence[ReviewLabel]], where: str) -> ItemRe
 def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput:
     choice = tuple(_question(item, context, options=True) for item in items)
     free = tuple(_question(item, context, options=False) for item in items)
+    context.tables["cuts"] = cuts_table(items)
     return RecipeOutput(
         questions=choice,
         editions=(Edition(name="free", about="The same cases without options: free text.", questions=free),),

@@ -1,0 +1,128 @@
+"""Whether the cuts of a case took too much or too little: a call that sees the case before and after says so.
+
+Rules that cut a case (`redaction`, `stems`) delete findings that an examinee needs, and leave words that give the
+answer away. So no cut is final until a model has seen it. `cut_check` shows the case as numbered sentences with the
+cut words marked. What the model names is put back or taken out, word for word, and listed; the changed case is shown
+once more, and an item that is not usable even then is rejected with the model's reason.
+
+Use: `*cut_check("second pass", shown=..., put=..., answer="diagnosis")` in a recipe's steps. `shown` gives an item's
+case as a `Redaction`, `put` the item with another one. Put `leak_check` after it. `cuts_table(items)` in `finish` lists
+every cut of every item with its place and reason, and what was put back; it reads the item's `removed`, as
+`Redaction.listed` writes it, and the `cut_check` that these steps write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hoofbeat.benchmarks.quote_search import find_quote
+from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.cases.redaction import RedactedSpan, Redaction
+from hoofbeat.recipes.context import RecipeContext, TableFile
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.steps import RecipeStep, ask
+from hoofbeat.retrieval.index.chunking import sentence_spans
+
+CUT_CHECK = "cut-check"
+_MIN_MATCH = 0.9  # of the letters, for words that a model copied
+_BESIDE = 400  # characters kept free for question, answer and fences
+
+Shown = Callable[[RecipeItem, RecipeContext], Redaction]
+Put = Callable[[RecipeItem, Redaction], RecipeItem]
+
+
+def cut_check(
+    name: str, *, shown: Shown, put: Put, answer: str, question: str = "What is the most likely diagnosis?"
+) -> list[RecipeStep]:
+    """Ask whether the cuts of a case are right, change what the model names, and ask once more where it changed.
+
+    `answer` is the item's value that the examinee has to find. The item's `cut_check` says what was found and changed.
+    """
+
+    def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
+        lines = "\n".join(f"{number}. {line}" for number, line in enumerate(marked(shown(item, context)), 1))
+        beside = len(str(item[answer])) + len(question) + _BESIDE
+        case = context.fit(lines, load_prompt(CUT_CHECK), beside=beside)
+        return {"case": case, "question": question, "answer": item[answer]}
+
+    def first(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
+        before = shown(item, context)
+        after, changes = _changed(before, value)
+        if after == before and value["usable"] != "yes":
+            return ItemRejection(reason="the case can't be used as it is cut", details=value["reason"])
+        found = {"reason": value["reason"], "changes": changes}
+        return (put(item, after) if after != before else item).put(cut_check=found)
+
+    def second(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome:
+        if value["usable"] != "yes":
+            named = "; ".join(f"{each['words']} ({each['why']})" for each in (*value["lost"], *value["left"]))
+            details = f"{value['reason']} {named}".strip()
+            return ItemRejection(reason="the case can't be used even after its cuts were changed", details=details)
+        return item.put(cut_check={**item["cut_check"], "reason": value["reason"]})
+
+    return [
+        ask(name, CUT_CHECK, values=values, read=first),
+        ask(f"{name}, again", CUT_CHECK, values=values, read=second, when=lambda item: _changes(item) > 0),
+    ]
+
+
+def marked(case: Redaction) -> list[str]:
+    """The sentences of a case before the cuts, each on one line; the words that were cut are between {- and -}."""
+    text = case.document.text
+    lines = []
+    for start, end in sentence_spans(text, case.start, case.end):
+        pieces, at = [], start
+        for hole in case.removed:
+            low, high = max(hole.start, at), min(hole.end, end)
+            if low < high:
+                pieces += [text[at:low], "{-", text[low:high].strip(), "-} "]
+                at = high
+        lines.append(" ".join("".join((*pieces, text[at:end])).split()))
+    return lines
+
+
+def cuts_table(items: Sequence[RecipeItem]) -> TableFile:
+    """Every cut of every item, and what the check put back, with places in the source, the reason and the words."""
+    rows = []
+    for item in items:
+        cuts = [("cut", each["start"], each["end"], each["why"], each["text"]) for each in item.get("removed", ())]
+        checked = (item.get("cut_check") or {}).get("changes", ())
+        back = [
+            (each["what"], each["start"], each["end"], each["why"], each["words"])
+            for each in checked
+            if each["what"] == "put back"
+        ]
+        rows += [(item.id, *row) for row in sorted((*cuts, *back), key=lambda row: row[1:3])]
+    return TableFile(("item", "what", "start", "end", "why", "words"), rows)
+
+
+def _changes(item: RecipeItem) -> int:
+    return sum(each["what"] != "nothing" for each in item["cut_check"]["changes"])
+
+
+def _changed(case: Redaction, value: dict[str, Any]) -> tuple[Redaction, list[dict[str, Any]]]:
+    """The case as the model wants it, and what that changed; words that are not in the case change nothing."""
+    changes: list[dict[str, Any]] = []
+    for named, what in ((value["lost"], "put back"), (value["left"], "taken out")):
+        for entry in named:
+            words, why = str(entry["words"]).strip(), str(entry["why"]).strip()
+            place = _place(case, int(entry["sentence"]), words)
+            start, end = place or (0, 0)
+            hole = RedactedSpan(start, end, f"the check found that it tells the answer: {why}")
+            changed = case.with_back(start, end) if what == "put back" else case.without(hole)
+            done = what if changed != case else "nothing"
+            changes.append({"what": done, "start": start, "end": end, "words": words, "why": why})
+            case = changed
+    return case, changes
+
+
+def _place(case: Redaction, number: int, words: str) -> tuple[int, int] | None:
+    """Where these words are in the source: in the sentence of this number, or else anywhere in the case."""
+    sentences = sentence_spans(case.document.text, case.start, case.end)
+    within = [sentences[number - 1]] if 1 <= number <= len(sentences) else []
+    for part in (*within, (case.start, case.end)):
+        found = find_quote(case.document, words.replace("{-", "").replace("-}", ""), min_score=_MIN_MATCH, within=part)
+        if found is not None:
+            return found.spans[0].start, found.spans[-1].end
+    return None
