@@ -46,6 +46,7 @@ def by_command(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) ->
         ("answer", "bench", *model, "--condition", "closed", "--condition", "bm25 @2", "--limit", "3", "-o", "run"),
         ("judge", "run", *model, "--by", "equivalence", "--by", "exact", "-o", "judged"),
         ("audit", "handbooks", "teaching", *model, *sources, "--question", "tq-01", "--with", "bm25", "-o", "audit"),
+        ("leakage", "bench", *model, "--limit", "3", "--cutoff", f"{server.spec()}=2023", "-o", "leakage"),
         ("compare", "rankings/01-bm25", "rankings/02-bm25-k1-0.5", "-o", "compared"),
         ("export", "bench", "--as", "beir", "-o", "beir"),
         ("corpus", "export", "cases", "--format", "beir", "-o", "documents"),
@@ -72,6 +73,8 @@ async def _walk(verbs: Any, spec: str) -> None:
     audit = await verbs.audit_sources(
         books, "teaching", "audit", model=spec, sources=HANDBOOKS, question_ids="tq-01", line="bm25"
     )
+    leakage = await verbs.check_leakage(bench, "leakage", model=spec, limit=3, cutoffs=f"{spec}=2023")
+    assert leakage.summary["questions"] == 3
     await verbs.compare(rankings, "compared")
     await verbs.export(bench, "beir", form="beir")
     await verbs.export(cases, "documents", form="beir")
@@ -129,7 +132,7 @@ def _without_command(manifest: bytes) -> bytes:
 def test_folders_open_as_what_they_are(by_command: Path) -> None:
     kinds = {
         "cases": hb.Corpus, "bench": hb.Benchmark, "rankings/01-bm25": hb.RankingsFolder, "run": hb.Run,
-        "judged": hb.JudgmentFolder, "audit": hb.Audit, "report": hb.ReportFolder, "beir": hb.ArtefactFolder,
+        "judged": hb.JudgmentFolder, "audit": hb.Audit, "leakage": hb.LeakageFolder, "report": hb.ReportFolder, "beir": hb.ArtefactFolder,
     }  # fmt: skip
     for name, kind in kinds.items():
         opened = hb.open(by_command / name)

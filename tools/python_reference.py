@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "python.md"
 MARK = "<!-- below: written by tools/python_reference.py -->\n"
 VERBS = (
     "open", "import_corpus", "filter_corpus", "build", "retrieve", "answer", "import_predictions", "judge",
-    "audit_sources", "compare", "report", "ask_corpora", "export", "verify", "load_plugin",
+    "audit_sources", "check_leakage", "compare", "report", "ask_corpora", "export", "verify", "load_plugin",
 )  # fmt: skip
 FOLDERS = (
     "ArtefactFolder", "Corpus", "Benchmark", "RankingsFolder", "Run", "JudgmentFolder", "Audit", "LeakageFolder",

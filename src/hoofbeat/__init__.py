@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ask_corpora,
         audit_sources,
         build,
+        check_leakage,
         compare,
         export,
         filter_corpus,
@@ -58,7 +59,7 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 _HOMES = {
     "hoofbeat.api": (
         "import_corpus", "filter_corpus", "build", "retrieve", "answer", "import_predictions", "judge",
-        "audit_sources", "compare", "report", "ask_corpora", "export", "verify", "load_plugin",
+        "audit_sources", "check_leakage", "compare", "report", "ask_corpora", "export", "verify", "load_plugin",
     ),
     "hoofbeat.folders": ("LeakageFolder", "RankingsFolder", "ReportFolder"),
     "hoofbeat.store.artefact_folder": ("ArtefactFolder",),
@@ -107,6 +108,7 @@ __all__ = [
     "ask_corpora",
     "audit_sources",
     "build",
+    "check_leakage",
     "compare",
     "export",
     "filter_corpus",

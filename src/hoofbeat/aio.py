@@ -14,6 +14,7 @@ __all__ = [
     "ask_corpora",
     "audit_sources",
     "build",
+    "check_leakage",
     "compare",
     "export",
     "filter_corpus",
@@ -33,6 +34,7 @@ answer = asynchronous(api.answer)
 import_predictions = asynchronous(api.import_predictions)
 judge = asynchronous(api.judge)
 audit_sources = asynchronous(api.audit_sources)
+check_leakage = asynchronous(api.check_leakage)
 compare = asynchronous(api.compare)
 report = asynchronous(api.report)
 ask_corpora = asynchronous(api.ask_corpora)

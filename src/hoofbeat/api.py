@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from hoofbeat.calls import command_words, verb
-from hoofbeat.folders import PathLike, RankingsFolder, ReportFolder, folder_path
+from hoofbeat.folders import LeakageFolder, PathLike, RankingsFolder, ReportFolder, folder_path
 from hoofbeat.progress import Progress, default_progress
 from hoofbeat.store.artefact_folder import ArtefactFolder
 
@@ -36,6 +36,7 @@ __all__ = [
     "ask_corpora",
     "audit_sources",
     "build",
+    "check_leakage",
     "compare",
     "export",
     "filter_corpus",
@@ -584,6 +585,99 @@ def audit_sources(
             return plan.estimate(models.answers, models.compares)
         sources_read = [documents.artefact.reference(), *inputs]
         return _audited(plan, models, in_lines, folder_path(output), sources_read, pack, _path(trial), shown)
+
+
+@overload
+def check_leakage(
+    benchmark: PathLike,
+    output: PathLike = ...,
+    *,
+    model: Names = ...,
+    corpus: PathLike | None = ...,
+    runs: Sequence[PathLike] = ...,
+    judged: Sequence[PathLike] = ...,
+    cutoffs: Names = ...,
+    against: Sequence[PathLike] = ...,
+    threshold: float = ...,
+    characters: int = ...,
+    share: float = ...,
+    left_out: Names = ...,
+    edition: str = ...,
+    control_edition: str = ...,
+    limit: int | None = ...,
+    seed: int = ...,
+    ledger: PathLike | None = ...,
+    config: PathLike | None = ...,
+    budget: str | None = ...,
+    estimate: Literal[False] = ...,
+    progress: Progress | None = ...,
+) -> LeakageFolder: ...
+@overload
+def check_leakage(
+    benchmark: PathLike,
+    output: PathLike = ...,
+    *,
+    estimate: Literal[True],
+    **options: Any,
+) -> Estimate: ...
+@verb  # type: ignore[misc]  # options of an estimate are those of the work
+def check_leakage(
+    benchmark: PathLike,
+    output: PathLike = "leakage",
+    *,
+    model: Names = "embedded",
+    corpus: PathLike | None = None,
+    runs: Sequence[PathLike] = (),
+    judged: Sequence[PathLike] = (),
+    cutoffs: Names = (),
+    against: Sequence[PathLike] = (),
+    threshold: float = 0.3,
+    characters: int = 600,
+    share: float = 0.5,
+    left_out: Names = (),
+    edition: str = "",
+    control_edition: str = "",
+    limit: int | None = None,
+    seed: int = 0,
+    ledger: PathLike | None = None,
+    config: PathLike | None = None,
+    budget: str | None = None,
+    estimate: bool = False,
+    progress: Progress | None = None,
+) -> LeakageFolder | Estimate:
+    """Look for signs that models have seen a benchmark's questions, each with its control and interval.
+
+    `judged` and `runs` are earlier answers, for accuracy by date and the gap between closed and open book; `cutoffs`
+    are the ends of models' training data (`"openai:NAME=2024-06"`); `against` are other benchmarks to look for the
+    questions in; `left_out` are parts to leave out (`likelihood`, `continuation`, `rationale`, `canary`, `near`).
+    """
+    from hoofbeat.benchmarks import Benchmark
+    from hoofbeat.leakage.leakage_check import plan_leakage_check
+
+    shown = progress or default_progress()
+    bench = Benchmark.open(folder_path(benchmark), edition)
+    with _session(ledger, config, budget) as session:
+        check = plan_leakage_check(
+            bench,
+            session,
+            models=_names(model),
+            corpus=_path(corpus),
+            runs=[folder_path(each) for each in runs],
+            judged=[folder_path(each) for each in judged],
+            cutoffs=_names(cutoffs),
+            against=[folder_path(each) for each in against],
+            threshold=threshold,
+            characters=characters,
+            share=share,
+            left_out=_names(left_out),
+            control_edition=control_edition,
+            limit=limit,
+            seed=seed,
+            progress=shown,
+        )
+        if estimate:
+            return check.estimate()
+        return LeakageFolder(check.write(folder_path(output), command=command_words(), progress=shown)[0])
 
 
 @verb

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.findings.outcomes import Outcome
-from hoofbeat.leakage.leakage_check import PARTS, EarlierAnswers, plan_check, probe, summarise
-from hoofbeat.leakage.leakage_folder import write_leakage
+from hoofbeat.leakage.leakage_check import PARTS, EarlierAnswers, plan_check, probe, summarise, write_leakage
 from hoofbeat.leakage.training_cutoffs import parse_cutoff
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Document

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
-from msgspec import Struct
 
-from hoofbeat.benchmarks import Benchmark, corpus_beside
+from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options_of_several, command_words, edition_option, output_option
-from hoofbeat.corpus import Corpus
-from hoofbeat.errors import UsageError
-from hoofbeat.leakage.leakage_check import MAIN, PARTS, LeakagePlan, gather_outcomes, plan_check, probe, summarise
+from hoofbeat.leakage.leakage_check import KIND, PARTS, plan_leakage_check
 from hoofbeat.leakage.leakage_figures import CAVEATS, BookGap, LeakageEstimate, LeakageSummary
-from hoofbeat.leakage.leakage_folder import KIND, write_leakage
-from hoofbeat.leakage.leakage_text import LeakageItem
-from hoofbeat.leakage.memory_probes import ORIGINAL, estimate_leakage, likelihood_texts
 from hoofbeat.leakage.near_duplicates import THRESHOLD
-from hoofbeat.leakage.training_cutoffs import POSITIONS, Cutoff, DateAccuracy, DateCounts, parse_cutoff
-from hoofbeat.models import Estimate, Model
+from hoofbeat.leakage.training_cutoffs import POSITIONS, DateAccuracy, DateCounts
 from hoofbeat.reports.tables import Column
 from hoofbeat.reports.words import Form, written
 from hoofbeat.store import check_target
@@ -32,7 +25,7 @@ _FOLDER = click.Path(path_type=Path)
 
 @click.command("leakage")
 @click.argument("benchmark", type=_FOLDER)
-@click.option("--corpus", "corpus_path", type=_FOLDER, help="The documents [default: those beside the benchmark].")
+@click.option("--corpus", type=_FOLDER, help="The documents [default: those beside the benchmark].")
 @click.option("--run", "runs", multiple=True, type=_FOLDER, help="A run whose chosen options are scored. Several.")
 @click.option("--judged", "judged", multiple=True, type=_FOLDER, help="Judgments of a run on this benchmark. Several.")
 @click.option("--cutoff", "cutoffs", multiple=True, help="Where a model's training data end: MODEL=2024-06. Several.")
@@ -54,131 +47,22 @@ _FOLDER = click.Path(path_type=Path)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the controls.")
 @output_option("leakage")
 @calling_options_of_several
-def command(benchmark: Path, output: Path, calling: Calling, **options: Any) -> None:
+def command(benchmark: Path, output: Path, edition: str, calling: Calling, **options: Any) -> None:
     """Look for signs that models have seen the questions of BENCHMARK; signs are consistent with leakage, no proof."""
     screen = calling.screen()
-    asked = _Asked(specs=calling.model_specs, **options)
     check_target(output.resolve(), KIND)
-    given = dict(parse_cutoff(text) for text in asked.cutoffs)
-    bench = Benchmark.open(benchmark, asked.edition)
-    corpus = Corpus.open(asked.corpus_path) if asked.corpus_path else corpus_beside(bench.artefact)
-    others = [Benchmark.open(path) for path in asked.against]
-    questions = bench.first(asked.limit)
-    gathered = gather_outcomes(asked.runs, asked.judged, questions)
-    _check_cutoffs(given, (*asked.names, *sorted(gathered.identities)))
-    plan = plan_check(
-        bench,
-        questions,
-        corpus,
-        against=others,
-        edition=_control(bench, asked.control_edition),
-        share=asked.share,
-        characters=asked.characters,
-        threshold=asked.threshold,
-        parts=asked.parts,
-        seed=asked.seed,
-        progress=screen,
-    )
+    bench = Benchmark.open(benchmark, edition)
     with calling.open() as session:
-        models = [session.model(name) for name in asked.names]
+        check = plan_leakage_check(bench, session, models=calling.model_specs, progress=screen, **options)
         if calling.only_estimate:
-            screen.estimate(_estimate(models, plan, asked.parts))
+            screen.estimate(check.estimate())
             return
-        probed = {model.spec: probe(model, plan, asked.parts, screen) for model in models}
-        summary = summarise(plan, probed, {model.spec: model.identity for model in models}, gathered, given)
-        inputs = [bench.artefact.reference(), *([corpus.artefact.reference()] if corpus else [])]
-        artefact = write_leakage(
-            output,
-            plan,
-            probed,
-            summary,
-            models=models,
-            inputs=[*inputs, *gathered.inputs, *(other.artefact.reference() for other in others)],
-            settings={**asked.settings(), "control_edition": plan.edition},
-            parts=asked.parts,
-            seed=asked.seed,
-            command=command_words(),
-        )
+        artefact, summary = check.write(output, command=command_words(), progress=screen)
         _show(screen, summary)
-        screen.calls(*models)
+        screen.calls(*check.models)
         screen.finish(
             artefact, next_step=("hoofbeat", "report", output, "-o", "report"), summary=msgspec.to_builtins(summary)
         )
-
-
-class _Asked(Struct, frozen=True, kw_only=True):
-    """The command's options as given."""
-
-    corpus_path: Path | None
-    specs: tuple[str, ...]
-    runs: tuple[Path, ...]
-    judged: tuple[Path, ...]
-    cutoffs: tuple[str, ...]
-    against: tuple[Path, ...]
-    threshold: float
-    characters: int
-    share: float
-    left_out: tuple[str, ...]
-    edition: str
-    control_edition: str
-    limit: int | None
-    seed: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The models, each once."""
-        return tuple(dict.fromkeys(self.specs))
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The parts of the check that are not left out."""
-        return tuple(part for part in PARTS if part not in self.left_out)
-
-    def settings(self) -> dict[str, object]:
-        """What the manifest says of how it was done."""
-        chosen = {
-            "models": list(self.names),
-            "parts": list(self.parts),
-            "share": self.share,
-            "characters": self.characters,
-            "near": self.threshold,
-            "limit": self.limit,
-            "cutoffs": list(self.cutoffs),
-        }
-        return {**chosen, **({"edition": self.edition} if self.edition else {})}
-
-
-def _check_cutoffs(given: Mapping[str, Cutoff], known: Sequence[str]) -> None:
-    bare = {name.partition("[")[0] for name in known}
-    if unknown := sorted(given.keys() - set(known) - bare):
-        raise UsageError(
-            f"--cutoff names {', '.join(unknown)}, which is neither probed nor in a run",
-            fix=f"write the model as it is given: {', '.join(dict.fromkeys(known))}",
-        )
-
-
-def _control(bench: Benchmark, named: str) -> str:
-    """The other edition that is measured beside the one asked: the one named, else the original, or the modified."""
-    editions = [MAIN, *bench.editions()]
-    if named and named not in editions:
-        raise UsageError(
-            f"this benchmark has no edition {named!r}",
-            where=str(bench.artefact.path),
-            fix=f"it has {', '.join(editions)}",
-        )
-    asked = bench.edition or MAIN
-    if named:
-        return named if named != asked else ""
-    if ORIGINAL not in editions:
-        return ""
-    return ORIGINAL if asked != ORIGINAL else MAIN
-
-
-def _estimate(models: Sequence[Model], plan: LeakagePlan, parts: Sequence[str]) -> Estimate:
-    items: list[LeakageItem] = plan.items
-    texts = likelihood_texts(items, plan.edition) if "likelihood" in parts else []
-    canaries = plan.canaries if "canary" in parts else []
-    return sum((estimate_leakage(model, items, canaries, texts, parts) for model in models), Estimate())
 
 
 def _show(screen: Screen, summary: LeakageSummary) -> None:

@@ -1,14 +1,18 @@
-"""A leakage check from opened artefacts to its folder: what is probed, what the model showed, what it adds up to."""
+"""A leakage check from opened artefacts to its folder: what is probed, what the models showed, what it adds up to.
+
+`plan_leakage_check` is the whole verb, as the command and the Python face call it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from hoofbeat.answering import Run
-from hoofbeat.benchmarks import Benchmark
+from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_value
@@ -33,22 +37,35 @@ from hoofbeat.leakage.leakage_figures import (
 )
 from hoofbeat.leakage.leakage_records import PROBES, CanaryProbe, LikelihoodRow, OverlapRow
 from hoofbeat.leakage.leakage_text import LeakageItem, plan_leakage, stem_of
-from hoofbeat.leakage.memory_probes import likelihood_texts, measure_likelihoods, probe_canaries, probe_overlaps
-from hoofbeat.leakage.near_duplicates import NearDuplicate, NearSearch, OwnSource
+from hoofbeat.leakage.memory_probes import (
+    ORIGINAL,
+    estimate_leakage,
+    likelihood_texts,
+    measure_likelihoods,
+    probe_canaries,
+    probe_overlaps,
+)
+from hoofbeat.leakage.near_duplicates import THRESHOLD, NearDuplicate, NearSearch, OwnSource
 from hoofbeat.leakage.training_cutoffs import (
     Cutoff,
     PublicationDate,
     accuracy_by_date,
     cutoff_of,
     date_counts,
+    parse_cutoff,
     position,
     publication,
     publication_period,
 )
-from hoofbeat.models import Model
-from hoofbeat.progress import Progress
-from hoofbeat.records import Document, Question
-from hoofbeat.store import Artefact, InputRef, Manifest
+from hoofbeat.models import Estimate, Model
+from hoofbeat.models.session import Session
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.prompts import load_prompt
+from hoofbeat.records import Document, Failure, Question
+from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact
+from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.manifest import count_outcomes
+from hoofbeat.store.tables import write_jsonl, write_tsv
 
 PARTS = ("likelihood", *PROBES, "canary", "near")
 """What a check consists of; each part can be left out. Dates and gaps cost nothing and are always told."""
@@ -90,6 +107,143 @@ class ModelProbes(Struct, frozen=True, kw_only=True):
     likelihoods: list[LikelihoodRow]
     overlaps: list[OverlapRow]
     canaries: list[CanaryProbe]
+
+
+class LeakageCheck(Struct, frozen=True, kw_only=True):
+    """A check that is planned: what it looks at, the models it asks, and what it was given."""
+
+    plan: LeakagePlan
+    models: tuple[Model, ...]
+    parts: tuple[str, ...]
+    earlier: EarlierAnswers
+    cutoffs: Mapping[str, Cutoff]
+    inputs: tuple[InputRef, ...]
+    settings: dict[str, object]
+    seed: int
+
+    def estimate(self) -> Estimate:
+        """What asking the models would spend."""
+        texts = likelihood_texts(self.plan.items, self.plan.edition) if "likelihood" in self.parts else []
+        canaries = self.plan.canaries if "canary" in self.parts else []
+        return sum(
+            (estimate_leakage(model, self.plan.items, canaries, texts, self.parts) for model in self.models), Estimate()
+        )
+
+    def write(
+        self, output: Path, *, command: Sequence[str] = (), progress: Progress = SILENT
+    ) -> tuple[Artefact, LeakageSummary]:
+        """Ask the models, sum up and write the folder."""
+        probed = {model.spec: probe(model, self.plan, self.parts, progress) for model in self.models}
+        identities = {model.spec: model.identity for model in self.models}
+        summary = summarise(self.plan, probed, identities, self.earlier, self.cutoffs)
+        made = write_leakage(
+            output,
+            self.plan,
+            probed,
+            summary,
+            models=self.models,
+            inputs=self.inputs,
+            settings=self.settings,
+            parts=self.parts,
+            seed=self.seed,
+            command=command,
+        )
+        return made, summary
+
+
+def plan_leakage_check(
+    bench: Benchmark,
+    session: Session,
+    *,
+    models: Sequence[str] = ("embedded",),
+    corpus: Path | None = None,
+    runs: Sequence[Path] = (),
+    judged: Sequence[Path] = (),
+    cutoffs: Sequence[str] = (),
+    against: Sequence[Path] = (),
+    threshold: float = THRESHOLD,
+    characters: int = 600,
+    share: float = 0.5,
+    left_out: Sequence[str] = (),
+    control_edition: str = "",
+    limit: int | None = None,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> LeakageCheck:
+    """Read what a check of `bench` needs, look for its questions elsewhere, and load the models.
+
+    `cutoffs` are written `MODEL=2024-06`; `against` are other benchmarks to look for the questions in; `left_out` are
+    the PARTS to leave out.
+    """
+    names = tuple(dict.fromkeys(models))
+    parts = tuple(part for part in PARTS if part not in left_out)
+    given = dict(parse_cutoff(text) for text in cutoffs)
+    documents = Corpus.open(corpus) if corpus else corpus_beside(bench.artefact)
+    others = [Benchmark.open(path) for path in against]
+    questions = bench.first(limit)
+    earlier = gather_outcomes(runs, judged, questions)
+    _check_cutoffs(given, (*names, *sorted(earlier.identities)))
+    plan = plan_check(
+        bench,
+        questions,
+        documents,
+        against=others,
+        edition=_control_edition(bench, control_edition),
+        share=share,
+        characters=characters,
+        threshold=threshold,
+        parts=parts,
+        seed=seed,
+        progress=progress,
+    )
+    settings: dict[str, object] = {
+        "models": list(names),
+        "parts": list(parts),
+        "share": share,
+        "characters": characters,
+        "near": threshold,
+        "limit": limit,
+        "cutoffs": list(cutoffs),
+        **({"edition": bench.edition} if bench.edition else {}),
+        "control_edition": plan.edition,
+    }
+    read = [each.artefact.reference() for each in (bench, *([documents] if documents else []))]
+    return LeakageCheck(
+        plan=plan,
+        models=tuple(session.model(name) for name in names),
+        parts=parts,
+        earlier=earlier,
+        cutoffs=given,
+        inputs=(*read, *earlier.inputs, *(other.artefact.reference() for other in others)),
+        settings=settings,
+        seed=seed,
+    )
+
+
+def _check_cutoffs(given: Mapping[str, Cutoff], known: Sequence[str]) -> None:
+    bare = {name.partition("[")[0] for name in known}
+    if unknown := sorted(given.keys() - set(known) - bare):
+        raise UsageError(
+            f"--cutoff names {', '.join(unknown)}, which is neither probed nor in a run",
+            fix=f"write the model as it is given: {', '.join(dict.fromkeys(known))}",
+        )
+
+
+def _control_edition(bench: Benchmark, named: str) -> str:
+    """The edition that is measured beside this one: the one named, else the original, or the main one beside that."""
+    editions = [MAIN, *bench.editions()]
+    if named and named not in editions:
+        raise UsageError(
+            f"this benchmark has no edition {named!r}",
+            where=str(bench.artefact.path),
+            fix=f"it has {', '.join(editions)}",
+        )
+    asked = bench.edition or MAIN
+    if named:
+        return named if named != asked else ""
+    if ORIGINAL not in editions:
+        return ""
+    return ORIGINAL if asked != ORIGINAL else MAIN
 
 
 def plan_check(
@@ -283,3 +437,112 @@ def _groups(plan: LeakagePlan, cutoff: Cutoff | None) -> dict[str, dict[str, str
     if cutoff is not None:
         groups["cutoff"] = {q.id: position(plan.dates[q.id], cutoff) for q in plan.questions}
     return groups
+
+
+KIND = "leakage"
+_PROMPTS = {"continuation": "leakage-continue", "rationale": "leakage-rationale", "canary": "leakage-canary"}
+
+
+def write_leakage(
+    target: Path,
+    plan: LeakagePlan,
+    probed: Mapping[str, ModelProbes],
+    summary: LeakageSummary,
+    *,
+    models: Sequence[Model],
+    inputs: Sequence[InputRef],
+    settings: dict[str, object],
+    parts: Sequence[str],
+    seed: int,
+    command: Sequence[str] = (),
+) -> Artefact:
+    """Write the folder: the questions, a row for each thing measured, and the summary."""
+    likelihoods = [row for mine in probed.values() for row in mine.likelihoods]
+    overlaps = [row for mine in probed.values() for row in mine.overlaps]
+    prompts = {part: load_prompt(name).label for part, name in _PROMPTS.items() if part in parts}
+    failures: list[Failure | None] = [row.failure for row in likelihoods]
+    failures += [row.failure for row in overlaps] + [row.failure for row in summary.canaries]
+    counts = count_outcomes(failure.kind if failure else None for failure in failures)
+    with create(target, replace_kind=KIND) as draft:
+        write_jsonl(draft.path / "questions.jsonl", plan.questions)
+        write_jsonl(draft.path / "likelihoods.jsonl", likelihoods)
+        write_jsonl(draft.path / "overlaps.jsonl", overlaps)
+        write_jsonl(draft.path / "near.jsonl", plan.near)
+        write_jsonl(draft.path / "canaries.jsonl", plan.found)
+        write_bytes(draft.path / "summary.json", msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n")
+        write_tsv(draft.path / "questions.tsv", _HEADER, _sheet(plan, probed))
+        draft.finish(
+            Manifest(
+                kind=KIND,
+                title="leakage check of " + inputs[0].name,
+                command=list(command),
+                inputs=list(inputs),
+                settings=settings,
+                seeds={"controls": seed, "bootstrap": 0},
+                models={f"probed: {model.spec}": model.identity for model in models},
+                prompts=prompts,
+                counts=msgspec.structs.replace(counts, kept=counts.kept or len(plan.questions)),
+                cost=sum((model.cost for model in models), Cost()),
+                costs={model.spec: model.cost for model in models},
+                metrics=_metrics(summary),
+            )
+        )
+    return open_artefact(target, KIND)
+
+
+def _metrics(summary: LeakageSummary) -> dict[str, object]:
+    """The figures over all questions, by model: what a script reads."""
+    metrics: dict[str, object] = {"questions": summary.questions, "near-duplicates": summary.near}
+    for row in summary.likelihoods:
+        if not row.by:
+            name = f"{row.model}: perplexity of the {row.text}"
+            metrics[name] = msgspec.to_builtins(row.perplexity)
+            metrics[f"{name}, control over own"] = msgspec.to_builtins(row.ratio)
+    for each in summary.overlaps:
+        if not each.by:
+            metrics[f"{each.model}: ROUGE-L of the {each.probe}"] = msgspec.to_builtins(each.rouge)
+            metrics[f"{each.model}: edit similarity of the {each.probe}"] = msgspec.to_builtins(each.edit)
+            metrics[f"{each.model}: {each.probe} reproduced"] = msgspec.to_builtins(each.share)
+    return metrics
+
+
+_HEADER = (
+    "question", "model", "specialty", "published",
+    "question_perplexity", "question_control", "question_lowest",
+    "reference_perplexity", "reference_control", "explanation_perplexity", "explanation_control",
+    "continuation_rouge_l", "continuation_rouge_l_control", "continuation_edit", "continuation_run",
+    "rationale_rouge_l", "rationale_rouge_l_control", "rationale_edit", "rationale_run", "near_duplicates",
+)  # fmt: skip
+
+
+def _sheet(plan: LeakagePlan, probed: Mapping[str, ModelProbes]) -> Iterator[tuple[object, ...]]:
+    """One line a question and model."""
+    near: dict[str, int] = {}
+    for pair in plan.near:
+        near[pair.question] = near.get(pair.question, 0) + 1
+    for model, mine in probed.items():
+        scored = {(row.question, row.text, bool(row.control)): row for row in mine.likelihoods}
+        given = {(row.question, row.probe): row for row in mine.overlaps}
+        for question in plan.questions:
+            date = plan.dates[question.id]
+            line: list[object] = [question.id, model, facet_value(question.facets, "specialty")]
+            line.append("" if date is None else f"{date.year}-{date.month:02d}" if date.month else str(date.year))
+            for text in ("question", "reference", "explanation"):
+                line += [_perplexity(scored.get((question.id, text, control))) for control in (False, True)]
+                if text == "question":
+                    own = scored.get((question.id, text, False))
+                    line.append(round(own.lowest, 4) if own and own.failure is None else None)
+            for probe_name in PROBES:
+                row = given.get((question.id, probe_name))
+                own_overlap, control = (row.own, row.control) if row else (None, None)
+                line += [
+                    round(own_overlap.rouge_f, 4) if own_overlap else None,
+                    round(control.rouge_f, 4) if control else None,
+                    round(own_overlap.edit, 4) if own_overlap else None,
+                    own_overlap.run if own_overlap else None,
+                ]
+            yield (*line, near.get(question.id, 0))
+
+
+def _perplexity(row: LikelihoodRow | None) -> float | None:
+    return round(row.perplexity, 3) if row and row.failure is None else None
