@@ -132,7 +132,8 @@ def _without_command(manifest: bytes) -> bytes:
 def test_folders_open_as_what_they_are(by_command: Path) -> None:
     kinds = {
         "cases": hb.Corpus, "bench": hb.Benchmark, "rankings/01-bm25": hb.RankingsFolder, "run": hb.Run,
-        "judged": hb.JudgmentFolder, "audit": hb.Audit, "leakage": hb.LeakageFolder, "report": hb.ReportFolder, "beir": hb.ArtefactFolder,
+        "judged": hb.JudgmentFolder, "audit": hb.Audit, "leakage": hb.LeakageFolder,
+        "report": hb.ReportFolder, "beir": hb.ArtefactFolder,
     }  # fmt: skip
     for name, kind in kinds.items():
         opened = hb.open(by_command / name)
