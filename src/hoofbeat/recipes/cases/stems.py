@@ -47,6 +47,8 @@ class _Rules(Struct, frozen=True):
     parts: dict[str, re.Pattern[str]]
     outcome: re.Pattern[str]
     again: re.Pattern[str]
+    earlier: re.Pattern[str]
+    results: re.Pattern[str]
     glued: re.Pattern[str]
 
 
@@ -57,6 +59,8 @@ def _rules() -> _Rules:
         parts={part: _any(data["parts"][part]) for part in PARTS},
         outcome=_any(data["ending"]["outcome"]),
         again=_any(data["ending"]["return"]),
+        earlier=_any(data["ending"]["earlier"]),
+        results=_any(data["parts"]["results"]),
         glued=re.compile(data["captions"]["glued"]),
     )
 
@@ -173,11 +177,17 @@ def cut_before(document: Document, spans: Spans, place: int) -> Spans:
 
 
 def trim_treatment(document: Document, spans: Spans) -> Spans:
-    """The stem without what it ends with where that tells of treatment and of no test: what followed is cut already."""
-    parts = _rules().parts
+    """The stem without what it ends with where that tells of treatment alone: what followed is cut already.
+
+    A sentence that tells a test or what a treatment brought stays.
+    """
+    rules = _rules()
+    told = (rules.parts["tests"], rules.results)
     for start, end in reversed(sentences(document, spans)):
         sentence = document.text[start:end]
-        if not parts["treatment"].search(sentence) or parts["tests"].search(sentence) or _TABLE in sentence:
+        if not rules.parts["treatment"].search(sentence) or any(each.search(sentence) for each in told):
+            break
+        if _TABLE in sentence:
             break
         spans = cut_before(document, spans, start)
     return spans
@@ -221,14 +231,21 @@ def long_enough(name: str, minimum: int) -> RecipeStep:
 
 
 def _ending(document: Document, section: Section) -> int:
-    """Where a case told in one section is over: at its outcome, unless the patient comes back after it."""
-    rules, end = _rules(), section.end
+    """Where a case told in one section is over: at its outcome, unless the patient comes back or falls ill after it.
+
+    An earlier visit has an outcome of its own ("discharged with tonsillitis; six days later she presented"). Where a
+    rule can't tell, the text stays: the steps that cut at the diagnosis and the check of the cuts come after.
+    """
+    rules, end, captions = _rules(), section.end, list(_captions(document))
     for start, stop in reversed(sentence_spans(document.text, section.body, section.end)):
         sentence = document.text[start:stop]
-        if rules.again.search(sentence):
-            break
-        if rules.outcome.search(sentence):
+        if any(first <= start < last for first, last in captions):
+            continue
+        ended = rules.outcome.search(sentence)
+        if ended and not rules.earlier.search(sentence) and not rules.again.search(sentence, ended.end()):
             end = start
+        elif rules.again.search(sentence):
+            break
     return end
 
 
