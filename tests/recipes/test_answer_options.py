@@ -178,6 +178,17 @@ def test_an_option_is_one_plain_line() -> None:
     assert not unfit("Unknown primary carcinoma")
 
 
+@pytest.mark.parametrize(
+    "organism", ["M. canis sepsis", "C. difficile colitis", "E. coli bacteremia", "E. Coli sepsis"]
+)
+def test_the_letter_of_a_genus_is_no_option_letter(organism: str) -> None:
+    assert plain_option(organism) == organism
+    assert plain_option(f"B. {organism}.") == organism
+    assert plain_option("C. Difference in leg length") == "Difference in leg length"
+    merged = merge_options("Gout", [("discussion", [organism])], maximum=4)
+    assert merged.texts == ("Gout", organism)
+
+
 def test_the_order_depends_on_the_seed_alone() -> None:
     options = ["d", "a", "c", "b"]
     orders = {shuffled(options, random.Random(seed)) for seed in range(40)}

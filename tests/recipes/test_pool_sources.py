@@ -44,6 +44,13 @@ def test_options_come_in_several_forms(tmp_path: Path) -> None:
     assert (parted["answer"], text["answer"]) == ("x", "x")
 
 
+def test_an_organism_at_its_own_letter_keeps_its_genus(tmp_path: Path) -> None:
+    options = {"A": "A. Gout", "B": "B. cereus sepsis", "C": "C. difficile colitis"}
+    (row,) = _rows(tmp_path, {"id": 1, "question": "Which?", "options": options, "answer": "C"})
+    assert row["answer"] == "C. difficile colitis"
+    assert row["options"] == ["Gout", "B. cereus sepsis", "C. difficile colitis"]
+
+
 def test_more_options_than_letters_are_refused_not_cut(tmp_path: Path) -> None:
     many = [f"option {n}" for n in range(27)]
     listed, parted, named, all_letters = _rows(

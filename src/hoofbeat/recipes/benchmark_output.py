@@ -70,6 +70,7 @@ def build_benchmark(
                     "review": _review_counts(made),
                     "cut to fit": context.left_out(),
                     "vocabularies": dict(sorted(context.vocabularies_used.items())),
+                    **({"asked again": context.asked_again} if context.asked_again else {}),
                     **context.metrics,
                 },
             )

@@ -46,8 +46,8 @@ class BuildPlan(Struct, frozen=True, kw_only=True):
         bound = f"at most {sum(calls) * found.items}" if max(calls, default=0) < UNLIMITED else "no set number of"
         return BuildEstimate(
             found.estimate,
-            f"this is for the step “{found.step}” ({found.items} items); the steps after it make {bound} more calls, "
-            "besides repairs",
+            f"this is for the step “{found.step}” ({found.items} items); the steps after it make {bound} more calls; "
+            "repairs at most double all of this",
         )
 
     def write(self, output: Path, *, command: Sequence[str] = ()) -> Artefact:

@@ -70,6 +70,7 @@ class RecipeContext:
         self.estimating = estimating
         self.tables: dict[str, TableFile] = {}
         self.metrics: dict[str, object] = {}
+        self.asked_again: dict[str, dict[str, int]] = {}
         self.prompts_used: dict[str, str] = {}
         self.roles_used: dict[str, str] = {}
         self.vocabularies_used: dict[str, str] = {}

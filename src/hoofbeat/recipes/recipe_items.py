@@ -55,8 +55,32 @@ class ItemRejection(Struct, frozen=True, kw_only=True):
     details: str = ""
     span: Span | None = None
 
+    def again(self, say: str) -> AskAgain:
+        """The same objection, of which the model is told before it counts."""
+        return AskAgain(reason=self.reason, details=self.details, span=self.span, say=say)
+
 
 Outcome = RecipeItem | ItemRejection | Failure
+
+
+class AskAgain(Struct, frozen=True, kw_only=True):
+    """What a rule objects to in a reply. The model is told so and asked once more before anything is rejected.
+
+    `say` tells the model in a plain sentence what the objection is and what would satisfy the rule. Where the rule
+    objects to the second reply as well, `otherwise` is what becomes of the item: by default it is rejected for
+    `reason`. An item there lets the model insist, flagged. `places` are the parts to ask again, all when empty.
+    """
+
+    reason: str
+    say: str
+    details: str = ""
+    span: Span | None = None
+    otherwise: Outcome | None = None
+    places: tuple[int, ...] = ()
+
+    def rejection(self) -> ItemRejection:
+        """The objection as a rejection."""
+        return ItemRejection(reason=self.reason, details=self.details, span=self.span)
 
 
 class RejectedItem(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -197,3 +197,11 @@ def test_reading_is_the_same_every_time(words: list[str]) -> None:
 )
 def test_hostile_outputs_end_the_reading_soon(output: str) -> None:
     read_choice(output, CHEST)
+
+
+@pytest.mark.parametrize("said", ["{}", "The answer is {}.", "**{}**", "Final answer: {}"])
+def test_the_letter_of_a_genus_is_no_letter_of_an_option(said: str) -> None:
+    options = ("C. kingae arthritis", "E. coli bacteremia", "Gout", "M. canis sepsis", "B. cereus sepsis")
+    for option in options:
+        assert read_choice(said.format(option), options).choice == option
+    assert read_choice("C. Gout", options).choice == "Gout"

@@ -78,6 +78,7 @@ _JOINED = re.compile(
 _SINGULAR_AFTER = re.compile(r"\s*(?:is|was|does|can|could|would|may|has|seems|ist|est|es)\b", re.IGNORECASE)
 _BETWEEN = re.compile(r"""[\s.:,;)\]}("'\-–—*|=>]{0,12}(?:(?:i\.e\.|namely|that is|which is|is)[\s,:]+)?["'(\[]?""")
 _PARENTHESIS = re.compile(r"\s*\([^()]*\)")
+_SHORT_GENUS = re.compile(r"[A-Z]\.\s*[a-z]{3,}")
 _OWN_LABEL = re.compile(r"^\s*(?:\(?[A-Za-z]\)|[A-Za-z][.:])\s+(?=\S)")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _ORDINAL = re.compile(
@@ -159,7 +160,7 @@ class QuestionOptions:
         start = _BETWEEN.match(text.text, match.end())
         after = start.end() if start else match.end()
         own = self._begins(text, after, index) if index < len(self.texts) else 0
-        if not own and not bracketed and not self._stands_alone(text.text, match):
+        if not own and not bracketed and (self._is_genus(text, match) or not self._stands_alone(text.text, match)):
             return None
         if index >= len(self.texts):
             beyond = label.isupper() and (bracketed or index < 12)
@@ -173,6 +174,14 @@ class QuestionOptions:
         clash = twin != index or (beside is not None and index not in beside.options)
         end = beside.end if beside is not None else match.end()
         return OptionMention(options=(index,), start=match.start("label"), end=end, by="letter", clash=clash)
+
+    def _is_genus(self, text: OutputText, match: re.Match[str]) -> bool:
+        """Whether a letter begins the text of another option, as in "M. canis sepsis": it shortens a genus there."""
+        start = match.start("label")
+        named = self._exact(text, text.word_at(start))
+        if named is None or named.start != start:
+            return False
+        return any(_SHORT_GENUS.match(self.texts[index]) for index in named.options)
 
     def _stands_alone(self, text: str, match: re.Match[str]) -> bool:
         """Whether a letter without brackets is meant as a letter."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from hoofbeat.corpus.vocabularies import Vocabulary
-from hoofbeat.recipes.guards.diagnosis_names import same
+from hoofbeat.recipes.guards.diagnosis_names import begins_with_genus, same
 
 __all__ = [
     "CORRECT",
@@ -91,11 +91,18 @@ def merge_options(
 
 
 def plain_option(text: str) -> str:
-    """An option as one line without its letter or number, quotation marks and full stop."""
+    """An option as one line without its letter or number, quotation marks and full stop.
+
+    A capital letter that shortens an organism's genus ("M. canis sepsis") is no option's letter.
+    """
     line = " ".join(text.split())
-    while (cut := _LABEL.sub("", line.strip(_MARKS)).rstrip(".;:")) != line:
+    while (cut := _without_label(line.strip(_MARKS)).rstrip(".;:")) != line:
         line = cut
     return line
+
+
+def _without_label(line: str) -> str:
+    return line if begins_with_genus(line) else _LABEL.sub("", line)
 
 
 def shuffled(options: Sequence[str], rng: random.Random) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ def names_measure(text: str) -> bool:
 _SPECIES = re.compile(r"^[a-z]{4,}(?:ae?|ii?|is|us|um|ens|ans|es?|ix|er|or)$")
 _AGENT = re.compile(r"(?:virus|cov)$")
 _SHORT_GENUS = re.compile(r"^\s*[A-Z](?:\.\s*|\s+)(?=[a-z])")
+_SHORT_NAME = re.compile(r"^[A-Z]\.\s*([^\W\d_]{3,})")
 _ORGANISM_BRACKET = re.compile(r"[(\[][^()\[\]]*[)\]]")
 
 
@@ -74,6 +75,12 @@ def _organism_lists() -> _OrganismLists:
 @cache
 def _genera() -> frozenset[str]:
     return frozenset(form for form in tokens(_organism_lists().genera).forms if form)
+
+
+def begins_with_genus(text: str) -> bool:
+    """Whether a text begins with the letter of an organism's genus ("C. difficile"), not with a label ("C. Gout")."""
+    short = _SHORT_NAME.match(text)
+    return short is not None and (short[1][0].islower() or short[1].casefold() in _organism_lists().species)
 
 
 def names_organism(text: str) -> bool:

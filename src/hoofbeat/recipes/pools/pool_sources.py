@@ -20,6 +20,7 @@ from hoofbeat.corpus.roles import assign_roles, find_case
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
 from hoofbeat.recipes.context import RecipeContext
+from hoofbeat.recipes.guards.diagnosis_names import begins_with_genus
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check
 from hoofbeat.records import Document
@@ -114,8 +115,8 @@ def _options(value: object) -> dict[str, str]:
 
 
 def _unlabelled(text: str, letter: str = "") -> str:
-    """An option without the letter it goes by, where it has that before it: `D. Aspirin`."""
-    label = _LABELLED.match(text)
+    """An option without the letter it goes by, where it has that before it: `D. Aspirin`, but not `C. difficile`."""
+    label = None if begins_with_genus(text) else _LABELLED.match(text)
     return text[label.end() :] if label and label[1].upper() == letter else text
 
 
