@@ -547,7 +547,7 @@ def audit_sources(
     the one that answers; `sources` and `question_ids` choose some. `trial` is a trial of the judge, which the audit
     keeps.
     """
-    from hoofbeat.audit.plan_sources import narrowed_plan, plan_audit
+    from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit
     from hoofbeat.corpus import Corpus
     from hoofbeat.models.session import UsedModels
     from hoofbeat.recipes import named_questions
@@ -842,8 +842,8 @@ def _audited(
 ) -> Audit:
     """Write the folder of an audit that is planned."""
     from hoofbeat import audit
+    from hoofbeat.audit.audit_plan import uncompared_note
     from hoofbeat.audit.judge_trial import trial_of, untried_note
-    from hoofbeat.audit.plan_sources import uncompared_note
 
     tried = trial_of(trial, models.compares, plan.pack) if trial is not None else None
     _warn([uncompared_note(plan), "" if tried else untried_note(models.compares, plan.pack, pack, output)])

@@ -6,9 +6,8 @@ what a person sent in a form; `encodable` is what tokenizers and databases take;
 
 Normal forms. Each is named by its purpose, because they must differ: `caseless` for names and labels that people type,
 `for_word_matching` and `for_title_matching` where only the words count, `for_quote_matching` where every folded
-character must lead back to its place. Forms that need word lists or a domain's rules are beside those:
-`vocabularies.words.term_form`, `answering`'s `option_words`, `judging.scorers.for_exact_match`,
-`audit.pair_plan.same_answer_form`.
+character must lead back to its place, `for_exact_match` as in SQuAD. Forms that need word lists or a domain's rules are
+beside those: `vocabularies.words.term_form`, `answering.option_names`, `audit.pair_plan.same_answer_form`.
 """
 
 from __future__ import annotations
@@ -220,3 +219,36 @@ def safe_id(text: str) -> str:
     if len(name) > _MAX_ID:
         name = name[: _MAX_ID - 13] + "-" + hashlib.sha256(name.encode()).hexdigest()[:12]
     return name
+
+
+# How alike two texts are
+
+_TOKEN = re.compile(r"(?<!\w)[-−]?\d+(?:[.,]\d+)*|[^\W_]+|[^\w\s]")
+_MEANINGFUL = {"%", "‰"}
+_ARTICLES = {"a", "an", "the"}
+
+
+def for_exact_match(text: str) -> str:
+    """The words, numbers and signs of a text: case, punctuation, articles and the width of characters left out.
+
+    Unlike the other normal forms it follows SQuAD's exact match: accents and spelling count. A number keeps its sign
+    and decimals and is separate from its unit; signs that carry meaning (%, <, ±) stay.
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("−", "-")
+    return " ".join(token for token in _TOKEN.findall(folded) if token not in _ARTICLES and _has_meaning(token))
+
+
+def _has_meaning(token: str) -> bool:
+    return len(token) > 1 or token.isalnum() or token in _MEANINGFUL or unicodedata.category(token).startswith("S")
+
+
+def fuzzy_match(text: str, reference: str) -> float:
+    """rapidfuzz's `token_sort_ratio` of the normalised texts, over 100.
+
+    The words are sorted, and the characters compared: 2M / (length + length), where M is the length of the longest
+    common subsequence of characters.
+    """
+    from rapidfuzz import fuzz  # noqa: PLC0415 - few that clean a text compare one
+
+    one, two = for_exact_match(text), for_exact_match(reference)
+    return fuzz.token_sort_ratio(one, two) / 100 if one and two else 0.0

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from hoofbeat.answering import PlannedAnswer
-from hoofbeat.audit.answers.answers_by_source import PassageSearch
+from hoofbeat.audit.answers_by_source import PassageSearch
 from hoofbeat.records import Document, Facets, Passage, Question, Section
 from hoofbeat.retrieval import IndexSet, Retriever, chunk
 from tests.models.fault_server import FaultServer, Seen

@@ -9,7 +9,7 @@ import pytest
 
 from hoofbeat import teaching
 from hoofbeat.answering import answer_all, plan_answers
-from hoofbeat.audit.answers.answers_by_source import answer_from_sources, plan_sources
+from hoofbeat.audit.answers_by_source import answer_from_sources, plan_sources
 from hoofbeat.corpus import read_file
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question

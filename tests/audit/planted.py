@@ -10,11 +10,11 @@ import msgspec
 
 from hoofbeat import teaching
 from hoofbeat.audit import AuditPlan
-from hoofbeat.audit.answers.answers_by_source import PlannedSourceAnswer, absence_request, source_request
-from hoofbeat.audit.answers.source_citations import section_names
+from hoofbeat.audit.answers_by_source import PlannedSourceAnswer, absence_request, source_request
+from hoofbeat.audit.audit_plan import plan_audit
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.audit.pair_plan import asked_order
-from hoofbeat.audit.plan_sources import plan_audit
+from hoofbeat.audit.source_citations import section_names
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.models.requests import Reply, request_key

@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
-from hoofbeat.audit.answers.answers_file import SourceAnswer
-from hoofbeat.audit.answers.source_evidence import evidence_by_search
+from hoofbeat.audit.answers_by_source import evidence_by_search
+from hoofbeat.audit.answers_file import SourceAnswer
 from hoofbeat.audit.audit_plan import Shard, read_shard
 from hoofbeat.audit.pair_plan import asked_order
 from hoofbeat.audit.shard_merge import merge_audits

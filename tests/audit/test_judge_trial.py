@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from hoofbeat.audit.findings.relations import RelationLabels
-from hoofbeat.audit.findings.trial_figures import Trial, trial_figures
+from hoofbeat.audit.findings.table_agreement import Trial, trial_figures
 from hoofbeat.audit.judge_trial import estimate_trial, put_to_judge, trial_pairs
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.audit.pair_plan import same_answer_form

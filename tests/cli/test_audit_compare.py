@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.audit import AuditPlan, audit_sources
-from hoofbeat.audit.answers.source_evidence import evidence_by_search
+from hoofbeat.audit.answers_by_source import evidence_by_search
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Document, Question
 from hoofbeat.store import open_artefact

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from hoofbeat.answering.choices.choice_reader import read_choice
+from hoofbeat.answering.choice_reader import read_choice
 from hoofbeat.errors import InputError
 from hoofbeat.findings.accuracy import accuracies
 from hoofbeat.findings.outcomes import choice_outcomes, outcomes, scored_outcomes

@@ -9,12 +9,14 @@ import pytest
 from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.leakage.leakage_figures import (
     CAVEATS,
+    ContinuationOverlap,
+    LikelihoodRow,
+    OverlapRow,
     book_gaps,
     likelihood_summaries,
     overlap_summaries,
     reproduced,
 )
-from hoofbeat.leakage.leakage_records import ContinuationOverlap, LikelihoodRow, OverlapRow
 from hoofbeat.records import Failure
 
 UNSUPPORTED = Failure(kind="unsupported", message="none")

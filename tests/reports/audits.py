@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from hoofbeat import teaching
 from hoofbeat.audit import AuditSource
-from hoofbeat.audit.answers.source_citations import check_citations
 from hoofbeat.audit.audit_folder import PAIRS
 from hoofbeat.audit.pair_table import TableEnums, comparison_frame
+from hoofbeat.audit.source_citations import check_citations
 from hoofbeat.prompts import load_pack
 from hoofbeat.records import Answer, Comparison, Failure, Passage, Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact

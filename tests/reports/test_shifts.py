@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.findings.prevalence_intensity import prevalence_intensity
+from hoofbeat.audit.findings.relations import prevalence_intensity
 from hoofbeat.records import Question
 from hoofbeat.reports.model import Notice, tables_in
 from hoofbeat.reports.report_build import assemble

@@ -8,7 +8,7 @@ import pytest
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Model
 from hoofbeat.records import Document, Hit
-from hoofbeat.retrieval.hero.query_terms import load_expansions
+from hoofbeat.retrieval.hero.hero_signals import load_expansions
 from hoofbeat.retrieval.index.topk import Ranking
 from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import cost_bound, parse

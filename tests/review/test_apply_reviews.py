@@ -18,13 +18,16 @@ from hoofbeat.review.apply_reviews import (
     Edit,
     QuestionDifference,
     ReviewOutcome,
+    VerdictRules,
     apply_labels,
+    by_item,
     describe_differences,
     diff_markdown,
+    review_verdict,
+    rules_of,
     version_of,
     write_applied,
 )
-from hoofbeat.review.question_revisions import VerdictRules, by_item, review_verdict, rules_of
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 

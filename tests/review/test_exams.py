@@ -9,21 +9,43 @@ import msgspec
 import pytest
 
 from hoofbeat.answering import Run
-from hoofbeat.answering.case_parts import shorten
-from hoofbeat.answering.protocols import ordered_options
+from hoofbeat.answering.condition_material import shorten
+from hoofbeat.answering.conditions import ordered_options
 from hoofbeat.benchmarks import Benchmark, write_benchmark
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.findings.outcomes import choice_outcomes
 from hoofbeat.judging.judgments_folder import JudgmentFolder
 from hoofbeat.records import Answer, Question
-from hoofbeat.review.exams.exam_actions import begin_exam, end_exam, open_question, save_draft, submit_answer
-from hoofbeat.review.exams.exam_assignment import INSIDE, OUTSIDE, ExamRules, assign_exam, exam_assignments, rules_of
-from hoofbeat.review.exams.exam_items import exam_study, question_of
-from hoofbeat.review.exams.exam_results import ExamRow, exam_answers, exam_rows, write_exam_run
-from hoofbeat.review.exams.exam_scores import model_lines, model_outcomes, result_of
-from hoofbeat.review.exams.exam_sitting import ExamSitting, load_sitting, visible_case
-from hoofbeat.review.review_errors import ReviewRefusalError
-from hoofbeat.review.review_records import Person, ReviewItem, Study
+from hoofbeat.review.exam_items import (
+    INSIDE,
+    OUTSIDE,
+    ExamRules,
+    assign_exam,
+    exam_assignments,
+    exam_study,
+    question_of,
+    rules_of,
+)
+from hoofbeat.review.exam_results import (
+    ExamRow,
+    exam_answers,
+    exam_rows,
+    model_lines,
+    model_outcomes,
+    result_of,
+    write_exam_run,
+)
+from hoofbeat.review.exam_sitting import (
+    ExamSitting,
+    begin_exam,
+    end_exam,
+    load_sitting,
+    open_question,
+    save_draft,
+    submit_answer,
+    visible_case,
+)
+from hoofbeat.review.review_records import Person, ReviewItem, ReviewRefusalError, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import Counts
 from hoofbeat.store.folder_library import FolderLibrary

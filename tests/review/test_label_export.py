@@ -11,11 +11,10 @@ import msgspec
 import pytest
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.validation.packet_labels import human_labels
-from hoofbeat.audit.validation.packet_text import pair_code
+from hoofbeat.audit.validation.packets import pair_code
+from hoofbeat.audit.validation.people_validation import human_labels
 from hoofbeat.errors import UsageError
-from hoofbeat.judging.designs import design_of
-from hoofbeat.judging.humans import human_judgments
+from hoofbeat.judging.humans import design_of, human_judgments
 from hoofbeat.judging.humans import read_labels as read_sheet
 from hoofbeat.judging.judgments_folder import AnswerFolder
 from hoofbeat.recipes.review_tasks import known_labels, read_labels

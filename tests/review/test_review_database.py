@@ -12,8 +12,7 @@ from sqlalchemy import text
 
 from hoofbeat.errors import HoofbeatError, InputError, UsageError
 from hoofbeat.review.assignments import plan_of
-from hoofbeat.review.review_errors import DatabaseError, ReviewRefusalError
-from hoofbeat.review.review_records import ItemLabel, SaveResult
+from hoofbeat.review.review_records import DatabaseError, ItemLabel, ReviewRefusalError, SaveResult
 from hoofbeat.review.review_store import ReviewStore
 from tests.review.stores import make_study, new_postgres_url, postgres_folder
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from sqlalchemy import text
 
 from hoofbeat.errors import HoofbeatError, UsageError
-from hoofbeat.review.review_errors import DatabaseError
+from hoofbeat.review.review_records import DatabaseError
 from hoofbeat.review.review_store import ReviewStore
 from tests.review.certificates import Certificate, make_authority, make_certificate
 from tests.review.stores import make_study

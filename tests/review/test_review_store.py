@@ -10,8 +10,15 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from hoofbeat.errors import UsageError
-from hoofbeat.review.review_errors import DatabaseError, ReviewRefusalError
-from hoofbeat.review.review_records import Assignment, ItemMaterial, ReviewItem, SaveResult, Study
+from hoofbeat.review.review_records import (
+    Assignment,
+    DatabaseError,
+    ItemMaterial,
+    ReviewItem,
+    ReviewRefusalError,
+    SaveResult,
+    Study,
+)
 from hoofbeat.review.review_store import ReviewStore
 from tests.review.stores import make_study
 

@@ -15,8 +15,7 @@ from hoofbeat.review.forms import agreement_fields, form_for
 from hoofbeat.review.label_export import export_labels
 from hoofbeat.review.review_records import ItemLabel, LabelState, PersonRole, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.review.reviewer_agreement import Agreements, agreement_in_words, agreement_of, pseudonyms
-from hoofbeat.review.study_progress import study_progress
+from hoofbeat.review.reviewer_agreement import Agreements, agreement_in_words, agreement_of, pseudonyms, study_progress
 from tests.review.labelled import rated, team_of
 
 STUDY = Study(id="s", title="t", form="leak", source="b", source_sha256="0")

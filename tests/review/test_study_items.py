@@ -11,18 +11,16 @@ import msgspec
 import pytest
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.validation.packet_labels import human_labels
 from hoofbeat.audit.validation.packets import write_packets
+from hoofbeat.audit.validation.people_validation import human_labels
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.errors import UsageError
-from hoofbeat.judging.designs import SheetDesign, design_path
-from hoofbeat.judging.humans import human_judgments, write_sheet
+from hoofbeat.judging.humans import SheetDesign, design_path, human_judgments, write_sheet
 from hoofbeat.judging.humans import read_labels as read_sheet
 from hoofbeat.judging.judgments_folder import AnswerFolder
 from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Question
-from hoofbeat.review.forms import form_for, options_of
-from hoofbeat.review.item_display import parts_for, sides_exchanged, split_marked, visible_material
+from hoofbeat.review.forms import form_for, options_of, parts_for, sides_exchanged, split_marked, visible_material
 from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
 from hoofbeat.review.study_items import even_share, forms_in, study_from
 from hoofbeat.store import Manifest, create

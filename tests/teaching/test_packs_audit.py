@@ -16,10 +16,9 @@ from aiohttp import web
 
 from hoofbeat import teaching
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
-from hoofbeat.audit.answers.answers_by_source import absence_request, source_request
-from hoofbeat.audit.answers.source_evidence import evidence_by_search
-from hoofbeat.audit.economy.economy_audit import Economy
-from hoofbeat.audit.economy.economy_plan import EconomySettings
+from hoofbeat.audit.answers_by_source import absence_request, evidence_by_search, source_request
+from hoofbeat.audit.economy_audit import Economy
+from hoofbeat.audit.economy_plan import EconomySettings
 from hoofbeat.audit.findings.relations import RelationLabels, coverage, matrices, relations
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.audit.pair_plan import asked_order

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from hoofbeat import teaching
 from hoofbeat.audit import AuditSource
-from hoofbeat.audit.answers.source_citations import check_citations
 from hoofbeat.audit.audit_folder import PACK, PAIRS
 from hoofbeat.audit.pair_table import TableEnums, comparison_frame
+from hoofbeat.audit.source_citations import check_citations
 from hoofbeat.corpus import Corpus
 from hoofbeat.prompts import load_pack
 from hoofbeat.prompts.packs import encode_pack

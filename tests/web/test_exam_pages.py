@@ -12,9 +12,9 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Browser, Page, expect
 
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.review.exams.exam_items import exam_study
-from hoofbeat.review.exams.exam_results import exam_answers
-from hoofbeat.review.exams.exam_sitting import load_sitting
+from hoofbeat.review.exam_items import exam_study
+from hoofbeat.review.exam_results import exam_answers
+from hoofbeat.review.exam_sitting import load_sitting
 from hoofbeat.review.review_records import Person, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app

@@ -10,10 +10,17 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from hoofbeat.review.exams.exam_actions import begin_exam, end_exam, open_question, save_draft, submit_answer
-from hoofbeat.review.exams.exam_items import exam_study
-from hoofbeat.review.exams.exam_results import exam_rows
-from hoofbeat.review.exams.exam_sitting import ExamSitting, load_sitting
+from hoofbeat.review.exam_items import exam_study
+from hoofbeat.review.exam_results import exam_rows
+from hoofbeat.review.exam_sitting import (
+    ExamSitting,
+    begin_exam,
+    end_exam,
+    load_sitting,
+    open_question,
+    save_draft,
+    submit_answer,
+)
 from hoofbeat.review.review_records import Person, ReviewItem, SaveResult, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app

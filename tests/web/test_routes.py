@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 from msgspec import Struct
 
-from hoofbeat.review.exams.exam_items import exam_study
+from hoofbeat.review.exam_items import exam_study
 from hoofbeat.review.invitations import secret_hash
 from hoofbeat.review.review_records import Assignment, PersonRole
 from hoofbeat.review.review_store import ReviewStore

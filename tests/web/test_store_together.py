@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from hoofbeat.review.review_errors import ReviewRefusalError
+from hoofbeat.review.review_records import ReviewRefusalError
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app
 from tests.review.stores import make_study

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hoofbeat.review.exams.exam_items import exam_study
-from hoofbeat.review.item_display import next_undone, progress_of_person, sides_exchanged
+from hoofbeat.review.exam_items import exam_study
+from hoofbeat.review.forms import next_undone, progress_of_person, sides_exchanged
 from hoofbeat.review.review_records import Assignment, ItemMaterial, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import create_app

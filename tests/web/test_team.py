@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import Browser, expect
 
-from hoofbeat.review.exams.exam_items import exam_study
+from hoofbeat.review.exam_items import exam_study
 from hoofbeat.review.label_export import export_labels
 from hoofbeat.review.review_records import Person
 from hoofbeat.review.review_rounds import rounds_of

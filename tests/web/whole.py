@@ -15,7 +15,7 @@ import polars
 from msgspec import Struct
 
 from hoofbeat.review.assignments import AssignmentPlan, assign_items
-from hoofbeat.review.exams.exam_items import exam_study
+from hoofbeat.review.exam_items import exam_study
 from hoofbeat.review.review_records import Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import FolderLibrary, Site, create_app

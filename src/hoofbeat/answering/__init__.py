@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from hoofbeat.answering.answer_grid import Grid, PromptSettings, System, plan_systems, plans
     from hoofbeat.answering.answerers import Answerer, SamplingSettings, parse_answerer
     from hoofbeat.answering.condition_material import DocumentStore, PreparedCondition, prepare
-    from hoofbeat.answering.conditions import Condition, parse_condition
-    from hoofbeat.answering.protocols import INSTRUCTIONS, PROTOCOLS
+    from hoofbeat.answering.conditions import INSTRUCTIONS, PROTOCOLS, Condition, parse_condition
     from hoofbeat.answering.run_folder import AnswerArtefact, Run, draft_run
 
 __all__ = [
@@ -47,8 +46,7 @@ __getattr__ = lazy_names(
         "answer_grid": "PromptSettings Grid System plan_systems plans",
         "answerers": "Answerer SamplingSettings parse_answerer",
         "condition_material": "DocumentStore PreparedCondition prepare",
-        "conditions": "Condition parse_condition",
-        "protocols": "INSTRUCTIONS PROTOCOLS",
+        "conditions": "INSTRUCTIONS PROTOCOLS Condition parse_condition",
         "run_folder": "AnswerArtefact Run draft_run",
     },
 )

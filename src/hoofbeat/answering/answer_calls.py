@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.answering.answerers import GREEDY, SamplingSettings
-from hoofbeat.answering.choices.choice_reader import read_choice
-from hoofbeat.answering.protocols import (
+from hoofbeat.answering.choice_reader import read_choice
+from hoofbeat.answering.conditions import (
     FREE,
     SCORING,
     letter_options,

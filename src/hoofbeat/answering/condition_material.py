@@ -6,21 +6,174 @@ questions is asked, so that whole documents for many thousand questions never st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from msgspec import Struct
+from rapidfuzz import fuzz
 
-from hoofbeat.answering.case_parts import shorten
 from hoofbeat.answering.conditions import Condition
-from hoofbeat.answering.contamination import source_warnings
-from hoofbeat.answering.question_images import check_images, images_of
 from hoofbeat.corpus import Corpus
-from hoofbeat.errors import InputError
+from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.models import Image, Model
-from hoofbeat.records import Document, Failure, Passage, Question
+from hoofbeat.records import Answer, Document, Failure, Passage, Question
 from hoofbeat.retrieval import IndexSet, Retriever, whole
+from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.store import Artefact
+from hoofbeat.store.atomic_files import read_bytes
+from hoofbeat.text import for_title_matching
+
+TOKENS = "a word, a number, a mark, or an ideograph is a token"
+"""How tokens are counted, as a manifest records it."""
+
+_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_TOKEN = re.compile(rf"[{_IDEOGRAPHS}]|\d+(?:[.,]\d+)+|[^\W{_IDEOGRAPHS}]+|[^\w\s]")
+_CLOSING = "\"'”’)]」』"
+Spans = list[tuple[int, int]]
+
+
+class ShortenedCase(NamedTuple):
+    """What is left of a question: its text as asked, and how many units of how many of its case were kept."""
+
+    text: str
+    kept: int
+    of: int
+
+
+def shorten(question: Question, percent: int, *, by_sentences: bool = False) -> ShortenedCase:
+    """The question with the first so many percent of its case; at least one token or sentence of it is kept."""
+    if question.context:
+        kept, count, of = _cut(question.context, percent, (0, 0), by_sentences=by_sentences)
+        return ShortenedCase(f"{kept}\n\n{question.text}", count, of)
+    asking = _asking(question.text)
+    kept, count, of = _cut(question.text, percent, asking, by_sentences=by_sentences)
+    if len(kept) >= asking[1]:
+        return ShortenedCase(kept, count, of)
+    return ShortenedCase(f"{kept} {question.text[slice(*asking)]}".strip(), count, of)
+
+
+def _asking(text: str) -> tuple[int, int]:
+    """Where the sentence that asks stands."""
+    spans = sentence_spans(text)
+    asking = [span for span in spans if text[slice(*span)].rstrip(_CLOSING).endswith(("?", "？"))]
+    return (asking or spans or [(0, len(text))])[-1]
+
+
+def _cut(text: str, percent: int, without: tuple[int, int], *, by_sentences: bool) -> tuple[str, int, int]:
+    """The beginning of a text that holds so many percent of its units, those inside `without` not counted."""
+    found = sentence_spans(text) if by_sentences else [match.span() for match in _TOKEN.finditer(text)]
+    units: Spans = [span for span in found if not without[0] <= span[0] < without[1]]
+    if not units:
+        return "", 0, 0
+    count = max(1, len(units) * percent // 100)
+    end = len(text) if count == len(units) and units[-1][1] > without[1] else units[count - 1][1]
+    return text[:end], count, len(units)
+
+
+_SAME = 90.0
+_MIN_WORDS = 4
+_OWN = "read its own source report"
+_TITLE = "its source's title"
+DocumentLookup = Callable[[str], Document | None]
+
+
+def source_warnings(
+    question: Question, read: Iterable[Passage], lookup: DocumentLookup, *, own: bool = False
+) -> tuple[str, ...]:
+    """What is doubtful about the passages that were read: the source's title elsewhere; with `own`, the source, too.
+
+    `lookup` brings a document by its id. A title of fewer than four words says too little to be looked for.
+    """
+    documents = dict.fromkeys(passage.document for passage in read)
+    warnings = [f"{_OWN}: {name}" for name in documents if own and name in question.documents]
+    sources = [found for name in question.documents if (found := lookup(name)) is not None]
+    titles = [title for source in sources if len((title := for_title_matching(source.title)).split()) >= _MIN_WORDS]
+    if not titles:
+        return tuple(warnings)
+    for name in documents:
+        document = lookup(name) if name not in question.documents else None
+        if document is None:
+            continue
+        if any(same_title(title, document.title) for title in titles):
+            warnings.append(f"read {name}, which has {_TITLE}")
+        elif _quotes(document, titles):
+            warnings.append(f"read {name}, which quotes {_TITLE}")
+    return tuple(warnings)
+
+
+def read_source(answer: Answer) -> bool:
+    """Whether an answer's warnings say that its own source was read."""
+    return any(warning.startswith(_OWN) for warning in answer.warnings)
+
+
+def read_title(answer: Answer) -> bool:
+    """Whether an answer's warnings say that another document with its source's title was read."""
+    return any(warning.endswith(_TITLE) for warning in answer.warnings)
+
+
+def same_title(one: str, other: str) -> bool:
+    """Whether two titles are the same but for case, punctuation and a letter here and there."""
+    a, b = for_title_matching(one), for_title_matching(other)
+    return bool(a and b) and fuzz.ratio(a, b) >= _SAME
+
+
+def _quotes(document: Document, titles: Sequence[str]) -> bool:
+    text = f" {for_title_matching(document.title)} {for_title_matching(document.text)} "
+    return any(f" {title} " in text for title in titles)
+
+
+MAX_IMAGE = 20_000_000
+"""In bytes; what is larger no endpoint takes."""
+
+
+def check_images(artefact: Artefact, questions: Sequence[Question]) -> None:
+    """Refuse a benchmark that names images outside its folder, or images it does not hold."""
+    root = artefact.path.resolve()
+    for name in dict.fromkeys(name for question in questions for name in question.images):
+        parts = PurePosixPath(name).parts
+        odd = not parts or name.startswith("/") or ".." in parts or "\\" in name or not name.isprintable()
+        if odd or (artefact.has(name) and not (root / name).resolve().is_relative_to(root)):
+            raise HostileInputError(
+                f"the benchmark names an image outside its folder: {name[:200]!r}",
+                where=str(artefact.path),
+                fix="don't use this folder, or correct its questions",
+            )
+        if not artefact.has(name):
+            raise InputError(
+                f"the benchmark does not hold the image {name[:200]!r} that a question names",
+                where=str(artefact.path),
+                fix="make the benchmark again from a corpus with images",
+            )
+
+
+def images_of(artefact: Artefact, question: Question) -> tuple[Image, ...] | str:
+    """A question's images, or why they can't be shown; `check_images` comes first."""
+    found = []
+    for name in question.images:
+        path = artefact.file(name)
+        if path.stat().st_size > MAX_IMAGE:
+            return f"the image {name} is larger than {MAX_IMAGE // 1_000_000} MB"
+        content = read_bytes(path)
+        kind = _media_type(content)
+        if not kind:
+            return f"the image {name} is no PNG, JPEG, GIF or WebP file"
+        found.append(Image.of(content, kind))
+    return tuple(found) or "the question has no images"
+
+
+def _media_type(content: bytes) -> str:
+    """The media type by a file's first bytes: its name is a stranger's word."""
+    if content.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if content.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if content[:6] in (b"GIF87a", b"GIF89a"):
+        return "image/gif"
+    return "image/webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else ""
+
 
 _KEPT_DOCUMENTS = 256
 

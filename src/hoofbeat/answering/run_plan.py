@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from hoofbeat.answering.answer_grid import Grid, PromptSettings, System, plan_systems
 from hoofbeat.answering.answerers import SamplingSettings, parse_answerer
-from hoofbeat.answering.case_parts import TOKENS
-from hoofbeat.answering.condition_material import DocumentStore, PreparedCondition, prepare
+from hoofbeat.answering.condition_material import TOKENS, DocumentStore, PreparedCondition, prepare
 from hoofbeat.answering.conditions import Condition, parse_condition
 from hoofbeat.answering.run_folder import KIND, draft_run
 from hoofbeat.benchmarks import Benchmark

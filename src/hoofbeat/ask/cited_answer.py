@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from hoofbeat.answering.answer_calls import fit
 from hoofbeat.ask.ask_records import AnswerPart, AskRequest, CitedAnswer, Doubt, SimilarReport
 from hoofbeat.ask.similar_reports import ASKED
-from hoofbeat.audit.answers.source_citations import NO_SECTION, check_citations
+from hoofbeat.audit.source_citations import NO_SECTION, check_citations
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt

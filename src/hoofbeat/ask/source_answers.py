@@ -17,8 +17,14 @@ from hoofbeat.answering.answer_calls import fit
 from hoofbeat.ask.ask_records import BY_DOCUMENT, AskRequest, SourceAgreement, SourceReply
 from hoofbeat.ask.search_corpora import SearchableCorpus
 from hoofbeat.ask.similar_reports import ASKED
-from hoofbeat.audit.answers.answers_by_source import PlannedSourceAnswer, answer_from_sources, iter_source_plans
-from hoofbeat.audit.answers.source_evidence import is_hero, through_hero, through_line
+from hoofbeat.audit.answers_by_source import (
+    PlannedSourceAnswer,
+    answer_from_sources,
+    is_hero,
+    iter_source_plans,
+    through_hero,
+    through_line,
+)
 from hoofbeat.audit.pair_judge import compare_answers
 from hoofbeat.facets import facet_values
 from hoofbeat.models import Model

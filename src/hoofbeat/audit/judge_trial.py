@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hoofbeat.audit.findings.relations import RelationLabels
-from hoofbeat.audit.findings.trial_figures import Trial, trial_figures
+from hoofbeat.audit.findings.table_agreement import Trial, trial_figures
 from hoofbeat.audit.pair_judge import PairJudge, comparison_request, judge_texts
 from hoofbeat.audit.pair_plan import PairVerdict, asked_order, same_answer_form
 from hoofbeat.audit.sample_records import TrialPair, TrialVerdict

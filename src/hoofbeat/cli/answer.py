@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from hoofbeat.answering.protocols import INSTRUCTIONS, PROTOCOLS
+from hoofbeat.answering.conditions import INSTRUCTIONS, PROTOCOLS
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options_of_several, command_words, edition_option, output_option
 

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.audit_folder import KIND
+from hoofbeat.audit.audit_plan import DEFAULT_LINE, narrowed_plan, plan_audit, plan_audit_of_answers, uncompared_note
 from hoofbeat.audit.judge_trial import trial_of, untried_note
-from hoofbeat.audit.plan_sources import DEFAULT_LINE, narrowed_plan, plan_audit, plan_audit_of_answers, uncompared_note
 from hoofbeat.cli.audit_output import print_audit_outcome
 from hoofbeat.cli.groups import Under, VerbWithOthers
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option

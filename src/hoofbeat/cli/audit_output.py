@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.economy.economy_check import calls_saved
+from hoofbeat.audit.economy_check import calls_saved
 from hoofbeat.audit.findings import flip_rates
 from hoofbeat.audit.findings.protocol_comparison import ProtocolAgreement
 from hoofbeat.audit.findings.relations import RelationLabels
-from hoofbeat.audit.findings.trial_figures import SIDES, Trial
+from hoofbeat.audit.findings.table_agreement import SIDES, Trial
 from hoofbeat.audit.findings.validation_figures import Validation
 from hoofbeat.cli.console import Screen
 from hoofbeat.findings.agreement import Agreement

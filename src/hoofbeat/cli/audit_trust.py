@@ -14,12 +14,10 @@ from hoofbeat.audit import Audit
 from hoofbeat.audit.findings.validation_folder import ABLATION, VALIDATION
 from hoofbeat.audit.judge_trial import KIND as TRIAL
 from hoofbeat.audit.judge_trial import estimate_trial, put_to_judge, trial_pairs, write_trial
-from hoofbeat.audit.validation.ablation import ablate_judge, ablation_sample
-from hoofbeat.audit.validation.label_only import estimate_both
-from hoofbeat.audit.validation.packet_labels import human_labels
+from hoofbeat.audit.validation.label_only import ablate_judge, ablation_sample, estimate_both
 from hoofbeat.audit.validation.packets import KIND as PACKETS
 from hoofbeat.audit.validation.packets import Packets, write_packets
-from hoofbeat.audit.validation.people_validation import validate_audit
+from hoofbeat.audit.validation.people_validation import human_labels, validate_audit
 from hoofbeat.cli.audit_output import show_protocols, show_trial, show_validation
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import (

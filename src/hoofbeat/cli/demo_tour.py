@@ -12,7 +12,7 @@ from hoofbeat import teaching
 from hoofbeat.answering import PromptSettings, parse_answerer, parse_condition, plan_systems
 from hoofbeat.answering.run_plan import RunPlan
 from hoofbeat.audit import audit_sources
-from hoofbeat.audit.plan_sources import plan_audit
+from hoofbeat.audit.audit_plan import plan_audit
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.retrieve import show_measures

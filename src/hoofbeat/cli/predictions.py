@@ -7,8 +7,7 @@ from typing import Any, cast
 
 import click
 
-from hoofbeat.answering.prediction_import import GIVEN, PredictionImport, import_predictions
-from hoofbeat.answering.prediction_rows import GUESSES
+from hoofbeat.answering.prediction_import import GIVEN, GUESSES, PredictionImport, import_predictions
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, edition_option, json_option, output_option

@@ -27,8 +27,7 @@ from hoofbeat.retrieval.rankings import (
     read_result,
     remarks,
 )
-from hoofbeat.retrieval.rankings.evidence_folder import find_evidence
-from hoofbeat.retrieval.rankings.rankings_folder import stage_notes
+from hoofbeat.retrieval.rankings.rankings_folder import find_evidence, stage_notes
 from hoofbeat.store import Artefact
 from hoofbeat.store.atomic_files import atomic_write
 from hoofbeat.store.tables import read_jsonl

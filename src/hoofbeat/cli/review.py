@@ -176,7 +176,7 @@ def _make(
 
 
 def _study(folder: Path, wanted: _Wanted) -> tuple[Study, list[ReviewItem]]:
-    from hoofbeat.review.exams.exam_items import exam_study
+    from hoofbeat.review.exam_items import exam_study
     from hoofbeat.review.review_rounds import INSPECTIONS, MIN_PASSED
     from hoofbeat.review.study_items import study_from
     from hoofbeat.store import open_artefact

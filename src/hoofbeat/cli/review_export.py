@@ -12,7 +12,7 @@ from hoofbeat.cli.review_invite import database_option
 from hoofbeat.cli.session import check_file, json_option
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.review.assignments import EXAM
-from hoofbeat.review.exams.exam_results import write_exam_run
+from hoofbeat.review.exam_results import write_exam_run
 from hoofbeat.review.label_export import LabelExport, export_labels, join_exports, write_export
 from hoofbeat.review.review_records import Study
 from hoofbeat.review.review_store import ReviewStore

@@ -15,8 +15,7 @@ from hoofbeat.review.assignments import EXAM
 from hoofbeat.review.review_records import Study
 from hoofbeat.review.review_rounds import INSPECTIONS, Rounds, rounds_of
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.review.reviewer_agreement import StudyAgreement, agreement_of
-from hoofbeat.review.study_progress import StudyProgress, study_progress
+from hoofbeat.review.reviewer_agreement import StudyAgreement, StudyProgress, agreement_of, study_progress
 
 
 @click.command("status")

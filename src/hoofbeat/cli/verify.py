@@ -48,7 +48,7 @@ def command(folders: tuple[Path, ...], data: Path, as_json: bool) -> None:
 
 def _verify_retrieval(screen: Screen, data: Path) -> None:
     """Say expected, observed and tolerance of every published figure; one that is missed is an error."""
-    from hoofbeat.retrieval.rankings.reference_figures import CHECKS, check_figures
+    from hoofbeat.retrieval.rankings.test_collection import CHECKS, check_figures
 
     done = check_figures(data, screen)
     rows = [

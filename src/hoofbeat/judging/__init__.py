@@ -10,14 +10,20 @@ if TYPE_CHECKING:
     from hoofbeat.judging.aspect import Aspect
     from hoofbeat.judging.aspects.equivalence import judge_equivalence
     from hoofbeat.judging.catalogue import all_criteria, labels_of
-    from hoofbeat.judging.designs import LabelFile, SheetDesign, design_of, design_path
-    from hoofbeat.judging.humans import human_judgments, read_labels, write_sheet
-    from hoofbeat.judging.judging_pass import JudgingJob, JudgingPass
+    from hoofbeat.judging.humans import (
+        LabelFile,
+        SheetDesign,
+        design_of,
+        design_path,
+        human_judgments,
+        read_labels,
+        write_sheet,
+    )
+    from hoofbeat.judging.judge_plan import judge_folder, own_judges
+    from hoofbeat.judging.judging_pass import JudgingJob, JudgingPass, choose_aspects
     from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder, JudgmentFolder, Probe
-    from hoofbeat.judging.judgments_writer import judge_folder, own_judges
     from hoofbeat.judging.probes import PROBES, FlipCount, flips
     from hoofbeat.judging.scorers import Scorer
-    from hoofbeat.judging.selection import choose_aspects
 
 __all__ = [
     "HUMAN",
@@ -52,13 +58,11 @@ __getattr__ = lazy_names(
         "aspect": "Aspect",
         "aspects.equivalence": "judge_equivalence",
         "catalogue": "all_criteria labels_of",
-        "designs": "LabelFile SheetDesign design_of design_path",
-        "humans": "human_judgments read_labels write_sheet",
-        "judging_pass": "JudgingJob JudgingPass",
+        "humans": "LabelFile SheetDesign design_of design_path human_judgments read_labels write_sheet",
+        "judge_plan": "judge_folder own_judges",
+        "judging_pass": "JudgingJob JudgingPass choose_aspects",
         "judgments_folder": "HUMAN AnswerFolder JudgmentFolder Probe",
-        "judgments_writer": "judge_folder own_judges",
         "probes": "PROBES FlipCount flips",
         "scorers": "Scorer",
-        "selection": "choose_aspects",
     },
 )

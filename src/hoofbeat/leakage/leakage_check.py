@@ -29,13 +29,16 @@ from hoofbeat.leakage.canaries import (
     split_canary,
 )
 from hoofbeat.leakage.leakage_figures import (
+    PROBES,
+    CanaryProbe,
     LeakageSummary,
+    LikelihoodRow,
+    OverlapRow,
     book_gaps,
     likelihood_summaries,
     mean_figure,
     overlap_summaries,
 )
-from hoofbeat.leakage.leakage_records import PROBES, CanaryProbe, LikelihoodRow, OverlapRow
 from hoofbeat.leakage.leakage_text import LeakageItem, plan_leakage, stem_of
 from hoofbeat.leakage.memory_probes import (
     ORIGINAL,

@@ -11,15 +11,91 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 
 from hoofbeat.findings.accuracy import Accuracy, Outcome, SystemDifference, accuracies, differences
 from hoofbeat.findings.clusters import cluster_labels
 from hoofbeat.findings.intervals import bootstrap_mean, paired_difference, wilson
-from hoofbeat.leakage.leakage_records import CanaryProbe, LikelihoodRow, OverlapRow
 from hoofbeat.leakage.training_cutoffs import DateAccuracy, DateCounts
+from hoofbeat.records import Failure
+
+OverlapProbe = Literal["continuation", "rationale"]
+PROBES: tuple[OverlapProbe, ...] = ("continuation", "rationale")
+MeasuredText = Literal["question", "reference", "explanation"]
+
+
+class LikelihoodRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How likely a model finds one text: the log-probability of its tokens, and the mean of the least likely fifth.
+
+    `zlib` is the text's compressed size in bytes, against which a log-probability can be held.
+    """
+
+    question: str
+    model: str
+    text: MeasuredText
+    control: str = ""
+    tokens: int = 0
+    total: float = 0.0
+    lowest: float = 0.0
+    zlib: int = 0
+    failure: Failure | None = None
+
+    @property
+    def loss(self) -> float:
+        """The mean loss a token."""
+        return -self.total / self.tokens
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean loss a token."""
+        return math.exp(min(self.loss, 700.0))
+
+
+class ContinuationOverlap(Struct, frozen=True, kw_only=True):
+    """How much of a true text stands in a generated one: ROUGE-L, edit similarity, longest run of words."""
+
+    rouge_p: float
+    rouge_r: float
+    rouge_f: float
+    edit: float
+    run: int
+
+
+class OverlapRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A generated text against its reference, and against another question's as the control (`partner`).
+
+    `shared` is the longest run of words both have. `against` says what the reference is: rest, evidence, discussion or
+    answer.
+    """
+
+    question: str
+    model: str
+    probe: OverlapProbe
+    against: str = ""
+    text: str = ""
+    reference: str = ""
+    own: ContinuationOverlap | None = None
+    control: ContinuationOverlap | None = None
+    partner: str = ""
+    shared: str = ""
+    failure: Failure | None = None
+    calls: tuple[str, ...] = ()
+
+
+class CanaryProbe(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether a model completed a canary: how many of its hidden digits came, of how many."""
+
+    model: str
+    name: str
+    first: str
+    matched: int = 0
+    hidden: int = 0
+    text: str = ""
+    failure: Failure | None = None
+    calls: tuple[str, ...] = ()
+
 
 RUN_WORDS = 13
 ROUGE_RECALL = 0.75
@@ -28,9 +104,7 @@ ROUGE_RECALL = 0.75
 ALL = "all questions"
 SAMPLES = 1000
 _MAX_LOSS = 700.0  # beyond it a perplexity is no number any more
-
 R = TypeVar("R", LikelihoodRow, OverlapRow)
-
 CAVEATS = {
     "likelihood": (
         "Perplexity is read against its control, not by itself: fluent, common wording is likely to any model, seen or "
@@ -64,7 +138,6 @@ CAVEATS = {
         "until someone writes it there, so it doubles as a check that the probe can't be passed by chance."
     ),
 }
-
 Groups = Mapping[str, Mapping[str, str]]
 """Ways to group questions: a name (specialty, published, cutoff) to each question's group."""
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from hoofbeat.benchmarks.text_overlap import edit_similarity, longest_run, overlap_words, rouge_l
 from hoofbeat.leakage.canaries import Canary, matched_digits
-from hoofbeat.leakage.leakage_records import (
+from hoofbeat.leakage.leakage_figures import (
     PROBES,
     CanaryProbe,
     ContinuationOverlap,

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from hoofbeat.audit.answers.citations import cites_heading
+from hoofbeat.audit.citations import cites_heading
 from hoofbeat.corpus import Corpus
 from hoofbeat.facets import facet_values
 from hoofbeat.findings.accuracy import Outcome

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from hoofbeat.errors import UsageError
 from hoofbeat.judging.stratified_sample import allot
-from hoofbeat.review.exams.exam_assignment import FORM as EXAM
-from hoofbeat.review.exams.exam_assignment import assign_exam
+from hoofbeat.review.exam_items import FORM as EXAM
+from hoofbeat.review.exam_items import assign_exam
 from hoofbeat.review.review_records import Assignment, Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store.tables import seeded_number

@@ -18,9 +18,8 @@ from typing import Any, get_args
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
 from hoofbeat.errors import UsageError
-from hoofbeat.review.database_schema import people, sessions, studies
-from hoofbeat.review.review_errors import not_here
-from hoofbeat.review.review_records import Person, PersonRole
+from hoofbeat.review.database import people, sessions, studies
+from hoofbeat.review.review_records import Person, PersonRole, not_here
 from hoofbeat.review.store_base import StoreBase, from_json, to_json
 
 SESSION_HOURS = 24.0 * 14

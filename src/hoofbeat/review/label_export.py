@@ -24,11 +24,10 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.judging.designs import SheetDesign, design_path, write_design
+from hoofbeat.judging.humans import SheetDesign, design_path, write_design
 from hoofbeat.recipes.cases.two_level_review import ADD, DROP
 from hoofbeat.review.adjudication_queue import EXPERT, base_item
-from hoofbeat.review.forms import criterion_rows, form_for
-from hoofbeat.review.item_display import sides_exchanged
+from hoofbeat.review.forms import criterion_rows, form_for, sides_exchanged
 from hoofbeat.review.review_records import Decision, ItemLabel, ReviewItem, Study
 from hoofbeat.review.reviewer_agreement import names_of
 from hoofbeat.store.atomic_files import read_bytes, write_bytes

@@ -15,9 +15,17 @@ from typing import Any, get_args
 
 from sqlalchemy import BindParameter, Connection, Row, and_, bindparam, insert, literal, select, update
 
-from hoofbeat.review.database_schema import assignments, decisions, events, items, labels, people, studies
-from hoofbeat.review.review_errors import ReviewRefusalError, not_here, not_yours, study_closed
-from hoofbeat.review.review_records import Decision, ItemLabel, LabelState, SaveResult
+from hoofbeat.review.database import assignments, decisions, events, items, labels, people, studies
+from hoofbeat.review.review_records import (
+    Decision,
+    ItemLabel,
+    LabelState,
+    ReviewRefusalError,
+    SaveResult,
+    not_here,
+    not_yours,
+    study_closed,
+)
 from hoofbeat.review.store_base import StoreBase, from_json, storable_text, to_json
 
 _REQUEST = re.compile(r"[A-Za-z0-9._:-]{1,100}")

@@ -20,12 +20,10 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Row, func, insert, select, update
 
 from hoofbeat.errors import UsageError
-from hoofbeat.review.database import Database
-from hoofbeat.review.database_schema import assignments, events, items, people, studies
+from hoofbeat.review.database import Database, assignments, events, items, people, studies
 from hoofbeat.review.invitations import PeopleStore
-from hoofbeat.review.review_errors import not_here
 from hoofbeat.review.review_labels import LabelStore
-from hoofbeat.review.review_records import Assignment, Event, ReviewItem, Study
+from hoofbeat.review.review_records import Assignment, Event, ReviewItem, Study, not_here
 from hoofbeat.review.store_base import event_of, from_json, to_json
 
 _MAX_EVENTS = 10_000

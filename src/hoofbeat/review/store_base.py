@@ -8,10 +8,8 @@ from typing import Any, TypeVar
 import msgspec
 from sqlalchemy import Connection, Row, insert
 
-from hoofbeat.review.database import Database
-from hoofbeat.review.database_schema import events
-from hoofbeat.review.review_errors import ReviewRefusalError
-from hoofbeat.review.review_records import Event
+from hoofbeat.review.database import Database, events
+from hoofbeat.review.review_records import Event, ReviewRefusalError
 from hoofbeat.text import encodable
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fastapi import Request, Response
 from fastapi.responses import FileResponse
 
-from hoofbeat.answering.question_images import images_of
+from hoofbeat.answering.condition_material import images_of
 from hoofbeat.corpus.image_store import IMAGE_SUFFIXES
 from hoofbeat.models import Image
 from hoofbeat.records import Question

@@ -15,8 +15,7 @@ from hoofbeat.audit.findings import (
     split_by,
 )
 from hoofbeat.audit.findings.audit_changes import KINDS
-from hoofbeat.audit.findings.prevalence_intensity import prevalence_intensity
-from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
+from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, prevalence_intensity
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Answer, Comparison, Failure
 from tests.audit.findings.support import QUESTIONS, audit, audits, plain_table, table

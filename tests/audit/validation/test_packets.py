@@ -14,8 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat.audit import Audit, AuditSource
-from hoofbeat.audit.validation.packet_text import MASK, Mask, code_number, instructions, number_of, pair_code
-from hoofbeat.audit.validation.packets import HEADER, PacketRow, Packets, draw_pairs, label_counts, write_packets
+from hoofbeat.audit.validation.packets import (
+    HEADER,
+    MASK,
+    Mask,
+    PacketRow,
+    Packets,
+    code_number,
+    draw_pairs,
+    instructions,
+    label_counts,
+    number_of,
+    pair_code,
+    write_packets,
+)
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_pack, pack_names
 from hoofbeat.text import printable

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hoofbeat.benchmarks.text_overlap import edit_similarity, rouge_l
 from hoofbeat.judging.scorers import Scorer, ScoringContext
 from hoofbeat.judging.scorers.choice import judge_choice
-from hoofbeat.judging.scorers.exact import EXACT
-from hoofbeat.judging.text_match import exact_match, for_exact_match, fuzzy_match
+from hoofbeat.judging.scorers.exact import EXACT, exact_match
 from hoofbeat.records import Answer, Failure, Question
 from hoofbeat.registry import registry
+from hoofbeat.text import for_exact_match, fuzzy_match
 from tests.judging.folders import QUESTIONS, chose, said
 
 CONTEXT = ScoringContext(questions={each.id: each for each in QUESTIONS})

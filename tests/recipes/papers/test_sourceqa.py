@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from hoofbeat.audit.answers.answers_by_source import plan_sources
+from hoofbeat.audit.answers_by_source import plan_sources
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli import cli
 from hoofbeat.corpus import Corpus

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 from hoofbeat.retrieval.hero import Hero, explain
-from hoofbeat.retrieval.hero.parent_sections import EvidenceUnit, ParentSections
-from hoofbeat.retrieval.hero.query_terms import ExpansionMatch
-from hoofbeat.retrieval.hero.section_layout import HeroLayout
+from hoofbeat.retrieval.hero.hero_signals import ExpansionMatch
+from hoofbeat.retrieval.hero.parent_sections import EvidenceUnit, HeroLayout, ParentSections
 from hoofbeat.retrieval.index.topk import Ranking, Rankings
 from hoofbeat.retrieval.stage_roles import SearchQuery
 from tests.retrieval.hero.hero_support import (

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.retrieval.index import dense_search, topk_selection
+from hoofbeat.retrieval.index import dense_kernels, dense_search
 from hoofbeat.retrieval.index.dense_search import DenseSearcher
 from hoofbeat.retrieval.index.topk import Ranking
 from hoofbeat.retrieval.index.vector_storage import VectorRows, check_storage
@@ -42,7 +42,7 @@ def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     if request.param == "small blocks":
         for name, value in {"_QUERIES": 5, "_AT_ONCE": 3, "_LEAST_APART": 1, "_CELLS": 1, "_LEAST_ROWS": 37}.items():
             monkeypatch.setattr(dense_search, name, value)
-        monkeypatch.setattr(topk_selection, "_LEAST_KEPT", 1)
+        monkeypatch.setattr(dense_kernels, "_LEAST_KEPT", 1)
 
 
 @pytest.mark.usefixtures("blocks")
@@ -63,7 +63,7 @@ def test_exact_against_sorting_everything(allowed: list[int] | None, k: int, sto
 @pytest.mark.parametrize("store", STORES)
 def test_a_large_collection_in_ascending_order(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worst order there is: every block is better than all before it."""
-    monkeypatch.setattr(topk_selection, "_LEAST_KEPT", 100)
+    monkeypatch.setattr(dense_kernels, "_LEAST_KEPT", 100)
     monkeypatch.setattr(dense_search, "_MOST_ROWS", 1000)
     vectors = unit_rows(30_000, 16, 9)
     vectors = np.ascontiguousarray(vectors[np.argsort(vectors[:, 0])])
@@ -99,8 +99,8 @@ def test_equal_vectors_tie_and_keep_their_order() -> None:
 
 @pytest.mark.parametrize("store", STORES)
 def test_masses_of_equal_rows_stay_within_memory(monkeypatch: pytest.MonkeyPatch, store: str) -> None:
-    monkeypatch.setattr(topk_selection, "_LEAST_KEPT", 64)
-    monkeypatch.setattr(topk_selection, "_MOST_KEPT", 64)
+    monkeypatch.setattr(dense_kernels, "_LEAST_KEPT", 64)
+    monkeypatch.setattr(dense_kernels, "_MOST_KEPT", 64)
     vectors = np.repeat(unit_rows(2, 24, 3), 4000, axis=0)
     queries = np.vstack([unit_rows(3, 24, 4), np.zeros((1, 24), np.float32)])
     index = DenseSearcher(vectors, store)

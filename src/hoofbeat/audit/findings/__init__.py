@@ -7,27 +7,40 @@ can tell: who stands apart, what sources disagree about, which pairs are dangero
 from __future__ import annotations
 
 from hoofbeat.audit.findings.audit_changes import (
+    AuditsComparison,
+    AuditSide,
     CoverageChange,
     LabelShift,
     changed_pairs,
+    compare_audits,
     coverage_changes,
     label_shift,
+    reworded_questions,
     split_between,
     split_by,
 )
-from hoofbeat.audit.findings.audit_comparison import AuditsComparison, AuditSide, compare_audits, reworded_questions
 from hoofbeat.audit.findings.divergence_themes import Theme, ThemeExample, TopicPhrases, divergence_topics, themes
-from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, pairs_of
-from hoofbeat.audit.findings.relation_counts import counts_by, label_counts
-from hoofbeat.audit.findings.relation_matrices import each_matrix, question_matrix
-from hoofbeat.audit.findings.serious_divergence import SeriousPair, SideBySide, SourceSide, serious_pairs, side_by_side
-from hoofbeat.audit.findings.severity_weights import (
+from hoofbeat.audit.findings.pair_arrays import (
+    AuditPairs,
+    Frame,
+    counts_by,
+    each_matrix,
+    label_counts,
+    pairs_of,
+    question_matrix,
+)
+from hoofbeat.audit.findings.serious_divergence import (
     BY_QUESTION,
     BY_SOURCE,
     BY_TOPIC,
+    SeriousPair,
     SeverityRanking,
     SeverityRow,
+    SideBySide,
+    SourceSide,
+    serious_pairs,
     severity_ranking,
+    side_by_side,
 )
 from hoofbeat.audit.findings.source_profiles import (
     CoverageHeat,
@@ -42,13 +55,14 @@ from hoofbeat.audit.findings.source_profiles import (
 )
 from hoofbeat.audit.findings.table_agreement import (
     FlipRate,
+    JoinedPairs,
     LabelFlips,
     TableAgreement,
     agreement_of_tables,
     flip_rates,
+    join,
     joined_agreement,
 )
-from hoofbeat.audit.findings.table_join import JoinedPairs, join
 
 __all__ = [
     "BY_QUESTION",

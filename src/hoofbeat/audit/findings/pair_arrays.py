@@ -7,21 +7,29 @@ the other, so that the texts of millions of judgments never lie in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import polars
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
+from hoofbeat.audit.findings.relations import (
+    FIVE_RELATIONS,
+    RelationLabels,
+    RelationMatrix,
+    Relations,
+    groups_of,
+    relations_of_counts,
+    unknown_question,
+)
 from hoofbeat.errors import InputError
+from hoofbeat.records import Question
 
 Frame = polars.DataFrame | polars.LazyFrame
 """A table of pairs: question, a, b, label, failure, and what a finding needs beside them."""
 
 Codes = NDArray[np.int32]
-
 _NO_LABEL = -1
 
 
@@ -200,3 +208,116 @@ def _moved(codes: Codes, before: Sequence[str], after: Sequence[str], what: str)
         name = before[codes[int(moved.argmin())]]
         raise InputError(f"the {what} {name!r} of a pair was not asked", fix=f"give every {what} of this run")
     return moved
+
+
+def label_counts(
+    table: Frame | AuditPairs, questions: Iterable[Question | str] = (), domain: RelationLabels = FIVE_RELATIONS
+) -> Relations:
+    """The figures of `relations` over a table; `questions` adds those that have no pair at all to the denominator."""
+    counted = _PerQuestion(pairs_of(table, domain))
+    asked = {*counted.pairs.questions, *(item if isinstance(item, str) else item.id for item in questions)}
+    return counted.together(np.ones(len(counted.pairs.questions), bool), len(asked))
+
+
+def counts_by(
+    table: Frame | AuditPairs, questions: Sequence[Question], facet: str, domain: RelationLabels = FIVE_RELATIONS
+) -> dict[str, Relations]:
+    """The same for each value of a facet of the questions, sorted; a question with several values counts in each."""
+    counted = _PerQuestion(pairs_of(table, domain))
+    places = {name: place for place, name in enumerate(counted.pairs.questions)}
+    members: dict[str, set[str]] = {}
+    for question in questions:
+        for name in groups_of(question, facet):
+            members.setdefault(name, set()).add(question.id)
+    known = {question.id for question in questions}
+    for name in counted.pairs.questions:
+        if name not in known:
+            raise unknown_question(name)
+    found = {}
+    for name in sorted(members):
+        chosen = np.zeros(len(places), bool)
+        chosen[[places[question] for question in members[name] if question in places]] = True
+        found[name] = counted.together(chosen, len(members[name]))
+    return found
+
+
+class _PerQuestion:
+    """The labels and failures of each question's pairs."""
+
+    def __init__(self, pairs: AuditPairs) -> None:
+        self.pairs = pairs
+        self.labels = _table(pairs.question, pairs.label, len(pairs.questions), len(pairs.domain.order))
+        self.failed = _table(pairs.question, pairs.failure, len(pairs.questions), len(pairs.failures))
+        places = [pairs.domain.order.index(label) for label in pairs.domain.diverging]
+        self.diverging = self.labels[:, places].sum(axis=1) > 0
+
+    def together(self, chosen: NDArray[np.bool_], asked: int) -> Relations:
+        """The relations of the chosen questions, of which so many were asked."""
+        domain = self.pairs.domain
+        failed = self.failed[chosen]
+        possibly = self.diverging[chosen] | (failed.sum(axis=1) > 0)
+        return relations_of_counts(
+            dict(zip(domain.order, self.labels[chosen].sum(axis=0).tolist(), strict=True)),
+            dict(zip(self.pairs.failures, failed.sum(axis=0).tolist(), strict=True)),
+            questions=asked,
+            diverging=int(self.diverging[chosen].sum()),
+            possibly=int(possibly.sum()),
+            domain=domain,
+        )
+
+
+def _table(rows: NDArray[np.int32], codes: NDArray[np.int8], height: int, width: int) -> NDArray[np.int64]:
+    """How often each code occurs in each row; −1 does not count."""
+    there = codes >= 0
+    places = rows[there].astype(np.int64) * width + codes[there]
+    return np.bincount(places, minlength=height * width).reshape(height, width)
+
+
+def question_matrix(
+    table: Frame | AuditPairs, question: str, domain: RelationLabels = FIVE_RELATIONS
+) -> RelationMatrix:
+    """The matrix of one question; its sources are sorted, the diagonal is consistent, no label is empty."""
+    if isinstance(table, AuditPairs):
+        pairs = table
+        if question not in pairs.questions:
+            raise _nothing(question)
+        rows = np.flatnonzero(pairs.question == pairs.questions.index(question))
+    else:
+        mine = lazy(table).filter(polars.col("question").cast(polars.String) == question)
+        pairs = pairs_of(mine.select("question", "a", "b", "label", "failure").collect(), domain)
+        if not pairs.questions:
+            raise _nothing(question)
+        pairs.check_once()
+        rows = np.arange(len(pairs.question))
+    return _matrix(pairs, question, rows)
+
+
+def each_matrix(table: Frame | AuditPairs, domain: RelationLabels = FIVE_RELATIONS) -> Iterator[RelationMatrix]:
+    """The matrix of every question that has pairs, questions sorted, one at a time."""
+    pairs = pairs_of(table, domain)
+    pairs.check_once()
+    order = np.argsort(pairs.question, kind="stable")
+    ends = np.cumsum(pairs.by_question())
+    for place, name in enumerate(pairs.questions):
+        rows = order[ends[place - 1] if place else 0 : ends[place]]
+        if len(rows):
+            yield _matrix(pairs, name, rows)
+
+
+def _nothing(question: str) -> InputError:
+    return InputError(f"the question {question!r} has no pair in this audit", fix="name a question that it asked")
+
+
+def _matrix(pairs: AuditPairs, question: str, rows: NDArray[np.int64]) -> RelationMatrix:
+    a, b, label = pairs.a[rows], pairs.b[rows], pairs.label[rows]
+    present = np.unique(np.concatenate([a, b]))
+    cells = np.full((len(present), len(present)), -1, np.int8)
+    first, second = np.searchsorted(present, a), np.searchsorted(present, b)
+    cells[first, second] = cells[second, first] = label
+    np.fill_diagonal(cells, pairs.domain.order.index(pairs.domain.consistent))
+    words = (*pairs.domain.order, "")
+    return RelationMatrix(
+        question=question,
+        sources=tuple(pairs.sources[place] for place in present),
+        labels=tuple(tuple(words[code] for code in line) for line in cells.tolist()),
+    )

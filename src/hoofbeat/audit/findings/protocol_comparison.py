@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from hoofbeat.audit.findings.relations import RelationLabels
-from hoofbeat.audit.findings.validation_figures import JudgeScores, judge_scores
-from hoofbeat.audit.findings.validation_population import stratified_rate
+from hoofbeat.audit.findings.validation_figures import JudgeScores, judge_scores, stratified_rate
 from hoofbeat.audit.sample_records import PROTOCOLS, PairJudgedTwice, PairLabel
 from hoofbeat.findings.agreement import Agreement, Kappa, agreement, weighted_kappa
 from hoofbeat.findings.intervals import Difference, Interval, mcnemar_exact, paired_difference, wilson
-from hoofbeat.judging.text_match import fuzzy_match
 from hoofbeat.store import Cost
+from hoofbeat.text import fuzzy_match
 
 EstimateWithInterval = tuple[float | None, Interval | None]
 

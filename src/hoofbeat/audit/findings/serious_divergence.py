@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import polars
 from msgspec import Struct
+from numpy.typing import NDArray
 
-from hoofbeat.audit.answers.citations import cites_heading
-from hoofbeat.audit.findings.pair_arrays import Frame, sure_rows
-from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
+from hoofbeat.audit.citations import cites_heading
+from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, diverging_rows, pairs_of, sure_rows
+from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, groups_of, unknown_question
+from hoofbeat.errors import UsageError
+from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles
 from hoofbeat.records import Answer, Passage, Question
 
 LEVELS = ("low", "medium", "high")
@@ -143,3 +148,208 @@ def _side(answer: Answer) -> SourceSide:
         passage=next(iter([*under, *answer.evidence]), None),
         cited=bool(under),
     )
+
+
+BY_QUESTION, BY_SOURCE, BY_TOPIC = "@question", "@source", "@topic"
+"""What can be ranked beside the groups of a facet."""
+
+WEIGHTS: Mapping[str, float] = {"low": 1.0, "medium": 2.0, "high": 3.0}
+_MIN_RANKED, _RESAMPLED = 3, 5
+"""So many things are needed for a coefficient, and for its interval."""
+
+
+class SeverityRow(Struct, frozen=True, kw_only=True):
+    """One thing in both rankings: its diverging pairs, their weight, and its places (1 is most; equals share a mean).
+
+    `judged` is None where pairs can't be attributed (topics are of diverging pairs only). `levels` counts its pairs by
+    significance, `unrated` those without one.
+    """
+
+    name: str
+    diverging: int
+    weighted: float
+    rank: float
+    weighted_rank: float
+    judged: int | None
+    levels: dict[str, int]
+    unrated: int
+
+
+class SeverityRanking(Struct, frozen=True, kw_only=True):
+    """The rows, heaviest first, and how far the two rankings go together.
+
+    `spearman` correlates the counts of diverging pairs with their weights, `rate_spearman` the same by judged pair;
+    intervals resample the things ranked. All are None where they have no value: fewer than three things (five for an
+    interval), or all the same.
+    """
+
+    by: str
+    weights: dict[str, float]
+    rows: tuple[SeverityRow, ...]
+    spearman: float | None
+    interval: Interval | None
+    rate_spearman: float | None
+    rate_interval: Interval | None
+
+
+def severity_ranking(
+    table: Frame,
+    questions: Sequence[Question],
+    by: str = BY_QUESTION,
+    domain: RelationLabels = FIVE_RELATIONS,
+    weights: Mapping[str, float] = WEIGHTS,
+    *,
+    unrated: float | None = None,
+    pairs: AuditPairs | None = None,
+    samples: int = SAMPLES,
+    level: float = 0.95,
+    seed: int = 0,
+) -> SeverityRanking:
+    """Rank by disagreement and by weighted disagreement; `by` is one of the constants above or a facet's name.
+
+    A diverging pair without a significance (or with one that has no weight) weighs `unrated`, by default the least of
+    the weights. `pairs` is the table already read, if it was.
+    """
+    if not weights or min(weights.values()) < 0:
+        raise UsageError("severity needs a weight of 0 or more for each level", fix="for example low=1,medium=2,high=3")
+    known = pairs if pairs is not None else pairs_of(table, domain)
+    rows = _diverging(table, by, known, weights, min(weights.values()) if unrated is None else unrated)
+    names, sums = _sums(rows, questions, by, known, len(weights))
+    there = np.flatnonzero(sums[:, 0])
+    names, sums = [names[place] for place in there.tolist()], sums[there]
+    ranks = [_ranks(-sums[:, column]) for column in (0, 1)]
+    rates = sums[:, :2] / sums[:, 2:3] if by != BY_TOPIC else None
+    told = [
+        SeverityRow(
+            name=name,
+            diverging=int(sums[place, 0]),
+            weighted=float(sums[place, 1]),
+            rank=float(ranks[0][place]),
+            weighted_rank=float(ranks[1][place]),
+            judged=int(sums[place, 2]) if rates is not None else None,
+            levels={name: int(sums[place, 3 + at]) for at, name in enumerate(weights)},
+            unrated=int(sums[place, 3 + len(weights)]),
+        )
+        for place, name in enumerate(names)
+    ]
+    value, interval = _spearman(sums[:, 0], sums[:, 1], samples, level, seed)
+    rate, rate_interval = None, None
+    if rates is not None:
+        rate, rate_interval = _spearman(rates[:, 0], rates[:, 1], samples, level, seed)
+    return SeverityRanking(
+        by=by,
+        weights=dict(weights),
+        rows=tuple(sorted(told, key=lambda row: (row.weighted_rank, row.rank, row.name))),
+        spearman=value,
+        interval=interval,
+        rate_spearman=rate,
+        rate_interval=rate_interval,
+    )
+
+
+def _diverging(
+    table: Frame, by: str, pairs: AuditPairs, weights: Mapping[str, float], unrated: float
+) -> polars.DataFrame:
+    """Every diverging pair: its question and sources by number, its topic, its level by number, its weight."""
+    columns = ["question", "a", "b", "significance", *(["topic"] if by == BY_TOPIC else [])]
+    rows = diverging_rows(table, columns, pairs.domain)
+    levels = {name: place for place, name in enumerate(weights)}
+    numbers = {name: place for place, name in enumerate(pairs.questions)}
+    sources = {name: place for place, name in enumerate(pairs.sources)}
+    level = polars.col("significance").replace_strict(levels, default=len(levels), return_dtype=polars.Int64)
+    return rows.with_columns(
+        polars.col("question").replace_strict(numbers, return_dtype=polars.Int64),
+        *(polars.col(side).replace_strict(sources, return_dtype=polars.Int64) for side in ("a", "b")),
+        level=level,
+        weight=level.replace_strict(dict(enumerate([*weights.values(), unrated])), return_dtype=polars.Float64),
+    )
+
+
+def _sums(
+    rows: polars.DataFrame, questions: Sequence[Question], by: str, pairs: AuditPairs, levels: int
+) -> tuple[Sequence[str], NDArray[np.float64]]:
+    """The names of the things, and of each: diverging pairs, weight, judged pairs, pairs of each level and of none."""
+    question = rows["question"].to_numpy()
+    names: Sequence[str]
+    if by == BY_QUESTION:
+        names, judged = pairs.questions, pairs.by_question(pairs.judged)
+        item, row = question, np.arange(len(rows))
+    elif by == BY_SOURCE:
+        names, judged = pairs.sources, pairs.by_source(pairs.judged).sum(axis=0)
+        item, row = np.concatenate([rows["a"].to_numpy(), rows["b"].to_numpy()]), np.tile(np.arange(len(rows)), 2)
+    elif by == BY_TOPIC:
+        phrases = rows["topic"].fill_null("").to_list()
+        names = sorted(set(phrases) - {""})
+        places = {name: place for place, name in enumerate(names)}
+        judged = np.zeros(len(names), np.int64)
+        row = np.array([number for number, phrase in enumerate(phrases) if phrase], np.int64)
+        item = np.array([places[phrase] for phrase in phrases if phrase], np.int64)
+    else:
+        names, member = _members(questions, by, pairs)
+        judged = pairs.by_question(pairs.judged) @ member
+        row, item = member[question].nonzero()
+    sums = np.zeros((len(names), 4 + levels))
+    level = rows["level"].to_numpy()[row]
+    sums[:, 0] = np.bincount(item, minlength=len(names))
+    sums[:, 1] = np.bincount(item, rows["weight"].to_numpy()[row], len(names))
+    sums[:, 2] = judged
+    by_level = np.bincount(item * (levels + 1) + level, minlength=len(names) * (levels + 1))
+    sums[:, 3:] = by_level.reshape(-1, levels + 1)
+    return names, sums
+
+
+def _members(questions: Sequence[Question], facet: str, pairs: AuditPairs) -> tuple[list[str], NDArray[np.bool_]]:
+    """The groups of a facet, and which of the audit's questions are in each."""
+    groups = {question.id: groups_of(question, facet) for question in questions}
+    for name in pairs.questions:
+        if name not in groups:
+            raise unknown_question(name)
+    names = sorted({group for mine in groups.values() for group in mine})
+    places = {name: place for place, name in enumerate(names)}
+    member = np.zeros((len(pairs.questions), len(names)), bool)
+    for number, name in enumerate(pairs.questions):
+        member[number, [places[group] for group in groups[name]]] = True
+    return names, member
+
+
+def _spearman(
+    xs: NDArray[np.float64], ys: NDArray[np.float64], samples: int, level: float, seed: int
+) -> tuple[float | None, Interval | None]:
+    """Spearman's coefficient and its interval from resampling the points.
+
+    A resample is how often each point was drawn: ranks of few different values need no sorting then.
+    """
+    n = len(xs)
+    if n < _MIN_RANKED:
+        return None, None
+    places = [np.unique(values, return_inverse=True)[1] for values in (xs, ys)]
+    value = _weighted(places, np.ones(n))
+    if math.isnan(value):
+        return None, None
+    if n < _RESAMPLED:
+        return value, None
+    rng = np.random.default_rng(seed)
+    drawn = (np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64) for _ in range(samples))
+    replicates = np.array([_weighted(places, times) for times in drawn])
+    known = replicates[~np.isnan(replicates)]
+    return value, percentiles(known, level, "bootstrap") if len(known) else None
+
+
+def _weighted(places: Sequence[NDArray[np.int64]], times: NDArray[np.float64]) -> float:
+    """Spearman's coefficient where each point counts so many times; `places` are its values' places on each axis."""
+    centred = []
+    for mine in places:
+        sizes = np.bincount(mine, times)
+        ranks = (np.cumsum(sizes) - (sizes - 1) / 2)[mine]
+        centred.append(ranks - (times * ranks).sum() / times.sum())
+    first, second = centred
+    spread = float((times * first * first).sum()) * float((times * second * second).sum())
+    shared = float((times * first * second).sum())
+    return max(-1.0, min(1.0, shared / math.sqrt(spread))) if spread > 0 else math.nan
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Places from 1, least first; equal values share the mean of their places."""
+    _, places, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: NDArray[np.float64] = (np.cumsum(sizes) - (sizes - 1) / 2)[places]
+    return ranks

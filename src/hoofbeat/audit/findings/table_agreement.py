@@ -6,18 +6,73 @@ interval, which takes every pair for itself, stands beside them because it is wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import polars
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, lazy
+from hoofbeat.audit.findings.label_scores import LabelScore, f1_scores, label_table
+from hoofbeat.audit.findings.pair_arrays import AuditPairs, Frame, lazy, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
-from hoofbeat.audit.findings.table_join import JoinedPairs, join
-from hoofbeat.errors import InputError
-from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles, resampled_sums, wilson
+from hoofbeat.audit.sample_records import TrialPair
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.findings.agreement import Agreement, agreement
+from hoofbeat.findings.intervals import SAMPLES, Interval, bootstrap_mean, percentiles, resampled_sums, wilson
+
+
+class JoinedPairs(Struct, frozen=True, kw_only=True):
+    """Two tables with codes of the same names. `rows` are the places of the shared pairs in the first and the second.
+
+    Shared pairs come in the order of question and sources.
+    """
+
+    before: AuditPairs
+    after: AuditPairs
+    rows: tuple[NDArray[np.int64], NDArray[np.int64]]
+
+    @property
+    def labels(self) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+        """The labels of the shared pairs in both tables."""
+        return self.before.label[self.rows[0]], self.after.label[self.rows[1]]
+
+    @property
+    def question(self) -> NDArray[np.int32]:
+        """The questions of the shared pairs."""
+        return self.before.question[self.rows[0]]
+
+
+def join(before: Frame | AuditPairs, after: Frame | AuditPairs, domain: RelationLabels = FIVE_RELATIONS) -> JoinedPairs:
+    """Lay two tables over each other; a pair that stands twice in one of them is refused."""
+    first, second = pairs_of(before, domain), pairs_of(after, domain)
+    if first.domain != second.domain:
+        raise UsageError("the two tables have different labels", fix="give two tables of one domain")
+    questions = sorted({*first.questions, *second.questions})
+    sources = sorted({*first.sources, *second.sources})
+    first, second = _recoded(first, questions, sources), _recoded(second, questions, sources)
+    for each in (first, second):
+        each.check_once()
+    _, one, two = np.intersect1d(first.keys, second.keys, assume_unique=True, return_indices=True)
+    return JoinedPairs(before=first, after=second, rows=(one, two))
+
+
+def _recoded(pairs: AuditPairs, questions: Sequence[str], sources: Sequence[str]) -> AuditPairs:
+    """The same pairs with codes of these names, which must contain all of theirs, sorted."""
+    asked, told = (
+        np.searchsorted(np.array(all_names, object), np.array(names, object)).astype(np.int32)
+        for all_names, names in ((questions, pairs.questions), (sources, pairs.sources))
+    )
+    return replace(
+        pairs,
+        questions=tuple(questions),
+        sources=tuple(sources),
+        question=asked[pairs.question],
+        a=told[pairs.a],
+        b=told[pairs.b],
+    )
 
 
 class TableAgreement(Struct, frozen=True, kw_only=True):
@@ -204,3 +259,91 @@ def _kappas(confusions: NDArray[np.float64]) -> NDArray[np.float64]:
     seen = np.trace(confusions, axis1=1, axis2=2) / totals
     chance = (confusions.sum(axis=1) * confusions.sum(axis=2)).sum(axis=1) / totals**2
     return np.where(chance < 1, (seen - chance) / np.where(chance < 1, 1 - chance, 1), np.nan)
+
+
+SIDES = ("not diverging", "diverging")
+"""The labels of the two-way question."""
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """A judge beside planted labels, in the order in which an audit shows the two answers.
+
+    `labels` and `two_way` (does the pair diverge or not) are against what was planted; a pair without a label is not
+    right. Pairs of one question share answers: `by_question` is the interval of accuracy with whole questions drawn
+    again. `exchanged` of the pairs are right with the answers exchanged, `both` in either order. `chance` is what
+    guessing evenly among the labels gives, `commonest_share` what always saying the `commonest` planted label gives;
+    `two_way_share` is that of the two-way question. `better` says whether both intervals of accuracy lie above the
+    larger of the two.
+    """
+
+    right: int
+    agreement: Agreement
+    by_question: Interval
+    labels: tuple[LabelScore, ...]
+    two_way: Agreement
+    two_way_right: int
+    exchanged: int
+    both: int
+    flips: FlipRate
+    chance: float
+    commonest: str
+    commonest_share: float
+    two_way_share: float
+    better: bool
+
+    @property
+    def n(self) -> int:
+        """How many pairs were put to the judge."""
+        return self.agreement.n
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The accuracy at 95%: as far as Wilson's interval and the one by questions reach."""
+        wilson = self.agreement.accuracy_interval
+        return min(wilson.low, self.by_question.low), max(wilson.high, self.by_question.high)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: better than chance or not."""
+        return (
+            f"This judge is {'' if self.better else 'not '}clearly better than chance: right on {self.right} of "
+            f"{self.n} pairs whose relation is known ({self.span[0]:.2f} to {self.span[1]:.2f} at 95%), where guessing "
+            f"gives {self.chance:.2f} and always saying {self.commonest} {self.commonest_share:.2f}."
+        )
+
+
+def trial_figures(pairs: Sequence[TrialPair], domain: RelationLabels, *, seed: int = 0) -> Trial:
+    """The figures of pairs that were put to a judge; `seed` is for what is resampled."""
+    if not pairs:
+        raise UsageError("a trial needs pairs", fix="draw at least one: --limit")
+    labels = [label for label in domain.order if label != domain.absent]
+    first = [(pair.said.label or None if pair.said else None, pair.planted) for pair in pairs]
+    other = [(pair.exchanged.label or None if pair.exchanged else None, pair.planted) for pair in pairs]
+    hits = [given == planted for given, planted in first]
+    sides = [(_side(given, domain), _side(planted, domain)) for given, planted in first]
+    counts = Counter(planted for _, planted in first)
+    commonest = max(labels, key=lambda label: counts[label])
+    diverging = sum(counts[label] for label in domain.diverging)
+    found = agreement(first, labels, seed=seed)
+    by_question = bootstrap_mean([float(hit) for hit in hits], clusters=[pair.question for pair in pairs], seed=seed)
+    chance, share = 1 / len(labels), counts[commonest] / len(pairs)
+    return Trial(
+        right=sum(hits),
+        agreement=found,
+        by_question=by_question,
+        labels=f1_scores(label_table(first, labels), labels, seed=seed).labels,
+        two_way=agreement([(given, planted or "") for given, planted in sides], SIDES, seed=seed),
+        two_way_right=sum(given == planted for given, planted in sides),
+        exchanged=sum(given == planted for given, planted in other),
+        both=sum(hit and given == planted for hit, (given, planted) in zip(hits, other, strict=True)),
+        flips=flip_rates([(one, two) for (one, _), (two, _) in zip(first, other, strict=True)], domain),
+        chance=chance,
+        commonest=commonest,
+        commonest_share=share,
+        two_way_share=max(diverging, len(pairs) - diverging) / len(pairs),
+        better=min(found.accuracy_interval.low, by_question.low) > max(chance, share),
+    )
+
+
+def _side(label: str | None, domain: RelationLabels) -> str | None:
+    return None if label is None else SIDES[label in domain.diverging]

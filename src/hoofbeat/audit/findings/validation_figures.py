@@ -7,15 +7,19 @@ both gave. A pair on which they are split has no reference, and is counted besid
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import NormalDist
 from typing import Literal
 
+import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from hoofbeat.audit.findings.label_scores import Borders, F1Scores, borders, f1_scores, label_table
 from hoofbeat.audit.findings.relations import RelationLabels
-from hoofbeat.audit.findings.validation_population import CorrectedRate, Population, corrected_rates, population
 from hoofbeat.findings.agreement import (
     Agreement,
     Annotators,
@@ -24,7 +28,252 @@ from hoofbeat.findings.agreement import (
     agreement_with_intervals,
     weighted_kappa,
 )
+from hoofbeat.findings.intervals import SAMPLES, Interval, percentiles
 from hoofbeat.findings.outcomes import SENSITIVITY_THRESHOLD
+
+Kind = Callable[[str], bool]
+Strata = Mapping[str, tuple[int, Sequence[tuple[float, float]]]]
+"""By stratum: how many pairs it has in all, and (y, x) of each that is labelled."""
+
+
+class StratumAgreement(Struct, frozen=True, kw_only=True):
+    """One label of the judge: `pairs` in the audit, `labelled` in the sample with a reference, `right` of those.
+
+    `weight` is how many pairs each labelled one stands for; None where none is labelled.
+    """
+
+    label: str
+    pairs: int
+    labelled: int
+    right: int
+    weight: float | None
+
+
+class Population(Struct, frozen=True, kw_only=True):
+    """Estimates for all `pairs` with a label in the audit.
+
+    Everything but `strata` is None where a label has pairs and none of them is labelled, or one of several, which tells
+    nothing of how they vary; `why` says so. The interval of
+    the agreement is of the linearised estimate, those of κ and F1 are from resampling within strata, in which strata
+    that are labelled whole stay as they are.
+    """
+
+    pairs: int
+    strata: tuple[StratumAgreement, ...]
+    agreement: float | None = None
+    agreement_interval: Interval | None = None
+    kappa: float | None = None
+    kappa_interval: Interval | None = None
+    f1: F1Scores | None = None
+    why: str = ""
+
+
+class CorrectedRate(Struct, frozen=True, kw_only=True):
+    """A rate of the audit as the judge has it, and corrected by people's labels of the sample.
+
+    `scope` is `all`, where people also say which pairs are absent, or `answered`, where absent is what the audit found
+    absent. `estimate` is None where the sample does not allow it or its interval, and `why` says why.
+
+    `labelled` pairs have a reference. People are split on `without` more, and the estimate leaves those out;
+    `sensitivity` is the estimate with the rate's label on none of them and on all of them.
+    """
+
+    name: str
+    scope: str
+    judge: float | None
+    estimate: float | None
+    interval: Interval | None
+    labelled: int
+    why: str = ""
+    without: int = 0
+    sensitivity: tuple[float, float] | None = None
+
+
+def population(
+    pairs: Iterable[tuple[str, str]],
+    counts: Mapping[str, int],
+    labels: Sequence[str],
+    *,
+    samples: int = SAMPLES,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Population:
+    """Estimates from (judge's label, reference label) of a sample; `counts` are all pairs by the judge's label."""
+    rows = list(pairs)
+    table = label_table(rows, labels)[:, : len(labels)]
+    drawn = table.sum(axis=0)
+    sizes = np.array([counts.get(label, 0) for label in labels], np.float64)
+    strata = tuple(
+        StratumAgreement(
+            label=label,
+            pairs=int(sizes[place]),
+            labelled=int(drawn[place]),
+            right=int(table[place, place]),
+            weight=float(sizes[place] / drawn[place]) if drawn[place] else None,
+        )
+        for place, label in enumerate(labels)
+    )
+    found = Population(pairs=int(sizes.sum()), strata=strata)
+    why = _missing({row.label: (row.pairs, row.labelled) for row in strata})
+    if why or not sizes.sum():
+        return replace(found, why=why or "the audit has no pair with a label")
+    by_stratum = {
+        label: (counts.get(label, 0), [(float(g == r), 1.0) for g, r in rows if g == label]) for label in labels
+    }
+    agreed = stratified_rate(by_stratum, level=level)
+    weights = sizes / np.where(drawn > 0, drawn, 1)
+    again = _resampled(table, sizes, samples, seed) * weights
+    weighted = table * weights
+    values = _kappas(again)
+    kappa = float(_kappas(weighted[None])[0])
+    none = np.zeros((len(labels), 1))
+    padded = np.concatenate([again, np.zeros((samples, len(labels), 1))], axis=2)
+    return replace(
+        found,
+        agreement=agreed[0],
+        agreement_interval=agreed[1],
+        kappa=None if math.isnan(kappa) else kappa,
+        kappa_interval=None
+        if math.isnan(kappa)
+        else percentiles(values[~np.isnan(values)], level, "bootstrap within strata"),
+        f1=f1_scores(np.concatenate([weighted, none], axis=1), labels, replicates=padded, level=level),
+    )
+
+
+def corrected_rates(
+    pairs: Iterable[tuple[str, str]],
+    counts: Mapping[str, int],
+    domain: RelationLabels,
+    *,
+    without: Mapping[str, int] | None = None,
+    level: float = 0.95,
+) -> tuple[CorrectedRate, ...]:
+    """R_abs, R_div and R_con corrected by (judge's label, reference label) of the sample.
+
+    `without` counts by the judge's label the sampled pairs that have no reference.
+    """
+    rows, split = list(pairs), without or {}
+    answered = tuple(label for label in domain.order if label != domain.absent)
+    everything = sum(counts.values())
+    judged = sum(counts.get(label, 0) for label in answered)
+    diverging = sum(counts.get(label, 0) for label in domain.diverging)
+
+    def rate(name: str, scope: str, by_judge: tuple[int, int], kinds: tuple[Kind, Kind]) -> CorrectedRate:
+        strata = domain.order if scope == "all" else answered
+        mine = {
+            label: (counts.get(label, 0), [(float(kinds[0](r)), float(kinds[1](r))) for g, r in rows if g == label])
+            for label in strata
+        }
+        why = _missing({label: (size, len(given)) for label, (size, given) in mine.items()})
+        found = (None, None) if why else stratified_rate(mine, level=level)
+        if not why and found[0] is None:
+            why = "people call no pair answered"
+        return CorrectedRate(
+            name=name,
+            scope=scope,
+            judge=by_judge[0] / by_judge[1] if by_judge[1] else None,
+            estimate=found[0],
+            interval=found[1],
+            labelled=sum(len(given) for _, given in mine.values()),
+            why=why,
+            without=sum(split.get(label, 0) for label in strata),
+            sensitivity=_sensitivity(mine, split),
+        )
+
+    def diverges(label: str) -> bool:
+        return label in domain.diverging
+
+    def agrees(label: str) -> bool:
+        return label == domain.consistent
+
+    def present(label: str) -> bool:
+        return label != domain.absent
+
+    return (
+        rate(
+            "R_abs", "all", (counts.get(domain.absent, 0), everything), (lambda r: r == domain.absent, lambda _: True)
+        ),
+        rate("R_div", "all", (diverging, judged), (diverges, present)),
+        rate("R_con", "all", (counts.get(domain.consistent, 0), judged), (agrees, present)),
+        rate("R_div", "answered", (diverging, judged), (diverges, present)),
+        rate("R_con", "answered", (counts.get(domain.consistent, 0), judged), (agrees, present)),
+    )
+
+
+def stratified_rate(strata: Strata, *, level: float = 0.95) -> tuple[float | None, Interval | None]:
+    """The ratio of the totals of y and x over strata, with its interval; y is at most x, and both are 0 or 1.
+
+    Every stratum that has pairs must have labelled ones. The interval is None where a stratum of several pairs has only
+    one labelled.
+    """
+    used = {name: (size, np.array(given, np.float64)) for name, (size, given) in strata.items() if size}
+    total_y = math.fsum(size * float(given[:, 0].mean()) for size, given in used.values())
+    total_x = math.fsum(size * float(given[:, 1].mean()) for size, given in used.values())
+    if not total_x:
+        return None, None
+    ratio = total_y / total_x
+    kinds = sorted({(y, x) for _, given in used.values() for y, x in given.tolist()} | {(0.0, 1.0), (1.0, 1.0)})
+    squared = 0.0
+    for size, given in used.values():
+        if len(given) >= size:
+            continue
+        if len(given) < 2:
+            return ratio, None
+        moved = given[:, 0] - ratio * given[:, 1]
+        if np.ptp(moved) < 1e-12:
+            same = tuple(given[0].tolist())
+            moved = np.append(moved, [y - ratio * x for y, x in kinds if (y, x) != same])
+        squared += size**2 * (1 - len(given) / size) * float(moved.var(ddof=1)) / len(given)
+    half = NormalDist().inv_cdf(0.5 + level / 2) * math.sqrt(squared) / total_x
+    return ratio, Interval(
+        low=max(0.0, ratio - half), high=min(1.0, ratio + half), level=level, method="linearised over strata"
+    )
+
+
+def _kappas(tables: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cohen's κ of each of a stack of weighted counts; not a number where chance agreement is complete."""
+    totals = tables.sum(axis=(1, 2))
+    seen = np.trace(tables, axis1=1, axis2=2) / totals
+    chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1) / totals**2
+    return np.where(chance < 1 - 1e-12, (seen - chance) / np.where(chance < 1 - 1e-12, 1 - chance, 1), np.nan)
+
+
+def _resampled(table: NDArray[np.float64], sizes: NDArray[np.float64], samples: int, seed: int) -> NDArray[np.float64]:
+    """Samples drawn again within every column (a stratum); one that is labelled whole stays as it is."""
+    rng = np.random.default_rng(seed)
+    again = np.repeat(table[None], samples, axis=0)
+    for place in range(table.shape[1]):
+        drawn = int(table[:, place].sum())
+        if 0 < drawn < sizes[place]:
+            again[:, :, place] = rng.multinomial(drawn, table[:, place] / drawn, size=samples)
+    return again
+
+
+def _sensitivity(strata: Strata, split: Mapping[str, int]) -> tuple[float, float] | None:
+    """The ratio with y of none and with y of all pairs that have no reference, x of all of them.
+
+    No other x makes it lower or higher. None where there are no such pairs, or some stratum has no pair at all.
+    """
+    if not any(split.get(name, 0) for name in strata):
+        return None
+    bounds = []
+    for y in (0.0, 1.0):
+        filled = {name: (size, [*given, *[(y, 1.0)] * split.get(name, 0)]) for name, (size, given) in strata.items()}
+        if any(size and not given for size, given in filled.values()):
+            return None
+        bounds.append(stratified_rate(filled)[0])
+    low, high = bounds
+    return None if low is None or high is None else (low, high)
+
+
+def _missing(strata: Mapping[str, tuple[int, int]]) -> str:
+    """Which strata allow no estimate, or none with an interval."""
+    none = [label for label, (pairs, labelled) in strata.items() if pairs and not labelled]
+    if none:
+        return f"no pair that the judge calls {' or '.join(none)} is labelled"
+    one = [label for label, (pairs, labelled) in strata.items() if pairs > 1 and labelled == 1]
+    return f"only one of the pairs that the judge calls {' or '.join(one)} is labelled" if one else ""
+
 
 ReferenceOrigin = Literal["adjudicated", "unanimous", "majority", "single", "split", "none"]
 

@@ -5,16 +5,226 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from hoofbeat.audit.audit_folder import Audit
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.audit.findings.validation_figures import RatedPair, Validation, reference, validation
 from hoofbeat.audit.findings.validation_folder import VALIDATION, ValidatedPair, write_tables
 from hoofbeat.audit.sample_records import SampledPair
-from hoofbeat.audit.validation.packet_labels import HumanLabels
-from hoofbeat.audit.validation.packet_text import pair_code
-from hoofbeat.audit.validation.packets import Packets, answers_of, label_counts
+from hoofbeat.audit.validation.packets import (
+    Packets,
+    answers_of,
+    code_number,
+    iter_drawable_pairs,
+    label_counts,
+    number_of,
+    pair_code,
+)
+from hoofbeat.errors import InputError
+from hoofbeat.judging.blinded_sheet import AnnotatorFile, read_rows, refuse_lines
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.prompts import Pack, RelationLabel
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
+from hoofbeat.text import caseless
+
+_MAX_PROBLEMS = 10
+_NO_LEVEL = {"", "-", "–", "none", "n/a", "na"}
+
+
+class AnnotatorLabel(Struct, frozen=True, kw_only=True):
+    """What one person said of a pair; `significance` is None where none was given or the label takes none."""
+
+    label: str
+    significance: str | None = None
+    note: str = ""
+
+
+class HumanLabels(Struct, frozen=True, kw_only=True):
+    """Everything people said: by pair and annotator, what was settled between them by pair, and remarks for the user.
+
+    `empty` counts, by annotator, the items of the packet that got no label.
+    """
+
+    pairs: tuple[SampledPair, ...]
+    labels: dict[tuple[str, str, str], dict[str, AnnotatorLabel]]
+    adjudicated: dict[tuple[str, str, str], AnnotatorLabel]
+    annotators: tuple[str, ...]
+    empty: dict[str, int]
+    notes: tuple[str, ...]
+
+
+class _Reading(Struct, frozen=True, kw_only=True):
+    """What is needed to read one file."""
+
+    pack: Pack
+    known: Mapping[int, SampledPair]
+    partial: bool
+    settled: bool = False
+
+
+class _Taken(Struct, kw_only=True):
+    """What has been taken in so far: by annotator and pair, with the place where it stood."""
+
+    said: dict[str, dict[tuple[str, str, str], AnnotatorLabel]]
+    places: dict[tuple[str, tuple[str, str, str]], str]
+    empty: dict[str, int]
+    unasked: int = 0
+    unrated: int = 0
+
+
+def human_labels(
+    audit: Audit,
+    files: Sequence[Path],
+    *,
+    adjudicated: Path | None = None,
+    packets: Packets | None = None,
+    partial: bool = False,
+    progress: Progress = SILENT,
+) -> HumanLabels:
+    """Read annotators' files. All that is wrong with a file is told at once, with its lines.
+
+    Items without a label are an error unless `partial` allows them. An annotator is who the column `annotator` names,
+    else the file's name. With `packets` the items must be theirs; without, they are found in the audit by their codes.
+    """
+    read = [_rows(path) for path in files]
+    settled = _rows(adjudicated) if adjudicated else None
+    known = _known(audit, [*read, *([settled] if settled else [])], packets, progress)
+    how = _Reading(pack=audit.pack, known=known, partial=partial)
+    taken = _Taken(said={}, places={}, empty={})
+    for rows in read:
+        _take(rows, how, taken)
+    if packets is not None:
+        _check_complete(taken, packets, partial)
+    decided = _Taken(said={}, places={}, empty={})
+    if settled:
+        _take(settled, _Reading(pack=audit.pack, known=known, partial=True, settled=True), decided)
+    final = {pair: given for rows in decided.said.values() for pair, given in rows.items()}
+    by_pair: dict[tuple[str, str, str], dict[str, AnnotatorLabel]] = {}
+    for annotator in sorted(taken.said):
+        for pair, given in taken.said[annotator].items():
+            by_pair.setdefault(pair, {})[annotator] = given
+    asked = {pair.key: pair for pair in known.values()}
+    order = [asked[pair] for pair in sorted(asked) if packets is not None or pair in by_pair or pair in final]
+    return HumanLabels(
+        pairs=tuple(order),
+        labels=dict(sorted(by_pair.items())),
+        adjudicated=dict(sorted(final.items())),
+        annotators=tuple(sorted(taken.said)),
+        empty=taken.empty,
+        notes=_notes(read, settled, taken),
+    )
+
+
+def _rows(path: Path) -> AnnotatorFile:
+    missing = InputError(
+        "the first line does not name the columns `item` and `label`",
+        where=str(path),
+        fix="give back the packet's own file with its first line, as CSV or JSONL",
+    )
+    return read_rows(path, missing)
+
+
+def _known(
+    audit: Audit, files: Sequence[AnnotatorFile], packets: Packets | None, progress: Progress
+) -> dict[int, SampledPair]:
+    """The pairs that codes stand for: those of the packets, else those of the audit that a file names."""
+    if packets is not None:
+        packets.check(audit)
+        return {number_of(*row.pair.key): row.pair for row in packets.key}
+    wanted = {code_number(cells.get("item", "")) for rows in files for _, cells in rows.rows}
+    return {
+        number: SampledPair.of(row)
+        for row in iter_drawable_pairs(audit, progress, title="finding the pairs")
+        if (number := number_of(row[0], row[1], row[2])) in wanted
+    }
+
+
+def _take(rows: AnnotatorFile, how: _Reading, taken: _Taken) -> None:
+    """Take one file's labels in, or say what is wrong with its lines."""
+    problems: list[str] = []
+    given = 0
+    for line, cells in rows.rows:
+        problem = _take_row(rows.path, line, cells, how, taken)
+        if problem:
+            problems.append(f"line {line}: {problem}")
+        given += bool(cells.get("label"))
+    if not given and not problems:
+        problems.append("no row has a label")
+    refuse_lines(
+        problems,
+        rows.path,
+        "correct these lines (rows without a label may stay with --partial); nothing was written",
+    )
+
+
+def _take_row(path: Path, line: int, cells: Mapping[str, str], how: _Reading, taken: _Taken) -> str:
+    """Take one row in; what is wrong with it, or nothing."""
+    number = code_number(cells.get("item", ""))
+    pair = how.known.get(number) if number is not None else None
+    if not cells.get("item"):
+        return "the row names no item"
+    if pair is None:
+        return f"there is no item {cells['item']!r} in this sample"
+    who = "" if how.settled else cells.get("annotator") or path.stem
+    if not cells.get("label"):
+        taken.empty[who] = taken.empty.get(who, 0) + 1
+        return "" if how.partial else f"{cells['item']} has no label"
+    label = _label(cells["label"], how.pack)
+    if label is None:
+        return f"{cells['label']!r} is none of the labels ({', '.join(each.name for each in how.pack.labels)})"
+    level = cells.get("significance", "").lower()
+    levels = {name.lower(): name for name in how.pack.significance_levels}
+    if level not in _NO_LEVEL and level not in levels:
+        return f"{cells['significance']!r} is no significance ({', '.join(how.pack.significance_levels)})"
+    place = f"line {line} of {path.name}"
+    if (who, pair.key) in taken.places:
+        told = "settled" if how.settled else f"labelled by {who}"
+        return f"{cells['item']} was {told} already ({taken.places[who, pair.key]})"
+    taken.places[who, pair.key] = place
+    taken.unasked += level in levels and not label.significance
+    taken.unrated += level not in levels and label.significance
+    taken.said.setdefault(who, {})[pair.key] = AnnotatorLabel(
+        label=label.name,
+        significance=levels.get(level) if label.significance else None,
+        note=cells.get("note", ""),
+    )
+    return ""
+
+
+def _label(text: str, pack: Pack) -> RelationLabel | None:
+    folded = caseless(text)
+    return next((label for label in pack.labels if label.name.casefold() == folded), None)
+
+
+def _check_complete(taken: _Taken, packets: Packets, partial: bool) -> None:
+    """Every item of the packets must be labelled by everybody, unless a part will do."""
+    items = {row.pair.key: row.item for row in packets.key}
+    for annotator, said in sorted(taken.said.items()):
+        left = sorted(items[pair] for pair in items.keys() - said.keys())
+        taken.empty[annotator] = len(left)
+        if left and not partial:
+            told = ", ".join(left[:_MAX_PROBLEMS]) + (" …" if len(left) > _MAX_PROBLEMS else "")
+            raise InputError(
+                f"{annotator} has no label for {len(left)} of {len(items)} items: {told}",
+                where=str(packets.artefact.path),
+                fix="have them labelled, or go on without them: --partial",
+            )
+
+
+def _notes(read: Sequence[AnnotatorFile], settled: AnnotatorFile | None, taken: _Taken) -> tuple[str, ...]:
+    notes = [f"{rows.path.name}: {rows.note}" for rows in [*read, *([settled] if settled else [])] if rows.note]
+    notes += [
+        f"{who or 'nobody'}: {count} items without a label" for who, count in sorted(taken.empty.items()) if count
+    ]
+    if taken.unasked:
+        notes.append(f"{taken.unasked} ratings of significance stand by labels that take none and are left out")
+    if taken.unrated:
+        notes.append(f"{taken.unrated} labels that take a significance have none")
+    if len(taken.said) == 1:
+        notes.append("one annotator only: how far people agree with each other is not known")
+    return tuple(notes)
 
 
 def validate_audit(

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from hoofbeat.judging.scorers import Scorer
-from hoofbeat.judging.text_match import exact_match
+from hoofbeat.text import for_exact_match
+
+
+def exact_match(text: str, reference: str) -> float:
+    """1 where the normalised texts are the same, else 0; two texts without a word are not the same."""
+    one = for_exact_match(text)
+    return 1.0 if one and one == for_exact_match(reference) else 0.0
+
 
 EXACT = Scorer(
     name="exact",

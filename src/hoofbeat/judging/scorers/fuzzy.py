@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoofbeat.judging.scorers import Scorer
-from hoofbeat.judging.text_match import fuzzy_match
+from hoofbeat.text import fuzzy_match
 
 FUZZY = Scorer(
     name="fuzzy",

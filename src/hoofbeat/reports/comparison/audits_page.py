@@ -11,7 +11,7 @@ import polars
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings import AuditsComparison, CoverageChange
-from hoofbeat.audit.findings.prevalence_intensity import PrevalenceIntensity, ShareChange
+from hoofbeat.audit.findings.relations import PrevalenceIntensity, ShareChange
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import Bar, interval_dots, number_matrix
 from hoofbeat.reports.comparison.folder import NOTICE

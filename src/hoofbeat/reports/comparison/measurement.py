@@ -12,8 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from hoofbeat.answering.answer_calls import prompt_for
-from hoofbeat.answering.conditions import Condition, parse_condition
-from hoofbeat.answering.protocols import SCORING
+from hoofbeat.answering.conditions import SCORING, Condition, parse_condition
 from hoofbeat.errors import UsageError
 from hoofbeat.judging import Aspect
 from hoofbeat.registry import registry

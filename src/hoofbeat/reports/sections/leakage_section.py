@@ -20,11 +20,11 @@ from hoofbeat.leakage.leakage_figures import (
     LeakageEstimate,
     LeakageSummary,
     LikelihoodSummary,
+    OverlapRow,
     OverlapSummary,
     reproduced,
     share_of,
 )
-from hoofbeat.leakage.leakage_records import OverlapRow
 from hoofbeat.leakage.near_duplicates import NearDuplicate
 from hoofbeat.leakage.training_cutoffs import POSITIONS
 from hoofbeat.reports.charts import Bar, grouped_bars, interval_dots, stacked_bars

@@ -9,8 +9,7 @@ from hoofbeat.lazy import lazy_names
 if TYPE_CHECKING:
     from hoofbeat.retrieval.hero.hero_engine import Hero
     from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence, HeroTrace, SourceEvidence, explain
-    from hoofbeat.retrieval.hero.hero_settings import HeroSettings
-    from hoofbeat.retrieval.hero.hero_signals import HeroRanking
+    from hoofbeat.retrieval.hero.hero_signals import HeroRanking, HeroSettings
 
 __all__ = ["Hero", "HeroEvidence", "HeroRanking", "HeroSettings", "HeroTrace", "SourceEvidence", "explain"]
 
@@ -19,7 +18,6 @@ __getattr__ = lazy_names(
     {
         "hero_engine": "Hero",
         "hero_evidence": "HeroEvidence HeroTrace SourceEvidence explain",
-        "hero_settings": "HeroSettings",
-        "hero_signals": "HeroRanking",
+        "hero_signals": "HeroRanking HeroSettings",
     },
 )

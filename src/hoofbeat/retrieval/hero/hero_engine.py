@@ -25,11 +25,8 @@ from hoofbeat.errors import UsageError
 from hoofbeat.progress import SILENT
 from hoofbeat.records import Document, Failure
 from hoofbeat.retrieval.hero.hero_evidence import EvidenceTools, HeroEvidence, HeroSearch, HeroSourceResult, Route
-from hoofbeat.retrieval.hero.hero_settings import HeroSettings
-from hoofbeat.retrieval.hero.hero_signals import HeroQuery, HeroRanking, Signals
-from hoofbeat.retrieval.hero.parent_sections import EvidenceUnits, ParentSections
-from hoofbeat.retrieval.hero.query_terms import QuestionCoverage, shares
-from hoofbeat.retrieval.hero.section_layout import HeroLayout
+from hoofbeat.retrieval.hero.hero_signals import HeroQuery, HeroRanking, HeroSettings, QuestionCoverage, Signals, shares
+from hoofbeat.retrieval.hero.parent_sections import EvidenceUnits, HeroLayout, ParentSections
 from hoofbeat.retrieval.index.chunking import indexed_text
 from hoofbeat.retrieval.index.query_vectors import Encode
 from hoofbeat.retrieval.index.topk import Indices, Ranking

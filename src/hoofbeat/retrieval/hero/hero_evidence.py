@@ -14,10 +14,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.records import Failure, Passage
-from hoofbeat.retrieval.hero.hero_settings import NAVIGATION, HeroSettings
-from hoofbeat.retrieval.hero.hero_signals import HeroQuery, Signals
+from hoofbeat.retrieval.hero.hero_signals import NAVIGATION, Concept, ExpansionMatch, HeroQuery, HeroSettings, Signals
 from hoofbeat.retrieval.hero.parent_sections import EvidenceUnit, EvidenceUnits, ParentSections
-from hoofbeat.retrieval.hero.query_terms import Concept, ExpansionMatch
 from hoofbeat.retrieval.index.topk import Floats, Ranking, Rankings
 
 Route = Literal["whole", "retrieved", "fallback"]

@@ -36,8 +36,8 @@ from numpy.typing import NDArray
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models.embedded import default_threads
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.retrieval.index.dense_kernels import QueryRankings, QueryRows, TopKSelection, joined, rankings
 from hoofbeat.retrieval.index.topk import Indices, Ranking, Rankings, check_k, top_k
-from hoofbeat.retrieval.index.topk_selection import QueryRankings, QueryRows, TopKSelection, joined, rankings
 from hoofbeat.retrieval.index.vector_storage import VectorRows, check_storage
 
 Vectors = NDArray[np.float32]

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 from hoofbeat.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hoofbeat.retrieval.rankings.evidence_folder import find_evidence
     from hoofbeat.retrieval.rankings.ranking_plan import RankedLine, RankingPlan, plan_rankings, rank, read_lines
-    from hoofbeat.retrieval.rankings.rankings_folder import MEASURES, measure_run, rank_line, read_result, remarks
+    from hoofbeat.retrieval.rankings.rankings_folder import (
+        MEASURES,
+        find_evidence,
+        measure_run,
+        rank_line,
+        read_result,
+        remarks,
+    )
     from hoofbeat.retrieval.rankings.test_collection import TestCollection, collection_of, index_corpus, open_collection
 
 __all__ = [
@@ -33,9 +39,8 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "evidence_folder": "find_evidence",
         "ranking_plan": "RankedLine RankingPlan plan_rankings rank read_lines",
-        "rankings_folder": "MEASURES measure_run rank_line read_result remarks",
+        "rankings_folder": "MEASURES find_evidence measure_run rank_line read_result remarks",
         "test_collection": "TestCollection collection_of index_corpus open_collection",
     },
 )

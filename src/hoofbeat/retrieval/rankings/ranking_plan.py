@@ -16,9 +16,8 @@ from hoofbeat.models import Estimate, Model
 from hoofbeat.models.session import UsedModels
 from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import Variant, cost_bound, every_stage, parse, variants
-from hoofbeat.retrieval.rankings.rankings_folder import MEASURES, measure_run, rank_line
+from hoofbeat.retrieval.rankings.rankings_folder import MEASURES, TrecRun, measure_run, rank_line, read_trec_runs
 from hoofbeat.retrieval.rankings.test_collection import TestCollection
-from hoofbeat.retrieval.rankings.trec_runs import TrecRun, read_trec_runs
 from hoofbeat.retrieval.retriever import Retriever
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.atomic_files import output_errors

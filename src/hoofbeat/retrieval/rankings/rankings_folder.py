@@ -2,27 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.errors import InputError
 from hoofbeat.findings.breakdown import by_facet
 from hoofbeat.findings.clusters import cluster_labels, clusters_of
 from hoofbeat.findings.intervals import bootstrap_mean
-from hoofbeat.findings.ranking_measures import RANKINGS, Evaluation, Measure, evaluate, in_trec_order, trec_run_lines
+from hoofbeat.findings.ranking_measures import (
+    RANKINGS,
+    TREC_RUN,
+    Evaluation,
+    Measure,
+    evaluate,
+    in_trec_order,
+    read_trec_run,
+    trec_run_lines,
+)
 from hoofbeat.models import Model
 from hoofbeat.models.session import UsedModels
 from hoofbeat.records import Hit, Question
 from hoofbeat.retrieval import IndexSet, Retriever, SearchResult
+from hoofbeat.retrieval.hero import HeroEvidence, SourceEvidence
 from hoofbeat.retrieval.rankings.test_collection import TestCollection
-from hoofbeat.retrieval.rankings.trec_runs import TrecRun
 from hoofbeat.retrieval.stage_roles import SearchQuery
-from hoofbeat.store import Artefact, Manifest, check_target, create, open_artefact
+from hoofbeat.store import Artefact, InputRef, Manifest, check_target, create, open_artefact
+from hoofbeat.store.artefact import file_reference
 from hoofbeat.store.atomic_files import atomic_write
 from hoofbeat.store.manifest import Cost, count_outcomes
 from hoofbeat.store.tables import read_jsonl, write_jsonl, write_tsv
+
+Scores = dict[str, dict[str, float]]
+
+
+class TrecRun(Struct, frozen=True, kw_only=True):
+    """What a run file ranks for the questions there are, best first, and what a reader of its measures must know."""
+
+    name: str
+    hits: dict[str, list[Hit]]
+    source: InputRef
+    notes: tuple[str, ...] = ()
+
+
+def read_trec_runs(paths: Sequence[Path], collection: TestCollection, top: int) -> list[TrecRun]:
+    """Read run files; the same name twice gets a number."""
+    runs = [_read(path, collection, top) for path in paths]
+    seen: dict[str, int] = {}
+    named = []
+    for run in runs:
+        seen[run.name] = seen.get(run.name, 0) + 1
+        name = run.name if seen[run.name] == 1 else f"{run.name} {seen[run.name]}"
+        named.append(TrecRun(name=name, hits=run.hits, source=run.source, notes=run.notes))
+    return named
+
+
+def _read(path: Path, collection: TestCollection, top: int) -> TrecRun:
+    scores = _scores(path)
+    asked = {question.id for question in collection.questions}
+    kept = {question: found for question, found in scores.items() if question in asked}
+    if not kept:
+        some = f"; the first of it is {next(iter(scores))!r}" if scores else ""
+        raise InputError(
+            f"the run ranks nothing for any of these questions{some}",
+            where=str(path),
+            fix=f"check that its question ids are those of {collection.name}",
+        )
+    ranked = {document for found in kept.values() for document in found}
+    unknown = len(ranked - collection.ids)
+    if unknown == len(ranked):
+        raise InputError(
+            f"none of the documents of the run is in {collection.name}; one of them is {min(ranked)!r}",
+            where=str(path),
+            fix="check that it ranks these documents, by their ids",
+        )
+    deepest = max(map(len, kept.values()))
+    told = (
+        (len(scores) - len(kept), "questions of the run are not asked here; they are left out"),
+        (len((asked & collection.qrels.keys()) - kept.keys()), "questions are not in the run; they count 0"),
+        (unknown, "documents of the run are not in the collection; they count as not relevant"),
+    )
+    notes = [f"{count} {words}" for count, words in told if count]
+    if deepest > top:
+        notes.append(f"the run ranks up to {deepest} documents; the first {top} count, as for the lines")
+    return TrecRun(
+        name=f"run:{path.name.removesuffix('.gz').rpartition('.')[0] or path.name}",
+        hits={question: _hits(question, found, top) for question, found in kept.items()},
+        source=file_reference(path, TREC_RUN),
+        notes=tuple(notes),
+    )
+
+
+def _scores(path: Path) -> Scores:
+    scores: Scores = {}
+    for hit in read_trec_run(path):
+        found = scores.setdefault(hit.question, {})
+        if hit.document in found:
+            raise InputError(
+                f"the run ranks {hit.document!r} twice for question {hit.question!r}",
+                where=str(path),
+                fix="keep the best of a document's passages, a line a document",
+            )
+        found[hit.document] = hit.score
+    return scores
+
+
+def _hits(question: str, found: dict[str, float], top: int) -> list[Hit]:
+    """In the order in which trec_eval reads a run: by score, not by the ranks that are written there."""
+    hits = [Hit(question=question, document=document, rank=0, score=score) for document, score in found.items()]
+    return in_trec_order(hits)[:top]
+
 
 MEASURES = ("nDCG@10", "R@1", "R@10", "RR")
 _MAX_VALUES = 40
@@ -284,3 +375,50 @@ def _write_measures(
                 ]
     if table:
         write_tsv(folder / "facets.tsv", ("facet", "value", "measure", "n", "mean", "low", "high"), table)
+
+
+EVIDENCE = "evidence"
+
+
+def find_evidence(
+    collection: TestCollection,
+    indexes: IndexSet,
+    line: str,
+    target: Path,
+    *,
+    sources: Sequence[str] | None = None,
+    passages: int = 5,
+    models: UsedModels | None = None,
+    encoders: UsedModels | None = None,
+    command: Sequence[str] = (),
+) -> Artefact:
+    """Find the evidence of every source for every question and write its folder."""
+    retriever = Retriever(indexes, line, model=models)
+    queries = [(question.id, question.full_text) for question in collection.questions]
+    names = list(indexes.documents) if sources is None else list(sources)
+    outcomes: list[str | None] = []
+    routes: dict[str, int] = {}
+
+    def found() -> Iterator[SourceEvidence]:
+        for each in retriever.evidence(queries, names, passages):
+            outcomes.append(each.failure.kind if each.failure else None)
+            routes[each.route] = routes.get(each.route, 0) + 1
+            yield each.record() if isinstance(each, HeroEvidence) else each
+
+    with create(target, replace_kind=EVIDENCE) as draft:
+        write_jsonl(draft.path / "evidence.jsonl", found())
+        draft.finish(
+            Manifest(
+                kind=EVIDENCE,
+                title=f"{retriever.line}, source by source",
+                command=list(command),
+                inputs=collection.inputs,
+                settings={**retriever.describe(), "bed": collection.name, "sources": len(names), "passages": passages},
+                models=asked_models(retriever, models, encoders),
+                prompts=retriever.prompts,
+                counts=count_outcomes(outcomes),
+                metrics={"routes": dict(sorted(routes.items()))},
+                cost=line_cost(retriever, models, encoders),
+            )
+        )
+    return open_artefact(target, EVIDENCE)

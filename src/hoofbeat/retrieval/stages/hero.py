@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hoofbeat.records import Document
 from hoofbeat.retrieval.hero import Hero, HeroEvidence, HeroSettings
-from hoofbeat.retrieval.hero.query_terms import load_expansions
+from hoofbeat.retrieval.hero.hero_signals import load_expansions
 from hoofbeat.retrieval.index.chunking import DEFAULT_CHUNKING, Chunking
 from hoofbeat.retrieval.index.topk import Ranking
 from hoofbeat.retrieval.index_set import IndexSet

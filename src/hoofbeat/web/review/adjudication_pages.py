@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from hoofbeat.errors import HoofbeatError, InputError
 from hoofbeat.review.adjudication_queue import AdjudicationItem, queue_of
-from hoofbeat.review.forms import Form, FormField, asked_fields, check_values, form_for
-from hoofbeat.review.item_display import parts_for
+from hoofbeat.review.forms import Form, FormField, asked_fields, check_values, form_for, parts_for
 from hoofbeat.review.review_records import Person, ReviewItem, Study
 from hoofbeat.web.image_files import artefact_of, picture
 from hoofbeat.web.page_rendering import not_found, page_of, render

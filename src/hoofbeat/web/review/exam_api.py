@@ -9,11 +9,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from hoofbeat.review.exams.exam_actions import MAX_ANSWER_CHARACTERS, save_draft
-from hoofbeat.review.exams.exam_assignment import FORM, Clock
-from hoofbeat.review.exams.exam_sitting import ExamSitting, load_sitting
-from hoofbeat.review.review_errors import not_here
-from hoofbeat.review.review_records import Person
+from hoofbeat.review.exam_items import FORM, Clock
+from hoofbeat.review.exam_sitting import MAX_ANSWER_CHARACTERS, ExamSitting, load_sitting, save_draft
+from hoofbeat.review.review_records import Person, not_here
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.error_pages import ErrorOut
 from hoofbeat.web.security import require_person

@@ -9,12 +9,21 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.review.exams.exam_actions import MAX_ANSWER_CHARACTERS, begin_exam, end_exam, open_question, submit_answer
-from hoofbeat.review.exams.exam_assignment import FORM, ExamRules
-from hoofbeat.review.exams.exam_scores import model_lines, model_outcomes, result_of
-from hoofbeat.review.exams.exam_sitting import ExamQuestion, ExamSitting, exam_items, load_sitting, visible_case
-from hoofbeat.review.review_errors import ReviewRefusalError
-from hoofbeat.review.review_records import Person
+from hoofbeat.review.exam_items import FORM, ExamRules
+from hoofbeat.review.exam_results import model_lines, model_outcomes, result_of
+from hoofbeat.review.exam_sitting import (
+    MAX_ANSWER_CHARACTERS,
+    ExamQuestion,
+    ExamSitting,
+    begin_exam,
+    end_exam,
+    exam_items,
+    load_sitting,
+    open_question,
+    submit_answer,
+    visible_case,
+)
+from hoofbeat.review.review_records import Person, ReviewRefusalError
 from hoofbeat.web.browse.open_folders import prepare_in_background
 from hoofbeat.web.image_files import artefact_of, picture
 from hoofbeat.web.page_rendering import not_found, render

@@ -12,10 +12,8 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from hoofbeat.review.forms import check_values
-from hoofbeat.review.item_display import progress_of_person
-from hoofbeat.review.review_errors import not_here
-from hoofbeat.review.review_records import ItemLabel, LabelState, Person
+from hoofbeat.review.forms import check_values, progress_of_person
+from hoofbeat.review.review_records import ItemLabel, LabelState, Person, not_here
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.error_pages import ErrorOut
 from hoofbeat.web.review.worklist import Me, WorklistItem, next_address, place_of, skip_reason

@@ -13,10 +13,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from hoofbeat.errors import HoofbeatError, InputError
-from hoofbeat.review.exams.exam_assignment import FORM as EXAM
-from hoofbeat.review.forms import check_values
-from hoofbeat.review.item_display import (
+from hoofbeat.review.exam_items import FORM as EXAM
+from hoofbeat.review.forms import (
     WorklistProgress,
+    check_values,
     differences,
     next_undone,
     parts_for,

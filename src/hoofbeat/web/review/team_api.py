@@ -10,11 +10,9 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
 from hoofbeat.review.label_export import export_labels
-from hoofbeat.review.review_errors import not_here
-from hoofbeat.review.review_records import Person, ReviewItem, Study
+from hoofbeat.review.review_records import Person, ReviewItem, Study, not_here
 from hoofbeat.review.review_store import Outlines, ReviewStore
-from hoofbeat.review.reviewer_agreement import Agreements, StudyAgreement
-from hoofbeat.review.study_progress import study_progress
+from hoofbeat.review.reviewer_agreement import Agreements, StudyAgreement, study_progress
 from hoofbeat.web.error_pages import ErrorOut
 from hoofbeat.web.security import require_adjudicator, require_admin
 from hoofbeat.web.site import site_of, store_of

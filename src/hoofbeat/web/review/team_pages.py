@@ -21,7 +21,7 @@ from hoofbeat.review.forms import load_form
 from hoofbeat.review.label_export import as_csv, export_labels
 from hoofbeat.review.review_records import Person, Study
 from hoofbeat.review.review_rounds import INSPECTIONS, advance_rounds, next_items, rounds_of
-from hoofbeat.review.study_progress import StudyProgress, progress_of, study_progress
+from hoofbeat.review.reviewer_agreement import StudyProgress, progress_of, study_progress
 from hoofbeat.web.page_rendering import render
 from hoofbeat.web.review import adjudication_pages as adjudication
 from hoofbeat.web.review import team_api

@@ -11,9 +11,8 @@ from msgspec import Struct
 from starlette.datastructures import FormData
 
 from hoofbeat.errors import InputError
-from hoofbeat.review.exams.exam_assignment import FORM as EXAM
-from hoofbeat.review.forms import Form, FormField, asked_fields, form_for
-from hoofbeat.review.item_display import next_undone
+from hoofbeat.review.exam_items import FORM as EXAM
+from hoofbeat.review.forms import Form, FormField, asked_fields, form_for, next_undone
 from hoofbeat.review.review_records import Assignment, ItemLabel, Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.security import require_person

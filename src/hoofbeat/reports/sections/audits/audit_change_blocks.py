@@ -17,7 +17,7 @@ from hoofbeat.audit.findings import (
     split_between,
     split_by,
 )
-from hoofbeat.audit.findings.prevalence_intensity import PrevalenceIntensity, ShareChange
+from hoofbeat.audit.findings.relations import PrevalenceIntensity, ShareChange
 from hoofbeat.facets import facet_names
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import number_matrix

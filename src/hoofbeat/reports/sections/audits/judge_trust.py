@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import polars
 
-from hoofbeat.audit.economy.economy_check import SPREAD, EconomyCheck, calls_saved
+from hoofbeat.audit.economy_check import SPREAD, EconomyCheck, calls_saved
 from hoofbeat.audit.findings import FlipRate, flip_rates
 from hoofbeat.audit.findings.relations import RelationLabels, judge_agreement
-from hoofbeat.audit.findings.trial_figures import SIDES, Trial
+from hoofbeat.audit.findings.table_agreement import SIDES, Trial
 from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.records import Comparison

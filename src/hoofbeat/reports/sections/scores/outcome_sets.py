@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from hoofbeat.answering.contamination import read_source, read_title
+from hoofbeat.answering.condition_material import read_source, read_title
 from hoofbeat.findings.agreement import people_majority
 from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.outcomes import HUMAN, Outcome, SystemKey, scored_outcomes

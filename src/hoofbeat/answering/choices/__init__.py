@@ -1,1 +1,0 @@
-"""Which option an output chooses, read from the text that models write."""

@@ -1,1 +1,0 @@
-"""Answers from one source at a time: the evidence found in it, its quotes and its citations."""

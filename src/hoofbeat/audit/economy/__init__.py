@@ -1,1 +1,0 @@
-"""Economy: pairs judged between groups of answers that make the same claims."""

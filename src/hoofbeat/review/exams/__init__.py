@@ -1,1 +1,0 @@
-"""Exams: people answer a benchmark's questions under the same rules as models."""
