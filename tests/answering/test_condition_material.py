@@ -250,17 +250,17 @@ def test_any_text_can_be_shortened(text: str, percent: int, by_sentences: bool) 
     assert len(shorten(question, percent, by_sentences=by_sentences).text) <= len(text) + 1
 
 
-TITLE_CONTAMINATION = "Caplacizumab without plasma exchange: a case of immune TTP"
+QUOTED_TITLE = "Caplacizumab without plasma exchange: a case of immune TTP"
 QUESTION = Question(id="q", text="What next?", documents=("source",))
 DOCUMENTS = {
-    "source": Document(id="source", title=TITLE_CONTAMINATION, text="The report itself."),
-    "quoting": Document(id="quoting", title="A review", text=f"See 12. {TITLE.upper()}\u2014J Invented 2024."),
-    "broken": Document(id="broken", title="Another", text=TITLE_CONTAMINATION.replace(" ", "\n  ").replace(":", " –")),
+    "source": Document(id="source", title=QUOTED_TITLE, text="The report itself."),
+    "quoting": Document(id="quoting", title="A review", text=f"See 12. {QUOTED_TITLE.upper()}\u2014J Invented 2024."),
+    "broken": Document(id="broken", title="Another", text=QUOTED_TITLE.replace(" ", "\n  ").replace(":", " –")),
     "copy": Document(id="copy", title="Caplacizumab without plasma exchange - a case of immune TTP.", text="Copied."),
     "near": Document(
         id="near", title="Caplacizumab with plasma exchange in TTP", text="Plasma exchange, a case of TTP."
     ),
-    "part": Document(id="part", title="X", text=f"{TITLE}s"),
+    "part": Document(id="part", title="X", text=f"{QUOTED_TITLE}s"),
 }
 
 
@@ -310,7 +310,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"invented"
 
 
 @pytest.fixture
-def bench_question_images(tmp_path: Path) -> Artefact:
+def bench_with_images(tmp_path: Path) -> Artefact:
     (tmp_path / "secret.png").write_bytes(PNG)
     with create(tmp_path / "bench") as draft:
         (draft.path / "images").mkdir()
@@ -332,10 +332,10 @@ def asked(*images: str) -> Question:
     return Question(id="q", text="What is seen?", images=images)
 
 
-def test_the_kind_is_told_by_the_bytes(bench_question_images: Artefact) -> None:
+def test_the_kind_is_told_by_the_bytes(bench_with_images: Artefact) -> None:
     names = ("images/a.png", "images/b.jpg", "images/c.gif", "images/d.webp")
-    check_images(bench_question_images, [asked(*names)])
-    found = images_of(bench_question_images, asked(*names))
+    check_images(bench_with_images, [asked(*names)])
+    found = images_of(bench_with_images, asked(*names))
     assert not isinstance(found, str)
     assert [image.media_type for image in found] == ["image/png", "image/jpeg", "image/gif", "image/webp"]
     assert found[0] == Image.of(PNG, "image/png")
@@ -348,22 +348,22 @@ def test_the_kind_is_told_by_the_bytes(bench_question_images: Artefact) -> None:
         *("images/a.png\x00", "images/link.png", "images/\n.png"),
     ],
 )
-def test_tricks_with_paths_are_refused(bench_question_images: Artefact, name: str) -> None:
+def test_tricks_with_paths_are_refused(bench_with_images: Artefact, name: str) -> None:
     with pytest.raises(HostileInputError, match="outside its folder"):
-        check_images(bench_question_images, [asked("images/a.png"), asked(name)])
+        check_images(bench_with_images, [asked("images/a.png"), asked(name)])
 
 
 @pytest.mark.parametrize("name", ["images/none.png", "manifest.json", "questions.jsonl"])
-def test_what_the_manifest_does_not_list_is_not_read(bench_question_images: Artefact, name: str) -> None:
+def test_what_the_manifest_does_not_list_is_not_read(bench_with_images: Artefact, name: str) -> None:
     with pytest.raises(InputError, match="does not hold the image"):
-        check_images(bench_question_images, [asked(name)])
+        check_images(bench_with_images, [asked(name)])
 
 
-def test_what_is_no_image_is_said(bench_question_images: Artefact, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_image_is_said(bench_with_images: Artefact, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (
-        images_of(bench_question_images, asked("images/text.png"))
+        images_of(bench_with_images, asked("images/text.png"))
         == "the image images/text.png is no PNG, JPEG, GIF or WebP file"
     )
-    assert images_of(bench_question_images, asked()) == "the question has no images"
+    assert images_of(bench_with_images, asked()) == "the question has no images"
     monkeypatch.setattr(pictures, "MAX_IMAGE", 5)
-    assert "larger than" in str(images_of(bench_question_images, asked("images/a.png")))
+    assert "larger than" in str(images_of(bench_with_images, asked("images/a.png")))
