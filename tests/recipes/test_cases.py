@@ -67,10 +67,41 @@ def test_a_word_that_too_many_share_is_not_compared_and_is_said() -> None:
     assert group_names(names, max_together=4).skipped == {}
 
 
-def test_a_kind_goes_with_the_wider_condition_only_when_told_and_when_it_ends_alike() -> None:
-    names = ["Appendicitis", "acute ruptured appendicitis", "appendicitis of the stump", "rhabdomyolysis-induced AKI"]
-    assert group_names(names).numbers == [0, 1, 2, 3]
-    assert group_names(names, kinds=True).numbers == [0, 0, 2, 3]
+def _near(names: list[str], vocabularies: list[Vocabulary]) -> list[list[int]]:
+    return [sorted(each) for each in group_names(names, vocabularies).near]
+
+
+def test_a_condition_and_a_kind_of_it_are_near_and_not_one() -> None:
+    names = ["Appendicitis", "acute ruptured appendicitis", "rhabdomyolysis-induced AKI"]
+    assert group_names(names).numbers == [0, 1, 2]
+    assert _near(names, []) == [[1], [0], []]
+
+
+def test_names_that_hold_one_condition_of_a_vocabulary_are_near() -> None:
+    known = _vocabularies()
+    names = [
+        "Necrotizing fasciitis of the neck",
+        "Necrotizing fasciitis of the leg due to group A streptococcus",
+        "Scrub typhus complicated by ARDS",
+        "Typhus fever due to Rickettsia tsutsugamushi",
+        "Sepsis due to Capnocytophaga canimorsus",
+        "Sepsis due to Escherichia coli",
+    ]
+    assert _near(names, known) == [[1], [0], [3], [2], [], []]
+    assert groups_of(["Weil disease", "Leptospirosis icterohemorrhagica"], known) == [0, 0]
+    assert groups_of(["Wegener granulomatosis", "Granulomatosis with polyangiitis"], known) == [0, 0]
+
+
+def test_what_excludes_each_other_is_not_near() -> None:
+    names = ["acute promyelocytic leukemia with differentiation syndrome", "chronic promyelocytic leukemia"]
+    assert _near(names, _vocabularies()) == [[], []]
+
+
+def _vocabularies() -> list[Vocabulary]:
+    try:
+        return [load_vocabulary("icd10cm"), load_vocabulary("rare-diseases")]
+    except HoofbeatError as err:
+        pytest.skip(f"needs the vocabularies: {err}")
 
 
 class _Codes:
@@ -81,6 +112,9 @@ class _Codes:
     def lookup(self, name: str) -> list[Match]:
         found = Match(code="X1", name="Invented", start=0, end=len(name), text=name)
         return [found] if name.startswith("Inv") else []
+
+    def find_phrases(self, name: str) -> list[Match]:
+        return self.lookup(name)
 
     def term(self, code: str) -> None:
         return None
@@ -124,6 +158,28 @@ def test_cases_with_too_few_fellows_are_turned_away(tmp_path: Path) -> None:
         assert c["group"] == a["group"]
         four = group_cases("group", minimum=4, vocabularies=()).run(items, context)
         assert all(isinstance(each, ItemRejection) for each in four)
+
+
+def test_fellows_of_a_kind_come_after_those_of_the_same_diagnosis(tmp_path: Path) -> None:
+    items = [
+        _case("a", "necrotizing fasciitis"),
+        _case("b", "necrotizing fasciitis of the neck"),
+        _case("c", "Necrotising fasciitis"),
+        _case("d", "flesh-eating disease", synonyms=["necrotizing fasciitis"]),
+        _case("e", "gout"),
+    ]
+    documents = [Document(id=item.id, title="", text="x") for item in items]
+    with a_context(tmp_path, documents, RecipeSettings(), lambda n, r: {}) as context:
+        a, b, _, d, e = group_cases("group", minimum=2, vocabularies=(), kinds=True).run(items, context)
+        assert isinstance(a, RecipeItem)
+        assert (a["fellows"], a["near"]) == (["c", "d", "b"], ["b"])  # d goes by another name in its report
+        assert isinstance(b, RecipeItem)
+        assert b["fellows"] == b["near"] == ["a", "c", "d"]
+        assert isinstance(d, RecipeItem)
+        assert d["group"] == a["group"] != b["group"]
+        assert isinstance(e, ItemRejection)
+        strict = group_cases("group", minimum=2, vocabularies=()).run(items, context)
+        assert isinstance(strict[1], ItemRejection)
 
 
 def test_those_that_ask_are_not_found_and_some_are_left_to_find(tmp_path: Path) -> None:

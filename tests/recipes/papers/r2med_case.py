@@ -62,7 +62,8 @@ def by_rule(name: str, request: ChatRequest) -> object:
         diagnosis = found[1].lower() if found else "nothing"
         return {"quote": found[0] if found else "words of no report", "diagnosis": diagnosis, "synonyms": []}
     if name == "r2med-quality":
-        return {"reason": "told in full", "focus": 8, "completeness": 6, "similarity": 9}
+        letters = re.findall(r"^Case ([A-Z])$", told["other cases"], re.MULTILINE)
+        return {"reason": "told in full", "focus": 8, "completeness": 6, "similarity": dict.fromkeys(letters, 9)}
     if name == "r2med-type":
         kinds = {"diagnosis": "diagnos", "treatment": "treatment|management|therapy", "examination": "test|next step"}
         found_kind = (kind for kind, words in kinds.items() if re.search(words, told["question"][-200:]))

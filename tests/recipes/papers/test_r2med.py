@@ -30,7 +30,7 @@ from tests.recipes.support import Script, a_corpus, build
 
 
 def test_similar_cases(tmp_path: Path) -> None:
-    artefact, corpus = built_task(tmp_path, "clinical-case")
+    artefact, corpus = built_task(tmp_path, "clinical-case", queries_per_group=1)
     adds_up(artefact)
     holds_together(artefact, corpus)
     bench = Benchmark(artefact)
@@ -150,7 +150,7 @@ def test_a_task_needs_its_file(tmp_path: Path) -> None:
 
 
 def test_the_invented_reports_make_two_questions(tmp_path: Path) -> None:
-    artefact, corpus = built_task(tmp_path, "invented")
+    artefact, corpus = built_task(tmp_path, "invented", queries_per_group=1)
     adds_up(artefact)
     holds_together(artefact, corpus)
     questions = Benchmark(artefact).questions

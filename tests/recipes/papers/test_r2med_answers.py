@@ -44,13 +44,13 @@ def _wrong(step: str, said: object, name: str, request: ChatRequest) -> object:
         ),
         (
             "r2med-quality",
-            {"reason": "no", "focus": 5, "completeness": 9, "similarity": 9},
+            {"reason": "no", "focus": 5, "completeness": 9, "similarity": {"A": 9, "B": 9}},
             "the case's focus is too low",
         ),
         (
             "r2med-quality",
-            {"reason": "no", "focus": 9, "completeness": 9, "similarity": 5},
-            "the case's similarity is too low",
+            {"reason": "no", "focus": 9, "completeness": 9, "similarity": {"A": 5, "B": 5}},
+            "no other case shows the same condition",
         ),
         (
             "r2med-reasoning",

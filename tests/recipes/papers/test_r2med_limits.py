@@ -68,7 +68,8 @@ def test_what_cant_be_asked_openly_costs_no_call() -> None:
 
 def test_calls_are_bounded_by_the_settings() -> None:
     assert _step("grade", mined=10, max_known=5).calls == 15
-    assert _step("grade", mined=10).calls >= UNLIMITED  # all known ones are graded, however many
+    assert _step("grade", mined=10).calls == 40
+    assert _step("grade", mined=10, max_known=0).calls >= UNLIMITED  # all known ones are graded, however many
     assert _step("difficulty", max_members=4).calls == 8
 
 

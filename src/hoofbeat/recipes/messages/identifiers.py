@@ -25,6 +25,8 @@ from msgspec import Struct
 from hoofbeat.recipes.wordlists import word_data
 
 _FORMAL = re.IGNORECASE
+_GREETED = r"^(?:(?:hi|hello|hey)\b[\s,!]*)?"
+_SPEAKS = r"(?:again\b|\d|[-–(]|i\b|my\b|with\b|on\b|\w+\s+(?:weeks?|months?|years?)\b)"
 
 
 class Identifier(Struct, frozen=True, order=True):
@@ -92,8 +94,14 @@ def _web() -> list[tuple[str, str, int]]:
         ("username", r"(?<![\w/])/?u/[\w-]+(?:\.\w+)*", _FORMAL),
         ("username", r"(?<![\w@.])@[A-Za-z_][\w.]{1,40}\w", _FORMAL),
         ("username", r"\b[\w.]{2,32}#\d{4}\b", _FORMAL),
+        (
+            "name",
+            rf"{_GREETED}(?P<it>[^\W\d_]{{2,20}})\s+(?:from\s+[\w' -]{{2,40}}\s+)?here\b(?=[\s,.!]+{_SPEAKS})",
+            _FORMAL,
+        ),
+        ("place", rf"{_GREETED}[^\W\d_]{{2,20}}\s+from\s+(?P<it>[\w' -]{{2,40}}?)\s+here\b", _FORMAL),
         ("username", r"(?<!\w)[A-Za-z]+(?:_[A-Za-z0-9]+)+(?!\w)", 0),
-        ("username", r"(?<![\w-])[A-Za-z]?[a-z]{5,}\d{2,}(?![\w.]|\s*(?:mg|mcg|ml|g|units?)\b)", 0),
+        ("username", r"(?<![\w-])[A-Za-z]?[a-z]{5,}\d{2,}(?!\w|\.\w|\s*(?:mg|mcg|ml|g|units?)\b)", 0),
         (
             "username",
             rf"\b{network}\b(?:\s+(?:name|handle|id|account|user))?\s*(?:is|are|:|=|-|–|at|as|me)\s*@?"
@@ -148,6 +156,7 @@ def _addresses() -> list[tuple[str, str, int]]:
         ("place", rf"\b(?:zip|zipcode|postcode|postal)(?:\s+code)?\s*(?:is|:)?\s*{code}", _FORMAL),
         ("place", r"\b[A-Z]{1,2}\d[A-Z\d]?\s\d[A-Z]{2}\b", 0),
         ("place", rf"(?<![\w.]){street}", 0),
+        ("place", r"\b(?:the\s+)?(?:Isle|Island|Vale|Forest|Mull|Bay|Lake|Mount)\s+of\s+(?:the\s+)?[A-Z][\w'-]+", 0),
         ("place", r"\b[A-Z][a-z]+ (?:Street|Avenue|Road|Lane|Boulevard)\b", 0),
         ("place", r"\b(?:p\.?\s?o\.?\s+box|apt\.?|apartment|flat|suite)\s+#?\d+\w?\b", _FORMAL),
     ]
@@ -206,6 +215,7 @@ PARTICLES = frozenset(
 )
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*['’]?")
 _SHOUTING = 0.6
+_HEADLINE = 0.5  # of the longer words: with more capitals than this, a capital says nothing
 _ALWAYS_EPONYM = frozenset({"syndrome", "palsy", "sarcoma", "lymphoma", "ataxia", "chorea"})
 
 
@@ -238,6 +248,15 @@ def risky_families() -> frozenset[str]:
 
 
 @cache
+def drug_names() -> frozenset[str]:
+    """Words of the names of medicines, brands included (`drugs.toml`)."""
+    table = word_data("drugs")["drugs"]
+    assert isinstance(table, dict)
+    every = (name for generic, brands in table.items() for name in (str(generic), *map(str, brands)))
+    return frozenset(word for name in every for word in name.lower().split())
+
+
+@cache
 def phrase_pattern(phrase: str) -> re.Pattern[str]:
     """A phrase in any case and spacing."""
     return re.compile(r"(?<!\w)" + re.escape(phrase).replace("'", "['’]").replace(r"\ ", r"\s+"), re.IGNORECASE)
@@ -251,6 +270,8 @@ class MessageWords:
         letters = [c for c in text if c.isalpha()]
         self.shouting = len(letters) > 20 and sum(map(str.isupper, letters)) > _SHOUTING * len(letters)
         self.words = [self._word(match) for match in _TOKEN.finditer(text)]
+        later = [word for word in self.words[1:] if len(word.text) > 3]
+        self.headline = sum(word.text[0].isupper() for word in later) > _HEADLINE * len(later)
         self._innocent = [
             match.span() for phrase in words_of("names", "phrases") for match in phrase_pattern(phrase).finditer(text)
         ]
@@ -336,6 +357,15 @@ class MessageWords:
 _MAX_NAMES = 3
 _OWNERS = frozenset({"my", "our", "his", "her", "their"})
 _PLURAL = frozenset({"kids", "children", "sons", "daughters", "twins", "parents", "brothers", "sisters", "friends"})
+_CALLED = (
+    ["call", "me"], ["calls", "me"], ["called", "me"], ["call", "him"], ["call", "her"], ["calls", "him"],
+    ["calls", "her"], ["am", "called"], ["i'm", "called"], ["known", "as"], ["goes", "by"], ["go", "by"],
+)  # fmt: skip
+_NICKNAMES = frozenset({"aka", "a.k.a", "nickname", "nicknamed"})
+_KIN = frozenset(
+    {"aunt", "auntie", "uncle", "grandma", "grandpa", "granny", "gran", "nana", "nan", "nanny", "grandad", "granddad"}
+)
+_KIN_CAPITAL = frozenset({"sister", "brother", "father", "mother", "big", "wee", "sr", "br", "fr"})
 _LABELS = frozenset({"contact", "patient", "attn", "attention", "signed", "sender", "caller", "from"})
 _INFORMAL_TITLES = frozenset({"nurse", "doctor", "sir", "madam", "miss", "doc", "captain"})
 
@@ -375,7 +405,9 @@ def _end_of_name(words: MessageWords, place: int, taken: Collection[int]) -> int
 
 
 def _titled(words: MessageWords, place: int) -> int:
-    """The word after `Dr` or `Mrs`."""
+    """The word after `Dr`, `Mrs`, `Auntie` or `Sister`."""
+    if _kin_title(words, place):
+        return place + 1
     if words.bare(place) not in listed("names", "titles") or not words.beside(place, r"\.?[ \t]*"):
         return -1
     after = place + 1
@@ -388,6 +420,15 @@ def _titled(words: MessageWords, place: int) -> int:
         return after
     formal = words.bare(place) not in _INFORMAL_TITLES
     return after if word.capital and (formal or not words.eponym(after)) else -1
+
+
+def _kin_title(words: MessageWords, place: int) -> bool:
+    """Whether a word such as `Auntie` stands before a name as a title does."""
+    low, capital = words[place].low.rstrip("."), words[place].capital
+    if not (low in _KIN or (low in _KIN_CAPITAL and capital)) or not words.beside(place, r"\.?[ \t]+"):
+        return False
+    name = words[place + 1]
+    return name.text[0].isupper() and not words.shouting and not words.ordinary(place + 1)
 
 
 def _introduced_person(words: MessageWords, place: int) -> int:
@@ -404,7 +445,7 @@ def _introduced_person(words: MessageWords, place: int) -> int:
     if lows[-1] == "name" and words.beside(place, r"\s*:\s*") and words[after].capital:
         return after
     is_name = words.person(after) or (words.known(after) and not words.eponym(after))
-    if lows[-2:] in (["call", "me"], ["am", "called"], ["i'm", "called"]) and is_name:
+    if (lows[-2:] in _CALLED or lows[-1] in _NICKNAMES) and is_name:
         return after
     known_of = bool(people & set(lows[:-1])) and is_name
     if known_of and (lows[-1] in {"named", "names"} or (lows[-1] == "called" and {"a", "an", "one"} & set(lows[:-1]))):
@@ -563,6 +604,14 @@ _VISITS = (  # after these, a known city, region or country is one
     r"works?|working|back|transferred|treated|transplanted|surgery|transplant|listed)\s+"
     rf"{_WAY}(?:in|near|at|outside|around|from|to|by|of)\s+(?:the\s+)?{_DIRECTIONS}"
 )
+_SHORT_NOUNS = frozenset(
+    {
+        "memorial", "regional", "primary", "high", "grammar", "elementary", "nursery", "infants", "juniors", "uni",
+        "kindergarten", "preschool", "lido", "infirmary", "presbyterian", "rovers", "united", "academy", "surgery",
+    }
+)  # fmt: skip
+_SPOTS = frozenset({"in", "at", "near", "from", "outside", "around", "by"})
+_BRIDGES = frozenset({"of", "on", "upon", "le", "the", "under", "next", "in", "and"})
 _PRESENTS = frozenset({"i'm", "im", "am", "is", "it's"})
 _NEXT = re.compile(r"(?:['’]s)?[\s-]+([^\W\d_]+)(?:\s+([^\W\d_]+))?")
 
@@ -587,7 +636,34 @@ def find_places(words: MessageWords) -> list[Identifier]:
     return [
         *found,
         *(Identifier(words[n].start, words[n].end, "place") for n in range(len(words)) if _introduced_place(words, n)),
+        *_unknown_spots(words),
     ]
+
+
+def _unknown_spots(words: MessageWords) -> Iterator[Identifier]:
+    """Capitalised words after `at`, `in` or `near` that nothing explains: small places, hospitals by short names."""
+    for place in range(1, len(words)) if not words.headline else ():
+        first = place - 1
+        if words[first].low == "the" and words.beside(first, r"[ \t]+") and first:
+            first -= 1
+        if words[first].low not in _SPOTS or not words.beside(first, r"[ \t]+") or not _unknown(words, place):
+            continue
+        last = place
+        while last - place < 4 and words.beside(last, r"[ \t-]+"):
+            bridged = words[last + 1].low in _BRIDGES and words.beside(last + 1, r"[ \t-]+") and last + 2 < len(words)
+            step = 2 if bridged and words[last + 2].capital and _unknown(words, last + 2) else 1
+            if step == 1 and not (words[last + 1].capital and not words.ordinary(last + 1)):
+                break
+            last += step
+        at = words[first].low in ("at", "by")
+        yield Identifier(words[place].start, words[last].end, "hospital" if at else "place")
+
+
+def _unknown(words: MessageWords, place: int) -> bool:
+    """Whether a capitalised word is neither an ordinary word nor a drug, a feast, a people or part of a disease."""
+    innocent = listed("names", "capitalised") | listed("places", "countries") | drug_names()
+    known = {words.bare(place), words[place].low} & innocent
+    return words.person(place) and not known and not words.opens(place) and len(words.bare(place)) > 2
 
 
 def _introduced_place(words: MessageWords, place: int) -> bool:
@@ -653,7 +729,7 @@ def _noun(words: MessageWords, place: int) -> int:
     pairs = listed("places", "institution_pairs")
     if words.beside(place, r"[ \t]+") and f"{words[place].low} {words[place + 1].low}" in pairs:
         return place + 1
-    short = words.bare(place) in {"memorial", "regional"} and words[place].capital
+    short = words.bare(place) in _SHORT_NOUNS and words[place].capital
     short = short and words.followed(place, r"\s+[a-z]|\s*(?:[.,;!?)]|\Z)")
     return place if short or words.bare(place) in listed("places", "institutions") else -1
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from string import ascii_uppercase
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
@@ -26,7 +27,7 @@ from hoofbeat.recipes.pools.document_pool import Contradictory, GradeThresholds,
 from hoofbeat.recipes.pools.exam_questions import difficult, open_steps
 from hoofbeat.recipes.pools.pool_sources import PieceCollection, asked_items, cited, readable
 from hoofbeat.recipes.recipe import Recipe, RecipeOutput, from_documents
-from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import review_tasks, two_stage
 from hoofbeat.recipes.steps import UNLIMITED, RecipeStep, ask, check, sample
 from hoofbeat.records import Question
@@ -72,17 +73,20 @@ class R2medSettings(RecipeSettings, frozen=True, kw_only=True):
     ] = "rule"
     sharing: Annotated[
         Literal["same", "kinds"],
-        Meta(description="Whether cases share a diagnosis only where it is the same, or also where one is a kind."),
-    ] = "same"
+        Meta(description="Compare cases of the same diagnosis only, or also of kinds of it; a model decides on those."),
+    ] = "kinds"
     min_group: Annotated[int, Meta(description="Fewest cases of one diagnosis.", ge=2)] = 2
     compared_names: Annotated[
         int, Meta(description="Most diagnoses that share a word and are compared with each other for it.", ge=2)
     ] = 400
-    queries_per_group: Annotated[int, Meta(description="Most cases of one diagnosis that ask.", ge=1)] = 1
+    queries_per_group: Annotated[int, Meta(description="Most cases of one diagnosis that ask.", ge=1)] = 3
     min_words: Annotated[int, Meta(description="Fewest words of a case's presentation.", ge=1)] = 50
     leak_match: Annotated[float, Meta(description="How much of a word the leak guard wants right.", gt=0, le=1)] = 0.9
     leak_negated: Annotated[bool, Meta(description="Whether a denied diagnosis gives it away too.")] = True
-    fellow_shown: Annotated[int, Meta(description="Characters of another case that are compared.", ge=200)] = 2500
+    fellows: Annotated[
+        int, Meta(description="Most other cases of its diagnosis that a case is compared with.", ge=1, le=8)
+    ] = 3
+    fellow_shown: Annotated[int, Meta(description="Characters of another case that are compared.", ge=200)] = 4000
     min_focus: Annotated[int, Meta(description="Lowest diagnostic focus of a case, 0 to 10.", ge=0, le=10)] = 6
     min_completeness: Annotated[int, Meta(description="Lowest completeness of a case, 0 to 10.", ge=0, le=10)] = 6
     min_similarity: Annotated[int, Meta(description="Lowest similarity to another case, 0 to 10.", ge=0, le=10)] = 6
@@ -102,7 +106,7 @@ class R2medSettings(RecipeSettings, frozen=True, kw_only=True):
     )
     depth: Annotated[int, Meta(description="How deep each ranking is read in mining.", ge=1)] = 100
     mined: Annotated[int, Meta(description="How many mined documents join the pool.", ge=0)] = 10
-    max_known: Annotated[int, Meta(description="Most known documents that are graded; 0: all, however many.", ge=0)] = 0
+    max_known: Annotated[int, Meta(description="Most known documents that are graded; 0 grades all.", ge=0)] = 30
     keep: Annotated[int, Meta(description="Both grades from here on: a positive.", ge=1, le=10)] = 8
     reject: Annotated[int, Meta(description="Both grades up to here: a negative.", ge=0, le=9)] = 4
     contradictory: Annotated[Contradictory, Meta(description="What one high and one low grade make.")] = "discarded"
@@ -193,6 +197,7 @@ def _case_steps(s: R2medSettings, shelf: PieceCollection) -> list[RecipeStep]:
             "r2med-quality",
             values=lambda i, context: _quality_values(i, shelf, context),
             read=_read_quality,
+            schema=_quality_schema,
         ),
         choose_queries("queries", shelf, maximum=s.queries_per_group),
     ]
@@ -234,30 +239,69 @@ def _read_type(item: RecipeItem, value: dict[str, Any], context: RecipeContext) 
     return item.put(type=value["type"])
 
 
-def _read_rules(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
-    """A wording that a vocabulary knows is a medical entity, whatever the model says."""
+def _read_rules(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
+    """Where a vocabulary knows the answer as a medical entity, the model is told so before its "no" counts."""
     if value["reasoning"] != "yes":
         return ItemRejection(reason="it can be answered without reasoning", details=str(value["reason"]))
-    if value["entity"] != "yes" and not _known(str(item["answer"]), context):
-        return ItemRejection(reason="the answer is no single medical entity", details=str(item["answer"])[:200])
+    if value["entity"] != "yes":
+        answer = str(item["answer"])
+        rejection = ItemRejection(reason="the answer is no single medical entity", details=answer[:200])
+        if _known(answer, context):
+            return rejection.again(f"A medical vocabulary has {answer!r} as the name of one condition.")
+        return rejection
     return item
+
+
+def _compared(item: RecipeItem, context: RecipeContext) -> dict[str, str]:
+    """The other cases that are compared, by letter."""
+    return dict(zip(ascii_uppercase, item["fellows"][: context.settings.fellows], strict=False))
 
 
 def _quality_values(item: RecipeItem, shelf: PieceCollection, context: RecipeContext) -> dict[str, object]:
     prompt = load_prompt("r2med-quality")
-    fellow = shelf.text(item["fellows"][0], context)[: context.settings.fellow_shown]
-    shown = context.fit(str(item["query"]), prompt, beside=len(fellow) + len(item["diagnosis"]))
-    return {"diagnosis": item["diagnosis"], "presentation": shown, "fellow": fellow}
+    shown = {
+        letter: shelf.text(id, context)[: context.settings.fellow_shown]
+        for letter, id in _compared(item, context).items()
+    }
+    fellows = "\n\n".join(f"Case {letter}\n{text}" for letter, text in shown.items())
+    texts = {"presentation": str(item["query"]), "fellows": fellows, "diagnosis": str(item["diagnosis"])}
+    return {**fit_all(texts, prompt, context)}
+
+
+def _quality_schema(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
+    """The prompt's contract with a grade for each of the cases that are shown."""
+    schema = dict(load_prompt("r2med-quality").schema or {})
+    grade = {"type": "integer", "minimum": 0, "maximum": 10}
+    letters = list(_compared(item, context))
+    similarity = {
+        "type": "object",
+        "properties": dict.fromkeys(letters, grade),
+        "required": letters,
+        "additionalProperties": False,
+    }
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    return {**schema, "properties": {**properties, "similarity": similarity}}
 
 
 def _read_quality(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
+    """Focus and completeness of the case; of its fellows those stay that show the same condition."""
     s = context.settings
-    minimum = {"focus": s.min_focus, "completeness": s.min_completeness, "similarity": s.min_similarity}
-    for grade, lowest in minimum.items():
+    for grade, lowest in {"focus": s.min_focus, "completeness": s.min_completeness}.items():
         if value[grade] < lowest:
             why = f"{value[grade]}, at least {lowest}: {value['reason']}"
             return ItemRejection(reason=f"the case's {grade} is too low", details=why)
-    return item.put(quality={grade: value[grade] for grade in minimum})
+    compared = _compared(item, context)
+    grades = {id: int(value["similarity"][letter]) for letter, id in compared.items()}
+    alike = [id for id, grade in grades.items() if grade >= s.min_similarity]
+    if not alike:
+        told = ", ".join(f"{id}: {grade}" for id, grade in grades.items())
+        why = f"{told}, at least {s.min_similarity}: {value['reason']}"
+        return ItemRejection(reason="no other case shows the same condition", details=why)
+    # What was not compared stays where its diagnosis is the same: the pool's grades decide about it.
+    unseen = [id for id in item["fellows"] if id not in grades and id not in item["near"]]
+    quality = {"focus": value["focus"], "completeness": value["completeness"], "similarity": grades}
+    return item.put(quality=quality, fellows=[*alike, *unseen])
 
 
 # Reasoning
@@ -268,18 +312,23 @@ def _reasoning_values(item: RecipeItem, context: RecipeContext) -> dict[str, obj
     return {**fit_all(texts, load_prompt("r2med-reasoning"), context, "second")}
 
 
-def _read_reasoning(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _read_reasoning(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
     steps = [" ".join(str(step).split()) for step in value["steps"]]
     conclusion = " ".join(str(value["conclusion"]).split())
     path = "\n".join([*steps, conclusion])
     source = f"{item['query']}\n{item['answer']}"
-    wrong = sound(path, what="path of reasoning", source=source, max_words=context.settings.max_reasoning_words)
+    maximum = context.settings.max_reasoning_words
+    wrong = sound(path, what="path of reasoning", source=source, max_words=maximum)
     if wrong is not None:
-        return wrong
+        return wrong.again(f"A rule objects: {wrong.reason}. At most {maximum} words, in the language of the question.")
     if not all(steps) or not conclusion:
-        return ItemRejection(reason="a step of the reasoning is empty", details=path[:200])
+        return ItemRejection(reason="a step of the reasoning is empty", details=path[:200]).again(
+            "A step or the conclusion is empty. Every step says something, and the conclusion names the answer."
+        )
     if not _mentions(conclusion, str(item["answer"]), context.settings):
-        return ItemRejection(reason="the reasoning does not end at the answer", details=conclusion[:200])
+        return ItemRejection(reason="the reasoning does not end at the answer", details=conclusion[:200]).again(
+            f"The conclusion does not name the answer. Name it in its own words: {item['answer']!r}."
+        )
     return item.put(reasoning=path)
 
 

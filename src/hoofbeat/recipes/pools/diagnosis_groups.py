@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from hoofbeat.corpus.vocabularies import Vocabulary
-from hoofbeat.corpus.vocabularies.word_forms import tokens
+from hoofbeat.corpus.vocabularies.word_forms import content_forms, tokens
 from hoofbeat.recipes.cases.stems import cut_before, sentences, spans_of, with_stem
 from hoofbeat.recipes.context import RecipeContext
-from hoofbeat.recipes.guards.diagnosis_names import same
+from hoofbeat.recipes.guards.diagnosis_names import excludes, same
 from hoofbeat.recipes.pools.pool_sources import PieceCollection
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check, whole
 from hoofbeat.recipes.wordlists import word_data
 
 _VAGUE = ("one contains", "one is a kind")
+_SYMPTOM = "R"  # the chapter of ICD-10-CM that holds symptoms and findings
 MAX_TOGETHER = 400
 """How many names may share a word or initials and still be compared with each other."""
 
 
 class NameGroups(NamedTuple):
-    """For every name the number of its group, how many names differ, and which words too many of them share.
+    """For every name the number of its group and the groups it is near, how many names differ, and which words too
+    many of them share.
 
-    Names that have only such a word in common were not compared: under each stands how many names hold it.
+    Names that have only such a word in common were not compared: the count of names that hold it is given.
     """
 
     numbers: list[int]
+    near: list[frozenset[int]]
     names: int
     skipped: dict[str, int]
 
@@ -40,21 +43,20 @@ def groups_of(names: Sequence[str], vocabularies: Sequence[Vocabulary] = ()) -> 
 
 
 def group_names(
-    names: Sequence[str],
-    vocabularies: Sequence[Vocabulary] = (),
-    *,
-    max_together: int = MAX_TOGETHER,
-    kinds: bool = False,
+    names: Sequence[str], vocabularies: Sequence[Vocabulary] = (), *, max_together: int = MAX_TOGETHER
 ) -> NameGroups:
-    """Names of one condition put together.
+    """Names of one condition put together, and which groups are near each other.
 
-    Two names are of one condition when their words, their code or their abbreviation are the same. A wider condition
-    and a kind of it are two: whoever has a carcinoma need not have a carcinoma of the liver. With `kinds` they are
-    one where the kind's name ends as the wider one's: acute appendicitis goes with appendicitis. Equal names are one
-    at once, however many there are; `max_together` limits what is compared because of a shared word or initials.
+    Two names are of one condition when their words, their code or their abbreviation are the same. A condition and a
+    kind of it are near: acute appendicitis and appendicitis. So are names that hold the same condition of a vocabulary,
+    such as necrotizing fasciitis of the neck and of the leg. Equal names are one group at once, however many there are;
+    `max_together` limits what is compared because of a shared word or initials.
     """
     first_of: dict[tuple[str, ...], int] = {}
     parent = [first_of.setdefault(tuple(tokens(name).forms), place) for place, name in enumerate(names)]
+    firsts = list(parent)
+    near: defaultdict[int, set[int]] = defaultdict(set)
+    held = {place: _conditions(names[place], vocabularies) for place in first_of.values()}
 
     def root(place: int) -> int:
         while parent[place] != place:
@@ -66,15 +68,18 @@ def group_names(
         if root(one) == root(other):
             return True
         why = same(names[one], names[other], vocabularies)
-        if not why or (why.startswith(_VAGUE) and not (kinds and _ends_alike(names[one], names[other]))):
-            return False
-        first, second = sorted((root(one), root(other)))
-        parent[second] = first
-        return True
+        if why and not why.startswith(_VAGUE):
+            first, second = sorted((root(one), root(other)))
+            parent[second] = first
+            return True
+        if why or (held[one] & held[other] and not excludes(names[one], names[other])):
+            near[one].add(other)
+            near[other].add(one)
+        return False
 
     shelves: defaultdict[tuple[bool, str], list[int]] = defaultdict(list)
     for place in first_of.values():
-        for label in dict.fromkeys(_keys(names[place], vocabularies)):
+        for label in dict.fromkeys((*_keys(names[place], vocabularies), *((True, each) for each in held[place]))):
             shelves[label].append(place)
     skipped: dict[str, int] = {}
     seen: set[tuple[int, int]] = set()
@@ -86,13 +91,27 @@ def group_names(
             _join_one_by_one(together, joined)
         else:
             skipped[key] = len(together)
-    return NameGroups([root(place) for place in range(len(names))], len(first_of), skipped)
+    numbers = [root(place) for place in range(len(names))]
+    beside: defaultdict[int, set[int]] = defaultdict(set)
+    for place, others in near.items():
+        beside[root(place)] |= {root(other) for other in others}
+    everyone = [frozenset(beside[number] - {number}) for number in numbers]
+    return NameGroups(numbers, everyone, len(set(firsts)), skipped)
 
 
-def _ends_alike(one: str, other: str) -> bool:
-    """Whether the shorter of two names is the end of the longer one, but for inflection."""
-    short, long = sorted((list(filter(None, tokens(name).forms)) for name in (one, other)), key=len)
-    return bool(short) and long[-len(short) :] == short
+def _conditions(name: str, vocabularies: Sequence[Vocabulary]) -> frozenset[str]:
+    """The conditions of vocabularies that are part of a name, without those that say little by themselves.
+
+    A single word says little under a code for the unspecified (sepsis, A41.9) or for a whole category (cystitis, N30).
+    """
+    found = set()
+    for vocabulary in vocabularies:
+        for match in vocabulary.find_phrases(name):
+            lone = len(content_forms(match.text)) < 2
+            little = match.code.endswith(".9") or (":" not in match.code and "." not in match.code)
+            if not (lone and little) and not match.code.startswith(_SYMPTOM):
+                found.add(f"{vocabulary.name} holds {match.code}")
+    return frozenset(found)
 
 
 def _new_pairs(together: Sequence[int], seen: set[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -128,71 +147,108 @@ def group_cases(
 ) -> RecipeStep:
     """Put cases of one diagnosis together (`group`, `fellows`); one that has too few fellows is turned away.
 
-    With `kinds`, a condition and its kinds are together, too. Metrics say how many diagnoses there are, and by which
-    words too many share they were not compared.
+    A case goes by its diagnosis and by the other names of it in the report (`synonyms`). With `kinds`, cases of a near
+    diagnosis are fellows as well, behind those of the same one; a model decides about them later. Metrics say how many
+    diagnoses there are, and by which words too many share they were not compared.
     """
 
     def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
         known = [context.vocabulary(each) for each in vocabularies]
-        found = group_names([str(item["diagnosis"]) for item in items], known, max_together=max_together, kinds=kinds)
-        numbers = found.numbers
+        owners = [(place, str(each)) for place, item in enumerate(items) for each in _names_of(item)]
+        found = group_names([each for _, each in owners], known, max_together=max_together)
+        groups = _case_groups(len(items), [place for place, _ in owners], found.numbers)
+        by_number = dict(zip(found.numbers, (groups[place] for place, _ in owners), strict=True))
+        near: defaultdict[int, set[int]] = defaultdict(set)
+        for (place, _), beside in zip(owners, found.near, strict=True):
+            near[groups[place]] |= {by_number[number] for number in beside} - {groups[place]}
         context.metrics[name] = {
             "names": found.names,
-            "diagnoses": len(set(numbers)),
+            "diagnoses": len(set(groups)),
             "not compared, too common": dict(sorted(found.skipped.items())),
         }
         members: defaultdict[int, list[RecipeItem]] = defaultdict(list)
-        for number, item in zip(numbers, items, strict=True):
+        for number, item in zip(groups, items, strict=True):
             members[number].append(item)
-        return [_grouped(item, members[number], minimum) for number, item in zip(numbers, items, strict=True)]
-
-    return whole(name, judge)
-
-
-def _grouped(item: RecipeItem, group: Sequence[RecipeItem], minimum: int) -> Outcome:
-    if len(group) < minimum:
-        return ItemRejection(
-            reason="too few cases of its diagnosis",
-            details=f"{len(group)} with {item['diagnosis']}, at least {minimum}",
-        )
-    fellows = [each.documents[0] for each in group if each.id != item.id]
-    named = dict.fromkeys(str(each["diagnosis"]) for each in group if each["diagnosis"] != item["diagnosis"])
-    synonyms = list(dict.fromkeys([*item.get("synonyms", ()), *named]))
-    return item.put(group=group[0].id, fellows=fellows, synonyms=synonyms)
-
-
-def choose_queries(name: str, shelf: PieceCollection, *, maximum: int) -> RecipeStep:
-    """Of each group the cases that ask, drawn by the seed; the others are there to be found.
-
-    A case that asks is taken off the shelf: nobody finds it, not even another of its group.
-    """
-
-    def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
-        groups: defaultdict[str, list[int]] = defaultdict(list)
-        for place, item in enumerate(items):
-            groups[str(item["group"])].append(place)
-        asking: set[int] = set()
-        for group, places in groups.items():
-            asking |= set(_drawn(places, context, group, maximum, items))
-        documents = {items[place].documents[0] for place in asking}
-        shelf.withdraw(documents, context)
         return [
-            item.put(known=[each for each in item["fellows"] if each not in documents])
-            if place in asking
-            else ItemRejection(reason="a case to be found by another that asks")
-            for place, item in enumerate(items)
+            _grouped(
+                item,
+                members[number],
+                [each for other in sorted(near[number]) for each in members[other]] if kinds else [],
+                minimum,
+            )
+            for number, item in zip(groups, items, strict=True)
         ]
 
     return whole(name, judge)
 
 
-def _drawn(
-    places: Sequence[int], context: RecipeContext, group: str, maximum: int, items: Sequence[RecipeItem]
-) -> Iterable[int]:
-    """As many as may ask, so that at least one of the group is left to be found."""
-    everyone = {items[places[0]].documents[0], *items[places[0]]["fellows"]}
-    count = min(len(places), maximum, len(everyone) - 1)
-    return context.rng("query", group).sample(list(places), count)
+def _names_of(item: RecipeItem) -> list[str]:
+    return [str(item["diagnosis"]), *(str(each) for each in item.get("synonyms", ()))]
+
+
+def _case_groups(count: int, owners: Sequence[int], numbers: Sequence[int]) -> list[int]:
+    """For every case the number of its group: cases share one where any of their names do."""
+    parent = list(range(count))
+
+    def root(place: int) -> int:
+        while parent[place] != place:
+            place = parent[place]
+        return place
+
+    first: dict[int, int] = {}
+    for owner, number in zip(owners, numbers, strict=True):
+        one, other = sorted((root(first.setdefault(number, owner)), root(owner)))
+        parent[other] = one
+    return [root(place) for place in range(count)]
+
+
+def _grouped(item: RecipeItem, group: Sequence[RecipeItem], near: Sequence[RecipeItem], minimum: int) -> Outcome:
+    if len(group) + len(near) < minimum:
+        return ItemRejection(
+            reason="too few cases of its diagnosis",
+            details=f"{len(group) + len(near)} with {item['diagnosis']}, at least {minimum}",
+        )
+    fellows = [each.documents[0] for each in group if each.id != item.id]
+    words = set(content_forms(str(item["diagnosis"])))
+    likely = sorted(near, key=lambda each: -len(words & set(content_forms(str(each["diagnosis"])))))
+    named = dict.fromkeys(str(each["diagnosis"]) for each in group if each["diagnosis"] != item["diagnosis"])
+    synonyms = list(dict.fromkeys([*item.get("synonyms", ()), *named]))
+    beside = [each.documents[0] for each in likely]
+    return item.put(group=group[0].id, fellows=[*fellows, *beside], near=beside, synonyms=synonyms)
+
+
+def choose_queries(name: str, shelf: PieceCollection, *, maximum: int) -> RecipeStep:
+    """Of each group the cases that ask, drawn by the seed; the others are there to be found.
+
+    A case that asks is taken off the shelf: nobody finds it, not even another of its group. At least one fellow of
+    every case that asks is left to be found.
+    """
+
+    def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
+        order = sorted(range(len(items)), key=lambda place: str(items[place]["group"]))
+        context.rng("query").shuffle(order)
+        asking: set[str] = set()
+        left: dict[str, set[str]] = {}  # what each case that asks can still find
+        drawn: Counter[str] = Counter()
+        for place in order:
+            item, group = items[place], str(items[place]["group"])
+            own, mine = item.documents[0], set(item["fellows"]) - asking
+            finders = [each for each in item["fellows"] if own in left.get(each, ())]
+            if drawn[group] < maximum and mine and all(len(left[each]) > 1 for each in finders):
+                asking.add(own)
+                left[own] = mine
+                drawn[group] += 1
+                for each in finders:
+                    left[each].discard(own)
+        shelf.withdraw(asking, context)
+        return [
+            item.put(known=[each for each in item["fellows"] if each not in asking])
+            if item.documents[0] in asking
+            else ItemRejection(reason="a case to be found by another that asks")
+            for item in items
+        ]
+
+    return whole(name, judge)
 
 
 # The presentation

@@ -24,7 +24,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.text_checks import sound
-from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask, check, whole
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Failure
@@ -69,8 +69,16 @@ def open_steps(name: str, prompt: str, *, max_words: int = 60, max_new: int = 1)
     with more of its own it asks for something else.
     """
 
-    def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome:
-        return _rewritten(item, value, max_words)
+    def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome | AskAgain:
+        wrong = written = _rewritten(item, value, max_words)
+        if isinstance(written, RecipeItem):
+            wrong = _stands_alone(written, max_new)
+        if not isinstance(wrong, ItemRejection):
+            return written
+        return wrong.again(
+            f"A rule objects: {wrong.reason} ({wrong.details[:200]}). Write one question of at most {max_words} words "
+            f"that asks the same as the sentence, in its own words (at most {max_new} new ones), without options."
+        )
 
     def judge(item: RecipeItem, _context: RecipeContext) -> Outcome:
         return _stands_alone(item, max_new)
