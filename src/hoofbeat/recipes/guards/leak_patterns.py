@@ -188,6 +188,7 @@ def _wanted(name: str, kind: str) -> Iterator[LeakPattern]:
     if len(sited) < len(content) and {"class", "qualifier"} <= {word.worth for word in sited} and not diseases:
         yield _make(name, kind, sited)
     specials = [word for word in content if word.worth == "special" and len(word.form) >= _SHORTEST_EPONYM]
+    specials = [word for word in specials if word.named or word.form not in lists().everyday]
     if kind == "term":
         specials = [word for word in specials if word.named and len(content) <= _SHORT_NAME]
     plain = any(word.form in _PLAIN for word in _words(name)) and len(others) == 1

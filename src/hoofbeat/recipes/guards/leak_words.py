@@ -45,6 +45,7 @@ class LeakWordLists(Struct, frozen=True, kw_only=True):
     classes: frozenset[str]
     redundant: frozenset[str]
     qualifiers: frozenset[str]
+    everyday: frozenset[str]
     titles: frozenset[str]
     not_short: frozenset[str]
     inner_parts: tuple[str, ...]
@@ -109,6 +110,7 @@ def lists() -> LeakWordLists:
         classes=frozenset(_normal(words["classes"])),
         redundant=frozenset(_normal(words["redundant"])),
         qualifiers=frozenset(_normal(words["qualifiers"])),
+        everyday=frozenset(words["everyday"].split()),
         titles=frozenset(words["titles"].split()),
         not_short=frozenset(words["not_short"].split()),
         inner_parts=tuple(words["inner_parts"].split()),
