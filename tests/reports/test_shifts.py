@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.findings.relations import prevalence_intensity
 from hoofbeat.records import Question
 from hoofbeat.reports.model import Notice, tables_in
 from hoofbeat.reports.report_build import assemble
@@ -17,6 +16,7 @@ from hoofbeat.reports.sections.audits.audit_change_blocks import change_in_words
 from hoofbeat.reports.tables import Table
 from hoofbeat.store import InputRef, create, open_artefact
 from hoofbeat.store.tables import write_jsonl
+from tests.audit.findings.support import prevalence_intensity
 from tests.cli.audit_folders import invented_pairs
 from tests.reports import examples
 

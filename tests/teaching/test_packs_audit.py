@@ -19,7 +19,8 @@ from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.answers_by_source import absence_request, evidence_by_search, source_request
 from hoofbeat.audit.economy_audit import Economy
 from hoofbeat.audit.economy_plan import EconomySettings
-from hoofbeat.audit.findings.relations import RelationLabels, coverage, matrices, relations
+from hoofbeat.audit.findings import each_matrix, label_counts
+from hoofbeat.audit.findings.relations import RelationLabels, coverage
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.audit.pair_plan import asked_order
 from hoofbeat.corpus import Corpus, import_corpus
@@ -139,7 +140,7 @@ def _check_findings(audit: Audit, example: teaching.TeachingAudit, pack: Pack) -
     """Counts, rates, matrices and coverage are those that follow from what is planted."""
     domain = domain_of(pack)
     labels = Counter(each.label for each in example.relations)
-    found = relations(audit.comparisons, [question.id for question in audit.questions], domain)
+    found = label_counts(audit.frame(), audit.questions, domain)
     assert found.labels == {name: labels[name] for name in domain.order}
     spoken = len(example.relations) - labels[pack.absent]
     diverging = sum(labels[name] for name in domain.diverging)
@@ -147,7 +148,7 @@ def _check_findings(audit: Audit, example: teaching.TeachingAudit, pack: Pack) -
     clashing = {each.question for each in example.relations if each.label in domain.diverging}
     assert found.any_div.count == len(clashing)
     known = {(each.question, each.a, each.b): each.label for each in example.relations}
-    for matrix in matrices(audit.comparisons, domain):
+    for matrix in each_matrix(audit.frame(), domain):
         for row, a in enumerate(matrix.sources):
             for column, b in enumerate(matrix.sources):
                 expected = pack.consistent if a == b else known[matrix.question, min(a, b), max(a, b)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 import polars
 from hypothesis import strategies as st
 
-from hoofbeat.audit.findings.relations import FIVE_RELATIONS
+from hoofbeat.audit.findings import join, label_counts, split_between
+from hoofbeat.audit.findings.relations import FIVE_RELATIONS, PrevalenceIntensity, Relations
 from hoofbeat.audit.pair_table import TableEnums, comparison_frame
 from hoofbeat.records import Comparison, Failure, Question
 
@@ -75,3 +76,15 @@ def plain_table(comparisons: Sequence[Comparison]) -> polars.DataFrame:
     """The same as text, as another program might write it: empty strings for what is not there, in no order."""
     names = ("question", "a", "b", "label", "failure")
     return table(comparisons[::-1]).with_columns(polars.col(name).cast(polars.String).fill_null("") for name in names)
+
+
+def relations(comparisons: Iterable[Comparison], questions: Iterable[str] = ()) -> Relations:
+    """The rates of some comparisons."""
+    return label_counts(table(list(comparisons)), questions)
+
+
+def prevalence_intensity(
+    before: Sequence[Comparison], after: Sequence[Comparison], *, samples: int = 1000, seed: int = 0
+) -> PrevalenceIntensity:
+    """The split of the change between two audits."""
+    return split_between(join(table(before), table(after)), samples=samples, seed=seed)

@@ -1,7 +1,7 @@
 """Findings over an audit's table of pairs, as pure functions that take millions of rows in seconds.
 
-Each gives the figures of its slower kin over records (`relations`, `prevalence_intensity`), or what only a whole table
-can tell: who stands apart, what sources disagree about, which pairs are dangerous, and what changed since last time.
+They say how often sources disagree, which source differs from the others, what sources disagree about, which pairs are
+dangerous, and what changed since the last audit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What became of an audit in the next: which labels moved, what each source covers now, and the split of the change.
+"""Two audits of the same questions: which labels moved, what each source covers now, and the split of the change.
 
-`shift` says what prevalence and intensity are; here they come from tables of millions of pairs.
+`relations` says what prevalence and intensity are.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def split_between(
     level: float = 0.95,
     seed: int = 0,
 ) -> PrevalenceIntensity:
-    """The figures of `prevalence_intensity` for two tables, or for some questions of them."""
+    """How prevalence and intensity changed between two tables, or for some questions of them."""
     chosen = np.ones(len(joined.before.questions), bool)
     if questions is not None:
         wanted = set(questions)

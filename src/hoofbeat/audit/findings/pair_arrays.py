@@ -213,7 +213,7 @@ def _moved(codes: Codes, before: Sequence[str], after: Sequence[str], what: str)
 def label_counts(
     table: Frame | AuditPairs, questions: Iterable[Question | str] = (), domain: RelationLabels = FIVE_RELATIONS
 ) -> Relations:
-    """The figures of `relations` over a table; `questions` adds those that have no pair at all to the denominator."""
+    """The rates of a table; `questions` adds those that have no pair at all to the denominator."""
     counted = _PerQuestion(pairs_of(table, domain))
     asked = {*counted.pairs.questions, *(item if isinstance(item, str) else item.id for item in questions)}
     return counted.together(np.ones(len(counted.pairs.questions), bool), len(asked))

@@ -1,9 +1,15 @@
-"""What the comparisons of an audit add up to: how often sources are silent, agree and disagree.
+"""What the pairs of an audit add up to: how often sources are silent, agree and disagree, and what changed since.
 
 A pair is absent when either source does not address the question; the rates of disagreement are over the other,
 judged pairs. Comparisons that failed have no label: they are counted apart, and where they exceed 1% each rate of pairs
 has a range for what they could have been. The share of questions has one where they leave more than 1% of the questions
 undecided.
+
+Prevalence and intensity compare two audits of the same questions and sources. A source that is silent can't disagree,
+so an audit that finds more answers finds more disagreement without any pair having changed. The split looks at the
+pairs answered in both audits: how their rate of disagreement changed is the intensity; how many questions have one such
+pair that disagrees is the prevalence at fixed coverage. What is left of the change in prevalence comes from pairs that
+were answered in one audit only.
 """
 
 from __future__ import annotations
@@ -127,36 +133,6 @@ class RelationMatrix(Struct, frozen=True, kw_only=True):
     labels: tuple[tuple[str, ...], ...]
 
 
-def relations(
-    comparisons: Iterable[Comparison],
-    questions: Iterable[str] = (),
-    domain: RelationLabels = FIVE_RELATIONS,
-) -> Relations:
-    """Count the relations; `questions` adds planned questions that have no pair at all to the denominator."""
-    tally = _Tally(questions)
-    for comparison in comparisons:
-        tally.add(comparison, domain)
-    return tally.close(domain)
-
-
-def relations_by_group(
-    comparisons: Iterable[Comparison],
-    questions: Sequence[Question],
-    facet: str,
-    domain: RelationLabels = FIVE_RELATIONS,
-) -> dict[str, Relations]:
-    """Relations for each value of a facet of the questions, sorted; a question with several values counts in each."""
-    groups = {question.id: groups_of(question, facet) for question in questions}
-    tallies: dict[str, _Tally] = {}
-    for question, names in groups.items():
-        for name in names:
-            tallies.setdefault(name, _Tally()).questions.add(question)
-    for comparison in comparisons:
-        for name in _known(groups, comparison.question):
-            tallies[name].add(comparison, domain)
-    return {name: tallies[name].close(domain) for name in sorted(tallies)}
-
-
 def coverage(answers: Iterable[Answer], questions: Sequence[Question] = (), facet: str = "") -> list[Coverage]:
     """Coverage of each source, sorted; with a `facet` of the questions, of each source in each of its groups."""
     groups = {question.id: groups_of(question, facet) for question in questions}
@@ -180,26 +156,6 @@ def coverage(answers: Iterable[Answer], questions: Sequence[Question] = (), face
     ]
 
 
-def matrices(comparisons: Iterable[Comparison], domain: RelationLabels = FIVE_RELATIONS) -> list[RelationMatrix]:
-    """The matrix of each question, in the order questions first appear; sources are sorted."""
-    by_question: dict[str, dict[tuple[str, str], str]] = {}
-    for comparison in comparisons:
-        cells = by_question.setdefault(comparison.question, {})
-        if (comparison.a, comparison.b) in cells:
-            raise InputError(
-                f"{comparison.a!r} and {comparison.b!r} are compared twice on question {comparison.question!r}",
-                fix="each pair stands once: check that two runs were not joined",
-            )
-        label = "" if comparison.failure else known_label(comparison, domain)
-        cells[comparison.a, comparison.b] = cells[comparison.b, comparison.a] = label
-    found = []
-    for question, cells in by_question.items():
-        sources = sorted({source for pair in cells for source in pair})
-        labels = tuple(tuple(domain.consistent if a == b else cells.get((a, b), "") for b in sources) for a in sources)
-        found.append(RelationMatrix(question=question, sources=tuple(sources), labels=labels))
-    return found
-
-
 def judge_agreement(
     comparisons: Iterable[Comparison],
     reference: Iterable[Comparison],
@@ -217,38 +173,6 @@ def judge_agreement(
     }
     pairs = [(given.get((known.question, known.a, known.b)), known.label) for known in reference]
     return agreement(pairs, domain.order, seed=seed)
-
-
-class _Tally:
-    """Counts of one group while its comparisons go by."""
-
-    def __init__(self, questions: Iterable[str] = ()) -> None:
-        self.questions = set(questions)
-        self.labels: Counter[str] = Counter()
-        self.failed: Counter[str] = Counter()
-        self.diverging: set[str] = set()
-        self.doubtful: set[str] = set()
-
-    def add(self, comparison: Comparison, domain: RelationLabels) -> None:
-        self.questions.add(comparison.question)
-        if comparison.failure:
-            self.failed[comparison.failure.kind] += 1
-            self.doubtful.add(comparison.question)
-            return
-        label = known_label(comparison, domain)
-        self.labels[label] += 1
-        if label in domain.diverging:
-            self.diverging.add(comparison.question)
-
-    def close(self, domain: RelationLabels) -> Relations:
-        return relations_of_counts(
-            self.labels,
-            self.failed,
-            questions=len(self.questions),
-            diverging=len(self.diverging),
-            possibly=len(self.diverging | self.doubtful),
-            domain=domain,
-        )
 
 
 def relations_of_counts(
@@ -295,17 +219,6 @@ def relations_of_counts(
 
 def _rate(count: int, of: int, sensitivity: tuple[float, float] | None) -> Rate:
     return Rate(count=count, of=of, value=count / of if of else None, sensitivity=sensitivity)
-
-
-def known_label(comparison: Comparison, domain: RelationLabels) -> str:
-    """The label of a comparison, which must be one of the domain."""
-    if comparison.label not in domain.order:
-        raise InputError(
-            f"unknown label {comparison.label!r} between {comparison.a!r} and {comparison.b!r} "
-            f"on question {comparison.question!r}",
-            fix=f"the labels are {', '.join(domain.order)}",
-        )
-    return comparison.label
 
 
 def groups_of(question: Question, facet: str) -> tuple[str, ...]:
@@ -366,32 +279,6 @@ class PrevalenceIntensity(Struct, frozen=True, kw_only=True):
     by_coverage_interval: Interval | None = None
 
 
-def prevalence_intensity(
-    before: Iterable[Comparison],
-    after: Iterable[Comparison],
-    domain: RelationLabels = FIVE_RELATIONS,
-    *,
-    samples: int = SAMPLES,
-    level: float = 0.95,
-    seed: int = 0,
-) -> PrevalenceIntensity:
-    """Split the change between two audits. Comparisons may come in any order; only answered pairs are kept of them."""
-    sources: dict[str, int] = {}
-    first, second = _read(before, sources, domain), _read(after, sources, domain)
-    asked = sorted(first.keys() & second.keys())
-    if not asked:
-        raise InputError("the two audits share no question", fix="give two audits of the same questions")
-    rows = np.array([_row(first[question], second[question]) for question in asked], np.float64)
-    return split_of(
-        rows,
-        one_audit_only=len(first.keys() ^ second.keys()),
-        failed=(sum(first[q].failed for q in asked), sum(second[q].failed for q in asked)),
-        samples=samples,
-        level=level,
-        seed=seed,
-    )
-
-
 def split_of(
     rows: NDArray[np.float64],
     *,
@@ -430,48 +317,6 @@ def split_of(
             "paired cluster bootstrap",
         ),
     )
-
-
-class _Pairs:
-    """The pairs of one question in one audit: how many, and of each answered pair whether it diverges."""
-
-    __slots__ = ("absent", "failed", "judged")
-
-    def __init__(self) -> None:
-        self.absent = 0
-        self.failed = 0
-        self.judged: dict[int, bool] = {}
-
-
-def _read(comparisons: Iterable[Comparison], sources: dict[str, int], domain: RelationLabels) -> dict[str, _Pairs]:
-    found: dict[str, _Pairs] = {}
-    for comparison in comparisons:
-        mine = found.get(comparison.question) or found.setdefault(comparison.question, _Pairs())
-        if comparison.failure:
-            mine.failed += 1
-        elif (label := known_label(comparison, domain)) == domain.absent:
-            mine.absent += 1
-        else:
-            a, b = sorted(sources.setdefault(source, len(sources)) for source in (comparison.a, comparison.b))
-            if (pair := a << 32 | b) in mine.judged:
-                raise InputError(
-                    f"{comparison.a!r} and {comparison.b!r} are compared twice on question {comparison.question!r}",
-                    fix="each pair stands once: check that two runs were not joined",
-                )
-            mine.judged[pair] = label in domain.diverging
-    return found
-
-
-def _row(before: _Pairs, after: _Pairs) -> list[int]:
-    """The columns of one question."""
-    row: list[int] = []
-    for side in (before, after):
-        diverging = sum(side.judged.values())
-        judged = len(side.judged)
-        row += [judged + side.absent + side.failed, side.absent, judged, diverging, diverging > 0]
-    both = [(before.judged[pair], diverges) for pair, diverges in after.judged.items() if pair in before.judged]
-    first, second = sum(pair[0] for pair in both), sum(pair[1] for pair in both)
-    return [*row, len(both), first, second, first > 0, second > 0, 1]
 
 
 def _change(
