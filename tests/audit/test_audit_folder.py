@@ -1,4 +1,4 @@
-"""An audit's folder and its table: what goes in comes out, old folders open, and nothing is read before it is asked."""
+"""An audit's folder and its table: what goes in comes out, and nothing is read before it is asked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoofbeat.audit import Audit, AuditSource
-from hoofbeat.audit.pair_export import export_audit, file_name
+from hoofbeat.audit.audit_folder import export_audit, file_name
 from hoofbeat.audit.pair_plan import Claim, PairVerdict, pair_frame, plan_pairs, same_answer_form
 from hoofbeat.audit.pair_table import COLUMNS, PartWriter, TableEnums, comparison_frame, each_question, read_comparisons
 from hoofbeat.errors import InputError
@@ -53,15 +53,12 @@ def written(folder: Path, rows: Sequence[Comparison], *, block: int = 3) -> Path
     return folder / "table.parquet"
 
 
-def an_audit(folder: Path, rows: Sequence[Comparison], *, old: bool) -> Audit:
+def an_audit(folder: Path, rows: Sequence[Comparison]) -> Audit:
     with create(folder) as draft:
         write_jsonl(draft.path / "questions.jsonl", [Question(id=name, text=f"{name}?") for name in ("q1", "q2")])
         write_jsonl(draft.path / "sources.jsonl", [AuditSource(id=name, title=name, facets={}) for name in "abc"])
         write_jsonl(draft.path / "answers.jsonl", [])
-        if old:
-            write_jsonl(draft.path / "comparisons.jsonl", rows)
-        else:
-            written(draft.path, rows).rename(draft.path / "comparisons.parquet")
+        written(draft.path, rows).rename(draft.path / "comparisons.parquet")
         draft.finish(Manifest(kind="audit", settings={"pack": "transplant@0011"}))
     return Audit(open_artefact(folder, "audit"))
 
@@ -97,23 +94,14 @@ def test_questions_come_whole(tmp_path: Path, block: int) -> None:
     assert found == [("q1", 3), ("q2", 1)]
 
 
-@pytest.mark.parametrize("old", [False, True])
-def test_a_folder_opens_in_either_form(tmp_path: Path, old: bool) -> None:
-    audit = an_audit(tmp_path / "audit", ROWS, old=old)
+def test_a_folder_opens(tmp_path: Path) -> None:
+    audit = an_audit(tmp_path / "audit", ROWS)
     assert audit.comparisons == ROWS == list(audit.each_comparison())
     frame = audit.frame(["question", "label", "basis"]).collect()
     assert frame["question"].cast(str).to_list() == ["q1", "q1", "q1", "q2"]
     assert frame["label"].cast(str).to_list() == ["Absent", "Divergent", None, "Consistent"]
     assert audit.frame().collect_schema().names() == list(COLUMNS)
     assert (audit.mode, audit.pack.name, audit.order_probes) == ("full", "transplant", [])
-
-
-def test_an_old_folder_without_bases_gets_them(tmp_path: Path) -> None:
-    labels = {"b": "Absent", "c": "Divergent"}
-    rows = [Comparison(question="q1", a="a", b=name, label=label) for name, label in labels.items()]
-    audit = an_audit(tmp_path / "audit", rows, old=True)
-    assert [item.basis for item in audit.comparisons] == ["absent", "judged"]
-    assert audit.frame(["basis"]).collect()["basis"].cast(str).to_list() == ["absent", "judged"]
 
 
 # Pairs as arrays
@@ -153,9 +141,8 @@ def test_pairs_as_arrays_are_the_pairs_one_by_one(said: list[str]) -> None:
 # For others
 
 
-@pytest.mark.parametrize("old", [False, True])
-def test_an_export_holds_a_matrix_for_each_question(tmp_path: Path, old: bool) -> None:
-    audit = an_audit(tmp_path / "audit", ROWS, old=old)
+def test_an_export_holds_a_matrix_for_each_question(tmp_path: Path) -> None:
+    audit = an_audit(tmp_path / "audit", ROWS)
     made = export_audit(audit, tmp_path / "out")
     assert sorted(made.manifest.files) == ["pairs.csv", "pairs.parquet", "questions/q1.json", "questions/q2.json"]
     record = polars.read_json(tmp_path / "out" / "questions" / "q1.json").row(0, named=True)

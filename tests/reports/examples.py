@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
+import polars
 from msgspec.structs import replace
 
 from hoofbeat import teaching
-from hoofbeat.audit.source_audit import AuditSource
+from hoofbeat.audit import AuditSource
+from hoofbeat.audit.pair_table import TableEnums, comparison_frame
 from hoofbeat.corpus.corpus import ImportRejection
 from hoofbeat.findings.intervals import bootstrap_mean
 from hoofbeat.records import (
@@ -27,7 +29,7 @@ from hoofbeat.records import (
     Span,
 )
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.tables import write_jsonl, write_tsv
+from hoofbeat.store.tables import write_jsonl, write_parquet, write_tsv
 
 HOSTILE = (
     '<script>window.owned=1</script>"><img src=x onerror="window.owned=2"><svg onload=window.owned=3>'
@@ -39,8 +41,15 @@ ANSWERER = "embedded:qwen2.5-coder-1.5b"
 JUDGE = "openai:judge-1"
 
 
-def finish(target: Path, manifest: Manifest, tables: dict[str, Sequence[object]]) -> Artefact:
+def finish(
+    target: Path,
+    manifest: Manifest,
+    tables: dict[str, Sequence[object]],
+    frames: dict[str, polars.DataFrame] | None = None,
+) -> Artefact:
     with create(target, replace_kind=manifest.kind) as draft:
+        for name, frame in (frames or {}).items():
+            write_parquet(draft.path / name, frame)
         for name, records in tables.items():
             write_jsonl(draft.path / name, records)
         draft.finish(manifest)
@@ -286,6 +295,7 @@ def audit(target: Path, *, limit: int = 24, noise: float = 0.2, failing: float =
                     b=b,
                     judge=JUDGE,
                     label=label,
+                    basis="absent" if label == "Absent" else "judged",
                     reasoning=known.why,
                     topic=known.topic if label not in ("Absent", "Consistent") else None,
                     significance=(known.significance or "low") if serious else None,
@@ -307,9 +317,12 @@ def audit(target: Path, *, limit: int = 24, noise: float = 0.2, failing: float =
         "questions.jsonl": questions,
         "sources.jsonl": [AuditSource(id=name, title=titles[name], facets={}) for name in sources],
         "answers.jsonl": answers,
-        "comparisons.jsonl": comparisons,
     }
-    return finish(target, manifest, tables)
+    kinds = TableEnums.of(
+        questions=[question.id for question in questions], sources=sources, labels=("Absent", *labels),
+        levels=("low", "medium", "high"), judges=[JUDGE],
+    )  # fmt: skip
+    return finish(target, manifest, tables, {"comparisons.parquet": comparison_frame(comparisons, kinds)})
 
 
 def study(folder: Path) -> list[Path]:

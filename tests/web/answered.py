@@ -70,9 +70,8 @@ def an_audit(
     *,
     sources: Sequence[AuditSource] = (),
     probes: Sequence[OrderProbe] = (),
-    old: bool = False,
 ) -> Artefact:
-    """An audit folder; `old` writes its pairs as the first version did, one JSON line a pair."""
+    """An audit folder."""
     pack = load_pack("transplant")
     named = sources or [
         AuditSource(id=name, title=name, facets={}) for name in sorted({each.source for each in answers})
@@ -88,10 +87,7 @@ def an_audit(
         write_jsonl(draft.path / "questions.jsonl", questions)
         write_jsonl(draft.path / "sources.jsonl", named)
         write_jsonl(draft.path / "answers.jsonl", answers)
-        if old:
-            write_jsonl(draft.path / "comparisons.jsonl", comparisons)
-        else:
-            write_parquet(draft.path / PAIRS, comparison_frame(comparisons, kinds))
+        write_parquet(draft.path / PAIRS, comparison_frame(comparisons, kinds))
         if probes:
             write_jsonl(draft.path / ORDER, probes)
         settings: dict[str, object] = {"pack": f"{pack.name}@{pack.fingerprint}", "mode": "full"}
