@@ -8,12 +8,19 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hoofbeat.ask.ask_flow import NO_MODEL, check_ask, choose_by, run_ask
-from hoofbeat.ask.ask_records import MAX_CHARACTERS, AskRequest, AskResult
-from hoofbeat.ask.ask_views import agreement_view, passage_pieces
-from hoofbeat.ask.cited_answer import NO_WORD, NOT_SHOWN, TOO_LONG, check_answer, check_parts
-from hoofbeat.ask.search_corpora import SearchableCorpus, source_facets
-from hoofbeat.ask.similar_reports import term_marks
+from hoofbeat.ask.ask_flow import (
+    NO_MODEL,
+    NO_WORD,
+    NOT_SHOWN,
+    TOO_LONG,
+    check_answer,
+    check_ask,
+    check_parts,
+    choose_by,
+    run_ask,
+)
+from hoofbeat.ask.ask_records import MAX_CHARACTERS, AskRequest, AskResult, agreement_view, passage_pieces
+from hoofbeat.ask.similar_reports import SearchableCorpus, source_facets, term_marks
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.models import Model, load_model

@@ -13,7 +13,7 @@ import pytest
 from hoofbeat.audit import Audit
 from hoofbeat.benchmarks import write_benchmark
 from hoofbeat.cli import cli
-from hoofbeat.cli.audit import SUBCOMMANDS
+from hoofbeat.cli.audit import AuditCommand
 from hoofbeat.cli.audit_output import economy_words
 from hoofbeat.corpus import import_corpus
 from hoofbeat.records import Question
@@ -41,13 +41,13 @@ def words(books: Path, server: FaultServer, *more: str) -> list[str]:
 
 def test_help_names_every_command_under_audit(tmp_path: Path) -> None:
     text = hoofbeat("audit", "--help", folder=tmp_path).stdout
-    for name, what in SUBCOMMANDS.items():
+    for name, what in AuditCommand.under.names.items():
         assert f"audit {name}" in text
         assert what in text
     assert "--probe-order" in text
 
 
-@pytest.mark.parametrize("name", sorted(SUBCOMMANDS))
+@pytest.mark.parametrize("name", sorted(AuditCommand.under.names))
 def test_every_command_under_audit_is_there(tmp_path: Path, name: str) -> None:
     done = hoofbeat("audit", name, "--help", folder=tmp_path)
     assert f"hoofbeat audit {name}" in done.stdout

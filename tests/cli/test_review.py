@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli import cli
-from hoofbeat.cli.review_group import SUBCOMMANDS
+from hoofbeat.cli.review import ReviewCommand
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.recipes.cases.two_level_review import LEVEL_1, LEVEL_2
 from hoofbeat.recipes.recipe import find_recipe
@@ -66,7 +66,7 @@ def work(folder: Path, study: str, answer: Answer, *, people: int = 2) -> None:
 
 def test_the_verb_lists_what_stands_under_it() -> None:
     told = CliRunner().invoke(cli, ["review", "--help"]).output
-    for name, what in SUBCOMMANDS.items():
+    for name, what in ReviewCommand.under.names.items():
         assert f"review {name}" in told
         assert what in told
         assert (

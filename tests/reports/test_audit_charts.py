@@ -8,7 +8,7 @@ from typing import Any
 from lxml import etree
 
 from hoofbeat.reports.charts import Shade, Strip, label_strips, pair_matrix, shade_rows
-from hoofbeat.reports.charts.source_charts import TRIANGLE
+from hoofbeat.reports.charts.heatmaps import TRIANGLE
 
 SVG = "{http://www.w3.org/2000/svg}"
 LABELS = ("Absent", "Consistent", "Complementary", "Divergent", "Contradictory")

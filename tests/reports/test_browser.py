@@ -14,9 +14,9 @@ import pytest
 from hoofbeat import teaching
 from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.records import Answer, Judgment, Question
-from hoofbeat.reports.answers_viewer import answer_key, answers_viewer
 from hoofbeat.reports.comparison.answers import compare_answers
 from hoofbeat.reports.comparison.answers_page import write_answers
+from hoofbeat.reports.item_views import answer_key, answers_viewer
 from hoofbeat.reports.model import Report
 from hoofbeat.reports.page import to_html, write_html
 from hoofbeat.reports.report_build import build_report

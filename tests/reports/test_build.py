@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hoofbeat.errors import ArtefactError, OutputError, UsageError
 from hoofbeat.records import Answer, Document, Failure, Question
-from hoofbeat.reports.answers_viewer import answers_viewer
+from hoofbeat.reports.item_views import answers_viewer
 from hoofbeat.reports.model import Viewer, tables_in
 from hoofbeat.reports.report_build import assemble, build_report
 from hoofbeat.reports.tables import Table

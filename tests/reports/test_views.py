@@ -23,7 +23,7 @@ from hoofbeat.records import (
 from hoofbeat.reports.item_views import answer_view, question_view
 from hoofbeat.reports.model import AnswerView, QuestionView
 from hoofbeat.reports.nodes import Shared, element, markup, packed
-from hoofbeat.reports.views import block_nodes
+from hoofbeat.reports.viewers import block_nodes
 from tests.reports.examples import HOSTILE
 from tests.reports.parsing import parsed, words
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoofbeat.reports.words import Form, written
+from hoofbeat.reports.tables import Form, written
 from hoofbeat.store.atomic_files import slug
 
 

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, expect
 from hoofbeat.ask.ask_flow import run_ask
 from hoofbeat.ask.ask_jobs import AskCancelledError, AskJob, AskQueue, ServerBusyError, cancellable_model
 from hoofbeat.ask.ask_records import AskRequest, AskResult
-from hoofbeat.ask.search_corpora import SearchableCorpus
+from hoofbeat.ask.similar_reports import SearchableCorpus
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.models import Model, load_model

@@ -12,8 +12,8 @@ from hoofbeat.audit import Audit, OrderProbe
 from hoofbeat.audit.findings import Theme, ThemeExample, join, pair_rates, question_matrix, serious_pairs, split_between
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
 from hoofbeat.records import Answer, Comparison, Failure, Passage, Question
-from hoofbeat.reports.indexes.pair_index import NO_LABEL, AuditIndex, PairFilter
-from hoofbeat.reports.words import written
+from hoofbeat.reports.pair_index import NO_LABEL, AuditIndex, PairFilter
+from hoofbeat.reports.tables import written
 from hoofbeat.store import Manifest, create
 from hoofbeat.store.tables import write_jsonl
 from hoofbeat.web.browse.audit_figures import open_audit

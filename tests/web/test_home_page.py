@@ -8,7 +8,7 @@ from hoofbeat.records import Document
 from hoofbeat.store import Manifest, create
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.folder_library import FolderLibrary
-from hoofbeat.web.browse.folder_kinds import KINDS
+from hoofbeat.web.browse.links import KINDS
 from hoofbeat.web.site import Site
 from tests.web.browse_support import HOSTILE, Visitor, a_corpus, a_site
 

@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from hoofbeat.errors import UsageError
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web import SiteSettings, create_app
-from hoofbeat.web.request_origins import client_address, is_same_origin, known_network, own_path
+from hoofbeat.web.security import client_address, is_same_origin, known_network, own_path
 from tests.review.stores import make_study
 from tests.web.review_site import join, store_site
 from tests.web.support import browsing, needs_browser, serving, tab

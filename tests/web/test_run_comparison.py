@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from hoofbeat.findings.accuracy import SystemDifference
 from hoofbeat.records import Answer, Failure, Question
 from hoofbeat.reports.comparison.answers import compare_answers
-from hoofbeat.reports.comparison.flips import flips_of
-from hoofbeat.reports.words import written
+from hoofbeat.reports.comparison.answers_page import flips_of
+from hoofbeat.reports.tables import written
 from hoofbeat.web.browse.run_comparison import open_beside
 from tests.web.answered import a_judged, a_run, verdicts
 from tests.web.browse_support import Visitor, a_site

@@ -13,9 +13,9 @@ from hoofbeat.findings.leaderboard_places import leaderboard
 from hoofbeat.findings.outcomes import scored_outcomes
 from hoofbeat.judging import JudgmentFolder
 from hoofbeat.records import Answer, Failure, Judgment, OptionLikelihood, Passage, Question, TraceStep, Vote
-from hoofbeat.reports.indexes.answer_index import AnswerFilter, AnswersIndex
-from hoofbeat.reports.words import written
-from hoofbeat.web.browse.run_figures import open_run
+from hoofbeat.reports.answer_index import AnswerFilter, AnswersIndex
+from hoofbeat.reports.tables import written
+from hoofbeat.web.browse.run_pages import open_run
 from hoofbeat.web.site import Site
 from tests.web.answered import a_judged, a_run, verdicts
 from tests.web.browse_support import Visitor, a_site

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.errors import InputError
-from hoofbeat.reports.indexes.answer_index import index_answers
+from hoofbeat.reports.answer_index import index_answers
 from hoofbeat.store.folder_library import Folder
-from hoofbeat.web.browse import open_folders, run_figures
+from hoofbeat.web.browse import open_folders, run_pages
 from hoofbeat.web.browse.open_folders import BackgroundResult, prepare_in_background
 from tests.web.answered import a_judged, verdicts
 from tests.web.browse_support import Visitor, a_site
@@ -59,7 +59,7 @@ def test_a_thing_is_made_once_however_many_ask(folders: Path) -> None:
 def test_a_large_folder_is_prepared_while_a_page_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_judged(tmp_path / "judged", ASKED, answered(), verdicts(answered(), "+++"))
     gate = threading.Event()
-    monkeypatch.setattr(run_figures, "index_answers", lambda *parts: (gate.wait(20), index_answers(*parts))[1])
+    monkeypatch.setattr(run_pages, "index_answers", lambda *parts: (gate.wait(20), index_answers(*parts))[1])
     monkeypatch.setattr(open_folders, "PATIENCE", 0.05)
     visitor = Visitor(a_site(tmp_path))
     waiting = visitor.get("/runs/judged/questions?state=right")

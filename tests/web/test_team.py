@@ -17,7 +17,7 @@ from hoofbeat.review.review_records import Person
 from hoofbeat.review.review_rounds import rounds_of
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.app import create_app
-from hoofbeat.web.review.team_api import AgreementOut, LabelsOut, ProgressOut
+from hoofbeat.web.review.team_pages import AgreementOut, LabelsOut, ProgressOut
 from tests.review.labelled import rated, team_of
 from tests.web.review_site import signed_in_tab, store_site
 from tests.web.support import DESKTOP, TABLET, browsing, fits, needs_browser, serving

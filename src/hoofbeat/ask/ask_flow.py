@@ -1,24 +1,322 @@
-"""An ask from start to end: search, answer, compare; what is there already is told as it comes."""
+"""An ask from start to end: search, answer, compare; what is there already is told as it comes.
+
+The model answers only from the passages that are shown beside it. A check asks whether a cited passage was shown,
+shares a word with the sentence, and contains the quotes. Sources are documents, or groups of documents that share a
+facet's value (an institution with two handbooks is one source). Those that the search finds first are asked, each from
+its own passages only, and every two answers are compared as an audit does it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.ask.ask_records import BY_DOCUMENT, MAX_CHARACTERS, AskRequest, AskResult
-from hoofbeat.ask.cited_answer import answer_case
-from hoofbeat.ask.search_corpora import SearchableCorpus
-from hoofbeat.ask.similar_reports import find_reports
-from hoofbeat.ask.source_answers import ask_sources
+from hoofbeat.answering import PlannedAnswer
+from hoofbeat.answering.answer_calls import fit
+from hoofbeat.ask.ask_records import (
+    BY_DOCUMENT,
+    MAX_CHARACTERS,
+    AnswerPart,
+    AskRequest,
+    AskResult,
+    CitedAnswer,
+    Doubt,
+    SimilarReport,
+    SourceAgreement,
+    SourceReply,
+)
+from hoofbeat.ask.similar_reports import ASKED, SearchableCorpus, find_reports
+from hoofbeat.audit.answers_by_source import (
+    PlannedSourceAnswer,
+    answer_from_sources,
+    is_hero,
+    iter_source_plans,
+    through_hero,
+    through_line,
+)
+from hoofbeat.audit.pair_judge import compare_answers
+from hoofbeat.audit.source_citations import NO_SECTION, check_citations
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
+from hoofbeat.facets import facet_values
 from hoofbeat.models import Model
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.prompts import load_pack
-from hoofbeat.retrieval import parse
+from hoofbeat.prompts import Pack, load_pack, load_prompt
+from hoofbeat.records import Answer, Document, Failure, Passage, Question
+from hoofbeat.retrieval import ENGLISH, Retriever, parse
+from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.retrieval.line import cost_bound
+from hoofbeat.window import nothing_fits
+
+NOT_SHOWN = "no passage of this number was shown"
+NO_WORD = "the passage has no word in common with this sentence"
+UNCITED = "it cites no passage"
+_RANGE = r"\d{1,4}(?:\s*[-–]\s*\d{1,4})?"
+_CITING = re.compile(
+    rf"[\[(]\s*(?:passages?|p\.)?\s*({_RANGE}(?:\s*(?:,|;|and|&)\s*(?:passages?\s*)?{_RANGE})*)\s*[\])]", re.I
+)
+_BRACKETS = re.compile(r"\[|\(\s*(?:passage|p\.)", re.I)
+_ONE = re.compile(r"(\d{1,4})(?:\s*[-–]\s*(\d{1,4}))?")
+_MAX_WIDTH = 20
+_QUOTES = {
+    "quote not found": "a quote that is not in what was shown",
+    "quote too short": "a quote too short to tell where it stands",
+    "section not shown": "a section that was not shown",
+}
+
+
+def check_parts(text: str, shown: Mapping[int, Passage]) -> tuple[AnswerPart, ...]:
+    """An answer as parts: its words, and each citation with what is wrong with it.
+
+    Citations are numbers in square brackets, alone or listed or as a range, or `(passage 2)` in round ones.
+    """
+    sentences = sentence_spans(text)
+    parts: list[AnswerPart] = []
+    at = 0
+    for match in _CITING.finditer(text):
+        if not _BRACKETS.match(match.group()):
+            continue
+        parts += [AnswerPart(text=text[at : match.start()])] if match.start() > at else []
+        at = match.end()
+        words = _sentence(text, sentences, match.start())
+        parts += [
+            AnswerPart(text=f"[{number}]", cites=number, doubt=_doubt(number, words, shown))
+            for number in _each(match[1])
+        ]
+    return (*parts, AnswerPart(text=text[at:])) if at < len(text) else tuple(parts)
+
+
+def _each(listed: str) -> list[int]:
+    """The numbers of a list of numbers and ranges; of a range that can't be meant only its ends."""
+    found: list[int] = []
+    for match in _ONE.finditer(listed):
+        first, last = int(match[1]), int(match[2] or match[1])
+        found += range(first, last + 1) if 0 <= last - first <= _MAX_WIDTH else [first, last]
+    return list(dict.fromkeys(found))
+
+
+def _sentence(text: str, sentences: Sequence[tuple[int, int]], at: int) -> str:
+    """What a citation belongs to: the sentence it stands in; where it begins one, the sentence before it as well."""
+    before = [span for span in sentences if span[0] <= at]
+    words = text[slice(*before[-1])] if before else text
+    if len(before) > 1 and not ENGLISH.terms(_CITING.sub(" ", text[before[-1][0] : at])):
+        words = f"{text[slice(*before[-2])]} {words}"
+    return _CITING.sub(" ", words)
+
+
+def _doubt(number: int, words: str, shown: Mapping[int, Passage]) -> str:
+    passage = shown.get(number)
+    if passage is None:
+        return NOT_SHOWN
+    terms = set(ENGLISH.terms(f"{passage.heading} {passage.text}"))
+    return NO_WORD if terms.isdisjoint(ENGLISH.terms(words)) else ""
+
+
+def check_answer(text: str, parts: Sequence[AnswerPart], shown: Sequence[Passage]) -> tuple[Doubt, ...]:
+    """All that does not stand up in an answer: citations without support, quotes that are not there, none at all."""
+    doubts = [Doubt(what=part.doubt, text=part.text) for part in parts if part.doubt]
+    if not any(part.cites for part in parts):
+        doubts.append(Doubt(what=UNCITED))
+    checked = check_citations(NO_SECTION, "", text, shown)
+    doubts += [Doubt(what=_QUOTES[step.what], text=step.text) for step in checked.steps if step.what in _QUOTES]
+    return tuple(dict.fromkeys(doubts))
+
+
+PROMPT = "ask-case"
+TOO_LONG = "the case is too long for this model to read together with a report; shorten it and ask again"
+
+
+def answer_case(
+    ask: AskRequest, reports: Sequence[SimilarReport], model: Model, *, progress: Progress = SILENT
+) -> CitedAnswer:
+    """Ask the model, and check what it cites; a call that fails leaves an answer with its failure."""
+    numbered = {
+        each.number: replace(each.passage, heading=f"{report.title}: {each.passage.heading}".rstrip(": "))
+        for report in reports
+        for each in report.passages
+    }
+    question = Question(id=ASKED, text=ask.text)
+    passages = list(numbered.values())
+    kept, dropped = fit(passages, question.full_text, model.context, load_prompt(PROMPT).max_tokens)
+    blank = Answer(
+        question=question.id,
+        model=model.spec,
+        condition=f"{ask.line} @{len(passages)}",
+        evidence=tuple(kept),
+        dropped=tuple(dropped),
+    )
+    if nothing_fits(passages, kept, model.context) is not None:
+        failure = Failure(kind="context-overflow", message=TOO_LONG, attempts=0)
+        answer = replace(blank, failure=failure)
+    else:
+        answer = _answered(blank, ask.text, kept, model, progress)
+    shown = dict(list(numbered.items())[: len(kept)])
+    if answer.failure is not None:
+        return CitedAnswer(answer=answer, shown=tuple(shown))
+    parts = check_parts(answer.text, shown)
+    return CitedAnswer(
+        answer=answer,
+        parts=parts,
+        shown=tuple(shown),
+        checks=check_citations(NO_SECTION, "", answer.text, kept).steps,
+        doubts=check_answer(answer.text, parts, kept),
+    )
+
+
+def _answered(blank: Answer, case: str, passages: Sequence[Passage], model: Model, progress: Progress) -> Answer:
+    """The model's statements as one text, each with the numbers of its passages behind it."""
+    request = load_prompt(PROMPT).request({"case": case, "passages": passages})
+
+    async def work(_: None) -> Answer:
+        outcome = await model.chat_json(request)
+        if isinstance(outcome, Failure):
+            return replace(blank, failure=outcome)
+        text = " ".join(filter(None, map(_statement, outcome.value["statements"])))
+        used = outcome.reply.usage
+        if not text:
+            return replace(blank, failure=Failure(kind="unreadable", message="the model stated nothing", attempts=1))
+        return replace(blank, text=text, calls=outcome.calls, usage=used)
+
+    return model.run([None], work, title="answering", progress=progress)[0]
+
+
+def _statement(said: Mapping[str, Any]) -> str:
+    """One statement with its numbers before its full stop, but for those that its own words have already."""
+    text = str(said["text"]).strip()
+    there = {part.cites for part in check_parts(text, {})}
+    numbers = [number for number in dict.fromkeys(said["passages"]) if number > 0 and number not in there]
+    cited = "".join(f"[{number}]" for number in numbers)
+    if not text or not cited:
+        return text
+    stop = text[-1] if text[-1] in ".!?" else "."
+    return f"{text.removesuffix(stop)} {cited}{stop}"
+
+
+_DEPTH = 50
+_PASSAGES = 5
+_WHOLE_UP_TO = 80_000
+_READER = "a physician"
+
+
+class _Source(Struct, frozen=True, kw_only=True):
+    """One source: its name, the corpus it lies in, and the documents of it that were found."""
+
+    name: str
+    shelf: SearchableCorpus
+    documents: tuple[Document, ...]
+
+
+def ask_sources(
+    ask: AskRequest,
+    shelves: Sequence[SearchableCorpus],
+    model: Model,
+    *,
+    line_model: Callable[[str], Model] | None = None,
+    progress: Progress = SILENT,
+) -> SourceAgreement:
+    """Put the case to each of the sources found first, and compare what they answer."""
+    pack = replace(load_pack(ask.pack), reader=_READER)
+    found = _sources(ask, shelves, line_model, progress)
+    chosen = found[: ask.max_sources]
+    empty = SourceAgreement(
+        by=ask.by,
+        labels=tuple(label.name for label in pack.labels),
+        diverging=tuple(label.name for label in pack.labels if label.diverges),
+        sources=(),
+        left_out=len(found) - len(chosen),
+    )
+    if len(chosen) < 2:
+        only = f"only {chosen[0].name} was found" if chosen else "no source was found"
+        return replace(empty, why_not=f"{only}, so there is nothing to compare")
+    question = Question(id=ASKED, text=ask.text)
+    planned = _plans(ask, question, chosen, model, pack, line_model, progress)
+    answers = answer_from_sources(model, planned, pack, progress=progress)
+    said = [
+        SourceReply(name=source.name, documents=tuple(each.id for each in source.documents), answer=answer)
+        for source, answer in zip(chosen, answers, strict=True)
+    ]
+    compared = compare_answers(model, [question], answers, pack, progress=progress)
+    return replace(empty, sources=tuple(said), comparisons=tuple(compared))
+
+
+def _sources(
+    ask: AskRequest, shelves: Sequence[SearchableCorpus], line_model: Callable[[str], Model] | None, progress: Progress
+) -> list[_Source]:
+    """The sources in the order their best documents are found; those of several corpora take turns."""
+    ranked: list[tuple[int, int, SearchableCorpus, Document]] = []
+    for number, shelf in enumerate(shelves):
+        with shelf.searching(ask.line, model=line_model, progress=progress) as retriever:
+            hits = retriever.search([(ASKED, ask.text)], _DEPTH)[0]
+        ranked += [(hit.rank, number, shelf, shelf.corpus.get(hit.document)) for hit in hits]
+    groups: dict[tuple[int, str], _Source] = {}
+    for _, number, shelf, document in sorted(ranked, key=lambda each: each[:2]):
+        names = [document.id] if ask.by == BY_DOCUMENT else facet_values(document.facets, ask.by)
+        for name in names:
+            before = groups.get((number, name), _Source(name=name, shelf=shelf, documents=()))
+            groups[number, name] = replace(before, documents=(*before.documents, document))
+    return _told_apart(list(groups.values()))
+
+
+def _told_apart(sources: Sequence[_Source]) -> list[_Source]:
+    """Sources of two corpora that have the same name, told apart by the corpus."""
+    count: dict[str, int] = {}
+    for source in sources:
+        count[source.name] = count.get(source.name, 0) + 1
+    return [
+        replace(source, name=f"{source.name} ({source.shelf.name})") if count[source.name] > 1 else source
+        for source in sources
+    ]
+
+
+def _plans(
+    ask: AskRequest,
+    question: Question,
+    sources: Sequence[_Source],
+    model: Model,
+    pack: Pack,
+    line_model: Callable[[str], Model] | None,
+    progress: Progress,
+) -> list[PlannedAnswer]:
+    """What is shown of each source: one document as an audit shows it, several by their best passages together."""
+    planned: list[PlannedAnswer] = []
+    for source in sources:
+        with source.shelf.searching(ask.line, model=line_model, progress=progress) as retriever:
+            if len(source.documents) == 1:
+                plan = _of_document(retriever, question, source.documents[0], model.context, pack)
+            else:
+                plan = _of_group(retriever, question, source, model.context)
+        planned.append(replace(plan, condition=source.name))
+    return planned
+
+
+def _of_document(
+    retriever: Retriever, question: Question, document: Document, window: int | None, pack: Pack
+) -> PlannedSourceAnswer:
+    find = through_hero(retriever) if is_hero(retriever.tree) else None
+    find = find or through_line(retriever, [document], _PASSAGES, _WHOLE_UP_TO)
+    return next(iter(iter_source_plans([question], [document], pack, find, window=window)))
+
+
+def _of_group(retriever: Retriever, question: Question, source: _Source, window: int | None) -> PlannedSourceAnswer:
+    names = [document.id for document in source.documents]
+    titles = {document.id: document.title or document.id for document in source.documents}
+    searched = retriever.run([(ASKED, question.full_text)], _PASSAGES, names, by_document=False)
+    passages = [retriever.indexes.passage(hit.passage) for hit in searched.hits[0]]
+    named = [replace(each, heading=f"{titles[each.document]}: {each.heading}".rstrip(": ")) for each in passages]
+    kept, dropped = fit(named, question.full_text, window, load_prompt("answer-source").max_tokens)
+    return PlannedSourceAnswer(
+        question=question,
+        condition=source.name,
+        passages=kept,
+        dropped=dropped,
+        failure=searched.failures.get(ASKED),
+    )
+
 
 NO_MODEL = "No model was chosen, so reports were searched for and nothing was answered."
 _NOTHING = "Nothing was found, so the model was not asked."

@@ -6,13 +6,15 @@ import importlib
 import io
 import os
 import sys
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from hoofbeat.cli.plugins import load_plugins
-from hoofbeat.errors import HoofbeatError
+from hoofbeat.errors import HoofbeatError, UsageError
+from hoofbeat.registry import registry
 from hoofbeat.text import for_terminal
 from hoofbeat.version import __version__
 
@@ -39,6 +41,8 @@ _VERBS = {
     "weights": "get, list and check the embedded models' weights",
     "ledger": "look into, export and prune the ledger of model calls",
 }
+_PLUGIN = "--plugin"
+_CONFIG = "--config"
 _EPILOG = "Research software. Not for clinical use. Start with: hoofbeat demo"
 
 
@@ -97,7 +101,7 @@ def _silence_output() -> None:
 
 def _run(words: list[str], as_json: bool) -> int:
     try:
-        result: Any = cli.main(args=load_plugins(words), prog_name="hoofbeat", standalone_mode=False)
+        result: Any = cli.main(args=_load_plugins(words), prog_name="hoofbeat", standalone_mode=False)
     except HoofbeatError as err:
         return _tell(as_json, err.exit_code, err.what, err.where, err.fix, err.details)
     except click.exceptions.NoArgsIsHelpError as err:
@@ -114,6 +118,52 @@ def _run(words: list[str], as_json: bool) -> int:
     except MemoryError:
         return _tell(as_json, 1, "there is not enough memory", None, "work on fewer documents at a time")
     return result if isinstance(result, int) else 0
+
+
+def _load_plugins(words: list[str]) -> list[str]:
+    """Load every plugin that is asked for, say so, and return the words without them.
+
+    `--plugin FILE` may stand anywhere; `hoofbeat.toml` may have `plugins = [...]`. They are loaded before the verb is
+    looked at, because a plugin may bring a recipe, and with it options of a verb.
+    """
+    rest, files = _taken(words, _PLUGIN)
+    for path in [*_of_config(words), *(Path(file) for file in files)]:
+        plugin = registry.load_file(path)
+        click.echo(f"Plugin {plugin.name}: {', '.join(plugin.extensions)}", err=True)
+    return rest
+
+
+def _taken(words: list[str], option: str) -> tuple[list[str], list[str]]:
+    """The words without an option and its values, and the values."""
+    rest: list[str] = []
+    values: list[str] = []
+    following = iter(words)
+    for word in following:
+        if word == "--":
+            return [*rest, word, *following], values
+        if word == option:
+            value = next(following, None)
+            if value is None:
+                raise UsageError(f"{option} needs a file", fix=f"write {option} my_stage.py")
+            values.append(value)
+        elif word.startswith(f"{option}="):
+            values.append(word.removeprefix(f"{option}="))
+        else:
+            rest.append(word)
+    return rest, values
+
+
+def _of_config(words: list[str]) -> list[Path]:
+    """The plugins that the configuration names; a file that can't be read is left to whoever needs it."""
+    named = _taken([word for word in words if word != "--"], _CONFIG)[1] if _CONFIG in " ".join(words) else []
+    file = Path(named[-1] if named else os.environ.get("HOOFBEAT_CONFIG") or "hoofbeat.toml")
+    try:
+        plugins = tomllib.loads(file.read_text(encoding="utf-8")).get("plugins", [])
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return []
+    if not isinstance(plugins, list) or not all(isinstance(each, str) for each in plugins):
+        raise UsageError("plugins must be a list of files", where=str(file), fix='write plugins = ["my_stage.py"]')
+    return [file.parent / each for each in plugins]
 
 
 def _bug(as_json: bool, err: Exception) -> int:

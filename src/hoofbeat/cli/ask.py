@@ -11,8 +11,15 @@ import click
 import msgspec
 
 from hoofbeat.ask.ask_flow import prepare_ask, run_ask
-from hoofbeat.ask.ask_records import MAX_CHARACTERS, NOTICE, AskRequest, AskResult, CitedAnswer, SimilarReport
-from hoofbeat.ask.ask_views import agreement_view
+from hoofbeat.ask.ask_records import (
+    MAX_CHARACTERS,
+    NOTICE,
+    AskRequest,
+    AskResult,
+    CitedAnswer,
+    SimilarReport,
+    agreement_view,
+)
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option
 from hoofbeat.errors import UsageError

@@ -14,7 +14,7 @@ from hoofbeat.audit.audit_folder import KIND
 from hoofbeat.audit.audit_plan import DEFAULT_LINE, narrowed_plan, plan_audit, plan_audit_of_answers, uncompared_note
 from hoofbeat.audit.judge_trial import trial_of, untried_note
 from hoofbeat.cli.audit_output import print_audit_outcome
-from hoofbeat.cli.groups import Under, VerbWithOthers
+from hoofbeat.cli.command_classes import Under, VerbWithOthers
 from hoofbeat.cli.session import Calling, calling_options, command_words, output_option
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
@@ -29,33 +29,25 @@ from hoofbeat.store.artefact import file_reference
 
 _NOT_ASKED = ("--with", "--passages", "--whole-up-to", "--max-tokens")
 
-SUBCOMMANDS = {
-    "trial": "put pairs whose relation is known to a judge, before it is trusted",
-    "compare": "set two audits of the same questions against each other",
-    "validate": "have people label a sample of the pairs, and measure the judge by them",
-    "ablate": "judge a sample again with the label alone, and compare",
-    "merge": "put the shards of one audit together",
-    "export": "write matrices by question, and tables",
-    "themes": "group what sources differ in into themes",
-}
-
 _TRUST, _FOLDERS = "audit_trust", "audit_folders"
-_MODULES = {
-    "trial": _TRUST,
-    "validate": _TRUST,
-    "ablate": _TRUST,
-    "compare": _FOLDERS,
-    "merge": _FOLDERS,
-    "export": _FOLDERS,
-    "themes": _FOLDERS,
-}
-"""The files of the commands."""
 
 
 class AuditCommand(VerbWithOthers):
     """The audit itself, unless its first word names one of the commands under it."""
 
-    under = Under("audit", SUBCOMMANDS, "a corpus", modules=_MODULES)
+    under = Under(
+        "audit",
+        {
+            "trial": (_TRUST, "put pairs whose relation is known to a judge, before it is trusted"),
+            "compare": (_FOLDERS, "set two audits of the same questions against each other"),
+            "validate": (_TRUST, "have people label a sample of the pairs, and measure the judge by them"),
+            "ablate": (_TRUST, "judge a sample again with the label alone, and compare"),
+            "merge": (_FOLDERS, "put the shards of one audit together"),
+            "export": (_FOLDERS, "write matrices by question, and tables"),
+            "themes": (_FOLDERS, "group what sources differ in into themes"),
+        },
+        "a corpus",
+    )
 
 
 class _Wanted(Struct, frozen=True, kw_only=True):

@@ -34,8 +34,7 @@ from hoofbeat.models.session import open_session
 from hoofbeat.reports.charts import CountBar, count_bars, sheet, standalone
 from hoofbeat.reports.comparison.audits_page import AUDIT_COMPARISON, altered_settings, split_table, write_audits
 from hoofbeat.reports.sections.audits.audit_change_blocks import differing
-from hoofbeat.reports.tables import Column
-from hoofbeat.reports.words import count_of
+from hoofbeat.reports.tables import Column, count_of
 from hoofbeat.store import check_target
 from hoofbeat.text import cut
 

@@ -15,7 +15,7 @@ from hoofbeat.audit.findings.validation_figures import Validation
 from hoofbeat.cli.console import Screen
 from hoofbeat.findings.agreement import Agreement
 from hoofbeat.findings.intervals import Interval, wilson
-from hoofbeat.reports.words import count_of
+from hoofbeat.reports.tables import count_of
 
 _INVENTED = "These pairs are invented. How the judge does on pairs of your own, people have to say: audit validate."
 _DOUBTS = ("no section named", "section not shown", "quote not found", "quote elsewhere", "quote too short")

@@ -164,7 +164,7 @@ def terminal_table(table: Table, *, header_style: str = "dim", cut: bool = True)
     import rich.table
     from rich.text import Text
 
-    from hoofbeat.reports.words import written
+    from hoofbeat.reports.tables import written
 
     made = rich.table.Table(box=None, pad_edge=False, header_style=header_style)
     for place, column in enumerate(table.columns):

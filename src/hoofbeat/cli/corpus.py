@@ -11,8 +11,8 @@ import click
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.benchmarks.benchmark import find_corpus
 from hoofbeat.benchmarks.rarity_aging import HEADER, AgingRow, aging_counts, aging_rows, aging_table
+from hoofbeat.cli.command_classes import CommandWithList, ExtensionName
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.extensions import CommandWithList, ExtensionName
 from hoofbeat.cli.session import check_file, command_words, json_option, output_option, plot_option
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.export import CorpusFormat, export_corpus

@@ -16,8 +16,7 @@ from hoofbeat.leakage.leakage_check import KIND, PARTS, plan_leakage_check
 from hoofbeat.leakage.leakage_figures import CAVEATS, BookGap, LeakageEstimate, LeakageSummary
 from hoofbeat.leakage.near_duplicates import THRESHOLD
 from hoofbeat.leakage.training_cutoffs import POSITIONS, DateAccuracy, DateCounts
-from hoofbeat.reports.tables import Column
-from hoofbeat.reports.words import Form, written
+from hoofbeat.reports.tables import Column, Form, written
 from hoofbeat.store import check_target
 
 _FOLDER = click.Path(path_type=Path)

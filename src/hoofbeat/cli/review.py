@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hoofbeat.cli.command_classes import Under, VerbWithOthers
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.review_group import ReviewCommand
-from hoofbeat.cli.review_invite import database_option
+from hoofbeat.cli.review_people import database_option
 from hoofbeat.cli.serve import listening_options
 from hoofbeat.cli.session import json_option
 from hoofbeat.errors import UsageError
@@ -24,6 +24,25 @@ if TYPE_CHECKING:
     from hoofbeat.review.review_store import ReviewStore
     from hoofbeat.web.server import RunningServer
     from hoofbeat.web.site import Site
+
+
+class ReviewCommand(VerbWithOthers):
+    """Starting a review, unless its first word names one of the commands under it."""
+
+    under = Under(
+        "review",
+        {
+            "invite": ("review_people", "let somebody in, by a link that is shown once"),
+            "revoke": ("review_people", "let somebody in no more"),
+            "status": ("review_results", "how far studies have come, and how far people agree"),
+            "export": (
+                "review_results",
+                "write labels as judge, audit validate and build read them; of an exam, a run",
+            ),
+            "apply": ("review_results", "carry out what reviewers decided on a benchmark: a new version and a diff"),
+        },
+        "a folder",
+    )
 
 
 class _Wanted(Struct, frozen=True, kw_only=True):

@@ -1,11 +1,13 @@
 """`hoofbeat show`: one question, one rejected candidate or one document, with the evidence marked in its source.
 
-What documents and models wrote goes to the terminal only after its control characters are made harmless. Where nothing
-can be coloured, evidence stands between » and «.
+Of an audit, it shows what each source says to one question, what it was shown and why, and how sources relate. What
+documents and models wrote goes to the terminal only after its control characters are made harmless. Where nothing can
+be coloured, evidence stands between » and «.
 """
 
 from __future__ import annotations
 
+import difflib
 import shlex
 import time
 from collections.abc import Sequence
@@ -17,12 +19,13 @@ from rich.console import Console
 from rich.text import Text
 
 from hoofbeat.audit import Audit
+from hoofbeat.audit.pair_table import each_row
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.cli.audit_show import show_audit
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.corpus_show import show_command
 from hoofbeat.cli.session import json_option
 from hoofbeat.corpus import Corpus
+from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.recipes.item_lookup import (
     BenchmarkItem,
@@ -33,11 +36,130 @@ from hoofbeat.recipes.item_lookup import (
     item_spans,
 )
 from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem, RejectedItem
-from hoofbeat.records import Question
+from hoofbeat.records import Answer, Comparison, Question
+from hoofbeat.reports.tables import count_of
 from hoofbeat.store import Artefact, Cost, Counts, open_artefact
 from hoofbeat.text import for_terminal
 
 _FIRST = 10
+
+
+def show_audit(audit: Audit, id: str | None, *, as_json: bool) -> None:
+    """Show the questions of an audit; one question (`ID`), or one answer with its evidence (`ID/SOURCE`)."""
+    screen = Screen(as_json=as_json)
+    if id is None:
+        _listing(audit, screen, as_json)
+        return
+    name, source = _split(audit, id)
+    question = next(question for question in audit.questions if question.id == name)
+    answers = [
+        answer for answer in audit.each_answer() if answer.question == name and (not source or answer.source == source)
+    ]
+    pairs = [pair for pair in _pairs(audit, name) if not source or source in (pair.a, pair.b)]
+    if as_json:
+        screen.emit({"artefact": str(audit.artefact.path), "question": question, "answers": answers, "pairs": pairs})
+        return
+    _Page().question(question, answers, pairs, whole=bool(source))
+    if not source and answers:
+        words = ["hoofbeat", "show", str(audit.artefact.path), f"{name}/{answers[0].source}"]
+        screen.say(f"next: {shlex.join(words)}")
+
+
+def _listing(audit: Audit, screen: Screen, as_json: bool) -> None:
+    ids = [question.id for question in audit.questions]
+    if as_json:
+        screen.emit({"artefact": str(audit.artefact.path), "numbers": {"questions": len(ids)}, "first": ids[:_FIRST]})
+        return
+    more = ", ..." if len(ids) > _FIRST else ""
+    click.echo(
+        for_terminal(
+            f"{audit.artefact.manifest.title}\n{count_of(len(ids), 'question')}: {', '.join(ids[:_FIRST])}{more}"
+        )
+    )
+    screen.say(f"next: {shlex.join(['hoofbeat', 'show', str(audit.artefact.path), *ids[:1]])}")
+
+
+def _split(audit: Audit, id: str) -> tuple[str, str]:
+    """The question, and the source where one is named."""
+    questions = {question.id for question in audit.questions}
+    if id in questions:
+        return id, ""
+    for source in audit.sources:
+        name = id.removesuffix(f"/{source.id}")
+        if name != id and name in questions:
+            return name, source.id
+    asked = next((name for name in questions if id.startswith(f"{name}/")), None)
+    if asked is not None:
+        sources = [source.id for source in audit.sources]
+        close = difflib.get_close_matches(id.removeprefix(f"{asked}/"), sources, n=3, cutoff=0.3) or sources[:3]
+        raise InputError(
+            f"no source {id.removeprefix(f'{asked}/')} in this audit",
+            where=str(audit.artefact.path),
+            fix=f"name one of its {len(sources)} sources, such as {', '.join(close)}",
+        )
+    close = difflib.get_close_matches(id.partition("/")[0], questions, n=3, cutoff=0.5)
+    raise InputError(
+        f"no question {id} in this audit",
+        where=str(audit.artefact.path),
+        fix=f"the closest are {', '.join(close)}" if close else "name a question, or question/source",
+    )
+
+
+def _pairs(audit: Audit, question: str) -> list[Comparison]:
+    import polars
+
+    return list(each_row(audit.frame().filter(polars.col("question").cast(polars.String) == question).collect()))
+
+
+class _Page:
+    """One question on the terminal."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+
+    def question(self, question: Question, answers: list[Answer], pairs: list[Comparison], *, whole: bool) -> None:
+        """The question, what sources say, and how they relate; `whole`: with evidence and trace."""
+        self._line(f"{question.id}: {question.full_text}", "bold")
+        for answer in answers:
+            self._answer(answer, whole=whole)
+        for pair in pairs:
+            self._pair(pair)
+
+    def _answer(self, answer: Answer, *, whole: bool) -> None:
+        self._line(f"\n{answer.source}", "bold")
+        if answer.failure is not None:
+            self._line(f"failed: {answer.failure.kind}: {answer.failure.message}", "red")
+        else:
+            self._line("silent" if answer.absent else answer.text)
+        if answer.citations:
+            self._line(f"cites: {', '.join(answer.citations)}", "dim")
+        for warning in answer.warnings:
+            self._line(f"doubtful: {warning}", "yellow")
+        if not whole:
+            return
+        for step in answer.trace:
+            self._line(f"{step.stage}, {step.what}: {step.text}", "dim")
+            for found in step.found:
+                self._line(f"    {found}", "dim")
+        for passage in answer.evidence:
+            self._line(f"shown: {passage.heading or 'untitled'} ({passage.id})", "bold")
+            self._line(passage.text)
+        for name in answer.dropped:
+            self._line(f"did not fit: {name}", "yellow")
+
+    def _pair(self, pair: Comparison) -> None:
+        if pair.failure is not None:
+            self._line(f"\n{pair.a} and {pair.b}: no label ({pair.failure.kind}: {pair.failure.message})", "red")
+            return
+        facts = "; ".join(part for part in (pair.significance, pair.topic, pair.basis) if part)
+        self._line(f"\n{pair.a} and {pair.b}: {pair.label} ({facts})")
+        if pair.reasoning:
+            self._line(pair.reasoning, "dim")
+
+    def _line(self, text: str, style: str = "") -> None:
+        self._console.print(Text(for_terminal(text), style=style), soft_wrap=not self._console.is_terminal)
+
+
 _MARK = "black on yellow"
 _LONGEST_VALUE = 1_500
 

@@ -67,7 +67,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole file. `plugins` are files, relative to the file's folder, that the command loads (`cli.plugins`)."""
+    """The whole file. `plugins` are files, relative to the file's folder, that the command loads (`hoofbeat.cli`)."""
 
     plugins: list[str] = field(default_factory=list)
     models: dict[str, ModelSettings] = field(default_factory=dict)

@@ -10,8 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
 from hoofbeat.reports.model import Block, Columns, Details, Heading, Notice, Report, Text
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import written
+from hoofbeat.reports.tables import Cell, Column, Table, written
 from hoofbeat.store.atomic_files import slug
 from hoofbeat.text import clean, one_line
 

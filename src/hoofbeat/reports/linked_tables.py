@@ -21,8 +21,7 @@ from hoofbeat.reports.charts.svg import ticks
 from hoofbeat.reports.model import Block, Columns, Details, Heading
 from hoofbeat.reports.nodes import Element, Node, element, markup
 from hoofbeat.reports.page import blocks_html
-from hoofbeat.reports.tables import Table
-from hoofbeat.reports.words import written
+from hoofbeat.reports.tables import Table, written
 
 Href = Callable[[str], str]
 

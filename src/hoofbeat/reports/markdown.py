@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from hoofbeat.reports.charts.heatmaps import abbreviations
-from hoofbeat.reports.grids import WIDEST, grid_label, grid_place
 from hoofbeat.reports.model import (
     AnswerView,
     Block,
@@ -23,8 +22,8 @@ from hoofbeat.reports.model import (
     Text,
     Viewer,
 )
-from hoofbeat.reports.tables import Table
-from hoofbeat.reports.words import written
+from hoofbeat.reports.tables import Table, written
+from hoofbeat.reports.viewers import WIDEST, grid_label, grid_place
 from hoofbeat.text import clean, one_line
 
 _SPECIAL = re.compile(r"([\\`*\[\]|~$])|(?<![^\W_])(_)|(_)(?![^\W_])")

@@ -20,10 +20,8 @@ from markupsafe import Markup, escape
 from hoofbeat.reports.charts import chart_css
 from hoofbeat.reports.model import Block, Entry, Report, Viewer, viewers_in
 from hoofbeat.reports.nodes import markup
-from hoofbeat.reports.packed_viewers import codes_of, places_of
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.views import block_nodes
-from hoofbeat.reports.words import written
+from hoofbeat.reports.tables import Cell, Column, Table, written
+from hoofbeat.reports.viewers import block_nodes, codes_of, places_of
 from hoofbeat.store.atomic_files import atomic_write, slug
 from hoofbeat.text import clean
 

@@ -1,10 +1,12 @@
-"""The files of a report folder: the page, the same as Markdown and LaTeX, every table and every chart."""
+"""The files of a report or comparison: the page, the same as Markdown and LaTeX, every table, chart and record."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
 
 from hoofbeat.errors import UsageError
 from hoofbeat.reports.charts import standalone
@@ -13,7 +15,9 @@ from hoofbeat.reports.markdown import to_markdown
 from hoofbeat.reports.model import Chart, Report, charts_in, tables_in
 from hoofbeat.reports.page import to_html, write_html
 from hoofbeat.reports.tables import Table, to_csv
+from hoofbeat.store import Artefact, Manifest, create, open_artefact
 from hoofbeat.store.atomic_files import slug, write_bytes
+from hoofbeat.store.tables import write_jsonl, write_tsv
 
 FORMATS = ("html", "markdown", "csv", "latex")
 """What a report can be written as."""
@@ -70,3 +74,28 @@ def _named(items: Sequence[T]) -> dict[str, T]:
             number += 1
         named[name] = item
     return named
+
+
+KIND = "comparison"
+NOTICE = "Research software. Not for clinical use."
+Sheet = tuple[str, Sequence[str], Iterable[Sequence[object]]]
+"""A table of the folder: the stem of its file, its header and its rows."""
+
+
+def write_comparison(
+    target: Path,
+    report: Report,
+    manifest: Manifest,
+    sheets: Iterable[Sheet],
+    *,
+    flipped: Iterable[Struct] | None = None,
+) -> Artefact:
+    """Write the folder: a TSV file for each sheet, `flipped.jsonl` where answers flipped, and the report's files."""
+    with create(target, replace_kind=KIND) as draft:
+        for name, header, rows in sheets:
+            write_tsv(draft.path / f"{name}.tsv", header, rows)
+        if flipped is not None:
+            write_jsonl(draft.path / "flipped.jsonl", flipped)
+        write_report(report, draft.path)
+        draft.finish(manifest)
+    return open_artefact(target, KIND)

@@ -24,8 +24,8 @@ from hoofbeat.reports.charts import (
     standalone,
     year_columns,
 )
-from hoofbeat.reports.section_blocks import ChartRenderer
-from hoofbeat.reports.words import count_of
+from hoofbeat.reports.section import ChartRenderer
+from hoofbeat.reports.tables import count_of
 
 FUNNEL_TITLE = "Documents through the filters"
 

@@ -16,8 +16,8 @@ from hoofbeat.version import __version__
 from hoofbeat.web import ask_pages, home_page
 from hoofbeat.web.browse import audit_pages, benchmark_pages, corpus_pages, ranking_pages, run_comparison, run_pages
 from hoofbeat.web.browse.open_folders import NotReady, preparing_page
-from hoofbeat.web.error_pages import REFUSALS, refuse, refuse_error
-from hoofbeat.web.review import exam_pages, people_pages, task_pages, team_pages
+from hoofbeat.web.page_rendering import REFUSALS, refuse, refuse_error
+from hoofbeat.web.review import adjudication_pages, exam_pages, people_pages, task_pages, team_pages
 from hoofbeat.web.security import Guard
 from hoofbeat.web.site import Site
 
@@ -37,6 +37,7 @@ _PARTS = (
     people_pages,
     task_pages,
     team_pages,
+    adjudication_pages,
     exam_pages,
 )
 

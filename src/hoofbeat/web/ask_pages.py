@@ -10,15 +10,13 @@ from pydantic import BaseModel
 
 from hoofbeat.ask.ask_flow import check_ask, choose_by, run_ask
 from hoofbeat.ask.ask_jobs import AskJob, AskQueue, JobState, ServerBusyError, cancellable_model
-from hoofbeat.ask.ask_records import BY_DOCUMENT, MAX_CHARACTERS, NOTICE, AskRequest
-from hoofbeat.ask.ask_views import agreement_view, passage_pieces
-from hoofbeat.ask.search_corpora import source_facets
+from hoofbeat.ask.ask_records import BY_DOCUMENT, MAX_CHARACTERS, NOTICE, AskRequest, agreement_view, passage_pieces
+from hoofbeat.ask.similar_reports import source_facets
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.web.browse.corpus_search import checked_line, searchable_corpora
-from hoofbeat.web.error_pages import ErrorOut
-from hoofbeat.web.page_rendering import not_found, render
+from hoofbeat.web.page_rendering import ErrorOut, not_found, render
 from hoofbeat.web.site import Site, site_of
 
 router = APIRouter()

@@ -11,11 +11,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 from msgspec import Struct
 
-from hoofbeat.reports.words import count_of
+from hoofbeat.reports.tables import count_of
 from hoofbeat.store import Counts, InputRef, Manifest
 from hoofbeat.store.folder_library import Folder, FolderLibrary
 from hoofbeat.web.browse import folder_page
-from hoofbeat.web.browse.folder_kinds import KINDS, about_folder, kind_words, page_of_folder
+from hoofbeat.web.browse.links import KINDS, about_folder, kind_words, page_of_folder
 from hoofbeat.web.page_rendering import render
 from hoofbeat.web.site import site_of
 

@@ -1,17 +1,25 @@
-"""How a page is made: one environment of templates, everything foreign escaped and cleaned of hidden characters."""
+"""How a page is made: one environment of templates, everything foreign escaped and cleaned of hidden characters.
+
+It also says no: with a page for people and JSON for scripts, in the same words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import traceback
+from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from fastapi import Request
-from fastapi.responses import HTMLResponse
+from fastapi import HTTPException, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
+from pydantic import BaseModel
 
+from hoofbeat.errors import HoofbeatError
 from hoofbeat.reports.page import blocks_html
 from hoofbeat.text import clean
 from hoofbeat.web.site import site_of
@@ -77,3 +85,75 @@ def environment() -> Environment:
 
 def _finalize(value: object) -> object:
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+_LOG = logging.getLogger("hoofbeat.web")
+_TITLES = {401: "Please sign in", 403: "Not for you", 404: "Not here", 429: "Too many tries"}
+
+
+class ErrorOut(BaseModel):
+    """Why a request was not served, and what to do."""
+
+    error: str
+    fix: str = ""
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorOut, "description": words}
+    for status, words in {
+        400: "Something in the request is not taken.",
+        401: "Nobody is signed in, or the server's own link was not opened.",
+        403: "The token against forged posts is missing or old, or this is not for whoever asks.",
+        404: "There is no such thing.",
+        405: "Nothing but reading and posting is done here.",
+        413: "The request is longer than 1 MiB.",
+        415: "The request is neither JSON nor a form.",
+        421: "The server does not go by that name.",
+        503: "The database can't be used.",
+    }.items()
+}
+"""What every request may be answered with, for the description of the JSON routes."""
+
+FOLDER_ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorOut, "description": "The folder can't be read."},
+    404: {"model": ErrorOut, "description": "There is no such folder here."},
+    503: {"model": ErrorOut, "description": "The folder is being prepared; ask again after some seconds."},
+}
+"""What a request for a folder may be answered with, for the description of the JSON routes."""
+
+
+def refuse(
+    request: Request, status: int, what: str, fix: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """The answer to a request that is not served."""
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": what, "fix": fix}, status_code=status, headers=dict(headers or {}))
+    title = _TITLES.get(status, "This did not work")
+    page = render(request, "people/refused.html", title=title, status=status, what=what, fix=fix, code=status)
+    page.headers.update(headers or {})
+    return page
+
+
+def refuse_error(request: Request, err: HoofbeatError) -> Response:
+    """The answer to an error of ours: what was wrong and what to do, without the machine's paths."""
+    status = getattr(err, "status", 400)
+    if status >= 500:
+        _LOG.error("%s: %s", type(err).__name__, err.what)
+    return refuse(request, status, err.what, err.fix or "")
+
+
+def log_bug(err: BaseException) -> None:
+    """Say where a bug is, without its message: that may quote what somebody sent or what a document says."""
+    frames = traceback.extract_tb(err.__traceback__)[-3:]
+    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in reversed(frames))
+    _LOG.error("this should not happen: %s at %s", type(err).__name__, places)
+
+
+def missing_folder_error(kind: str) -> HTTPException:
+    """There is no folder of that kind and name."""
+    return HTTPException(404, f"there is no {kind} of this name here")
+
+
+def not_ready_error() -> HTTPException:
+    """The folder is not ready yet."""
+    return HTTPException(503, "the folder is being prepared", headers={"Retry-After": "3"})

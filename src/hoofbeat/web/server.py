@@ -22,7 +22,7 @@ from hoofbeat.errors import UsageError
 from hoofbeat.review.invitations import secret_hash
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.app import create_app
-from hoofbeat.web.request_origins import known_network
+from hoofbeat.web.security import known_network
 from hoofbeat.web.site import Site
 
 _GRACE_SECONDS = 5

@@ -18,10 +18,15 @@ from hoofbeat.findings.flips import CHANGES, change
 from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.judging import AnswerFolder, JudgingJob, judge_folder
 from hoofbeat.records import Judgment
-from hoofbeat.reports.comparison.answers import compare_answers
-from hoofbeat.reports.comparison.answers_page import warnings_of, write_answers
-from hoofbeat.reports.comparison.flips import FlippedQuestion, each_flipped, flips_of, flips_viewer
-from hoofbeat.reports.comparison.measurement import measurement_of, settings_that_differ
+from hoofbeat.reports.comparison.answers import compare_answers, measurement_of, settings_that_differ
+from hoofbeat.reports.comparison.answers_page import (
+    FlippedQuestion,
+    each_flipped,
+    flips_of,
+    flips_viewer,
+    warnings_of,
+    write_answers,
+)
 from hoofbeat.store import open_artefact
 from hoofbeat.store.tables import read_jsonl
 from tests.reports.answer_runs import chosen, judged_run, questions, run_of

@@ -17,8 +17,7 @@ from hoofbeat.findings.breakdown import by_facet, over_sets, values_of
 from hoofbeat.findings.correlation import AnswersAndRetrieval, answers_and_retrieval
 from hoofbeat.findings.systems import compare_systems
 from hoofbeat.records import Facets
-from hoofbeat.reports.comparison.ranking_blocks import ablation_table
-from hoofbeat.reports.comparison.rankings_page import rankings_report
+from hoofbeat.reports.comparison.rankings_page import ablation_table, rankings_report
 from hoofbeat.reports.model import Report, charts_in, tables_in
 from hoofbeat.reports.page import to_html
 from hoofbeat.reports.report_writer import report_files

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from hoofbeat.reports.charts.bars import Bar, difference_bars, grouped_bars, interval_bars, interval_dots, stacked_bars
-from hoofbeat.reports.charts.count_charts import CountBar, FunnelBar, count_bars, funnel_bars, year_columns
-from hoofbeat.reports.charts.heatmaps import Shade, heatmap, number_matrix
+from hoofbeat.reports.charts.bars import (
+    Bar,
+    CountBar,
+    FunnelBar,
+    count_bars,
+    difference_bars,
+    funnel_bars,
+    grouped_bars,
+    interval_bars,
+    interval_dots,
+    stacked_bars,
+    year_columns,
+)
+from hoofbeat.reports.charts.heatmaps import Shade, Strip, heatmap, label_strips, number_matrix, pair_matrix, shade_rows
 from hoofbeat.reports.charts.line_plots import Curve, Dots, FitPoint, curves, fitted_scatter, scatter
-from hoofbeat.reports.charts.source_charts import Strip, label_strips, pair_matrix, shade_rows
 from hoofbeat.reports.charts.svg import NARROW, WIDE, chart_css, sheet, standalone
 
 __all__ = [

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hoofbeat.reports.charts.bars import legend
 from hoofbeat.reports.charts.svg import NARROW, SERIES, SMALL, WIDE, SvgDrawing, num, text_width, ticks, wrap
-from hoofbeat.reports.words import Form, written
+from hoofbeat.reports.tables import Form, written
 
 _ASIDE = 5.0
 _MARKS = 12

@@ -14,13 +14,11 @@ from hoofbeat.audit.findings import AuditsComparison, CoverageChange
 from hoofbeat.audit.findings.relations import PrevalenceIntensity, ShareChange
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import Bar, interval_dots, number_matrix
-from hoofbeat.reports.comparison.folder import NOTICE
 from hoofbeat.reports.model import Block, Chart, Heading, Lead, Notice, Report, Text
-from hoofbeat.reports.report_writer import report_files
-from hoofbeat.reports.section_blocks import figure
+from hoofbeat.reports.report_writer import NOTICE, report_files
+from hoofbeat.reports.section import figure
 from hoofbeat.reports.sections.audits.audit_change_blocks import change_cards, change_in_words
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, written
+from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
 from hoofbeat.store.atomic_files import write_bytes
 from hoofbeat.store.tables import write_tsv

@@ -1,39 +1,452 @@
 """Rankings of several systems as one page: who is better, by how much, how surely, and where.
 
 Everything comes in as plain mappings (system to question to measure to value), so that rankings folders, runs of other
-programs and figures of a paper can be set side by side.
+programs and figures of a paper can be set side by side. Blocks: systems with their measures and differences, ablations,
+facets, sets, and answers.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_names, facet_values
 from hoofbeat.findings.ablation import Ablation, AblationCell
-from hoofbeat.findings.breakdown import by_facet, over_sets, values_of
-from hoofbeat.findings.correlation import AnswersAndRetrieval
-from hoofbeat.findings.systems import Systems, SystemTable, compare_systems
+from hoofbeat.findings.breakdown import FacetGroup, FacetTable, SetTable, by_facet, over_sets, values_of
+from hoofbeat.findings.clusters import cluster_labels
+from hoofbeat.findings.correlation import AnswersAndRetrieval, Correlation, correlation
+from hoofbeat.findings.intervals import Interval, bootstrap_mean
+from hoofbeat.findings.systems import PairedComparison, Systems, SystemTable, compare_systems, shared_values
 from hoofbeat.records import Facets
-from hoofbeat.reports.comparison.folder import KIND, NOTICE, Sheet, write_comparison
-from hoofbeat.reports.comparison.ranking_blocks import (
-    ablation_blocks,
-    answer_blocks,
-    difference_blocks,
-    facet_blocks,
-    measure_bars,
-    measure_blocks,
-    recall_blocks,
-    set_blocks,
-    system_blocks,
+from hoofbeat.reports.charts import (
+    NARROW,
+    Bar,
+    Curve,
+    FitPoint,
+    curves,
+    difference_bars,
+    fitted_scatter,
+    interval_dots,
+    number_matrix,
 )
+from hoofbeat.reports.charts.svg import SERIES
 from hoofbeat.reports.comparison.rankings import RankingsComparison
-from hoofbeat.reports.model import Block, Card, Report
-from hoofbeat.reports.section_blocks import spread
-from hoofbeat.reports.words import count_of, written
+from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Report, Text
+from hoofbeat.reports.report_writer import KIND, NOTICE, Sheet, write_comparison
+from hoofbeat.reports.section import figure, spread
+from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
 from hoofbeat.store import Artefact, Counts, Manifest
+from hoofbeat.store.atomic_files import slug
 from hoofbeat.version import __version__
+
+_RECALL = re.compile(r"R@[1-9]\d{0,8}")
+_PLOTTED = 6
+_DRAWN = 6
+Measured = Mapping[str, Mapping[str, Bar]]
+
+
+def measure_bars(
+    systems: Systems, measures: Sequence[str], *, clusters: Mapping[str, str] | None = None, seed: int = 0
+) -> dict[str, dict[str, Bar]]:
+    """Measure to system to its mean with interval, over the questions that all systems share."""
+    found: dict[str, dict[str, Bar]] = {}
+    for measure in measures:
+        questions, values = shared_values(systems, measure)
+        labels = cluster_labels(questions, clusters)
+        spans = {name: bootstrap_mean(array, clusters=labels, seed=seed) for name, array in values.items()}
+        found[measure] = {
+            name: Bar(label=name, value=float(array.mean()), low=spans[name].low, high=spans[name].high)
+            for name, array in values.items()
+        }
+    return found
+
+
+def system_blocks(table: SystemTable) -> list[Block]:
+    """What was compared, and what could not be."""
+    of = f" from {count_of(table.clusters, 'source')}" if table.clusters < table.n else ""
+    blocks: list[Block] = [
+        Text(
+            f"{count_of(len(table.means), 'system')} over the {count_of(table.n, 'question')}{of} that all of them "
+            "have a value for. A question for which nothing was found counts 0."
+        )
+    ]
+    missing = [f"{row.system} {row.left_out:,}" for row in table.means if row.left_out]
+    if missing:
+        blocks.append(Notice(f"Questions left out because another system has no value for them: {', '.join(missing)}."))
+    return blocks
+
+
+def measure_blocks(bars: Measured, table: SystemTable) -> list[Block]:
+    """Every measure of every system: dots with intervals, best first, and the figures."""
+    order = [row.system for row in table.ranked]
+    plotted = list(bars)[:_PLOTTED]
+    panels = {measure: [bars[measure][name] for name in order] for measure in plotted}
+    columns = [Column("system"), Column("place", "count"), Column("place, 95%", "text")]
+    columns += [Column(measure, "number") for measure in bars]
+    rows: list[tuple[Cell, ...]] = []
+    for row in table.ranked:
+        cells: list[Cell] = [row.system, row.rank, _places(row.rank_interval)]
+        cells += [_bar_cell(bars[measure][row.system]) for measure in bars]
+        rows.append(tuple(cells))
+    caption = "Measures of each system with 95% bootstrap intervals over questions."
+    return [
+        Heading("Measures", "measures"),
+        figure("measures", caption, partial(interval_dots, order, panels, title="Measures of each system")),
+        Table(
+            name="measures",
+            caption=f"Measures of each system, placed by {table.measure}",
+            n=table.n,
+            unit="questions",
+            columns=tuple(columns),
+            rows=tuple(rows),
+            note=f"Intervals by percentile bootstrap over questions, 1,000 samples, seed {table.seed}; places by "
+            "drawing the same questions for all systems.",
+        ),
+    ]
+
+
+def difference_blocks(systems: Systems, table: SystemTable) -> list[Block]:
+    """Every comparison as a table, and the questions behind the first of them as bars."""
+    if not table.comparisons:
+        return []
+    others = {row.b for row in table.comparisons}
+    one = len(others) == 1
+    columns = [
+        Column("system"),
+        *([] if one else [Column("against")]),
+        Column(f"{table.measure} gained", "number"),
+        Column("better", "count"),
+        Column("same", "count"),
+        Column("worse", "count"),
+        Column("p", "p"),
+        Column("p, Holm", "p"),
+    ]
+    rows: list[tuple[Cell, ...]] = []
+    for row in table.comparisons:
+        span = row.paired.interval
+        names: tuple[Cell, ...] = (row.a,) if one else (row.a, row.b)
+        gained = (row.paired.difference, span.low, span.high)
+        rows.append((*names, gained, row.wins, row.ties, row.losses, row.test.p, row.p_holm))
+    against = f" from {table.comparisons[0].b}" if one else ""
+    blocks: list[Block] = [
+        Heading("Differences", "differences"),
+        Table(
+            name="differences",
+            caption=f"Differences in {table.measure}{against}, paired by question",
+            n=table.n,
+            unit="questions",
+            columns=tuple(columns),
+            rows=tuple(rows),
+            note=_how(table),
+        ),
+    ]
+    questions, values = shared_values({row.system: systems[row.system] for row in table.means}, table.measure)
+    drawn = [_difference_chart(number, row, questions, values, table.measure) for number, row in _shown(table)]
+    blocks += drawn[:2]
+    if drawn[2:]:
+        blocks.append(Details(f"{len(drawn) - 2} more differences, question by question", tuple(drawn[2:])))
+    return blocks
+
+
+def _shown(table: SystemTable) -> list[tuple[int, PairedComparison]]:
+    """The comparisons to draw: the largest differences."""
+    numbered = list(enumerate(table.comparisons))
+    return sorted(numbered, key=lambda pair: -abs(pair[1].paired.difference))[:_DRAWN]
+
+
+def _difference_chart(
+    number: int,
+    row: PairedComparison,
+    questions: Sequence[str],
+    values: Mapping[str, NDArray[np.float64]],
+    measure: str,
+) -> Block:
+    gains = [
+        (question, float(mine - other))
+        for question, mine, other in zip(questions, values[row.a], values[row.b], strict=True)
+    ]
+    title = f"{row.a} against {row.b}"
+    draw = partial(difference_bars, gains, title=f"{title}, question by question", y=f"{measure} gained by {row.a}")
+    return figure(f"difference-{number + 1}", f"{title}: what each question gains, largest first.", draw)
+
+
+def _how(table: SystemTable) -> str:
+    tests = [row.test for row in table.comparisons]
+    exact = sum(test.exact for test in tests)
+    sampled = max((test.patterns for test in tests if not test.exact), default=0)
+    how = f"by {sampled:,} random sign patterns" if not exact else "over all sign patterns"
+    if 0 < exact < len(tests):
+        how = f"over all sign patterns where few questions differ, else {sampled:,} random ones"
+    return (
+        f"Paired bootstrap intervals; p by the paired randomisation test, two-sided, {how}, seed {table.seed}; Holm's "
+        f"correction over the {count_of(len(tests), 'comparison')} of the table."
+    )
+
+
+def recall_blocks(bars: Measured, table: SystemTable) -> list[Block]:
+    """Recall over depth of the best systems, where it was measured at three depths or more."""
+    known = sorted((int(name[2:]), name) for name in bars if _RECALL.fullmatch(name))
+    if len(known) < 3:
+        return []
+    best = [row.system for row in table.ranked][:SERIES]
+    series = []
+    for system in best:
+        found = [bars[name][system] for _, name in known]
+        points = tuple((float(depth), bar.value or 0.0) for (depth, _), bar in zip(known, found, strict=True))
+        band = tuple((bar.low or 0.0, bar.high or 0.0) for bar in found)
+        series.append(Curve(name=system, points=points, band=band))
+    draw = partial(curves, series, title="Recall over depth", x="documents kept (k)", y="recall", log=True)
+    left = len(table.means) - len(best)
+    rest = f" The {SERIES} best systems by {table.measure}; {left} more are in the table." if left else ""
+    caption = f"Share of the relevant documents among the first k, with 95% intervals.{rest}"
+    return [Heading("Recall over depth", "recall"), figure("recall", caption, draw)]
+
+
+def _places(interval: tuple[int, int]) -> str:
+    return str(interval[0]) if interval[0] == interval[1] else f"{interval[0]}–{interval[1]}"
+
+
+def _bar_cell(bar: Bar) -> Cell:
+    if bar.value is None or bar.low is None or bar.high is None:
+        return bar.value
+    return bar.value, bar.low, bar.high
+
+
+_ROWS = 24
+_PANELS = 6
+
+
+def facet_blocks(tables: Mapping[str, FacetTable], measure: str) -> list[Block]:
+    """One facet: a panel of dots for each system (best first) and the figures; `tables` maps systems to theirs."""
+    if not tables:
+        return []
+    first = next(iter(tables.values()))
+    facet, values = first.facet, [group.value for group in first.groups]
+    shown = values[:_ROWS]
+    panels = {name: [_bar(_group(table, value)) for value in shown] for name, table in list(tables.items())[:_PANELS]}
+    labels = [f"{group.value} ({group.n:,})" for group in first.groups[: len(shown)]]
+    rows: list[tuple[Cell, ...]] = []
+    for value in [*values, "all"]:
+        groups = [_group(table, value) for table in tables.values()]
+        n = max((group.n for group in groups if group), default=0)
+        rows.append((value, n, *(_group_cell(group) for group in groups)))
+    cut = [f"the {len(shown)} largest of {len(values)} groups"] if len(values) > len(shown) else []
+    cut += [f"the {_PANELS} best of {len(tables)} systems"] if len(tables) > _PANELS else []
+    drawn = f" Drawn are {' and '.join(cut)}." if cut else ""
+    return [
+        Heading(f"By {facet}", f"by-{slug(facet)}"),
+        figure(
+            f"by-{facet}",
+            f"{measure} by {facet} with 95% intervals; the number of questions stands in brackets.{drawn}",
+            partial(interval_dots, labels, panels, title=f"{measure} by {facet}", shared=True),
+        ),
+        Table(
+            name=f"by-{facet}",
+            caption=f"{measure} by {facet}",
+            n=first.n,
+            unit="questions",
+            columns=(Column(facet), Column("questions", "count"), *(Column(name, "number") for name in tables)),
+            rows=tuple(rows),
+            note="A question with several values counts in each. A group of few questions says little.",
+        ),
+    ]
+
+
+def set_blocks(tables: Mapping[str, SetTable], measure: str) -> list[Block]:
+    """The sets of a benchmark as shades, with the average over sets; `tables` maps systems to theirs."""
+    if not tables:
+        return []
+    first = next(iter(tables.values()))
+    names = [group.value for group in first.sets]
+    found_in = {name: [*table.sets, table.macro] for name, table in tables.items()}
+
+    def draw(*, width: int) -> str:
+        """Shades where there is room for them, else dots."""
+        title, groups = f"{measure} by set", [*names, "average"]
+        if width <= NARROW:
+            panels = {name: [_bar(group) for group in row] for name, row in list(found_in.items())[:_PANELS]}
+            return interval_dots(groups, panels, title=title, shared=True, width=width)
+        values = [[group.mean for group in row] for row in found_in.values()]
+        return number_matrix(
+            list(tables), groups, values, title=title, across="set", down="system", form="number", width=width
+        )
+
+    columns = (Column("system"), *(Column(name, "number") for name in [*names, "average"]))
+    return [
+        Heading("By set", "by-set"),
+        figure("by-set", f"{measure} of each system on each set, and the mean of the sets.", draw),
+        Table(
+            name="by-set",
+            caption=f"{measure} by set",
+            n=first.macro.n,
+            unit="questions",
+            columns=columns,
+            rows=tuple((name, *map(_group_cell, (*table.sets, table.macro))) for name, table in tables.items()),
+            note="The average weighs every set the same; its interval comes from resampling questions within sets.",
+        ),
+    ]
+
+
+def ablation_table(grid: Ablation) -> Table:
+    """The grid as a table: for each value of the second setting the mean, what it gains, and that as a share."""
+    columns = [Column(grid.down)]
+    for name in grid.columns:
+        head = f"{grid.across} {name}" if grid.across else name
+        columns += [Column(head, "number"), Column(f"{head} gained", "number"), Column(f"{head} gained, %", "points")]
+    rows: list[tuple[Cell, ...]] = []
+    for row in grid.rows:
+        cells: list[Cell] = [row]
+        for name in grid.columns:
+            cells += _ablation_cells(grid.cell(row, name))
+        rows.append(tuple(cells))
+    fixed = f" All with {', '.join(f'{name} {value}' for name, value in grid.fixed.items())}." if grid.fixed else ""
+    left = f" {count_of(grid.left_out, 'question')} not shared by all runs are left out." if grid.left_out else ""
+    return Table(
+        name=f"ablation-{grid.down}-{grid.across}-{grid.measure}",
+        caption=f"{grid.measure} by {grid.down}" + (f" and {grid.across}" if grid.across else ""),
+        n=grid.n,
+        unit="questions",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        note=f"Gains over {_baseline_words(grid)}, paired by question, with 95% bootstrap intervals.{fixed}{left}",
+    )
+
+
+def _baseline_words(grid: Ablation) -> str:
+    base = next(cell for cell in grid.cells if cell.baseline)
+    return f"{grid.down} {base.down}" + (f" and {grid.across} {base.across}" if grid.across else "")
+
+
+def _ablation_cells(cell: AblationCell | None) -> list[Cell]:
+    if cell is None:
+        return [None, None, None]
+    mean = (cell.mean, cell.interval.low, cell.interval.high)
+    if cell.gain is None:
+        return [mean, "baseline" if cell.baseline else None, None]
+    span = cell.gain.interval
+    return [mean, (cell.gain.difference, span.low, span.high), cell.relative]
+
+
+def ablation_blocks(grids: Sequence[Ablation]) -> list[Block]:
+    """Each grid of settings as dots, a panel for each value of the second setting, and as a table."""
+    blocks: list[Block] = []
+    for grid in grids:
+        table = ablation_table(grid)
+        panels = {
+            f"{grid.across} {name}" if grid.across else name: [_ablation_bar(grid.cell(row, name)) for row in grid.rows]
+            for name in grid.columns
+        }
+        rows = [f"{grid.down} {row}" for row in grid.rows]
+        blocks.append(
+            figure(
+                table.name,
+                f"{table.caption} with 95% intervals.",
+                partial(interval_dots, rows, panels, title=table.caption, shared=True),
+            )
+        )
+        blocks.append(table)
+    return [Heading("Settings", "settings"), *blocks] if blocks else []
+
+
+def _ablation_bar(cell: AblationCell | None) -> Bar:
+    if cell is None:
+        return Bar(label="", value=None)
+    return Bar(label="", value=cell.mean, low=cell.interval.low, high=cell.interval.high)
+
+
+def answer_blocks(models: Sequence[AnswersAndRetrieval], measure: str, *, seed: int = 0) -> list[Block]:
+    """Right answers against retrieval, a point for each model, with the line that fits and how well it does."""
+    if not models:
+        return []
+    found = correlation([row.score for row in models], [row.accuracy for row in models], seed=seed)
+    points = [
+        FitPoint(
+            label=row.model,
+            x=row.score,
+            y=row.accuracy,
+            x_interval=(row.score_interval.low, row.score_interval.high),
+            y_interval=(row.accuracy_interval.low, row.accuracy_interval.high),
+        )
+        for row in models
+    ]
+    line = None if found.slope is None or found.intercept is None else (found.slope, found.intercept)
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            row.model,
+            row.n,
+            row.unscored,
+            (row.accuracy, row.accuracy_interval.low, row.accuracy_interval.high),
+            (row.score, row.score_interval.low, row.score_interval.high),
+            row.when_right,
+            row.when_wrong,
+        )
+        for row in models
+    )
+    columns = (
+        Column("model"),
+        Column("questions", "count"),
+        Column("unscored", "count"),
+        Column("right", "share"),
+        Column(measure, "number"),
+        Column(f"{measure} where right", "number"),
+        Column(f"{measure} where wrong", "number"),
+    )
+    title = f"Right answers against {measure}"
+    words = _correlation_words(found)
+    return [
+        Heading("Answers against retrieval", "answers"),
+        Text(words) if found.pearson is not None else Notice(words),
+        figure(
+            "answers",
+            f"{title}, a point for each model, with 95% intervals and the least-squares line.",
+            partial(fitted_scatter, points, line, title=title, x=measure, y="right answers"),
+        ),
+        Table(
+            name="answers",
+            caption=title,
+            n=max(row.n for row in models),
+            unit="questions",
+            columns=columns,
+            rows=rows,
+            note="Unscored questions have no verdict or no ranking and are left out.",
+        ),
+    ]
+
+
+def _correlation_words(found: Correlation) -> str:
+    if found.pearson is None:
+        return f"{count_of(found.n, 'model')}: too few, or too alike, to correlate."
+    pearson = _coefficient(found.pearson, found.pearson_interval)
+    spearman = _coefficient(found.spearman, found.spearman_interval)
+    few = "" if found.pearson_interval else " There are too few models for intervals."
+    return f"Over {count_of(found.n, 'model')}: Pearson's r {pearson}, Spearman's ρ {spearman}.{few}"
+
+
+def _coefficient(value: float | None, interval: Interval | None) -> str:
+    return written((value, interval.low, interval.high) if interval else value, "number")
+
+
+def _group(table: FacetTable, value: str) -> FacetGroup | None:
+    if value == "all":
+        return table.overall
+    return next((group for group in table.groups if group.value == value), None)
+
+
+def _bar(group: FacetGroup | None) -> Bar:
+    if group is None:
+        return Bar(label="", value=None)
+    return Bar(label=group.value, value=group.mean, low=group.interval.low, high=group.interval.high)
+
+
+def _group_cell(group: FacetGroup | None) -> Cell:
+    return None if group is None else (group.mean, group.interval.low, group.interval.high)
+
 
 _MAIN = "nDCG@10"
 _FACETS = 4

@@ -6,10 +6,9 @@ from hoofbeat.audit.findings.protocol_comparison import ProtocolAgreement
 from hoofbeat.audit.findings.validation_folder import AblationFolder
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
-from hoofbeat.reports.sections.scores.score_tables import triple
+from hoofbeat.reports.sections.scores.accuracy_table import triple
 from hoofbeat.reports.sections.validation_section import confusion_blocks
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, model_name, written
+from hoofbeat.reports.tables import Cell, Column, Table, count_of, model_name, written
 from hoofbeat.store import Artefact
 
 

@@ -18,10 +18,16 @@ from hoofbeat.records import Failure
 from hoofbeat.reports.charts import Bar, FunnelBar, funnel_bars, interval_bars
 from hoofbeat.reports.item_views import failure_text, question_view
 from hoofbeat.reports.model import Block, Card, Details, Entry, Heading, Notice, Text, Viewer
-from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
-from hoofbeat.reports.section_blocks import counted, facet_blocks, figure, reasons_text
-from hoofbeat.reports.tables import Column, Table
-from hoofbeat.reports.words import count_of
+from hoofbeat.reports.section import (
+    Chapter,
+    ReportSection,
+    chapter_per_artefact,
+    counted,
+    facet_blocks,
+    figure,
+    reasons_text,
+)
+from hoofbeat.reports.tables import Column, Table, count_of
 from hoofbeat.store import Artefact, Counts
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut

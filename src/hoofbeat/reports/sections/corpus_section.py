@@ -19,11 +19,17 @@ from hoofbeat.errors import InputError
 from hoofbeat.facets import FacetTally
 from hoofbeat.records import Document
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
-from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
-from hoofbeat.reports.section_blocks import counted, facet_blocks, figure, reasons_text
+from hoofbeat.reports.section import (
+    Chapter,
+    ReportSection,
+    chapter_per_artefact,
+    counted,
+    facet_blocks,
+    figure,
+    reasons_text,
+)
 from hoofbeat.reports.stats_plots import FUNNEL_TITLE, funnel_plot
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of
+from hoofbeat.reports.tables import Cell, Column, Table, count_of
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from hoofbeat.text import cut

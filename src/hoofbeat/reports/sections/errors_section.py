@@ -27,12 +27,10 @@ from hoofbeat.records import Answer, Failure, Judgment, Question
 from hoofbeat.reports.charts import Shade, heatmap
 from hoofbeat.reports.item_views import system_name
 from hoofbeat.reports.model import Block, Details, Heading, Lead, Notice, Text
-from hoofbeat.reports.section import Chapter, ReportInputs, ReportSection
-from hoofbeat.reports.section_blocks import figure
+from hoofbeat.reports.section import Chapter, ReportInputs, ReportSection, figure
+from hoofbeat.reports.sections.scores.accuracy_table import folded, labellers_table, triple
 from hoofbeat.reports.sections.scores.facet_scores import FEW
-from hoofbeat.reports.sections.scores.score_tables import folded, labellers_table, triple
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, written
+from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.atomic_files import read_bytes
 from hoofbeat.store.tables import bare_cell, read_jsonl

@@ -29,10 +29,8 @@ from hoofbeat.leakage.near_duplicates import NearDuplicate
 from hoofbeat.leakage.training_cutoffs import POSITIONS
 from hoofbeat.reports.charts import Bar, grouped_bars, interval_dots, stacked_bars
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
-from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
-from hoofbeat.reports.section_blocks import figure, reasons_text, spread
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, written
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, figure, reasons_text, spread
+from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut

@@ -18,9 +18,8 @@ from msgspec import Struct
 from hoofbeat.errors import UsageError
 from hoofbeat.reports.model import Block, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, OwnFigure, ReportInputs, ReportSection
-from hoofbeat.reports.sections.scores.score_tables import folded
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import Form
+from hoofbeat.reports.sections.scores.accuracy_table import folded
+from hoofbeat.reports.tables import Cell, Column, Form, Table
 
 _NOTICE = (
     "Rows marked “published” are copied from papers. Questions, prompts, models and judges differ from ours, so a row "

@@ -14,10 +14,8 @@ from hoofbeat.findings.ranking_measures import Measure
 from hoofbeat.records import Hit
 from hoofbeat.reports.charts import Bar, Curve, curves, interval_bars
 from hoofbeat.reports.model import Block, Card, Notice, Text
-from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, ReportSection
-from hoofbeat.reports.section_blocks import figure, spread
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, written
+from hoofbeat.reports.section import Chapter, OwnFigure, PlacedArtefact, ReportSection, figure, spread
+from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 

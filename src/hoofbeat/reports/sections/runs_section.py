@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 from hoofbeat.records import Answer, Question
-from hoofbeat.reports.answers_viewer import answers_viewer
 from hoofbeat.reports.charts import stacked_bars
-from hoofbeat.reports.item_views import system_name
+from hoofbeat.reports.item_views import answers_viewer, system_name
 from hoofbeat.reports.lookup import Lookup
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
-from hoofbeat.reports.section import Chapter, PlacedArtefact, ReportInputs, ReportSection
-from hoofbeat.reports.section_blocks import figure
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of
+from hoofbeat.reports.section import Chapter, PlacedArtefact, ReportInputs, ReportSection, figure
+from hoofbeat.reports.tables import Cell, Column, Table, count_of
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from hoofbeat.corpus.stats_records import NO_TOKENIZER, UNKNOWN, CorpusStats, Quantiles
 from hoofbeat.errors import InputError
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
-from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
-from hoofbeat.reports.section_blocks import counted, figure
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, counted, figure
 from hoofbeat.reports.stats_plots import StatsPlot, stats_plots
-from hoofbeat.reports.tables import Column, Table
-from hoofbeat.reports.words import count_of, written
+from hoofbeat.reports.tables import Column, Table, count_of, written
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl
 

@@ -12,11 +12,9 @@ from hoofbeat.findings.agreement import Agreement, Annotators
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.model import Block, Card, Chart, Details, Entry, Heading, Notice, PairView, SideView, Text, Viewer
-from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact
-from hoofbeat.reports.section_blocks import spread
-from hoofbeat.reports.sections.scores.score_tables import alphas_table, labellers_table, triple
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, model_name, written
+from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, spread
+from hoofbeat.reports.sections.scores.accuracy_table import alphas_table, labellers_table, triple
+from hoofbeat.reports.tables import Cell, Column, Table, count_of, model_name, written
 from hoofbeat.store import Artefact
 from hoofbeat.text import cut
 

@@ -8,20 +8,25 @@ from msgspec import Struct
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.findings import SeriousPair, pair_rates
-from hoofbeat.reports.indexes.pair_index import AuditIndex, index_audit
 from hoofbeat.reports.linked_tables import linked_html, rate_matrix
 from hoofbeat.reports.model import Card
+from hoofbeat.reports.pair_index import AuditIndex, index_audit
 from hoofbeat.reports.sections.audits import shift_chapters
 from hoofbeat.reports.sections.audits.audit_facts import AuditFacts, read_facts, said_by_sources
-from hoofbeat.reports.sections.audits.audit_rates import group_blocks, rate_blocks, rate_spans, warning_blocks
-from hoofbeat.reports.sections.audits.audit_summary import cards, notes, summary
-from hoofbeat.reports.sections.audits.audit_themes import read_themes, theme_blocks
+from hoofbeat.reports.sections.audits.audit_summary import (
+    cards,
+    group_blocks,
+    notes,
+    rate_blocks,
+    rate_spans,
+    summary,
+    warning_blocks,
+)
+from hoofbeat.reports.sections.audits.disagreements import most_serious, read_themes, theme_blocks
 from hoofbeat.reports.sections.audits.judge_trust import trust_blocks
-from hoofbeat.reports.sections.audits.serious_pairs import most_serious
 from hoofbeat.reports.sections.audits.source_matrix import coverage_blocks, odd_blocks, ordered_sources
 from hoofbeat.store.folder_library import Folder
-from hoofbeat.web.browse.address_filters import address
-from hoofbeat.web.browse.links import linked_folders, reference_of
+from hoofbeat.web.browse.links import address, linked_folders, reference_of
 from hoofbeat.web.browse.open_folders import BackgroundResult, opened_folder, prepare_in_background
 from hoofbeat.web.site import Site
 

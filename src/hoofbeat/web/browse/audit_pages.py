@@ -1,34 +1,252 @@
-"""Audits: where sources agree and differ, from the figures over all pairs down to one question and two passages."""
+"""Audits: where sources agree and differ, from the figures over all pairs down to one question and two passages.
+
+Questions and pairs are listed by group, topic, significance, source and label; pairs are also given as JSON.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.responses import HTMLResponse
+from msgspec import Struct
+from pydantic import BaseModel
 
+from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Comparison
 from hoofbeat.reports.charts.bars import tone_of
-from hoofbeat.reports.indexes.pair_index import NO_LABEL, SILENT, AuditIndex
 from hoofbeat.reports.item_views import failure_text, question_view
 from hoofbeat.reports.linked_tables import label_key, label_matrix
 from hoofbeat.reports.model import AnswerView, Block, PairView, SideView
+from hoofbeat.reports.pair_index import NO_LABEL, SILENT, AuditIndex, AuditPairRow, PairFilter
 from hoofbeat.reports.sections.audits.audit_facts import side_view, silent_text, state_of
+from hoofbeat.reports.tables import written
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.text import cut
-from hoofbeat.web.browse import audit_lists, audits_api
-from hoofbeat.web.browse.address_filters import address
-from hoofbeat.web.browse.audit_figures import KIND, asked_too, audit_of, open_shift, themes_html, themes_of
-from hoofbeat.web.browse.audit_lists import audit_choices, ordered_places, pair_links, tone_class, wanted_pairs
-from hoofbeat.web.browse.links import document_links, question_link
+from hoofbeat.web.browse.audit_figures import (
+    KIND,
+    ThemeSummary,
+    asked_too,
+    audit_of,
+    open_audit,
+    open_shift,
+    themes_html,
+    themes_of,
+)
+from hoofbeat.web.browse.links import (
+    FACET,
+    Choices,
+    PageNumber,
+    PageSize,
+    Picker,
+    Slug,
+    address,
+    choices_of,
+    document_links,
+    facet_key,
+    page_number,
+    question_link,
+)
 from hoofbeat.web.browse.open_folders import figures_page, preparing_page
-from hoofbeat.web.page_rendering import not_found, render
+from hoofbeat.web.page_rendering import (
+    FOLDER_ERRORS,
+    ListPage,
+    missing_folder_error,
+    not_found,
+    not_ready_error,
+    page_of,
+    render,
+)
 from hoofbeat.web.site import site_of
 
 router = APIRouter()
-router.include_router(audits_api.router)
-router.include_router(audit_lists.router)
-_TOPICS = 200
+
+NAMES = ("label", "level", "a", "b", "topic", "theme")
+"""What pairs can be found by, beside the facets of their questions."""
+
+_SIZE = 50
+_OFFERED_TOPICS = 60
+_TITLE = 160
+_ORDERS = (("share", "share diverging"), ("diverging", "diverging pairs"), ("number", "number"))
+
+
+class AuditQuestionRow(Struct, frozen=True, kw_only=True):
+    """A question in a list: how many pairs match, were judged, and diverge; `marks` are its labels counted."""
+
+    number: int
+    id: str
+    title: str
+    group: str
+    matching: int
+    judged: int
+    diverging: int
+    share: str
+    marks: tuple[tuple[str, str], ...]
+
+
+@router.get("/audits/{slug}/questions", response_class=HTMLResponse, include_in_schema=False)
+def audit_questions(request: Request, slug: str) -> HTMLResponse:
+    """The questions of an audit, those with most divergence first."""
+    site = site_of(request)
+    folder, opened = audit_of(request, slug)
+    index = opened.index
+    choices = audit_choices(request, index)
+    order = request.query_params.get("order", "share")
+    themes = themes_of(site, folder, index)
+    wanted = wanted_pairs(choices, themes)
+    paged = page_of(ordered_places(index, wanted, order), page_number(request), _SIZE)
+    base = f"/audits/{slug}/questions"
+    kept = {**choices, **({"order": order} if order != "share" else {})}
+    matching, _ = index.found(wanted)
+    return render(
+        request,
+        "browse/audit_questions.html",
+        title=f"Questions of {slug}",
+        folder=folder,
+        index=index,
+        pickers=[*_pickers(index, choices, themes), ("order", "First", _ORDERS, order)],
+        paged=ListPage(
+            [_asked(index, place, int(matching[place])) for place in paged.rows],
+            paged.number, paged.pages, paged.total,
+        ),
+        narrowed=not wanted.everything,
+        pairs=address(f"/audits/{slug}/pairs", choices),
+        link=lambda number: address(base, kept, page=number),
+        question=lambda number: address(f"{base}/{number}", choices, order=order),
+        clear=base if choices else "",
+    )  # fmt: skip
+
+
+@router.get("/audits/{slug}/pairs", response_class=HTMLResponse, include_in_schema=False)
+def audit_pairs(request: Request, slug: str) -> HTMLResponse:
+    """The pairs of an audit, the most serious first."""
+    site = site_of(request)
+    folder, opened = audit_of(request, slug)
+    index = opened.index
+    choices = audit_choices(request, index)
+    themes = themes_of(site, folder, index)
+    wanted = wanted_pairs(choices, themes)
+    number = page_number(request)
+    rows, total = index.serious(wanted, (number - 1) * _SIZE, _SIZE)
+    pages = max(1, -(-total // _SIZE))
+    if number > pages:
+        number = pages
+        rows, total = index.serious(wanted, (number - 1) * _SIZE, _SIZE)
+    base = f"/audits/{slug}/pairs"
+    return render(
+        request,
+        "browse/audit_pairs.html",
+        title=f"Pairs of {slug}",
+        folder=folder,
+        index=index,
+        pickers=_pickers(index, choices, themes),
+        paged=ListPage(rows, number, pages, total),
+        tone=lambda label: tone_class(index, label),
+        level=lambda name: f"level{len(index.levels) - 1 - index.levels.index(name)}" if name in index.levels else "",
+        texts=[cut(question.text, _TITLE) for question in index.questions],
+        link=lambda page: address(base, choices, page=page),
+        pair=lambda row: address(pair_links(slug, row), choices),
+        questions=address(f"/audits/{slug}/questions", choices),
+        clear=base if choices else "",
+    )
+
+
+def pair_links(slug: str, row: AuditPairRow) -> str:
+    """Where a pair is."""
+    return f"/audits/{slug}/questions/{row.question}/pairs/{row.a}/{row.b}"
+
+
+def audit_choices(request: Request, index: AuditIndex) -> Choices:
+    """What an address asks for."""
+    return choices_of(request, [*NAMES, *(facet_key(name) for name, _, _ in index.facets)])
+
+
+def wanted_pairs(choices: Choices, themes: ThemeSummary) -> PairFilter:
+    """The same as a filter; a number that is none matches nothing."""
+    a, b, topic, theme = (_number(choices.get(name, "")) for name in ("a", "b", "topic", "theme"))
+    topics: tuple[int, ...] | None = themes.topics(theme) if theme else None
+    if topic:
+        topics = (topic - 1,) if topics is None or topic - 1 in topics else ()
+    return PairFilter(
+        a=a,
+        b=b,
+        label=choices.get("label", ""),
+        level=choices.get("level", ""),
+        topics=topics,
+        facets=tuple((name.removeprefix(FACET), value) for name, value in choices.items() if name.startswith(FACET)),
+    )
+
+
+def _number(words: str) -> int:
+    if not words:
+        return 0
+    return int(words) if words.isascii() and words.isdigit() and len(words) < 8 else 10_000_000
+
+
+def _pickers(index: AuditIndex, choices: Choices, found: ThemeSummary) -> list[Picker]:
+    sources = tuple((str(number), source.id) for number, source in enumerate(index.sources, start=1))
+    labels = tuple((label, label) for label in (*reversed(index.domain.order), NO_LABEL))
+    topics = [(str(number), f"{cut(words, 60)} ({count:,})") for number, (words, count) in enumerate(index.topics, 1)]
+    shown = [each for each in topics if each[0] == choices.get("topic") or int(each[0]) <= _OFFERED_TOPICS]
+    themes = tuple((str(number), f"{cut(name, 60)} ({n:,})") for number, (name, n, _) in enumerate(found.named, 1))
+    offered: list[tuple[str, str, Sequence[tuple[str, str]]]] = [
+        ("label", "Label", labels),
+        ("level", "Significance", tuple((level, level) for level in reversed(index.levels))),
+        ("a", "Source", sources),
+        ("b", "and source", sources),
+        *((facet_key(name), title.capitalize(), [(v, v) for v in values]) for name, title, values in index.facets),
+        ("theme", "Theme", themes),
+        ("topic", "Topic", tuple(shown)),
+    ]
+    return [
+        (name, words, tuple(values), choices.get(name, ""))
+        for name, words, values in offered
+        if len(values) > 1 or choices.get(name)
+    ]
+
+
+def ordered_places(index: AuditIndex, wanted: PairFilter, order: str) -> list[int]:
+    """The places of the questions that have a pair like that, as they are to be listed."""
+    matching, apart = index.found(wanted)
+    places = [place for place, count in enumerate(matching.tolist()) if count or wanted.everything]
+    if order == "number":
+        return places
+    if order == "diverging":
+        return sorted(places, key=lambda place: (-int(apart[place]), place))
+    shares = {place: index.diverging(place) / max(1, index.judged(place)) for place in places}
+    return sorted(places, key=lambda place: (-shares[place], -int(apart[place]), place))
+
+
+def _asked(index: AuditIndex, place: int, matching: int) -> AuditQuestionRow:
+    question = index.questions[place]
+    judged, apart = index.judged(place), index.diverging(place)
+    group = ", ".join(facet_values(question.facets, index.facets[0][0])) if index.facets else ""
+    counts = dict(zip((NO_LABEL, *index.domain.order), index.labels[place].tolist(), strict=True))
+    return AuditQuestionRow(
+        number=place + 1,
+        id=question.id,
+        title=cut(question.text, _TITLE),
+        group=group,
+        matching=matching,
+        judged=judged,
+        diverging=apart,
+        share=written(apart / judged, "share") if judged else "–",
+        marks=tuple(
+            (f"{label} {counts[label]:,}", tone_class(index, label))
+            for label in (*index.domain.order, NO_LABEL)
+            if counts[label] and label != index.domain.absent
+        ),
+    )
+
+
+def tone_class(index: AuditIndex, label: str) -> str:
+    """The colour of a label."""
+    order = index.domain.order
+    return f"tone{tone_of(order.index(label), len(order))}" if label in order else ""
+
+
+_LISTED_TOPICS = 200
 
 
 @router.get("/audits/{slug}", response_class=HTMLResponse, include_in_schema=False)
@@ -62,7 +280,7 @@ def audit_themes(request: Request, slug: str) -> HTMLResponse:
         themes=[(name, count, address(base, theme=number)) for number, (name, count, _) in enumerate(named, start=1)],
         topics=[
             (words, count, address(base, topic=number))
-            for number, (words, count) in enumerate(opened.index.topics[:_TOPICS], start=1)
+            for number, (words, count) in enumerate(opened.index.topics[:_LISTED_TOPICS], start=1)
         ],
         wordings=len(opened.index.topics),
     )
@@ -275,3 +493,118 @@ def _facts(index: AuditIndex, pair: Comparison) -> list[str]:
         real = economy.judged or f"no label ({economy.failure or 'failed'})"
         told.append(f"judged for real, as a sample: {'the same label' if real == economy.spread else real}")
     return told
+
+
+Name = Annotated[str, Query(max_length=500)]
+Number = Annotated[int, Path(ge=1, le=10_000_000)]
+_NOWHERE = 10_000_000
+
+
+class PairOut(BaseModel):
+    """A pair: its question and sources by name and by number (from 1), the label, and what the judge says of it."""
+
+    question: str
+    number: int
+    a: str
+    b: str
+    numbers: tuple[int, int]
+    label: str
+    significance: str
+    topic: str
+
+
+class PairsOut(BaseModel):
+    """A page of pairs, the most serious first, of `total` that match."""
+
+    page: int
+    pages: int
+    total: int
+    pairs: list[PairOut]
+
+
+class PairDetailOut(PairOut):
+    """A pair in full."""
+
+    reasoning: str
+    judge: str
+    basis: str
+    failure: str | None
+
+
+@router.get("/api/audits/{slug}/pairs", responses=FOLDER_ERRORS, tags=["audits"])
+def pairs(
+    request: Request,
+    slug: Slug,
+    page: PageNumber = 1,
+    size: PageSize = 50,
+    question: Name = "",
+    a: Name = "",
+    b: Name = "",
+    label: Name = "",
+    significance: Name = "",
+) -> PairsOut:
+    """The pairs of an audit by question, sources (`a`, `b`: in any order), label and significance."""
+    index = _index(request, slug)
+    names = {each.id: number for number, each in enumerate(index.sources, start=1)}
+    asked = {each.id: number for number, each in enumerate(index.questions, start=1)}
+    wanted = PairFilter(
+        question=asked.get(question, _NOWHERE) if question else 0,
+        a=names.get(a, _NOWHERE) if a else 0,
+        b=names.get(b, _NOWHERE) if b else 0,
+        label=label,
+        level=significance,
+    )
+    rows, total = index.serious(wanted, (page - 1) * size, size)
+    pages = max(1, -(-total // size))
+    if page > pages:
+        page = pages
+        rows, total = index.serious(wanted, (page - 1) * size, size)
+    return PairsOut(page=page, pages=pages, total=total, pairs=[_out(index, row) for row in rows])
+
+
+@router.get(
+    "/api/audits/{slug}/questions/{number}/pairs/{a}/{b}",
+    responses=FOLDER_ERRORS,
+    response_model=PairDetailOut,
+    tags=["audits"],
+)
+def pair(request: Request, slug: Slug, number: Number, a: Number, b: Number) -> PairDetailOut:
+    """One pair in full: two sources by their numbers on a question by its number."""
+    index = _index(request, slug)
+    most = len(index.sources)
+    inside = number <= len(index.questions) and a <= most and b <= most
+    row = index.row_of(number - 1, a - 1, b - 1) if inside else None
+    if row is None:
+        raise HTTPException(404, "these two sources were not compared on a question of this number")
+    whole = index.comparison(row)
+    return PairDetailOut(
+        **_out(index, index.pair_row(row)).model_dump(),
+        reasoning=whole.reasoning,
+        judge=whole.judge,
+        basis=whole.basis,
+        failure=whole.failure.kind if whole.failure else None,
+    )
+
+
+def _index(request: Request, slug: str) -> AuditIndex:
+    site = site_of(request)
+    folder = site.library.folder(slug, KIND)
+    if folder is None:
+        raise missing_folder_error("audit")
+    opened = open_audit(site, folder)
+    if opened is None:
+        raise not_ready_error()
+    return opened.index
+
+
+def _out(index: AuditIndex, row: AuditPairRow) -> PairOut:
+    return PairOut(
+        question=index.questions[row.question - 1].id,
+        number=row.question,
+        a=index.sources[row.a - 1].id,
+        b=index.sources[row.b - 1].id,
+        numbers=(row.a, row.b),
+        label=row.label,
+        significance=row.level,
+        topic=row.topic,
+    )

@@ -18,17 +18,24 @@ from hoofbeat.records import Question
 from hoofbeat.reports.item_views import question_view
 from hoofbeat.reports.model import Block, Heading, QuestionView
 from hoofbeat.reports.sections.benchmark_section import build_blocks, build_cards, funnel_blocks
-from hoofbeat.reports.words import short_hash
+from hoofbeat.reports.tables import short_hash
 from hoofbeat.store import Artefact
 from hoofbeat.store.folder_library import Folder
-from hoofbeat.web.browse.address_filters import FACET, address, page_number
 from hoofbeat.web.browse.corpus_pages import FacetQuery, Page, facet_choices, split_facets
 from hoofbeat.web.browse.corpus_search import QuestionSearch, kept_searches
+from hoofbeat.web.browse.links import (
+    FACET,
+    address,
+    answer_locations,
+    case_of,
+    page_number,
+    questions_with,
+    sources_of,
+    studies_of,
+)
 from hoofbeat.web.browse.open_folders import LONG, FolderListing, artefact_of, corpus_holding, open_table, reading_page
-from hoofbeat.web.browse.question_links import answer_locations, case_of, questions_with, sources_of, studies_of
-from hoofbeat.web.error_pages import FOLDER_ERRORS
 from hoofbeat.web.image_files import image_file
-from hoofbeat.web.page_rendering import not_found, page_of, render
+from hoofbeat.web.page_rendering import FOLDER_ERRORS, not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 
 router = APIRouter()

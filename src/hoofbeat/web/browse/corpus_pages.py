@@ -19,15 +19,13 @@ from hoofbeat.reports.sections.corpus_section import funnel_blocks, funnel_of
 from hoofbeat.retrieval.line import Stage
 from hoofbeat.store import Artefact
 from hoofbeat.store.folder_library import Folder
-from hoofbeat.web.browse.address_filters import FACET, address, choices_of, page_number
 from hoofbeat.web.browse.corpus_search import CorpusSearch, begin_search, kept_searches, searchable_corpora
-from hoofbeat.web.browse.links import backlinks_to
+from hoofbeat.web.browse.links import FACET, address, backlinks_to, choices_of, page_number
 from hoofbeat.web.browse.open_folders import LONG, FolderListing, artefact_of, open_table, reading_page
-from hoofbeat.web.browse.ranking_figures import KIND as RANKINGS
-from hoofbeat.web.browse.ranking_figures import open_ranking
-from hoofbeat.web.error_pages import FOLDER_ERRORS
+from hoofbeat.web.browse.ranking_pages import KIND as RANKINGS
+from hoofbeat.web.browse.ranking_pages import open_ranking
 from hoofbeat.web.image_files import image_file
-from hoofbeat.web.page_rendering import not_found, page_of, render
+from hoofbeat.web.page_rendering import FOLDER_ERRORS, not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 
 router = APIRouter()

@@ -17,8 +17,7 @@ from typing import Generic, Literal, TypeVar
 
 from msgspec import Struct
 
-from hoofbeat.ask.search_corpora import SearchableCorpus
-from hoofbeat.ask.similar_reports import term_marks
+from hoofbeat.ask.similar_reports import SearchableCorpus, term_marks
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import HoofbeatError, UsageError
 from hoofbeat.models import Model

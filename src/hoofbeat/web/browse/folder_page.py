@@ -18,15 +18,13 @@ from msgspec import Struct
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.reports.linked_tables import linked_html
 from hoofbeat.reports.model import Card
-from hoofbeat.reports.origin import origin_blocks
-from hoofbeat.reports.report_build import assemble
+from hoofbeat.reports.report_build import assemble, origin_blocks
 from hoofbeat.reports.section import report_kinds
-from hoofbeat.reports.words import count_of
+from hoofbeat.reports.tables import count_of
 from hoofbeat.store import Artefact, InputRef
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.text import some_of
-from hoofbeat.web.browse.folder_kinds import kind_words, page_of_folder
-from hoofbeat.web.browse.links import Link, linked_folders, reference_of
+from hoofbeat.web.browse.links import Link, kind_words, linked_folders, page_of_folder, reference_of
 from hoofbeat.web.browse.open_folders import artefact_of, prepare_in_background, preparing_page
 from hoofbeat.web.page_rendering import not_found, render
 from hoofbeat.web.site import Site, site_of

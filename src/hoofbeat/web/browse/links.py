@@ -1,16 +1,26 @@
-"""Links between pages: from a question or document to its folder, and from a document to what was made from it."""
+"""Addresses and links between pages: where each kind of folder is shown, which choices an address holds, and the way
+from a question or document to its folder, its sources, its answers, and what was made from it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import mmap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated
+from urllib.parse import quote, urlencode
 
+import msgspec
+from fastapi import Path, Query, Request
 from msgspec import Struct
 
-from hoofbeat.errors import HoofbeatError
-from hoofbeat.records import Question
+from hoofbeat.errors import HoofbeatError, UsageError
+from hoofbeat.records import Document, Question, Span
+from hoofbeat.reports.marked_document import DocumentView, document_view, evidence_marks
+from hoofbeat.review.review_records import LabelState
+from hoofbeat.store import Artefact
 from hoofbeat.store.folder_library import Folder
 from hoofbeat.store.tables import read_jsonl
-from hoofbeat.web.browse.open_folders import FolderListing, open_table
+from hoofbeat.text import cut, one_line
+from hoofbeat.web.browse.open_folders import FolderListing, artefact_of, corpus_holding, open_table
 from hoofbeat.web.site import Site
 
 _MAX_LINKS = 40
@@ -99,7 +109,7 @@ class Backlink(Struct, frozen=True):
     more: int = 0
 
 
-class _Asked(Struct):
+class _AskedDocuments(Struct):
     id: str
     documents: tuple[str, ...] = ()
 
@@ -125,7 +135,7 @@ def backlinks_to(site: Site, corpus: Folder, document: str) -> list[Backlink]:
 
 def _questions(folder: Folder) -> dict[str, list[Link]]:
     found: dict[str, list[Link]] = {}
-    for number, each in enumerate(read_jsonl(folder.artefact().file("questions.jsonl"), _Asked), start=1):
+    for number, each in enumerate(read_jsonl(folder.artefact().file("questions.jsonl"), _AskedDocuments), start=1):
         for name in dict.fromkeys(each.documents):
             found.setdefault(name, []).append(Link(each.id, f"/benchmarks/{folder.slug}/questions/{number}"))
     return found
@@ -138,3 +148,273 @@ def _sources(folder: Folder) -> dict[str, list[Link]]:
         each.id: [Link("Its pairs with other sources", f"/audits/{folder.slug}/pairs?a={number}")]
         for number, each in enumerate(rows, start=1)
     }
+
+
+class FolderKind(Struct, frozen=True):
+    """A kind of folder: what one is called, what is in it, what its items are, and where its own pages are."""
+
+    name: str
+    about: str
+    unit: str = "item"
+    pages: str = ""
+
+
+KINDS: dict[str, FolderKind] = {
+    "corpus": FolderKind("Corpus", "Documents to search and read.", "document", "/corpora/"),
+    "benchmark": FolderKind(
+        "Benchmark", "Questions beside the sources they were made from.", "question", "/benchmarks/"
+    ),
+    "judgments": FolderKind(
+        "Judged answers", "Leaderboards, and every answer with its judgment.", "judgment", "/runs/"
+    ),
+    "run": FolderKind("Answers", "What models answered.", "answer", "/runs/"),
+    "audit": FolderKind("Audit", "Where sources agree, differ and are silent.", "pair", "/audits/"),
+    "report": FolderKind("Report", "Pages to give away.", "folder", "/reports/"),
+    "rankings": FolderKind(
+        "Ranking", "What a retriever found for each question, and how well.", "question", "/rankings/"
+    ),
+    "comparison": FolderKind("Comparison", "Rankings or answers to the same questions set against each other."),
+    "leakage": FolderKind("Leakage check", "Signs that models have seen a benchmark before.", "question"),
+    "stats": FolderKind(
+        "Figures of a corpus", "What a corpus holds, by specialty, year, venue and length.", "document"
+    ),
+    "labels": FolderKind("Specialties of documents", "A specialty for each document of a corpus.", "document"),
+    "evidence": FolderKind("Evidence by source", "What each source has to say to each question.", "search"),
+    "themes": FolderKind("Themes of an audit", "What sources disagree about, grouped."),
+    "trial": FolderKind("Trial of a judge", "Pairs of known relation put to a judge before an audit.", "pair"),
+    "validation": FolderKind("Check of an audit's judge", "How far the judge agrees with people.", "pair"),
+    "ablation": FolderKind(
+        "Judging tried two ways", "Pairs judged in one structured call, and with the label alone.", "pair"
+    ),
+    "packets": FolderKind("Packets for annotators", "Pairs of an audit, blinded, for people to label.", "pair"),
+    "audit-comparison": FolderKind("Two audits compared", "The same questions before and after a change.", "pair"),
+    "audit-export": FolderKind("Audit for others", "An audit's matrices and records as files.", "pair"),
+    "export": FolderKind("Export", "Files in the formats that others read."),
+    "index": FolderKind("Search index", "What retrievers built over a corpus, kept to be quick."),
+}
+"""Every kind of folder that Hoofbeat makes."""
+
+MAIN = tuple(name for name, kind in KINDS.items() if kind.pages)
+"""The kinds with pages of their own, in the order of the flow."""
+
+
+def kind_words(kind: str) -> FolderKind:
+    """A kind in words; one that is not known goes by its name."""
+    return KINDS.get(
+        kind, FolderKind(kind.capitalize() or "Folder", "A folder of a kind that these pages do not know.")
+    )
+
+
+def page_of_folder(folder: Folder) -> str:
+    """Where a folder is shown."""
+    return f"{kind_words(folder.kind).pages or '/folders/'}{folder.slug}"
+
+
+def about_folder(folder: Folder) -> str:
+    """Where it is told how a folder was made."""
+    return f"/folders/{folder.slug}"
+
+
+_CASE = 160
+_DONE: tuple[LabelState, ...] = ("done",)
+_MAX_LENGTH = 500
+_MAX_WORDS = 20
+_MAX_SOURCES = 30
+
+
+def case_of(question: Question) -> str:
+    """How the case of a question begins, to tell questions of the same words apart."""
+    return cut(question.context[: 4 * _CASE], _CASE) if question.context else ""
+
+
+class _Words(Struct):
+    id: str
+    text: str
+    context: str = ""
+    answer: str = ""
+    options: tuple[str, ...] = ()
+
+
+def questions_with(opened: FolderListing, text: str) -> tuple[int, ...]:
+    """The numbers of the questions in which all these words stand, in any case, wherever in a question they are."""
+    words = [word.casefold() for word in text.split()]
+    if not words:
+        raise UsageError("there is nothing to search for", fix="write some words")
+    if len(words) > _MAX_WORDS or len(text) > _MAX_LENGTH:
+        raise UsageError("this is too much to search for", fix=f"give at most {_MAX_WORDS} words")
+    decode = msgspec.json.Decoder(_Words).decode
+    found = []
+    plain = [word.encode() for word in words if word.isascii() and word.isalnum()]
+    for number, line in enumerate(_lines(opened), start=1):
+        if plain and line.isascii():  # most lines, and quickly told; other letters may fold into plain ones
+            lowered = line.lower()
+            if not all(word in lowered for word in plain):
+                continue
+        row = decode(line)
+        whole = "\n".join((row.id, row.text, row.context, row.answer, *row.options)).casefold()
+        if all(word in whole for word in words):
+            found.append(number)
+    return tuple(found)
+
+
+def _lines(opened: FolderListing) -> Iterator[bytes]:
+    with opened.listing.path.open("rb") as stream:
+        if not len(opened.listing):
+            return
+        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as table:
+            yield from (line for line in iter(table.readline, b"") if not line.isspace())
+
+
+class AnswerLocation(Struct, frozen=True):
+    """A run, folder of judgments or audit in which a question was answered, and its number there."""
+
+    folder: Folder
+    number: int
+
+    @property
+    def href(self) -> str:
+        """Where its answers are."""
+        return f"{page_of_folder(self.folder)}/questions/{self.number}"
+
+
+class _AskedText(Struct):
+    id: str
+    text: str
+
+
+def answer_locations(site: Site, question: Question) -> list[AnswerLocation]:
+    """Where a question was answered; one of the same name with another text is another question."""
+    found = []
+    for folder in site.library.folders("run", "judgments", "audit"):
+        try:
+            known = site.library.opened(folder, "numbers of questions", _numbers)
+        except HoofbeatError:  # a folder that can't be read is told on its own page
+            continue
+        place = known.get(question.id)
+        if place is not None and place[1] == hash(question.text):
+            found.append(AnswerLocation(folder, place[0]))
+    return found
+
+
+def _numbers(folder: Folder) -> dict[str, tuple[int, int]]:
+    lines = read_jsonl(folder.artefact().file("questions.jsonl"), _AskedText)
+    return {each.id: (number, hash(each.text)) for number, each in enumerate(lines, start=1)}
+
+
+class QuestionSource(Struct, frozen=True, kw_only=True):
+    """A document that a question comes from, or why it can't be shown."""
+
+    id: str
+    corpus: str = ""
+    number: int = 0
+    title: str = ""
+    view: DocumentView | None = None
+    why: str = ""
+
+
+def sources_of(
+    site: Site, artefact: Artefact, documents: Sequence[str], spans: Sequence[Span], wanted: int, part: int | None
+) -> list[QuestionSource]:
+    """The documents of a question in the order of their evidence; that at place `wanted` (from 0) is laid out."""
+    names = list(dict.fromkeys([*(span.document for span in spans), *documents]))[:_MAX_SOURCES]
+    if not names:
+        return []
+    folder = corpus_holding(site, artefact)
+    if folder is None:
+        made_from = ", ".join(ref.name for ref in artefact.manifest.inputs if ref.kind == "corpus")
+        why = (
+            f"its corpus ({made_from}) is not among the folders of this server"
+            if made_from
+            else "its corpus is not known"
+        )
+        return [QuestionSource(id=name, why=why) for name in names]
+    opened = open_table(site, folder, "documents")
+    if opened is None:
+        return [QuestionSource(id=name, why="its corpus is being read; look again in a moment") for name in names]
+    return [
+        _source(opened, name, spans, part if place == wanted else None, shown=place == wanted)
+        for place, name in enumerate(names)
+    ]
+
+
+def _source(
+    opened: FolderListing, name: str, spans: Sequence[Span], part: int | None, *, shown: bool
+) -> QuestionSource:
+    number = opened.listing.number(name)
+    slug = opened.folder.slug
+    if number is None:
+        return QuestionSource(id=name, corpus=slug, why="the corpus does not hold it")
+    title = opened.listing.titles[number - 1]
+    if not shown:
+        return QuestionSource(id=name, corpus=slug, number=number, title=title)
+    document = opened.listing.record(number, Document)
+    marks, missing = evidence_marks(document, spans)
+    view = document_view(document, marks, part, missing)
+    return QuestionSource(id=name, corpus=slug, number=number, title=title, view=view)
+
+
+class StudySummary(Struct, frozen=True):
+    """A study of people's over a benchmark: its title, how many items it has, and how many labels are finished."""
+
+    id: str
+    title: str
+    items: int
+    done: int
+    closed: bool
+
+
+def studies_of(site: Site, folder: Folder) -> list[StudySummary]:
+    """The studies on this server's review store that are about a folder."""
+    if site.store is None:
+        return []
+    mine = artefact_of(site, folder).reference().sha256
+    return [
+        StudySummary(
+            study.id,
+            study.title,
+            len(site.store.items(study.id)),
+            len(site.store.labels(study.id, states=_DONE)),
+            study.closed,
+        )
+        for study in site.store.studies()
+        if study.source_sha256 == mine
+    ]
+
+
+FACET = "facet."
+"""How the name of a facet begins in an address."""
+
+PAGE = "page"
+_LAST = 1_000_000
+Choices = dict[str, str]
+"""What was chosen, by its name in the address; nothing is chosen that is not there."""
+
+Picker = tuple[str, str, tuple[tuple[str, str], ...], str]
+"""A choice to offer: its name in the address, its label, its values (value, words), and the value chosen."""
+
+Slug = Annotated[str, Path(description="The folder's name as its page's address has it.", max_length=80)]
+PageNumber = Annotated[int, Query(ge=1, le=1_000_000, description="Which page, from 1; beyond the last is the last.")]
+PageSize = Annotated[int, Query(ge=1, le=200, description="How many rows a page has.")]
+
+
+def choices_of(request: Request, names: Iterable[str]) -> Choices:
+    """The choices in a request's address, of those that the page knows."""
+    return {name: value for name in names if (value := request.query_params.get(name, "").strip())}
+
+
+def facet_key(name: str) -> str:
+    """The name of a facet in an address."""
+    return f"{FACET}{one_line(name)}"
+
+
+def page_number(request: Request) -> int:
+    """The page that is asked for; the first where that is no number."""
+    words = request.query_params.get(PAGE, "1")
+    return min(_LAST, int(words)) if words.isascii() and words.isdigit() and len(words) < 10 else 1
+
+
+def address(path: str, choices: Mapping[str, str] | None = None, **more: object) -> str:
+    """A path of this site with choices behind it; what is empty is left out."""
+    wanted = {**(choices or {}), **{name: str(value) for name, value in more.items()}}
+    query = urlencode({name: value for name, value in wanted.items() if value}, quote_via=quote)
+    return f"{path}?{query}" if query else path

@@ -1,39 +1,136 @@
-"""Rankings: how well a retriever did, query by query; for each query its hits, what was missed, and another's hits."""
+"""Rankings: how well a retriever did, query by query; for each query its hits, what was missed, and another's hits.
+
+It also gives the queries and hits as JSON.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.responses import HTMLResponse
 from msgspec import Struct
+from pydantic import BaseModel
 
+from hoofbeat.benchmarks import Benchmark
+from hoofbeat.benchmarks.benchmark_passages import CollectionPassage, read_passages
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.records import Hit
 from hoofbeat.reports.item_views import question_view
-from hoofbeat.retrieval.rankings.ranking_index import QueryFilter, QueryOutcome, RankingIndex, Values
+from hoofbeat.retrieval.rankings.ranking_index import QueryFilter, QueryOutcome, RankingIndex, Values, index_ranking
 from hoofbeat.store.folder_library import Folder
-from hoofbeat.web.browse import rankings_api
-from hoofbeat.web.browse.address_filters import FACET, Choices, Picker, address, choices_of, facet_key, page_number
-from hoofbeat.web.browse.links import Link, question_link, reference_of
-from hoofbeat.web.browse.open_folders import PATIENCE, figures_page
-from hoofbeat.web.browse.question_links import case_of
-from hoofbeat.web.browse.ranking_figures import (
-    KIND,
-    alike_rankings,
-    open_ranking,
-    ranking_figures,
-    ranking_of,
-    ranking_places,
+from hoofbeat.web.browse.folder_page import FolderDetails, report_details
+from hoofbeat.web.browse.links import (
+    FACET,
+    Choices,
+    Link,
+    PageNumber,
+    PageSize,
+    Picker,
+    Slug,
+    address,
+    case_of,
+    choices_of,
+    document_places,
+    facet_key,
+    inputs_of,
+    page_number,
+    question_link,
+    reference_of,
 )
-from hoofbeat.web.page_rendering import ListPage, not_found, page_of, render
+from hoofbeat.web.browse.open_folders import PATIENCE, artefact_of, figures_page, opened_folder, prepare_in_background
+from hoofbeat.web.page_rendering import (
+    FOLDER_ERRORS,
+    ListPage,
+    missing_folder_error,
+    not_found,
+    not_ready_error,
+    page_of,
+    render,
+)
 from hoofbeat.web.site import Site, site_of
 
 router = APIRouter()
-router.include_router(rankings_api.router)
+
+KIND = "rankings"
+
+
+class _Bench(Struct, frozen=True):
+    """What a benchmark says of a ranking's documents: grades, and the passages they are where they are no documents."""
+
+    grades: dict[str, dict[str, int]]
+    pieces: dict[str, CollectionPassage]
+
+
+def ranking_of(request: Request, slug: str) -> tuple[Folder, RankingIndex]:
+    """The ranking of a page; where it is not there, or is being read, another page is shown."""
+    return opened_folder(request, slug, (KIND,), "ranking", open_ranking)
+
+
+def open_ranking(site: Site, folder: Folder, *, patience: float | None = None) -> RankingIndex | None:
+    """The ranking's queries; None while they are being read."""
+    bench = _benchmark(site, folder)
+    purpose = f"queries {reference_of(site, bench)}" if bench else "queries"
+    return prepare_in_background(site, folder, purpose, lambda each: _open(site, each, bench), patience=patience)
+
+
+def ranking_figures(site: Site, folder: Folder, *, patience: float | None = None) -> FolderDetails | None:
+    """The ranking's figures as a report has them; None while they are being worked out."""
+    return prepare_in_background(site, folder, "figures", report_details, patience=patience)
+
+
+def ranking_places(site: Site, folder: Folder, documents: Iterable[str]) -> dict[str, Link]:
+    """The titles of ranked documents and where they can be read; a passage leads to the document it is of."""
+    bench = _benchmark(site, folder)
+    told = _read_bench(site, folder, bench)
+    pieces = told.pieces if told else {}
+    wanted = list(dict.fromkeys(documents))
+    places = document_places(site, (pieces[name].document if name in pieces else name for name in wanted))
+    found = {}
+    for name in wanted:
+        piece = pieces.get(name)
+        place = places.get(piece.document if piece else name)
+        if place is not None:
+            found[name] = Link(f"{place.words} · {piece.heading}", place.href) if piece and piece.heading else place
+    return found
+
+
+def alike_rankings(site: Site, folder: Folder) -> list[Folder]:
+    """Other rankings that were made from something this one was made from, too."""
+    mine = inputs_of(site, folder)
+    others = (each for each in site.library.folders(KIND) if each != folder)
+    return [each for each in others if not mine.isdisjoint(inputs_of(site, each))]
+
+
+def _open(site: Site, folder: Folder, bench: Folder | None) -> RankingIndex:
+    told = _read_bench(site, folder, bench)
+    return index_ranking(folder.artefact(), told.grades if told else None)
+
+
+def _benchmark(site: Site, folder: Folder) -> Folder | None:
+    """The benchmark that was searched for, where it is among the folders of this server."""
+    mine = inputs_of(site, folder)
+    return next((each for each in site.library.folders("benchmark") if reference_of(site, each) in mine), None)
+
+
+def _read_bench(site: Site, folder: Folder, bench: Folder | None) -> _Bench | None:
+    """What the benchmark says; None where there is none, or it can't be read: that is for its own page to say."""
+    if bench is None:
+        return None
+    edition = str(artefact_of(site, folder).manifest.settings.get("edition", ""))
+
+    def read(each: Folder) -> _Bench:
+        artefact = each.artefact()
+        return _Bench(Benchmark(artefact, edition).qrels(), {piece.id: piece for piece in read_passages(artefact)})
+
+    try:
+        return site.library.opened(bench, f"grades {edition}", read)
+    except HoofbeatError:
+        return None
+
 
 MARKS = {
     "first": ("✓ relevant first", "right"),
@@ -301,3 +398,143 @@ def _pickers(index: RankingIndex, choices: Choices, others: Sequence[Folder]) ->
 def _beside_pickers(choices: Choices, others: Sequence[Folder]) -> list[Picker]:
     values = tuple((each.slug, each.slug) for each in others)
     return [("beside", "Beside", values, choices.get("beside", ""))] if values else []
+
+
+Name = Annotated[str, Query(max_length=500)]
+Number = Annotated[int, Path(ge=1, le=10_000_000)]
+
+
+class QueryOut(BaseModel):
+    """A query and how it fared; `first` is the rank of its first relevant document, None where none was found."""
+
+    number: int
+    query: str
+    text: str
+    outcome: str
+    hits: int
+    relevant: int
+    found: int
+    first: int | None
+    measures: dict[str, float | None]
+
+
+class QueriesOut(BaseModel):
+    """A page of queries, of `total` that match."""
+
+    page: int
+    pages: int
+    total: int
+    queries: list[QueryOut]
+
+
+class StageOut(BaseModel):
+    """Where a stage of the retriever put a hit."""
+
+    stage: str
+    rank: int
+    score: float
+
+
+class HitOut(BaseModel):
+    """A hit; `grade` is None where nobody judged the document."""
+
+    rank: int
+    document: str
+    score: float
+    grade: int | None
+    passage: str
+    via: list[StageOut]
+
+
+class MissedOut(BaseModel):
+    """A relevant document that is not among the hits."""
+
+    document: str
+    grade: int
+
+
+class HitsOut(BaseModel):
+    """A query with some of its hits, in order, and all relevant documents that are not among them."""
+
+    query: QueryOut
+    page: int
+    pages: int
+    total: int
+    hits: list[HitOut]
+    missed: list[MissedOut]
+
+
+@router.get("/api/rankings/{slug}/queries", responses=FOLDER_ERRORS, tags=["rankings"])
+def queries(
+    request: Request,
+    slug: Slug,
+    page: PageNumber = 1,
+    size: PageSize = 50,
+    outcome: Literal["", "first", "later", "deep", "missed", "unjudged", "failed"] = "",
+    order: Literal["worst", "best", "asked"] = "asked",
+    measure: Name = "",
+) -> QueriesOut:
+    """The queries of a ranking by how they fared, in the order of a measure or as they were asked."""
+    index = _index(request, slug)
+    numbers = index.numbers(QueryFilter(outcome=outcome, order=order, measure=measure))
+    pages = max(1, -(-len(numbers) // size))
+    page = min(page, pages)
+    shown = [_query(index, index.fared(number)) for number in numbers[(page - 1) * size : page * size]]
+    return QueriesOut(page=page, pages=pages, total=len(numbers), queries=shown)
+
+
+@router.get("/api/rankings/{slug}/queries/{number}/hits", responses=FOLDER_ERRORS, tags=["rankings"])
+def hits(request: Request, slug: Slug, number: Number, page: PageNumber = 1, size: PageSize = 100) -> HitsOut:
+    """The hits of a query, in order, and the relevant documents that are not among them."""
+    index = _index(request, slug)
+    if number > len(index):
+        raise HTTPException(404, "there is no query of this number in this ranking")
+    found, grades = index.hits(number), index.grades(number)
+    pages = max(1, -(-len(found) // size))
+    page = min(page, pages)
+    here = {hit.document for hit in found}
+    return HitsOut(
+        query=_query(index, index.fared(number)),
+        page=page,
+        pages=pages,
+        total=len(found),
+        hits=[
+            HitOut(
+                rank=hit.rank,
+                document=hit.document,
+                score=hit.score,
+                grade=grades.get(hit.document),
+                passage=hit.passage,
+                via=[StageOut(stage=stage, rank=rank, score=score) for stage, (rank, score) in hit.via.items()],
+            )
+            for hit in found[(page - 1) * size : page * size]
+        ],
+        missed=[
+            MissedOut(document=name, grade=grade) for name, grade in index.relevant(number).items() if name not in here
+        ],
+    )
+
+
+def _index(request: Request, slug: str) -> RankingIndex:
+    site = site_of(request)
+    folder = site.library.folder(slug, KIND)
+    if folder is None:
+        raise missing_folder_error("ranking")
+    index = open_ranking(site, folder)
+    if index is None:
+        raise not_ready_error()
+    return index
+
+
+def _query(index: RankingIndex, fared: QueryOutcome) -> QueryOut:
+    return QueryOut(
+        number=fared.number,
+        query=fared.id,
+        text=fared.title,
+        outcome=fared.outcome,
+        hits=fared.hits,
+        relevant=fared.relevant,
+        found=fared.found,
+        first=fared.first or None,
+        measures=dict(zip(index.measures, fared.values, strict=True)),
+    )

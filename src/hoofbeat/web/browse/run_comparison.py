@@ -13,20 +13,28 @@ from numpy.typing import NDArray
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.findings.accuracy import Accuracy, SystemDifference
 from hoofbeat.findings.flips import CHANGES, change, tone_of_change
+from hoofbeat.reports.answer_index import AnswerFilter, AnswersIndex, QuestionRow
 from hoofbeat.reports.comparison.answers import AnswersComparison, FolderSystem, Pair, compare_answers
 from hoofbeat.reports.comparison.answers_page import warnings_of
-from hoofbeat.reports.indexes.answer_index import AnswerFilter, AnswersIndex, QuestionRow
 from hoofbeat.reports.item_views import question_view
 from hoofbeat.reports.model import Card
-from hoofbeat.reports.section_blocks import spread
-from hoofbeat.reports.words import written
+from hoofbeat.reports.section import spread
+from hoofbeat.reports.tables import written
 from hoofbeat.store.folder_library import Folder
-from hoofbeat.web.browse.address_filters import FACET, Choices, Picker, address, choices_of, facet_key, page_number
-from hoofbeat.web.browse.links import question_link, reference_of
+from hoofbeat.web.browse.links import (
+    FACET,
+    Choices,
+    Picker,
+    address,
+    case_of,
+    choices_of,
+    facet_key,
+    page_number,
+    question_link,
+    reference_of,
+)
 from hoofbeat.web.browse.open_folders import prepare_in_background, preparing_page
-from hoofbeat.web.browse.question_links import case_of
-from hoofbeat.web.browse.run_figures import KINDS, RunFolder, open_run
-from hoofbeat.web.browse.run_pages import answer_blocks, neighbours
+from hoofbeat.web.browse.run_pages import KINDS, RunFolder, answer_blocks, neighbours, open_run
 from hoofbeat.web.page_rendering import not_found, page_of, render
 from hoofbeat.web.site import Site, site_of
 

@@ -1,33 +1,154 @@
-"""Runs and judgments: who is how often right, every question with all its answers, and where to look next."""
+"""Runs and judgments: who is how often right, every question with all its answers, and where to look next.
+
+It also gives a run's answers as JSON. The index is read first; the figures follow as soon as they are worked out.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
+from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
+from pydantic import BaseModel
 
 from hoofbeat.judging.criteria import answer_key
 from hoofbeat.records import Answer, Judgment, Question
-from hoofbeat.reports.indexes.answer_index import DOUBTS, STATES, AnswerFilter, AnswerRow, AnswersIndex, QuestionRow
+from hoofbeat.reports.answer_index import (
+    DOUBTS,
+    STATES,
+    AnswerFilter,
+    AnswerRow,
+    AnswersIndex,
+    QuestionRow,
+    index_answers,
+)
 from hoofbeat.reports.item_views import VERDICTS, answer_view, question_view, system_name
+from hoofbeat.reports.linked_tables import linked_html
 from hoofbeat.reports.lookup import System
-from hoofbeat.reports.model import Block
-from hoofbeat.text import same_name
-from hoofbeat.web.browse import runs_api
-from hoofbeat.web.browse.address_filters import FACET, Choices, Picker, address, choices_of, facet_key, page_number
-from hoofbeat.web.browse.links import document_links, linked_folders, question_link
-from hoofbeat.web.browse.open_folders import figures_page
-from hoofbeat.web.browse.question_links import case_of
-from hoofbeat.web.browse.run_figures import KINDS, run_of
-from hoofbeat.web.page_rendering import ListPage, not_found, page_of, render
-from hoofbeat.web.site import site_of
+from hoofbeat.reports.model import Block, Heading, Notice, Text
+from hoofbeat.reports.sections.scores.accuracy_table import leaderboard_section
+from hoofbeat.reports.sections.scores.condition_grid import grid_section, pairs_section
+from hoofbeat.reports.sections.scores.facet_scores import facets_section
+from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, gather
+from hoofbeat.reports.tables import count_of
+from hoofbeat.store.folder_library import Folder
+from hoofbeat.text import same_name, some_of
+from hoofbeat.web.browse.links import (
+    FACET,
+    Choices,
+    PageNumber,
+    PageSize,
+    Picker,
+    Slug,
+    address,
+    case_of,
+    choices_of,
+    document_links,
+    facet_key,
+    linked_folders,
+    page_number,
+    question_link,
+)
+from hoofbeat.web.browse.open_folders import BackgroundResult, figures_page, opened_folder, prepare_in_background
+from hoofbeat.web.page_rendering import (
+    FOLDER_ERRORS,
+    ListPage,
+    missing_folder_error,
+    not_found,
+    not_ready_error,
+    page_of,
+    render,
+)
+from hoofbeat.web.site import Site, site_of
 
 router = APIRouter()
-router.include_router(runs_api.router)
+
+KINDS = ("run", "judgments")
+_PREFIX = "scores"
+
+
+class RunFigures(Struct, frozen=True, kw_only=True):
+    """What the pages on a run say: who judged, what has to be known first, its scores, and the same by facet.
+
+    Charts and tables are kept as they stand on the page: drawing them takes longer than all else.
+    """
+
+    judged: str
+    notices: tuple[str, ...]
+    headings: tuple[Heading, ...]
+    scores: Markup
+    facets: Markup
+
+
+class RunFolder(Struct, frozen=True):
+    """A folder of answers: they can be found before their figures are worked out."""
+
+    index: AnswersIndex
+    figures: BackgroundResult[RunFigures]
+
+
+def run_of(request: Request, slug: str) -> tuple[Folder, RunFolder]:
+    """The run or judgments of a page; where they are not there, or are being read, another page is shown."""
+    return opened_folder(request, slug, KINDS, "run or folder of judgments", open_run)
+
+
+def open_run(site: Site, folder: Folder, *, patience: float | None = None) -> RunFolder | None:
+    """The folder's index, and its figures as far as they are; None while the index is being made."""
+    return prepare_in_background(site, folder, "answers", _open, patience=patience)
+
+
+def _open(folder: Folder) -> RunFolder:
+    artefact = folder.artefact()
+    group = gather([(_PREFIX, artefact)], [])[0]
+    index = index_answers(artefact, group)
+    return RunFolder(index, BackgroundResult(lambda: _figures(group)))
+
+
+def _figures(group: OutcomeSet) -> RunFigures:
+    blocks: list[Block] = []
+    facets: tuple[Block, ...] = ()
+    if group.outcomes:
+        whole = group.whole
+        first, table = leaderboard_section(whole)
+        shown = [first, grid_section(whole, table), pairs_section(whole)]
+        blocks = [block for each in shown for block in each.blocks]
+        facets = facets_section(whole).blocks
+    elif group.tallies:
+        blocks.append(
+            Text("There is no judgment in this folder, so there is no score. The answers can be read one by one.")
+        )
+    else:
+        blocks.append(Notice("This folder holds no answers."))
+    return RunFigures(
+        judged=group.judge,
+        notices=tuple(_notices(group)),
+        headings=tuple(block for block in blocks if isinstance(block, Heading)),
+        scores=linked_html(blocks),
+        facets=linked_html(facets),
+    )
+
+
+def _notices(group: OutcomeSet) -> list[str]:
+    """What a reader must know before the figures."""
+    told = []
+    if group.self_judged:
+        told.append("The judge is the model that answered; a model tends to agree with itself.")
+    if group.by_people:
+        labelled = sum(count.labelled for count in group.by_people.values())
+        of = sum(group.tallies[system].answers for system in group.by_people)
+        told.append(
+            f"Labelled by people alone: {labelled:,} of {count_of(of, 'planned answer')}; the rest is unscored."
+        )
+    if group.outcomes and group.unjudged:
+        names = some_of([f"{model} · {condition}" for model, condition in group.unjudged], 8)
+        told.append(f"In free text that nobody judged for equivalence, and in no accuracy: {names}.")
+    return told
+
 
 MARKS = {"answered" if verdict == "plain" else verdict: words for verdict, words in VERDICTS.items()}
 """How a state is written, so that colour never stands alone."""
@@ -241,4 +362,80 @@ def _is(row: AnswerRow, wanted: AnswerFilter) -> bool:
         and (not wanted.condition or same_name(row.system[1], wanted.condition))
         and wanted.state in ("", row.state)
         and doubtful
+    )
+
+
+Name = Annotated[str, Query(max_length=500)]
+
+
+class AnswerOut(BaseModel):
+    """An answer and what became of it; `number` is its question's, `why` says why it has no score."""
+
+    number: int
+    question: str
+    model: str
+    condition: str
+    sample: int
+    label: str
+    why: str
+    text: str
+    choice: str | None
+    citations: list[str]
+    warnings: list[str]
+    failure: str | None
+
+
+class AnswersOut(BaseModel):
+    """A page of answers, of `total` that match."""
+
+    page: int
+    pages: int
+    total: int
+    answers: list[AnswerOut]
+
+
+@router.get("/api/runs/{slug}/answers", responses=FOLDER_ERRORS, tags=["runs"])
+def answers(
+    request: Request,
+    slug: Slug,
+    page: PageNumber = 1,
+    size: PageSize = 50,
+    question: Name = "",
+    model: Name = "",
+    condition: Name = "",
+    label: Literal["", "right", "wrong", "unscored", "answered"] = "",
+    doubt: Literal["", "warnings", "failures"] = "",
+) -> AnswersOut:
+    """The answers of a run or folder of judgments, by question, system and what became of them."""
+    site = site_of(request)
+    folder = site.library.folder(slug, *KINDS)
+    if folder is None:
+        raise missing_folder_error("run")
+    opened = open_run(site, folder)
+    if opened is None:
+        raise not_ready_error()
+    index = opened.index
+    wanted = AnswerFilter(question=question, model=model, condition=condition, state=label, doubt=doubt)
+    total = index.matching(wanted)
+    pages = max(1, -(-total // size))
+    page = min(page, pages)
+    rows = index.found(wanted, (page - 1) * size, size)
+    made = [_out(row, answer) for row, answer in zip(rows, index.answers(rows), strict=True)]
+    return AnswersOut(page=page, pages=pages, total=total, answers=made)
+
+
+def _out(row: AnswerRow, answer: Answer) -> AnswerOut:
+    return AnswerOut(
+        number=row.question + 1,
+        question=answer.question,
+        model=answer.model,
+        condition=answer.condition,
+        sample=answer.sample,
+        label=row.state,
+        why=row.why,
+        text=answer.text,
+        choice=answer.choice,
+        citations=list(answer.citations),
+        warnings=list(answer.warnings),
+        failure=answer.failure.kind if answer.failure else None,
     )

@@ -17,8 +17,8 @@ from hoofbeat.review.forms import Form, FormField, asked_fields, check_values, f
 from hoofbeat.review.review_records import Person, ReviewItem, Study
 from hoofbeat.web.image_files import artefact_of, picture
 from hoofbeat.web.page_rendering import not_found, page_of, render
-from hoofbeat.web.review.team_api import Adjudicator, outlines_of, position_of, study_of
-from hoofbeat.web.review.worklist import Posted, form_values, version_of
+from hoofbeat.web.review.task_pages import Posted, form_values, version_of
+from hoofbeat.web.review.team_pages import Adjudicator, outlines_of, position_of, study_of
 from hoofbeat.web.site import site_of, store_of
 
 router = APIRouter(include_in_schema=False)

@@ -1,15 +1,21 @@
-"""The exam's pages: the list, the way in, a question at a time, and the result at the end."""
+"""The exam's pages: the list, the way in, a question at a time, and the result at the end.
+
+Its script asks for the time left and keeps drafts as JSON; time is the server's.
+"""
 
 from __future__ import annotations
 
+import math
+import time
 from string import ascii_uppercase
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import BaseModel, ConfigDict, Field
 
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.review.exam_items import FORM, ExamRules
+from hoofbeat.review.exam_items import FORM, Clock, ExamRules
 from hoofbeat.review.exam_results import model_lines, model_outcomes, result_of
 from hoofbeat.review.exam_sitting import (
     MAX_ANSWER_CHARACTERS,
@@ -20,19 +26,104 @@ from hoofbeat.review.exam_sitting import (
     exam_items,
     load_sitting,
     open_question,
+    save_draft,
     submit_answer,
     visible_case,
 )
-from hoofbeat.review.review_records import Person, ReviewRefusalError
+from hoofbeat.review.review_records import Person, ReviewRefusalError, not_here
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.web.browse.open_folders import prepare_in_background
 from hoofbeat.web.image_files import artefact_of, picture
-from hoofbeat.web.page_rendering import not_found, render
-from hoofbeat.web.review.exam_api import api, parse_seconds, require_sitting, server_time
+from hoofbeat.web.page_rendering import ErrorOut, not_found, render
 from hoofbeat.web.security import may_browse, require_person
 from hoofbeat.web.site import site_of, store_of
 
 router = APIRouter()
-router.include_router(api)
+
+CLOCK = "exam-clock"
+"""Under this name the site may have a clock of its own in what it shares."""
+
+
+def server_time(request: Request) -> float:
+    """The time by the server's clock."""
+    clock: Clock = site_of(request).shared.get(CLOCK, time.time)
+    return clock()
+
+
+def require_sitting(request: Request, person: Person, study: str) -> tuple[ReviewStore, ExamSitting]:
+    """The review store and a person's exam; an exam that is not there, or not theirs, is refused."""
+    store = store_of(request)
+    found = store.study(study)
+    if found is None or found.form != FORM or not person.sees(study):
+        raise not_here("there is no such exam on your list")
+    return store, load_sitting(store, found, person, server_time(request))
+
+
+def parse_seconds(text: str) -> float | None:
+    """The seconds that a page says it was looked at; None where it does not say."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorOut, "description": "What was sent is no answer."},
+    401: {"model": ErrorOut, "description": "Nobody is signed in."},
+    403: {
+        "model": ErrorOut,
+        "description": "The request did not come from a page of this server, or the question is not yours.",
+    },
+    404: {"model": ErrorOut, "description": "There is no such exam, or no such question in yours."},
+    409: {"model": ErrorOut, "description": "Too late: the time is up, or it was answered already."},
+}
+
+
+class ExamState(BaseModel):
+    """How an exam stands: questions, answers, seconds left (null: no limit), and whether it is over."""
+
+    questions: int
+    answered: int
+    remaining: float | None
+    over: bool
+
+
+class DraftAnswer(BaseModel):
+    """What is marked and not given yet: a letter, or free text, at a stage (from 0) of the case's disclosure."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    answer: str = Field(default="", max_length=MAX_ANSWER_CHARACTERS)
+    stage: int = Field(default=0, ge=0, le=100)
+    seconds: float | None = Field(default=None, ge=0, le=30 * 24 * 3600, allow_inf_nan=False)
+
+
+@router.get("/api/exam/{study}", responses=_ERRORS)
+def state(request: Request, person: Me, study: str) -> ExamState:
+    """How the signed-in person's exam stands."""
+    _, sitting = require_sitting(request, person, study)
+    return _state(sitting)
+
+
+@router.post("/api/exam/{study}/questions/{place}/draft", responses=_ERRORS)
+def draft(request: Request, person: Me, study: str, place: int, body: DraftAnswer) -> ExamState:
+    """Keep what is marked."""
+    store, sitting = require_sitting(request, person, study)
+    entry = sitting.entry(place)
+    if entry is None:
+        raise not_here("there is no such question in your exam")
+    return _state(save_draft(store, sitting, entry, body.answer, body.seconds, body.stage))
+
+
+def _state(sitting: ExamSitting) -> ExamState:
+    return ExamState(
+        questions=len(sitting.entries),
+        answered=sitting.answered,
+        remaining=sitting.remaining,
+        over=sitting.over,
+    )
+
 
 Me = Annotated[Person, Depends(require_person)]
 _NO_QUESTION = "There is no such question in your exam."

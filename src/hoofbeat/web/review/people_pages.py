@@ -17,8 +17,7 @@ from hoofbeat.review.invitations import Throttle, secret_hash
 from hoofbeat.review.review_records import Event, Person, PersonRole
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.text import cut
-from hoofbeat.web.error_pages import refuse
-from hoofbeat.web.page_rendering import not_found, render
+from hoofbeat.web.page_rendering import not_found, refuse, render
 from hoofbeat.web.security import address_of, give_cookie, require_admin, take_cookie
 from hoofbeat.web.site import site_of, store_of
 

@@ -18,9 +18,18 @@ from hoofbeat.reports.sections.audits.audit_facts import (
     read_facts,
     said_by_sources,
 )
-from hoofbeat.reports.sections.audits.audit_rates import group_blocks, rate_blocks, rate_spans, warning_blocks
-from hoofbeat.reports.sections.audits.audit_summary import CONTESTED, DISAGREEING, SILENT, cards, notes, summary
-from hoofbeat.reports.sections.audits.audit_themes import Themes, read_themes, theme_blocks, themes_chapter
+from hoofbeat.reports.sections.audits.audit_summary import (
+    CONTESTED,
+    DISAGREEING,
+    SILENT,
+    cards,
+    group_blocks,
+    notes,
+    rate_blocks,
+    rate_spans,
+    summary,
+    warning_blocks,
+)
 from hoofbeat.reports.sections.audits.audit_viewers import (
     KEPT,
     PairSelection,
@@ -29,8 +38,17 @@ from hoofbeat.reports.sections.audits.audit_viewers import (
     questions_shown,
     questions_viewer,
 )
+from hoofbeat.reports.sections.audits.disagreements import (
+    Themes,
+    lead_of,
+    most_serious,
+    ranking_blocks,
+    read_themes,
+    serious_blocks,
+    theme_blocks,
+    themes_chapter,
+)
 from hoofbeat.reports.sections.audits.judge_trust import planted_blocks, trust_blocks
-from hoofbeat.reports.sections.audits.serious_pairs import lead_of, most_serious, ranking_blocks, serious_blocks
 from hoofbeat.reports.sections.audits.source_matrix import (
     coverage_blocks,
     listed_pairs,

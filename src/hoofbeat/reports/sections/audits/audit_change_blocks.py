@@ -22,11 +22,9 @@ from hoofbeat.facets import facet_names
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
-from hoofbeat.reports.section import Chapter
-from hoofbeat.reports.section_blocks import figure
+from hoofbeat.reports.section import Chapter, figure
 from hoofbeat.reports.sections.audits.audit_facts import audit_domain
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, model_name, written
+from hoofbeat.reports.tables import Cell, Column, Table, count_of, model_name, written
 from hoofbeat.store import Artefact, Manifest
 from hoofbeat.text import cut
 

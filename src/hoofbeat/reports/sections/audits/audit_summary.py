@@ -1,14 +1,229 @@
-"""What an audit says on the first screen: how many, how silent, how often sources disagree, and how far to trust it."""
+"""How sources relate, in figures: cards and words first, then rates with their intervals, and the groups."""
 
 from __future__ import annotations
 
-import polars
+from collections.abc import Collection, Mapping
 
-from hoofbeat.reports.model import Card
+import numpy as np
+import polars
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from hoofbeat.audit.findings import AuditPairs, counts_by
+from hoofbeat.audit.findings.relations import Rate, Relations, groups_of
+from hoofbeat.findings.intervals import percentiles, resampled_sums, wilson
+from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
+from hoofbeat.reports.model import Block, Card, Details, Heading, Notice
+from hoofbeat.reports.section import counted, figure
 from hoofbeat.reports.sections.audits.audit_facts import AuditAnswers, AuditFacts
-from hoofbeat.reports.sections.audits.audit_rates import RateIntervals, Span
 from hoofbeat.reports.sections.audits.judge_trust import judged_by_answerer, mode_card
-from hoofbeat.reports.words import count_of, model_name, written
+from hoofbeat.reports.tables import Cell, Column, Table, count_of, model_name, written
+
+Span = tuple[float, float] | None
+_CHARTED = 14
+_LABEL_ONLY = "label only: the rest of the reply could not be read"
+
+
+class RateIntervals(Struct, frozen=True, kw_only=True):
+    """95% intervals of the rates: of pairs by resampling questions, of questions by Wilson's formula."""
+
+    r_abs: Span
+    r_div: Span
+    r_con: Span
+    any_div: Span
+
+
+def rate_spans(pairs: AuditPairs, found: Relations) -> RateIntervals:
+    """The intervals of an audit's rates. Pairs of one question hang together, so whole questions are resampled."""
+    columns = np.stack(
+        [
+            pairs.by_question(),
+            pairs.by_question(pairs.judged),
+            pairs.by_question(pairs.has([pairs.domain.absent])),
+            pairs.by_question(pairs.diverging),
+            pairs.by_question(pairs.has([pairs.domain.consistent])),
+        ],
+        axis=1,
+    ).astype(np.float64)
+    if not len(columns):
+        return RateIntervals(r_abs=None, r_div=None, r_con=None, any_div=None)
+    drawn = resampled_sums(columns, seed=0)
+    asked = found.any_div
+    span = wilson(asked.count, asked.of)
+    return RateIntervals(
+        r_abs=_span(drawn[:, 2], drawn[:, 0]),
+        r_div=_span(drawn[:, 3], drawn[:, 1]),
+        r_con=_span(drawn[:, 4], drawn[:, 1]),
+        any_div=(span.low, span.high) if asked.of else None,
+    )
+
+
+def _div_span(pairs: AuditPairs, questions: Collection[str]) -> Span:
+    """The interval of R_div over some of the questions."""
+    chosen = [place for place, name in enumerate(pairs.questions) if name in questions]
+    columns = np.stack([pairs.by_question(pairs.diverging), pairs.by_question(pairs.judged)], axis=1)[chosen]
+    if not columns[:, 1].any():
+        return None
+    drawn = resampled_sums(columns.astype(np.float64), seed=0)
+    return _span(drawn[:, 0], drawn[:, 1])
+
+
+def _span(counts: NDArray[np.float64], of: NDArray[np.float64]) -> Span:
+    there = of > 0
+    if not there.any():
+        return None
+    found = percentiles(counts[there] / of[there], 0.95, "cluster bootstrap")
+    return found.low, found.high
+
+
+def failed_words(found: Relations) -> str:
+    """How many pairs have no label, in words."""
+    failed = sum(found.failed.values())
+    return f"{count_of(failed, 'pair')} of {found.pairs:,} without a label" if failed else "no pair without a label"
+
+
+def warning_blocks(found: Relations) -> list[Block]:
+    """What has to be said before any figure of an audit that has none."""
+    if not found.pairs:
+        return [Notice("No two sources were asked the same question, so there is nothing to compare.")]
+    if sum(found.failed.values()) == found.pairs:
+        return [Notice("Every comparison failed: no pair has a label. The table of failures says why.")]
+    if not found.judged:
+        return [Notice("No pair was judged: in every pair at least one source is silent or its answer failed.")]
+    return []
+
+
+def rate_blocks(facts: AuditFacts, spans: RateIntervals, prefix: str) -> list[Block]:
+    """The labels as chart and table, the rates, and what failed."""
+    found = facts.found
+    without = {label: count for label, count in found.labels.items() if label != facts.domain.absent}
+    rows: list[tuple[str, Mapping[str, int]]] = [("all labelled pairs", found.labels), ("judged pairs", without)]
+    chart = figure(
+        f"{prefix}-labels",
+        "Labels of all pairs, and of the pairs in which both sources address the question.",
+        lambda width: stacked_bars(rows, list(found.labels), title="How answers of two sources relate", width=width),
+    )
+    columns = (Column("label"), Column("pairs", "count"), Column("of all pairs", "share"), Column("of judged", "share"))
+    table = Table(
+        name=f"{prefix}-labels",
+        caption="Labels",
+        n=found.pairs,
+        unit="pairs",
+        columns=columns,
+        rows=tuple(
+            (label, count, found.share_of_pairs[label], found.share_of_judged.get(label))
+            for label, count in found.labels.items()
+        ),
+    )
+    heading = Heading("How sources relate", f"{prefix}-relations", 3)
+    return [heading, chart, table, _rates(facts, spans, prefix), *_failures(facts, prefix)]
+
+
+def _rates(facts: AuditFacts, spans: RateIntervals, prefix: str) -> Table:
+    found, domain = facts.found, facts.domain
+    failed = sum(found.failed.values())
+
+    def row(name: str, meaning: str, rate: Rate, span: Span) -> tuple[Cell, ...]:
+        value: Cell = None if rate.value is None else rate.value if span is None else (rate.value, *span)
+        return name, value, rate.count, rate.of, failed, rate.sensitivity, meaning
+
+    diverging = " or ".join(domain.diverging)
+    return Table(
+        name=f"{prefix}-rates",
+        caption="Rates",
+        n=found.pairs,
+        unit="pairs",
+        columns=(
+            Column("rate"),
+            Column("value", "share"),
+            Column("count", "count"),
+            Column("of", "count"),
+            Column("pairs without a label", "count"),
+            Column("range with failures", "share"),
+            Column("what it is"),
+        ),
+        rows=(
+            row("R_abs", "pairs in which a source is silent, of all pairs", found.r_abs, spans.r_abs),
+            row("R_div", f"{diverging} pairs, of judged pairs", found.r_div, spans.r_div),
+            row("R_con", f"{domain.consistent} pairs, of judged pairs", found.r_con, spans.r_con),
+            row("pct_any_div", f"questions with at least one {diverging} pair", found.any_div, spans.any_div),
+        ),
+        note="Below a value its 95% interval: of rates of pairs from resampling questions (1,000 samples, seed 0), of "
+        "pct_any_div by Wilson's formula. The range is what failed comparisons could make of a rate: given where they "
+        "exceed 1% of pairs, for pct_any_div where they leave more than 1% of questions undecided.",
+    )
+
+
+def _failures(facts: AuditFacts, prefix: str) -> list[Block]:
+    found, name = facts.found, f"{prefix}-failed"
+    if facts.label_only:
+        rows = [*found.failed.items(), (_LABEL_ONLY, facts.label_only)]
+        note = (
+            "The last row has labels, which count in every rate; the others have none. It counts judgments, one for "
+            "all pairs of the same two texts."
+        )
+        return [counted(name, "Comparisons by what went wrong", "kind", rows, found.pairs, "pairs", note)]
+    if not found.failed:
+        return []
+    caption = "Comparisons without a label, by what went wrong"
+    return [counted(name, caption, "kind", found.failed.items(), found.pairs, "pairs")]
+
+
+def group_blocks(facts: AuditFacts, prefix: str) -> list[Block]:
+    """The rates for each value of each facet of the questions: the domain's groups as a chart, all as tables."""
+    blocks: list[Block] = []
+    for place, facet in enumerate(facts.facets):
+        title = facts.title(facet)
+        groups = counts_by(facts.pairs, facts.audit.questions, facet, facts.domain)
+        table = _groups(facts, groups, facet, prefix)
+        if place or len(groups) > _CHARTED:
+            blocks.append(Details(table.caption, (table,)))
+            continue
+        bars = []
+        for name, row in groups.items():
+            mine = {question.id for question in facts.audit.questions if name in groups_of(question, facet)}
+            low, high = _div_span(facts.pairs, mine) or (None, None)
+            bars.append(Bar(label=name, value=row.r_div.value, low=low, high=high))
+        caption = (
+            f"Share of the judged pairs that diverge, by {title}, with 95% intervals from resampling questions (1,000 "
+            "samples, seed 0)."
+        )
+        head = f"Divergence by {title}"
+        chart = figure(
+            f"{prefix}-by-{facet}", caption, lambda width, b=bars, h=head: interval_bars(b, title=h, width=width)
+        )
+        blocks += [Heading(f"By {title}", f"{prefix}-groups", 3), chart, table]
+    return blocks
+
+
+def _groups(facts: AuditFacts, groups: Mapping[str, Relations], facet: str, prefix: str) -> Table:
+    title = facts.title(facet)
+    counts = ("questions", "pairs", "judged", "without a label")
+    columns = [Column(title), *(Column(name, "count") for name in counts)]
+    columns += [Column(name, "share") for name in ("R_abs", "R_div", "R_con", "pct_any_div")]
+    return Table(
+        name=f"{prefix}-by-{facet}",
+        caption=f"Rates by {title}",
+        n=len(facts.audit.questions),
+        unit="questions",
+        columns=tuple(columns),
+        rows=tuple(
+            (
+                name,
+                row.questions,
+                row.pairs,
+                row.judged,
+                sum(row.failed.values()),
+                row.r_abs.value,
+                row.r_div.value,
+                row.r_con.value,
+                row.any_div.value,
+            )
+            for name, row in groups.items()
+        ),
+        note="A question with several values counts in each.",
+    )
+
 
 SILENT = "Pairs with a silent source (R_abs)"
 DISAGREEING = "Pairs that disagree where both speak (R_div)"

@@ -15,8 +15,6 @@ from hoofbeat.audit.pair_table import each_row
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Comparison, Question
 from hoofbeat.reports.charts.bars import tone_of
-from hoofbeat.reports.grids import NO_LABEL as NO_LETTER
-from hoofbeat.reports.grids import WIDEST
 from hoofbeat.reports.item_views import failure_text
 from hoofbeat.reports.model import (
     AnswerView,
@@ -30,10 +28,11 @@ from hoofbeat.reports.model import (
     Text,
     Viewer,
 )
-from hoofbeat.reports.packed_viewers import PLAIN_ENTRIES, viewer_of
 from hoofbeat.reports.section import PlantedLabels
 from hoofbeat.reports.sections.audits.audit_facts import FEW, AnswerKey, AuditAnswers, AuditFacts, silent_text, state_of
-from hoofbeat.reports.words import count_of
+from hoofbeat.reports.tables import count_of
+from hoofbeat.reports.viewers import NO_LABEL as NO_LETTER
+from hoofbeat.reports.viewers import PLAIN_ENTRIES, WIDEST, viewer_of
 from hoofbeat.text import cut
 
 KEPT = 1_500

@@ -17,11 +17,9 @@ from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.records import Comparison
 from hoofbeat.reports.charts import number_matrix
 from hoofbeat.reports.model import Block, Card, Chart, Heading, Notice
-from hoofbeat.reports.section import PlantedLabels
-from hoofbeat.reports.section_blocks import counted, spread
+from hoofbeat.reports.section import PlantedLabels, counted, spread
 from hoofbeat.reports.sections.audits.audit_facts import AuditAnswers, AuditFacts, state_of
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of, written
+from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
 
 """The label planted between two sources (the lesser first) on a question."""
 

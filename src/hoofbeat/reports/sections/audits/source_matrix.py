@@ -24,7 +24,7 @@ from hoofbeat.findings.intervals import wilson
 from hoofbeat.records import Answer
 from hoofbeat.reports.charts import WIDE, Bar, Shade, Strip, interval_bars, label_strips, pair_matrix, shade_rows
 from hoofbeat.reports.model import Block, Chart, Details, Heading, Notice, Text
-from hoofbeat.reports.section_blocks import figure
+from hoofbeat.reports.section import figure
 from hoofbeat.reports.sections.audits.audit_facts import AnswerKey, AuditFacts
 from hoofbeat.reports.tables import Cell, Column, Table, csv_text
 from hoofbeat.store.atomic_files import slug

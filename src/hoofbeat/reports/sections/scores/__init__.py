@@ -10,24 +10,42 @@ from hoofbeat.findings.outcomes import HUMAN
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.progress import Task
 from hoofbeat.records import Answer, Judgment
-from hoofbeat.reports.answers_viewer import answer_key, answers_viewer
+from hoofbeat.reports.item_views import answer_key, answers_viewer
 from hoofbeat.reports.lookup import Lookup
 from hoofbeat.reports.model import Block, Card, Heading, Notice, Text
-from hoofbeat.reports.section import Chapter, ReportInputs, ReportSection
-from hoofbeat.reports.section_blocks import spread
+from hoofbeat.reports.section import Chapter, ReportInputs, ReportSection, spread
 from hoofbeat.reports.sections.runs_section import runs_to_score
-from hoofbeat.reports.sections.scores.accuracy_table import leaderboard_section
+from hoofbeat.reports.sections.scores.accuracy_table import (
+    ScoreBlocks,
+    interval_of,
+    leaderboard_section,
+    method_of,
+    missing,
+)
 from hoofbeat.reports.sections.scores.answer_costs import cost_section
-from hoofbeat.reports.sections.scores.aspect_scores import doubts_section, modes_section, relevance_section
-from hoofbeat.reports.sections.scores.condition_grid import grid_section, pairs_section
-from hoofbeat.reports.sections.scores.facet_scores import facets_section, rare_section
+from hoofbeat.reports.sections.scores.condition_grid import (
+    editions_blocks,
+    grid_section,
+    images_section,
+    options_section,
+    pairs_section,
+)
+from hoofbeat.reports.sections.scores.facet_scores import (
+    doubts_section,
+    facets_section,
+    modes_section,
+    rare_section,
+    relevance_section,
+)
 from hoofbeat.reports.sections.scores.judge_agreement import judges_section
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet, differing, gather, is_closed
-from hoofbeat.reports.sections.scores.question_forms import editions_blocks, images_section, options_section
-from hoofbeat.reports.sections.scores.repeated_runs import measured_section, runs_section
-from hoofbeat.reports.sections.scores.score_curves import cumulative_section, worst_section
-from hoofbeat.reports.sections.scores.score_tables import ScoreBlocks, interval_of, method_of, missing
-from hoofbeat.reports.words import count_of, written
+from hoofbeat.reports.sections.scores.score_curves import (
+    cumulative_section,
+    measured_section,
+    runs_section,
+    worst_section,
+)
+from hoofbeat.reports.tables import count_of, written
 
 __all__ = ["SECTION", "scores_chapters"]
 

@@ -10,10 +10,8 @@ from hoofbeat.findings.outcomes import SystemKey
 from hoofbeat.reports.charts import FitPoint, fitted_scatter
 from hoofbeat.reports.charts.svg import SERIES
 from hoofbeat.reports.model import Block, Heading
-from hoofbeat.reports.section import OwnFigure
-from hoofbeat.reports.section_blocks import figure
-from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
-from hoofbeat.reports.sections.scores.score_tables import (
+from hoofbeat.reports.section import OwnFigure, figure
+from hoofbeat.reports.sections.scores.accuracy_table import (
     UNSCORED,
     ScoreBlocks,
     folded,
@@ -21,8 +19,8 @@ from hoofbeat.reports.sections.scores.score_tables import (
     missing,
     wilson_note,
 )
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import Form
+from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
+from hoofbeat.reports.tables import Cell, Column, Form, Table
 from hoofbeat.store import Cost
 
 

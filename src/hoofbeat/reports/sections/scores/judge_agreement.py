@@ -14,13 +14,12 @@ from hoofbeat.judging.catalogue import criterion
 from hoofbeat.judging.judgments_folder import JudgmentFolder
 from hoofbeat.judging.probes import FlipCount, flips
 from hoofbeat.records import Judgment
-from hoofbeat.reports.answers_viewer import answer_key
+from hoofbeat.reports.item_views import answer_key
 from hoofbeat.reports.model import Block, Details, Heading, Notice
 from hoofbeat.reports.section import OwnFigure
+from hoofbeat.reports.sections.scores.accuracy_table import WEIGHTED, ScoreBlocks, alphas_table, labellers_table, triple
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
-from hoofbeat.reports.sections.scores.score_tables import WEIGHTED, ScoreBlocks, alphas_table, labellers_table, triple
-from hoofbeat.reports.tables import Cell, Column, Table
-from hoofbeat.reports.words import count_of
+from hoofbeat.reports.tables import Cell, Column, Table, count_of
 
 _WEIGHTS: tuple[Weights, Weights] = ("linear", "quadratic")
 _STEPS = "The labels are in order ({order}): weighted κ counts a disagreement by its steps, or by their square."

@@ -20,7 +20,7 @@ from hoofbeat.findings.clusters import clusters_of
 from hoofbeat.findings.outcomes import HUMAN, Outcome, SystemKey, scored_outcomes
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.records import Answer, Facets, Judgment, Question
-from hoofbeat.reports.words import model_name
+from hoofbeat.reports.tables import model_name
 from hoofbeat.store import Artefact, Cost
 from hoofbeat.store.tables import read_jsonl
 from hoofbeat.text import cut

@@ -1,16 +1,16 @@
-"""`hoofbeat review invite`: let somebody into the reviews, by a link that is shown once."""
+"""`hoofbeat review invite` and `revoke`: who may take part; and how people, studies and the store are named."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import click
 import msgspec
 
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.session import json_option
+from hoofbeat.cli.session import command_words, json_option
 from hoofbeat.errors import UsageError
-from hoofbeat.review.review_records import Person, PersonRole
+from hoofbeat.review.review_records import Person, PersonRole, Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.text import for_terminal
 
@@ -57,7 +57,7 @@ def find_person(store: ReviewStore, wanted: str) -> Person:
 @click.option("--again", is_flag=True, help="NAME was invited before: a new link, which ends the old one.")
 @click.option("--url", default="http://127.0.0.1:8350", show_default=True, help="Where the server is reached.")
 @json_option
-def command(
+def invite_command(
     name: str,
     database: str,
     role: PersonRole,
@@ -79,3 +79,45 @@ def command(
         Screen(as_json=True).emit({"person": msgspec.to_builtins(person), "link": link})
     else:
         click.echo(for_terminal(f"{person.name} ({person.role}, {person.id}): {link}"))
+
+
+@click.command("revoke")
+@click.argument("name")
+@database_option
+@json_option
+def revoke_command(name: str, database: str, as_json: bool) -> None:
+    """End the link and all sessions of NAME (a name or an id). What they said stays."""
+    with ReviewStore.open(database) as store:
+        person = find_person(store, name)
+        store.revoke(person.id, "")
+    if as_json:
+        Screen(as_json=True).emit({"person": person.id, "revoked": True})
+    else:
+        click.echo(for_terminal(f"{person.name} ({person.id}) can't come in any more"))
+
+
+def find_study(store: ReviewStore, wanted: str) -> Study:
+    """A study by its id, or by a part of it that only one study has."""
+    studies = store.studies()
+    found = [study for study in studies if study.id == wanted] or [study for study in studies if wanted in study.id]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(f"{len(found)} studies are called {wanted!r}", fix=f"name one: {_listed(found)}")
+    raise UsageError(
+        f"there is no study {wanted!r} at {store.where}", fix=f"there is: {_listed(studies) or 'none yet'}"
+    )
+
+
+def _listed(studies: Sequence[Study]) -> str:
+    return ", ".join(study.id for study in studies)
+
+
+def words_without_database() -> list[str]:
+    """The command as it was typed, for manifests, without the database's address: a password may stand in it."""
+    kept: list[str] = []
+    words = command_words()
+    for place, word in enumerate(words):
+        if word != "--db" and not word.startswith("--db=") and (place == 0 or words[place - 1] != "--db"):
+            kept.append(word)
+    return kept

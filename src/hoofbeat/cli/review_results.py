@@ -1,0 +1,306 @@
+"""`hoofbeat review status`, `export` and `apply`: how far studies are, their labels, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from hoofbeat.benchmarks.benchmark import KIND
+from hoofbeat.cli.console import Screen
+from hoofbeat.cli.review_people import database_option, find_study, words_without_database
+from hoofbeat.cli.session import check_file, json_option
+from hoofbeat.corpus import Corpus
+from hoofbeat.errors import InputError, UsageError
+from hoofbeat.findings.intervals import Interval
+from hoofbeat.recipes.review_tasks import ReviewLabel, read_labels
+from hoofbeat.records import Document
+from hoofbeat.review.adjudication_queue import queue_of
+from hoofbeat.review.apply_reviews import ReviewOutcome, apply_labels, describe_differences, version_of, write_applied
+from hoofbeat.review.assignments import EXAM
+from hoofbeat.review.exam_results import write_exam_run
+from hoofbeat.review.label_export import LabelExport, Origin, export_labels, join_exports, origin_of, write_export
+from hoofbeat.review.review_records import Study
+from hoofbeat.review.review_rounds import INSPECTIONS, Rounds, rounds_of
+from hoofbeat.review.review_store import ReviewStore
+from hoofbeat.review.reviewer_agreement import StudyAgreement, StudyProgress, agreement_of, study_progress
+from hoofbeat.store import Artefact, check_target, open_artefact
+
+
+@click.command("status")
+@click.argument("names", metavar="[STUDY]...", nargs=-1)
+@database_option
+@click.option("--blind", is_flag=True, help="Reviewer 1, 2, … in place of names.")
+@json_option
+def status_command(names: tuple[str, ...], database: str, blind: bool, as_json: bool) -> None:
+    """Say how far every STUDY has come (without one: all): labels by person, what is to be settled, and agreement."""
+    screen = Screen(as_json=as_json)
+    with ReviewStore.open(database) as store:
+        studies = [find_study(store, name) for name in names] or store.studies()
+        told = [_Told(store, study, blind) for study in studies]
+    if as_json:
+        screen.emit({"studies": [each.data() for each in told]})
+        return
+    if not told:
+        screen.say("there is no study yet; start one with: hoofbeat review FOLDER")
+    for each in told:
+        each.show(screen)
+
+
+class _Told:
+    """What there is to say of a study."""
+
+    def __init__(self, store: ReviewStore, study: Study, blind: bool) -> None:
+        self.study = study
+        self.progress: StudyProgress = study_progress(store, study, names=not blind)
+        self.blind = blind
+        self.waiting = 0
+        self.agreement: StudyAgreement | None = None
+        self.rounds: Rounds | None = None
+        if study.form != EXAM:
+            items, labels = store.items(study.id), store.labels(study.id)
+            self.waiting = sum(each.open for each in queue_of(store, study))
+            people = {row.person for row in store.assignments(study.id)}
+            self.agreement = agreement_of(study, items, labels, people=people)
+            if study.form in INSPECTIONS:
+                self.rounds = rounds_of(study, items, labels, store.decisions(study.id))
+
+    def data(self) -> dict[str, object]:
+        """As one JSON object."""
+        rows = [
+            {
+                name: value
+                for name, value in msgspec.structs.asdict(row).items()
+                if not (self.blind and name == "person")
+            }
+            for row in self.progress.people
+        ]
+        progress = {**msgspec.structs.asdict(self.progress), "people": rows, "share": self.progress.share}
+        return {
+            "study": msgspec.to_builtins(self.study),
+            "progress": msgspec.to_builtins(progress),
+            "to be settled": self.waiting,
+            "agreement": msgspec.to_builtins(self.agreement.fields) if self.agreement else [],
+            "rounds": msgspec.to_builtins(self.rounds) if self.rounds else None,
+        }
+
+    def show(self, screen: Screen) -> None:
+        """As tables."""
+        study, progress = self.study, self.progress
+        screen.title(f"{study.id}: {study.title}{' (closed)' if study.closed else ''}")
+        share = f"{progress.share:.0%}" if progress.share is not None else "nothing assigned"
+        screen.say(
+            f"{progress.items} items of {study.source}; {progress.done} of {progress.assigned} labels done, "
+            f"{progress.skipped} skipped ({share}); {progress.unassigned} items assigned to nobody; "
+            f"{self.waiting} to be settled"
+        )
+        if progress.people:
+            header = ("who", "assigned", "done", "skipped", "begun", "median time")
+            screen.table(
+                header,
+                [
+                    [
+                        row.name,
+                        *map(str, (row.assigned, row.done, row.skipped, row.draft)),
+                        f"{row.median_seconds:.0f} s" if row.median_seconds is not None else "-",
+                    ]
+                    for row in progress.people
+                ],
+            )
+        for field in self.agreement.fields if self.agreement else ():
+            if field.items:
+                screen.say(
+                    f"{field.title}: α {_figure(field.alpha.value, field.alpha.interval)}, {field.share:.0%} of pairs "
+                    f"agree, {field.items} items. {field.words}"
+                )
+        if self.rounds and self.rounds.sample:
+            told = f"{self.rounds.passed} of {self.rounds.sample} passed, at least {self.rounds.min_passed:.0%} must"
+            screen.say(f"round {len(self.rounds.rounds)}: {told} ({self.rounds.verdict})")
+
+
+def _figure(value: float | None, interval: Interval | None) -> str:
+    if value is None:
+        return "has no value"
+    return f"{value:.2f}" + (f" ({interval.low:.2f} to {interval.high:.2f})" if interval else "")
+
+
+_NEXT = {
+    "criteria": "hoofbeat build RECIPE CORPUS --reviews {file}, or hoofbeat review apply {source} --labels {file}",
+    "pairs": "hoofbeat audit validate {source} --labels {file}{more} --partial",
+    "answers": "hoofbeat judge {source} --human {file} --aspect {form}",
+    "errors": "hoofbeat report {source} --errors {file}{more}",
+}
+_SETTLED = {"pairs": "--adjudicated", "errors": "--errors"}
+
+
+@click.command("export")
+@click.argument("names", metavar="STUDY...", nargs=-1, required=True)
+@database_option
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("labels.jsonl"), show_default=True,
+              help="File to write, .jsonl or .csv; of an exam, the run's folder.")  # fmt: skip
+@click.option("--each", is_flag=True, help="Everybody's own labels of every round, without what was settled.")
+@click.option("--blind", is_flag=True, help="Reviewer 1, 2, … in place of names.")
+@json_option
+def export_command(names: tuple[str, ...], database: str, output: Path, each: bool, blind: bool, as_json: bool) -> None:
+    """Write what people said in STUDY.
+
+    Several studies of one artefact can go into one file. Beside the labels lies a file that says what they are of, and,
+    of pairs and answers, one with what adjudicators settled.
+    """
+    screen = Screen(as_json=as_json)
+    with ReviewStore.open(database) as store:
+        studies = [find_study(store, name) for name in names]
+        if any(study.form == EXAM for study in studies):
+            _export_exam(screen, store, studies, output, blind)
+            return
+        export = join_exports([export_labels(store, study, each=each, blind=blind) for study in studies])
+    check_file(output, ".csv" if output.suffix == ".csv" else ".jsonl")
+    if not export.rows:
+        raise InputError("nobody has finished a label yet", fix="look at it with: hoofbeat review status")
+    written = write_export(export, output)
+    if as_json:
+        origin = export.origin
+        told = {"study": origin.study, "format": origin.format, "source": origin.source, "people": origin.people}
+        screen.emit(
+            {**told, "rows": len(export.rows), "settled": len(export.adjudicated), "files": list(map(str, written))}
+        )
+        return
+    click.echo(f"labels: {output} ({len(export.rows)} rows, {export.origin.people} people)")
+    for path in written[1:]:
+        screen.say(f"beside: {path}")
+    screen.say(f"next: {_next(export, written)}")
+
+
+def _next(export: LabelExport, written: list[Path]) -> str:
+    format = export.origin.format
+    more = f" {_SETTLED[format]} {written[1]}" if export.adjudicated and format in _SETTLED else ""
+    words = _NEXT[format]
+    return words.format(file=written[0], source=export.origin.source, form=export.origin.form, more=more)
+
+
+def _export_exam(screen: Screen, store: ReviewStore, studies: list[Study], output: Path, blind: bool) -> None:
+    if len(studies) != 1:
+        raise UsageError("an exam is written by itself", fix="name one exam")
+    target = Path("exam") if output == Path("labels.jsonl") else output
+    if target.suffix in (".jsonl", ".csv"):
+        raise UsageError("an exam becomes a run, which is a folder", where=str(target), fix="name a folder with -o")
+    check_target(target.resolve(), "run")
+    artefact = write_exam_run(store, studies[0], target, blind=blind, command=words_without_database())
+    screen.finish(artefact, next_step=("hoofbeat", "report", target, "-o", "report"))
+
+
+@click.command("apply")
+@click.argument("bench", type=click.Path(path_type=Path))
+@database_option
+@click.option("--study", "studies", multiple=True, help="Study whose decisions are applied; several may be given.")
+@click.option("--labels", "labels_path", type=click.Path(path_type=Path), metavar="FILE",
+              help="Labels in a file in place of a study, JSONL or CSV.")  # fmt: skip
+@click.option("--corpus", "corpus_path", type=click.Path(path_type=Path),
+              help="The corpus, where it does not lie beside: words of a source are added from it.")  # fmt: skip
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for the new benchmark.")
+@click.option("--dry-run", is_flag=True, help="Only print what would differ.")
+@json_option
+def apply_command(
+    bench: Path,
+    database: str,
+    studies: tuple[str, ...],
+    labels_path: Path | None,
+    corpus_path: Path | None,
+    output: Path | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Carry out on BENCH what reviewers decided: a new benchmark of the next version, and what differs.
+
+    Questions go that reviewers turned down by the rules of their recipe, options are dropped and words of the source
+    added where they asked for it. BENCH itself is left as it is.
+    """
+    screen = Screen(as_json=as_json)
+    if bool(studies) == bool(labels_path):
+        raise UsageError("what is to be applied?", fix="name a study (--study) or a file of labels (--labels)")
+    if output is None and not dry_run:
+        raise UsageError("where is the new benchmark to go?", fix="name a folder with -o, or look first: --dry-run")
+    artefact = open_artefact(bench, KIND)
+    if output is not None:
+        check_target(output.resolve(), KIND)
+        if output.resolve() == bench.resolve():
+            raise UsageError("the old benchmark is not overwritten", where=str(output), fix="name another folder")
+    labels, origin = _labels(screen, artefact, database, studies, labels_path)
+    source = _source(corpus_path) if corpus_path else None
+    applied = apply_labels(artefact, labels, where=str(labels_path or ""), source=source)
+    if dry_run or output is None:
+        _show(screen, artefact, applied)
+        return
+    made = write_applied(
+        artefact, applied, labels, output, command=words_without_database(), origin=_recorded(origin) if origin else {}
+    )
+    if applied.waits:
+        screen.say(f"note: {len(applied.waits)} flagged questions wait for an expert's word, and stay for now")
+    if applied.elsewhere:
+        screen.say(f"note: {applied.elsewhere} labels are for items that are no questions here")
+    screen.say(f"what differs: {output / 'diff.md'}")
+    more: dict[str, Any] = {"version": version_of(made.manifest), **_counts(applied)} if as_json else {}
+    screen.finish(made, next_step=("hoofbeat", "show", output), **more)
+
+
+def _source(path: Path) -> Callable[[str], Document | None]:
+    """The documents of a corpus by id."""
+    corpus = Corpus.open(path)
+    return lambda id: corpus.get(id) if id in corpus else None
+
+
+def _labels(
+    screen: Screen, artefact: Artefact, database: str, studies: tuple[str, ...], path: Path | None
+) -> tuple[list[ReviewLabel], Origin | None]:
+    """The labels, and where they come from; those of another version of the benchmark are refused."""
+    if path is not None:
+        origin = origin_of(path)
+        if origin is None:
+            screen.say("note: nothing beside the labels says which version they are of; only their items are checked")
+        else:
+            _check(artefact, origin)
+        return read_labels(path), origin
+    with ReviewStore.open(database) as store:
+        export = join_exports([export_labels(store, find_study(store, name)) for name in studies])
+    _check(artefact, export.origin)
+    return [msgspec.convert(row, ReviewLabel) for row in export.rows], export.origin
+
+
+def _check(artefact: Artefact, origin: Origin) -> None:
+    if origin.format != "criteria":
+        raise UsageError(
+            f"labels of the form {origin.form} are not about questions of a benchmark",
+            fix="export them, and give them to hoofbeat judge or hoofbeat audit validate",
+        )
+    if origin.source_sha256 != artefact.reference().sha256:
+        raise UsageError(
+            f"these labels are of another version of the benchmark ({origin.source}, {origin.source_sha256[:12]}; this "
+            f"one is {artefact.reference().sha256[:12]})",
+            where=str(artefact.path),
+            fix="apply them to the version that was reviewed, or build again with --reviews",
+        )
+
+
+def _recorded(origin: Origin) -> dict[str, object]:
+    return {"study": origin.study, "form": origin.form, "people": origin.people, "labels": origin.labels}
+
+
+def _counts(applied: ReviewOutcome) -> dict[str, object]:
+    return {
+        "dropped": len(applied.dropped),
+        "changed": len(applied.changed),
+        "waiting": len(applied.waits),
+        "unlabelled": applied.unlabelled,
+    }
+
+
+def _show(screen: Screen, artefact: Artefact, applied: ReviewOutcome) -> None:
+    if screen.as_json:
+        kept = len(applied.questions[""])
+        rows = msgspec.to_builtins(applied.differences)
+        screen.emit({"dry_run": True, "kept": kept, **_counts(applied), "differences": rows})
+        return
+    click.echo(describe_differences(artefact, applied))

@@ -1,1 +1,0 @@
-"""Indexes over large folders: which answers, pairs or queries match a filter, and where each record's line begins."""
