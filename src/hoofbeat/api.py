@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hoofbeat.corpus import Corpus
     from hoofbeat.judging import JudgmentFolder
     from hoofbeat.models import Estimate, Model
-    from hoofbeat.models.session import Session, UsedModels
+    from hoofbeat.models.model_loading import Session, UsedModels
     from hoofbeat.registry import Plugin
     from hoofbeat.store import InputRef
 
@@ -231,7 +231,7 @@ def retrieve(
     `target` is a benchmark, a corpus to be searched for `queries`, or a folder in BEIR's or R2MED's layout. Several
     lines (or `runs`, TREC runs of other software) have a folder each in `output`, and a comparison beside them.
     """
-    from hoofbeat.models.session import UsedModels, late_models
+    from hoofbeat.models.model_loading import UsedModels, late_models
     from hoofbeat.reports.comparison.rankings import compare_rankings
     from hoofbeat.reports.comparison.rankings_page import write_rankings
     from hoofbeat.retrieval.rankings import MEASURES, open_collection, plan_rankings, rank, read_lines, remarks
@@ -549,7 +549,7 @@ def audit_sources(
     """
     from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit
     from hoofbeat.corpus import Corpus
-    from hoofbeat.models.session import UsedModels
+    from hoofbeat.models.model_loading import UsedModels
     from hoofbeat.recipes import named_questions
     from hoofbeat.retrieval.rankings import index_corpus
 
@@ -891,7 +891,7 @@ def _path(given: PathLike | None) -> Path | None:
 
 @contextmanager
 def _session(ledger: PathLike | None, config: PathLike | None, budget: str | None) -> Iterator[Session]:
-    from hoofbeat.models.session import open_session
+    from hoofbeat.models.model_loading import open_session
 
     with open_session(ledger_path=_path(ledger), config_path=_path(config), budget=budget) as session:
         yield session

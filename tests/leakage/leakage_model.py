@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hoofbeat.leakage.leakage_text import LeakageItem, plan_leakage
 from hoofbeat.models import ChatRequest, Likelihood, Model
-from hoofbeat.models.wire import Trouble
+from hoofbeat.models.requests import Trouble
 from hoofbeat.records import Question, Span
 from hoofbeat.store import Ledger
 from hoofbeat.store.atomic_files import slug

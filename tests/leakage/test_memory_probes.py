@@ -29,7 +29,7 @@ from hoofbeat.leakage.memory_probes import (
     probe_overlaps,
 )
 from hoofbeat.models import Likelihood, Model
-from hoofbeat.models.wire import Trouble
+from hoofbeat.models.requests import Trouble
 from hoofbeat.records import Document, Question, Section, Span
 from hoofbeat.store import Ledger
 from tests.leakage.leakage_model import Remembering, invented_questions, model_of

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat.models import Reply
-from hoofbeat.models.reply_text import is_refusal
-from hoofbeat.models.structured_output import UnreadableOutput, read_object, repair_request, without_limits
+from hoofbeat.models.reply_text import UnreadableOutput, is_refusal, read_object, repair_request, without_limits
 from tests.models.support import SCHEMA, ask
 
 GOOD = {"label": "mismatch"}

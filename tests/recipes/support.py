@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.corpus import Corpus
 from hoofbeat.models import ChatRequest, Encoder, Likelihood, Model, Reply
-from hoofbeat.models.wire import Trouble
+from hoofbeat.models.requests import Trouble
 from hoofbeat.recipes.benchmark_output import build_benchmark
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.recipe import Recipe

@@ -9,7 +9,7 @@ import pytest
 
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
-from hoofbeat.models.wire import Trouble
+from hoofbeat.models.requests import Trouble
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.pools.exam_questions import difficult
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem

@@ -15,7 +15,7 @@ from hoofbeat.benchmarks import Benchmark, locate
 from hoofbeat.errors import BatchPending, UsageError
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.models.batch import BatchBackend
-from hoofbeat.models.wire import Trouble
+from hoofbeat.models.requests import Trouble
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.benchmark_output import build_benchmark, estimate_calls
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings

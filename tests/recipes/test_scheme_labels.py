@@ -10,7 +10,7 @@ import pytest
 from hoofbeat.corpus.vocabularies import label_specialty, load_scheme
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
-from hoofbeat.models.wire import Trouble
+from hoofbeat.models.requests import Trouble
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.corpus_steps import label_step
 from hoofbeat.recipes.recipe import from_documents

@@ -10,7 +10,7 @@ import pytest
 
 from hoofbeat.errors import UsageError
 from hoofbeat.models import Model
-from hoofbeat.models.wire import Trouble
+from hoofbeat.models.requests import Trouble
 from hoofbeat.records import Document, DocumentTable, Figure
 from hoofbeat.store import Ledger, table_listing
 from hoofbeat.web.browse import corpus_search, open_folders

@@ -19,7 +19,7 @@ from hoofbeat.benchmarks.benchmark import find_corpus
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Estimate, Model
-from hoofbeat.models.session import Session, UsedModels
+from hoofbeat.models.model_loading import Session, UsedModels
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Question
 from hoofbeat.retrieval import IndexSet, parse

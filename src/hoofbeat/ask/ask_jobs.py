@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from hoofbeat.ask.ask_records import AskRequest, AskResult
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.models import ChatRequest, Likelihood, Model, Reply
-from hoofbeat.models.backend import Backend
-from hoofbeat.models.wire import Trouble
+from hoofbeat.models.requests import Backend, Trouble
 from hoofbeat.progress import Task
 
 JobState = Literal["waiting", "working", "done", "failed", "stopped"]

@@ -16,7 +16,7 @@ import msgspec
 from hoofbeat.audit.pair_plan import PairPlan, PairVerdict, claims_by_question, pair_frame, plan_pairs
 from hoofbeat.audit.pair_table import TableEnums, each_row
 from hoofbeat.models import ChatRequest, Message, Model
-from hoofbeat.models.structured_output import UnreadableOutput, read_object, repair_request
+from hoofbeat.models.reply_text import UnreadableOutput, read_object, repair_request
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.prompts.library import material

@@ -24,7 +24,7 @@ from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option
 from hoofbeat.errors import UsageError
 from hoofbeat.models import SPEC_HELP, Model
-from hoofbeat.models.session import open_session
+from hoofbeat.models.model_loading import open_session
 from hoofbeat.text import for_terminal
 
 _WIDTH = 400

@@ -19,7 +19,7 @@ from hoofbeat.cli.session import Calling, calling_options, command_words, output
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import Model
-from hoofbeat.models.session import UsedModels
+from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.progress import Progress
 from hoofbeat.recipes import named_questions
 from hoofbeat.records import Question

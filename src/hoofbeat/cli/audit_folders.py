@@ -30,7 +30,7 @@ from hoofbeat.cli.session import command_words, json_option, output_option
 from hoofbeat.errors import UsageError
 from hoofbeat.models import SPEC_HELP, load_encoder
 from hoofbeat.models.encoders.vector_cache import cached_encoder, vectors_folder
-from hoofbeat.models.session import open_session
+from hoofbeat.models.model_loading import open_session
 from hoofbeat.reports.charts import CountBar, count_bars, sheet, standalone
 from hoofbeat.reports.comparison.audits_page import AUDIT_COMPARISON, altered_settings, split_table, write_audits
 from hoofbeat.reports.sections.audits.audit_change_blocks import differing

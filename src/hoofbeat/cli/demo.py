@@ -15,7 +15,7 @@ import click
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option, output_option
 from hoofbeat.errors import OutputError
-from hoofbeat.models.spec_help import SPEC_HELP
+from hoofbeat.models import SPEC_HELP
 
 TINY = (
     "The default model is tiny (135 million parameters): it shows the flow, not quality. Its answers and judgments are "
@@ -34,7 +34,7 @@ def command(spec: str, questions: int, config_path: Path | None, output: Path, a
     """The whole flow on the invented teaching set, from documents to a report."""
     from hoofbeat.cli.demo_tour import Tour
     from hoofbeat.models import weight_files
-    from hoofbeat.models.session import open_session
+    from hoofbeat.models.model_loading import open_session
     from hoofbeat.store import Cost
 
     screen = Screen(as_json=as_json)

@@ -19,7 +19,7 @@ from hoofbeat.cli.retrieve import show_measures
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.judging import AnswerFolder, JudgingJob, judge_folder
 from hoofbeat.models import Model
-from hoofbeat.models.session import Session
+from hoofbeat.models.model_loading import Session
 from hoofbeat.recipes import build_teaching, teaching_patient_questions
 from hoofbeat.reports.report_build import build_report
 from hoofbeat.retrieval.rankings import collection_of, index_corpus, rank_line

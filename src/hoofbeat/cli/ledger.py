@@ -11,7 +11,7 @@ import click
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import check_file, json_option
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.models.session import ledger_file
+from hoofbeat.models.model_loading import ledger_file
 from hoofbeat.store import Ledger
 from hoofbeat.store.tables import write_jsonl
 

@@ -11,7 +11,7 @@ import click
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import Calling, calling_options, check_file, command_words, edition_option, output_option
 from hoofbeat.errors import UsageError
-from hoofbeat.models.session import UsedModels
+from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.registry import registry
 from hoofbeat.retrieval import IndexSet, SearchResult
 from hoofbeat.retrieval.hero import SourceEvidence

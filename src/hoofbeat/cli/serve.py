@@ -12,7 +12,7 @@ import msgspec
 
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import json_option
-from hoofbeat.models.spec_help import SPEC_HELP
+from hoofbeat.models import SPEC_HELP
 from hoofbeat.web.site import Site, SiteSettings
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def model_opener(
 ) -> Callable[[str], Model]:
     """What opens a model, in the thread that uses it and on a ledger of its own; wrong names are said right away."""
     from hoofbeat.models import Budget, load_config, load_model
-    from hoofbeat.models.session import ledger_file
+    from hoofbeat.models.model_loading import ledger_file
     from hoofbeat.store import Ledger
 
     config, limits = load_config(config_path), Budget.parse(budget)

@@ -17,7 +17,7 @@ from hoofbeat.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from hoofbeat.models import Model
-    from hoofbeat.models.session import Session
+    from hoofbeat.models.model_loading import Session
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -59,13 +59,13 @@ class Calling(Struct, frozen=True, kw_only=True):
 
     def open(self) -> AbstractContextManager[Session]:
         """The session these options ask for."""
-        from hoofbeat.models.session import open_session
+        from hoofbeat.models.model_loading import open_session
 
         return open_session(ledger_path=self.ledger_path, config_path=self.config_path, budget=self.budget)
 
     def late_models(self) -> AbstractContextManager[Callable[[str], Model]]:
         """What loads models by name, with a session that is opened for the first one."""
-        from hoofbeat.models.session import late_models
+        from hoofbeat.models.model_loading import late_models
 
         return late_models(
             self.model_spec, ledger_path=self.ledger_path, config_path=self.config_path, budget=self.budget
@@ -74,7 +74,7 @@ class Calling(Struct, frozen=True, kw_only=True):
 
 def _model_specs() -> str:
     """How a model is named; loaded with verbs that call one."""
-    from hoofbeat.models.spec_help import SPEC_HELP
+    from hoofbeat.models import SPEC_HELP
 
     return SPEC_HELP
 

@@ -19,7 +19,7 @@ from hoofbeat.judging.judgments_folder import HUMAN, KIND, AnswerFolder
 from hoofbeat.judging.probes import probe_figures
 from hoofbeat.judging.scorers import Scorer
 from hoofbeat.models import Estimate, Model, load_encoder
-from hoofbeat.models.session import Session
+from hoofbeat.models.model_loading import Session
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Judgment

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from hoofbeat.models.model import CallResult, Model, StructuredReply
     from hoofbeat.models.model_loading import Config, ModelSettings, load_config, load_model
     from hoofbeat.models.requests import ChatRequest, Image, Likelihood, Message, Reply
-    from hoofbeat.models.spec_help import SPEC_HELP
 
 __all__ = [
     "SPEC_HELP",
@@ -35,6 +34,12 @@ __all__ = [
     "load_model",
 ]
 
+SPEC_HELP = (
+    "embedded, embedded:qwen2.5-coder-1.5b, openai:NAME, http://host:port/v1#NAME, batch:FOLDER#NAME, replay:FILE, "
+    "or an alias in hoofbeat.toml"
+)
+"""The forms of a model's name, for the help of every verb that takes a model: it loads no model for it."""
+
 __getattr__ = lazy_names(
     __name__,
     {
@@ -43,6 +48,5 @@ __getattr__ = lazy_names(
         "model": "CallResult Model StructuredReply",
         "model_loading": "Config ModelSettings load_config load_model",
         "requests": "ChatRequest Image Likelihood Message Reply",
-        "spec_help": "SPEC_HELP",
     },
 )

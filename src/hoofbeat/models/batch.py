@@ -24,9 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoofbeat.errors import BatchPending
-from hoofbeat.models.backend import ReplyPending
-from hoofbeat.models.requests import ChatRequest, Likelihood, Reply
-from hoofbeat.models.wire import PLAIN, Dialect, Trouble, chat_body, classify, read_chat
+from hoofbeat.models.requests import ChatRequest, Likelihood, Reply, ReplyPending, Trouble
+from hoofbeat.models.wire import PLAIN, Dialect, chat_body, classify, read_chat
 from hoofbeat.store.atomic_files import output_errors
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 

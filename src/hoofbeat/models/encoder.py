@@ -8,11 +8,14 @@ http://host:port/v1#NAME    an embeddings endpoint; openai:NAME; model:ALIAS for
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hoofbeat.errors import UsageError
+import numpy as np
+
+from hoofbeat.errors import BatchPending, ModelError, UsageError
 from hoofbeat.models.encoders.encoder_base import (
     DEFAULT_ENCODER,
     NO_INSTRUCTIONS,
@@ -21,11 +24,14 @@ from hoofbeat.models.encoders.encoder_base import (
     Instructions,
     TokenStates,
     Vectors,
+    unit_vector,
 )
-from hoofbeat.models.encoders.endpoint_encoder import EndpointEncoder
 from hoofbeat.models.encoders.folder_encoder import folder_encoder
 from hoofbeat.models.encoders.onnx_encoder import MiniLM
 from hoofbeat.models.encoders.static_encoder import Potion
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Failure
+from hoofbeat.text import encodable
 
 if TYPE_CHECKING:
     from hoofbeat.models.model import Model
@@ -42,6 +48,62 @@ __all__ = [
     "Vectors",
     "load_encoder",
 ]
+
+_BATCH = 32
+_BLOCK = 64 * _BATCH
+
+
+class EndpointEncoder(EncoderBase):
+    """Vectors from a model's `/embeddings`, brought to unit length."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.name = model.spec
+        self.identity = f"{model.identity};embeddings"
+
+    @cached_property
+    def dimension(self) -> int:
+        """The length of a vector; the endpoint is asked for one, which the ledger keeps."""
+        return int(self._embed(["dimension"], SILENT).shape[1])
+
+    def encode(self, texts: Sequence[str], progress: Progress = SILENT) -> Vectors:
+        """One row per text, in their order; a text that could not be embedded is a `ModelError`, never a wrong row."""
+        vectors = np.zeros((len(texts), self.dimension), np.float32)
+        with progress.task("encoding", len(texts)) as task:
+            for start in range(0, len(texts), _BLOCK):
+                block = texts[start : start + _BLOCK]
+                found = self._embed(block, SILENT)
+                if found.shape[1] != self.dimension:
+                    raise ModelError(
+                        f"{self.name} gave vectors of {found.shape[1]} numbers and, before, of {self.dimension}",
+                        fix="an endpoint's model may not change under way; start again with another ledger",
+                    )
+                vectors[start : start + len(block)] = found
+                task.advance(len(block))
+        return vectors
+
+    def _embed(self, texts: Sequence[str], progress: Progress) -> Vectors:
+        sent = [encodable(text) if text.strip() else " " for text in texts]  # endpoints refuse an empty text
+        batches = [sent[start : start + _BATCH] for start in range(0, len(sent), _BATCH)]
+        rows: list[Vectors] = []
+        for batch, result in zip(
+            batches, self._model.run(batches, self._model.embed, title="encoding", progress=progress), strict=True
+        ):
+            if result is None:
+                raise BatchPending(f"{self.name} has not answered yet", fix="run the same command again when it has")
+            if isinstance(result, Failure):
+                raise ModelError(
+                    f"{self.name} could not embed {len(batch)} texts ({result.kind}: {result.message})",
+                    fix="check that it is an embeddings model and that texts fit its window: choose smaller chunks; "
+                    "what was embedded is kept",
+                )
+            if result.ndim != 2 or not result.shape[1]:
+                raise ModelError(f"{self.name} gave empty vectors", fix="check that it is an embeddings model")
+            rows += [unit_vector(row.astype(np.float64), self.name) for row in result]
+        if len({len(row) for row in rows}) > 1:
+            raise ModelError(f"{self.name} gave vectors of different lengths", fix="check the endpoint")
+        return np.array(rows, np.float32)
+
 
 _EMBEDDED: dict[str, Callable[[], Encoder]] = {"minilm": MiniLM, "potion": Potion}
 _ENDPOINTS = ("http://", "https://", "openai:")

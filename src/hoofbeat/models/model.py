@@ -28,13 +28,20 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError, ModelError, ModelMissing
-from hoofbeat.models.backend import Backend, ReplyPending
 from hoofbeat.models.budget import Budget, Estimate, Price, about_tokens
 from hoofbeat.models.pacing import Pacer, backoff_seconds
-from hoofbeat.models.reply_text import is_refusal
-from hoofbeat.models.requests import ChatRequest, Likelihood, Message, Reply, likelihood_content, request_key
-from hoofbeat.models.structured_output import UnreadableOutput, read_object, repair_request
-from hoofbeat.models.wire import Trouble
+from hoofbeat.models.reply_text import UnreadableOutput, is_refusal, read_object, repair_request
+from hoofbeat.models.requests import (
+    Backend,
+    ChatRequest,
+    Likelihood,
+    Message,
+    Reply,
+    ReplyPending,
+    Trouble,
+    likelihood_content,
+    request_key,
+)
 from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.records import Failure, Usage
 from hoofbeat.store.call_ledger import Ledger, LedgerEntry

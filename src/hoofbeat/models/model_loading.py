@@ -14,6 +14,8 @@
 `plugins = ["my_stage.py"]` above the tables loads extensions.
 
 A table may also have a spec as its name (`[models."openai:gpt-4o"]`) to give that model its price.
+
+A `Session` is what all model calls of one command, or of one Python call, share: ledger, configuration and budget.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -30,16 +33,17 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.errors import InputError, ModelError, UsageError, did_you_mean
-from hoofbeat.models.backend import Backend
+from hoofbeat.models import SPEC_HELP
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.models.budget import Budget, Price
 from hoofbeat.models.http_backend import HttpBackend
 from hoofbeat.models.model import Model
 from hoofbeat.models.pacing import Pacer
 from hoofbeat.models.replay import ReplayBackend
-from hoofbeat.models.spec_help import SPEC_HELP
+from hoofbeat.models.requests import Backend
 from hoofbeat.models.wire import Dialect
 from hoofbeat.store.call_ledger import Ledger
+from hoofbeat.store.manifest import Cost
 
 _SECRET = re.compile(r"api[_-]?key|(^|[_-])(token|secret|password|authorization|key)$", re.IGNORECASE)
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -228,3 +232,67 @@ def _unknown(spec: str, known: Sequence[str]) -> ModelError:
     return ModelError(
         f"there is no model {spec!r}", fix=f"{did_you_mean(kind, [*_KINDS, *known])}name one of: {SPEC_HELP}"
     )
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """An open ledger with what is needed to load models."""
+
+    ledger: Ledger
+    config: Config
+    budget: Budget
+
+    def model(self, spec: str) -> Model:
+        """The model of this name, on this session's ledger and budget."""
+        return load_model(spec, ledger=self.ledger, config=self.config, budget=self.budget)
+
+
+class UsedModels:
+    """Language models by name, loaded when one is first asked for; remembers which were."""
+
+    def __init__(self, load: Callable[[str], Model]) -> None:
+        self._load = load
+        self.used: dict[str, Model] = {}
+
+    def __call__(self, spec: str) -> Model:
+        """The model of that name; an empty name is the model of the command."""
+        if spec not in self.used:
+            self.used[spec] = self._load(spec)
+        return self.used[spec]
+
+    @property
+    def cost(self) -> Cost:
+        """What all of them cost together."""
+        return sum((model.cost for model in dict.fromkeys(self.used.values())), start=Cost())
+
+
+@contextmanager
+def open_session(
+    *, ledger_path: Path | None = None, config_path: Path | None = None, budget: str | None = None
+) -> Iterator[Session]:
+    """Open the ledger and the configuration."""
+    config = load_config(config_path)
+    limits = Budget.parse(budget)
+    with Ledger(ledger_file(ledger_path)) as ledger:
+        yield Session(ledger=ledger, config=config, budget=limits)
+
+
+@contextmanager
+def late_models(
+    default: str, *, ledger_path: Path | None = None, config_path: Path | None = None, budget: str | None = None
+) -> Iterator[Callable[[str], Model]]:
+    """What loads models by name (an empty name is the default), with a session that is opened for the first one."""
+    with ExitStack() as stack:
+        sessions: list[Session] = []
+
+        def load(spec: str) -> Model:
+            if not sessions:
+                opened = open_session(ledger_path=ledger_path, config_path=config_path, budget=budget)
+                sessions.append(stack.enter_context(opened))
+            return sessions[0].model(spec or default)
+
+        yield load
+
+
+def ledger_file(path: Path | None) -> Path:
+    """Where the ledger is: `path`, `HOOFBEAT_LEDGER`, else `.hoofbeat/ledger.sqlite` in the current folder."""
+    return path or Path(os.environ.get("HOOFBEAT_LEDGER") or Path(".hoofbeat") / "ledger.sqlite")

@@ -2,17 +2,22 @@
 
 The key is the hash of everything that can change the answer: the model's identity, the operation, messages, parameters,
 output schema, sample number. Images count by their content hash, so the ledger does not hold them again.
+
+`Backend` is the one seam to whatever answers: all else speaks to it through `Model`.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, Protocol
 
+import numpy as np
 from msgspec import Struct, field
+from numpy.typing import NDArray
 
-from hoofbeat.records import Usage
+from hoofbeat.records import FailureKind, Usage
 from hoofbeat.store.tables import canonical_json
 
 MessageRole = Literal["system", "user", "assistant"]
@@ -131,3 +136,50 @@ def request_key(identity: str, operation: str, content: object) -> tuple[str, by
     """The key of a request and the canonical JSON it was made from."""
     body = canonical_json({"model": identity, "operation": operation, "request": content})
     return hashlib.sha256(body).hexdigest(), body
+
+
+class Trouble(Struct, frozen=True, kw_only=True):
+    """An attempt that brought no reply: what kind, whether another attempt makes sense, and when.
+
+    `sent` says that the endpoint took the request and may charge for it; `attempts` counts the calls made in all.
+    """
+
+    kind: FailureKind
+    message: str
+    retryable: bool = False
+    retry_after: float | None = None
+    fatal: Literal["", "key", "model", "quota"] = ""
+    sent: bool = False
+    attempts: int = 1
+
+
+class ReplyPending(Exception):
+    """The request was written down and will be answered later (batch folders)."""
+
+
+class Backend(Protocol):
+    """One attempt at a time: no retries, no ledger, no budget; those are `Model`'s."""
+
+    identity: str
+    max_in_flight: int
+
+    async def open(self) -> None:
+        """Get ready inside the running event loop."""
+
+    async def close(self) -> None:
+        """Let go of connections; for batch folders, write the requests that wait."""
+
+    async def abandon(self) -> None:
+        """Let go of connections after an error or Ctrl-C; nothing is written."""
+
+    async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:
+        """Continue a conversation."""
+        ...
+
+    async def loglikelihood(self, context: str, continuation: str, *, exact: bool = False) -> Likelihood | Trouble:
+        """The log-probability of a continuation."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32] | Trouble:
+        """Embed texts, one row each."""
+        ...

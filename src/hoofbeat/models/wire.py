@@ -13,26 +13,10 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.models.reply_text import split_reasoning
-from hoofbeat.models.requests import ChatRequest, Message, Reply, TokenLogprob
-from hoofbeat.models.structured_output import without_limits
-from hoofbeat.records import FailureKind, Usage
+from hoofbeat.models.reply_text import split_reasoning, without_limits
+from hoofbeat.models.requests import ChatRequest, Message, Reply, TokenLogprob, Trouble
+from hoofbeat.records import Usage
 from hoofbeat.store.tables import content_sha256
-
-
-class Trouble(Struct, frozen=True, kw_only=True):
-    """An attempt that brought no reply: what kind, whether another attempt makes sense, and when.
-
-    `sent` says that the endpoint took the request and may charge for it; `attempts` counts the calls made in all.
-    """
-
-    kind: FailureKind
-    message: str
-    retryable: bool = False
-    retry_after: float | None = None
-    fatal: Literal["", "key", "model", "quota"] = ""
-    sent: bool = False
-    attempts: int = 1
 
 
 class Dialect(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from msgspec import Struct
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import Estimate, Model, load_encoder
-from hoofbeat.models.session import Session
+from hoofbeat.models.model_loading import Session
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.recipes.benchmark_output import build_benchmark, estimate_calls
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings

@@ -12,7 +12,7 @@ import pytest
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError
-from hoofbeat.models.wire import Trouble
+from hoofbeat.models.requests import Trouble
 from hoofbeat.recipes.papers.cupcase import CRITERIA, RECIPE, CupcaseSettings
 from hoofbeat.recipes.recipe import read_settings
 from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem, RejectedItem

@@ -14,7 +14,7 @@ from hoofbeat.corpus.citations import load_citations
 from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.vocabularies import load_scheme
 from hoofbeat.errors import InputError
-from hoofbeat.models.wire import Trouble
+from hoofbeat.models.requests import Trouble
 from hoofbeat.recipes.papers.ogcare import CRITERIA, RECIPE, OgcareSettings
 from hoofbeat.recipes.recipe import read_settings
 from hoofbeat.recipes.recipe_items import RecipeItem

@@ -13,7 +13,7 @@ from msgspec import Struct
 from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.findings.ranking_measures import RANKINGS, Measure
 from hoofbeat.models import Estimate, Model
-from hoofbeat.models.session import UsedModels
+from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import Variant, cost_bound, every_stage, parse, variants
 from hoofbeat.retrieval.rankings.rankings_folder import MEASURES, TrecRun, measure_run, rank_line, read_trec_runs

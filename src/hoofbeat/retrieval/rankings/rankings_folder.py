@@ -23,7 +23,7 @@ from hoofbeat.findings.ranking_measures import (
     trec_run_lines,
 )
 from hoofbeat.models import Model
-from hoofbeat.models.session import UsedModels
+from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.records import Hit, Question
 from hoofbeat.retrieval import IndexSet, Retriever, SearchResult
 from hoofbeat.retrieval.hero import HeroEvidence, SourceEvidence
