@@ -61,7 +61,7 @@ from hoofbeat.leakage.training_cutoffs import (
     publication_period,
 )
 from hoofbeat.models import Estimate, Model
-from hoofbeat.models.session import Session
+from hoofbeat.models.model_loading import Session
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Document, Failure, Question
