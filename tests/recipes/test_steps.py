@@ -12,7 +12,7 @@ import pytest
 from hoofbeat.errors import BatchPending
 from hoofbeat.models import ChatRequest, Model
 from hoofbeat.models.batch import BatchBackend
-from hoofbeat.models.wire import Trouble
+from hoofbeat.models.requests import Trouble
 from hoofbeat.recipes.context import RecipeContext, RecipeSettings
 from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import PartReply, RecipeStep, StepEstimate, ask, ask_each, together
