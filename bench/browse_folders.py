@@ -20,7 +20,7 @@ from hoofbeat.prompts import load_pack
 from hoofbeat.prompts.packs import Pack, encode_pack
 from hoofbeat.records import Answer, Document, Hit, Judgment, Passage, Question, Section
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 __all__ = ["Sizes", "build"]

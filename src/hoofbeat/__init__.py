@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from hoofbeat.models import Estimate
     from hoofbeat.progress import SILENT
     from hoofbeat.records import Answer, Comparison, Document, Failure, Hit, Judgment, Passage, Question, Span
-    from hoofbeat.store.artefact_folder import ArtefactFolder
+    from hoofbeat.store.artefact import ArtefactFolder
 
 # The threads behind numpy's matrix products wait for more work by spinning, for some 20 ms; on the cores that a dense
 # search then chooses on. Told to sleep at once, they cost the products nothing that can be measured. The library reads
@@ -62,7 +62,7 @@ _HOMES = {
         "audit_sources", "check_leakage", "compare", "report", "ask_corpora", "export", "verify", "load_plugin",
     ),
     "hoofbeat.folders": ("LeakageFolder", "RankingsFolder", "ReportFolder"),
-    "hoofbeat.store.artefact_folder": ("ArtefactFolder",),
+    "hoofbeat.store.artefact": ("ArtefactFolder",),
     "hoofbeat.corpus": ("Corpus",),
     "hoofbeat.benchmarks": ("Benchmark",),
     "hoofbeat.answering": ("Run",),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 from hoofbeat.calls import command_words, verb
 from hoofbeat.folders import LeakageFolder, PathLike, RankingsFolder, ReportFolder, folder_path
 from hoofbeat.progress import Progress, default_progress
-from hoofbeat.store.artefact_folder import ArtefactFolder
+from hoofbeat.store.artefact import ArtefactFolder
 
 if TYPE_CHECKING:
     from hoofbeat.answering import Run

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Generic, ParamSpec, TypeVar
 
-from hoofbeat.store.artefact_folder import ArtefactFolder
+from hoofbeat.store.artefact import ArtefactFolder
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,7 +11,7 @@ import msgspec
 
 from hoofbeat.records import Hit, Question
 from hoofbeat.store import open_artefact
-from hoofbeat.store.artefact_folder import ArtefactFolder
+from hoofbeat.store.artefact import ArtefactFolder
 from hoofbeat.store.tables import read_jsonl
 
 __all__ = ["LeakageFolder", "PathLike", "RankingsFolder", "ReportFolder", "folder_path", "open_folder"]

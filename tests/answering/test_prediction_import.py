@@ -19,7 +19,7 @@ from hoofbeat.findings.option_decisions import option_decisions
 from hoofbeat.findings.outcomes import choice_outcomes
 from hoofbeat.judging.scorers.choice import judge_choice
 from hoofbeat.records import Answer, Question
-from hoofbeat.store.atomic_files import file_sha256
+from hoofbeat.store.files import file_sha256
 from tests.helpers import shared_data
 
 OPTIONS = {"A": "Gout", "B": "Pseudogout", "C": "Septic arthritis"}

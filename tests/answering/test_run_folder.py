@@ -11,7 +11,7 @@ from hoofbeat.answering import Run, answer_all, draft_run, plan_answers
 from hoofbeat.errors import ArtefactError, InputError
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, InputRef
-from hoofbeat.store.manifest import count_outcomes
+from hoofbeat.store.artefact import count_outcomes
 from tests.models.fault_server import FaultServer
 from tests.models.support import a_model, ledger_in
 

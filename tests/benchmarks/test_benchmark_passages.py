@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.benchmarks.benchmark_passages import (
+from hoofbeat.benchmarks.benchmark import (
     COLLECTION_HEADER,
     CollectionPassage,
     collection_documents,

@@ -12,15 +12,18 @@ from hoofbeat.corpus.duplicates import (
     CROWD,
     JACCARD,
     PAIRS,
+    Banding,
     DuplicatePair,
     Duplicates,
+    Shingler,
+    Signer,
     embedding_duplicates,
+    jaccard,
     minhash_duplicates,
     opening_windows,
     unique_embedding,
 )
 from hoofbeat.corpus.filter import parse_filter, split
-from hoofbeat.corpus.minhash import Banding, Shingler, Signer, jaccard
 from hoofbeat.corpus.reader import read_file
 from hoofbeat.models.encoder import EncoderBase, Vectors, load_encoder
 from hoofbeat.progress import SILENT, Progress

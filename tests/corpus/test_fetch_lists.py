@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hoofbeat.corpus.fetch.article_lists import cloud_article, oa_link, same_licence, same_venue, select_rows
-from hoofbeat.corpus.fetch.client import FetchError, NotAvailableError
-from hoofbeat.corpus.fetch.downloads import damage
-from hoofbeat.corpus.fetch.services import ArticleSelection
+from hoofbeat.corpus.fetch.articles import cloud_article, oa_link, same_licence, same_venue, select_rows
+from hoofbeat.corpus.fetch.client import ArticleSelection, FetchError, NotAvailableError
+from hoofbeat.corpus.fetch.fetch_folder import damage
 from tests.corpus.pmc_server import package
 
 EVERYTHING = ArticleSelection(years=(1800, 2100))

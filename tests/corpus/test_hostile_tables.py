@@ -11,7 +11,7 @@ import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus, read_file
 from hoofbeat.errors import HostileInputError, InputError
-from hoofbeat.store import streams as streams_module
+from hoofbeat.store import files as streams_module
 
 
 def sparse(path: Path, size: int, start: bytes = b"") -> None:

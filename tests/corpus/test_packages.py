@@ -15,7 +15,7 @@ import pytest
 from hoofbeat.corpus import Corpus, import_corpus, read_file
 from hoofbeat.corpus.readers import package as packages_module
 from hoofbeat.errors import HostileInputError, InputError
-from hoofbeat.store import streams as streams_module
+from hoofbeat.store import files as streams_module
 
 ARTICLE = (
     "<article xmlns:xlink='http://www.w3.org/1999/xlink'><front><article-meta>"

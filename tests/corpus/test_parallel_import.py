@@ -17,7 +17,6 @@ import pytest
 
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus import corpus_import as importing_module
-from hoofbeat.corpus import reader_pool as workers_module
 from hoofbeat.errors import UsageError
 from hoofbeat.progress import Task
 from tests.corpus.test_corpus_import import folder_bytes
@@ -26,7 +25,7 @@ from tests.helpers import shared_data
 FAULTS = """
 import os, signal, sys, time
 sys.path[:] = {path!r}
-from hoofbeat.corpus import reader_pool as worker
+from hoofbeat.corpus import corpus_import as worker
 real = worker.process
 def process(job, beat=None):
     name = os.path.basename(job.path)
@@ -50,7 +49,7 @@ worker.serve()
 
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers_module, "_SERVE", FAULTS)
+    monkeypatch.setattr(importing_module, "_SERVE", FAULTS)
 
 
 @pytest.fixture

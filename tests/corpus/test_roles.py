@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from hoofbeat.corpus import read_file
-from hoofbeat.corpus.parsers.text_builder import TextBuilder
+from hoofbeat.corpus.parsers.prose import TextBuilder
 from hoofbeat.corpus.roles import (
     Role,
     assign_roles,

@@ -13,8 +13,15 @@ import pytest
 from hoofbeat import teaching
 from hoofbeat.corpus.reader import read_file
 from hoofbeat.corpus.vocabularies import SCHEMES, label_specialty, label_with_model, load_scheme
-from hoofbeat.corpus.vocabularies.specialties import FieldEvidence, gather, medical_fields
-from hoofbeat.corpus.vocabularies.specialty_labels import THRESHOLD, SpecialtyLabel, label_evidence, label_request
+from hoofbeat.corpus.vocabularies.specialties import (
+    THRESHOLD,
+    FieldEvidence,
+    SpecialtyLabel,
+    gather,
+    label_evidence,
+    label_request,
+    medical_fields,
+)
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Document, Section
 from tests.helpers import shared_data

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from hoofbeat import teaching
 from hoofbeat.cli.corpus_show import show_command, stats_command
 from hoofbeat.corpus import Corpus, import_corpus
-from hoofbeat.corpus.stats import compute_stats, load_tokenizer, write_stats
-from hoofbeat.corpus.stats_records import Quantiles
+from hoofbeat.corpus.stats import Quantiles, compute_stats, load_tokenizer, write_stats
 from hoofbeat.errors import ArtefactError, InputError, UsageError
 from hoofbeat.records import Document, Figure
 from hoofbeat.store.tables import read_tsv

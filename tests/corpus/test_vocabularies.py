@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoofbeat.corpus.vocabularies import Term, Vocabulary, find_abbreviations, find_words
-from hoofbeat.corpus.vocabularies.terms import is_short_form, wordings
-from hoofbeat.corpus.vocabularies.word_forms import phrase_key, term_form, tokens
+from hoofbeat.corpus.vocabularies.terms import is_short_form, phrase_key, term_form, tokens, wordings
 
 SMALL = Vocabulary.of(
     "small",

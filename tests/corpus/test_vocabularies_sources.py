@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.corpus.vocabularies import Vocabulary, load_vocabulary
-from hoofbeat.corpus.vocabularies import vocabulary_files as loading_module
-from hoofbeat.corpus.vocabularies.vocabulary_files import cache_folder, read_hpoa, read_icd10cm
+from hoofbeat.corpus.vocabularies import vocabulary as loading_module
+from hoofbeat.corpus.vocabularies.vocabulary import cache_folder, read_hpoa, read_icd10cm
 from hoofbeat.errors import InputError, UsageError
 from tests.helpers import shared_data
 

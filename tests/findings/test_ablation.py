@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.ablation import Ablation, ablation
 from hoofbeat.findings.intervals import bootstrap_mean, paired_difference
+from hoofbeat.findings.systems import Ablation, ablation
 
 Rows = dict[str, dict[str, float]]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hoofbeat.findings.accuracy import accuracies
-from hoofbeat.findings.clusters import cluster_labels, clusters_of
-from hoofbeat.findings.intervals import bootstrap_mean
+from hoofbeat.findings.intervals import bootstrap_mean, cluster_labels, clusters_of
 from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.findings.systems import compare_systems
 from hoofbeat.records import Question

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.accuracy import accuracies
-from hoofbeat.findings.leaderboard_places import leaderboard
+from hoofbeat.findings.accuracy import accuracies, leaderboard
 from tests.findings.support import sampled, single
 
 boards = st.lists(st.text("01?", min_size=5, max_size=5), min_size=1, max_size=5)

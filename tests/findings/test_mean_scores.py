@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hoofbeat.errors import InputError
-from hoofbeat.findings.mean_scores import score_means
-from hoofbeat.findings.repeated_answers import bootstrap_sd
+from hoofbeat.findings.repeated_answers import bootstrap_sd, score_means
 from hoofbeat.records import Answer, Failure, Judgment
 
 values = st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_size=20)

@@ -18,8 +18,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from hoofbeat.findings.accuracy import accuracies, comparable_pairs, differences
-from hoofbeat.findings.leaderboard_places import leaderboard
+from hoofbeat.findings.accuracy import accuracies, comparable_pairs, differences, leaderboard
 from hoofbeat.findings.option_decisions import option_decisions
 from hoofbeat.findings.outcomes import Outcome, choice_outcomes
 from hoofbeat.findings.repeated_answers import bootstrap_sd

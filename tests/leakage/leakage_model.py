@@ -11,7 +11,7 @@ from hoofbeat.models import ChatRequest, Likelihood, Model
 from hoofbeat.models.requests import Trouble
 from hoofbeat.records import Question, Span
 from hoofbeat.store import Ledger
-from hoofbeat.store.atomic_files import slug
+from hoofbeat.store.files import slug
 from tests.recipes.support import Script, user_text
 
 __all__ = ["Remembering", "invented_questions", "model_of"]

@@ -8,8 +8,7 @@ from hoofbeat import teaching
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.filter import parse_filters
 from hoofbeat.corpus.funnel import filter_corpus
-from hoofbeat.corpus.stats import compute_stats, write_stats
-from hoofbeat.corpus.stats_records import CorpusStats
+from hoofbeat.corpus.stats import CorpusStats, compute_stats, write_stats
 from hoofbeat.records import Document
 from hoofbeat.store import Artefact
 from tests.reports import examples

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from hoofbeat.corpus.funnel import read_funnel
-from hoofbeat.corpus.stats_records import CorpusStats, Quantiles, Share
+from hoofbeat.corpus.stats import CorpusStats, Quantiles, Share
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document
 from hoofbeat.reports.model import tables_in

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoofbeat.reports.tables import Form, written
-from hoofbeat.store.atomic_files import slug
+from hoofbeat.store.files import slug
 
 
 @pytest.mark.parametrize(

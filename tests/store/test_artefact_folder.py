@@ -9,7 +9,7 @@ import pytest
 
 from hoofbeat.errors import UsageError
 from hoofbeat.store import Counts, Manifest, create, open_artefact
-from hoofbeat.store.artefact_folder import ArtefactFolder
+from hoofbeat.store.artefact import ArtefactFolder
 from hoofbeat.store.tables import write_csv, write_jsonl, write_parquet, write_tsv
 
 

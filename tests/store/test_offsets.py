@@ -8,8 +8,7 @@ import pytest
 
 from hoofbeat.errors import InputError
 from hoofbeat.records import Hit
-from hoofbeat.store.offsets import IndexedTable, each_line, lines_at, spans_at, write_indexed
-from hoofbeat.store.tables import write_jsonl
+from hoofbeat.store.tables import IndexedTable, each_line, lines_at, spans_at, write_indexed, write_jsonl
 
 HITS = [Hit(question="qé", document=f"d{rank}", rank=rank, score=1 / rank) for rank in range(1, 6)]
 

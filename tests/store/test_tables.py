@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hoofbeat.errors import InputError, OutputError
 from hoofbeat.records import Failure, Hit
-from hoofbeat.store.atomic_files import output_errors, read_bytes, write_bytes
+from hoofbeat.store.files import output_errors, read_bytes, write_bytes
 from hoofbeat.store.tables import (
     canonical_json,
     plain_cell,

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from hoofbeat.records import Document, Question
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.folder_library import FolderLibrary
 from hoofbeat.store.tables import write_jsonl
 from hoofbeat.web.app import create_app

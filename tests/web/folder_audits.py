@@ -20,7 +20,7 @@ from hoofbeat.prompts.packs import encode_pack
 from hoofbeat.recipes.teaching_questions import teaching_patient_questions
 from hoofbeat.records import Answer, Comparison, Document, Failure, Passage, Question
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_parquet
 
 __all__ = ["JUDGE", "hand_written_audit", "passages_of"]

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hoofbeat import teaching
-from hoofbeat.benchmarks.quote_search import locate
+from hoofbeat.benchmarks.text_overlap import locate
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER, funnel_rows
@@ -26,7 +26,7 @@ from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.records import Answer, Document, Failure, Judgment, Passage, Question, Span, Step, Usage
 from hoofbeat.reports.report_build import build_report
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 from tests.web.folder_audits import JUDGE, hand_written_audit, passages_of
 from tests.web.folder_rankings import hand_written_ranking

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser, expect
 
-from hoofbeat.benchmarks.benchmark_passages import COLLECTION, COLLECTION_HEADER, CollectionPassage
+from hoofbeat.benchmarks.benchmark import COLLECTION, COLLECTION_HEADER, CollectionPassage
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.records import Document, Failure, Hit, Question, Section, TraceStep
 from hoofbeat.reports.marked_document import passage_marks

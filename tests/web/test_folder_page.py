@@ -11,7 +11,7 @@ import pytest
 from hoofbeat.records import Document, Question
 from hoofbeat.reports.report_build import assemble
 from hoofbeat.store import Counts, Manifest, create
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.web.browse import folder_page
 from tests.reports.examples import rankings
 from tests.web.browse_support import HOSTILE, Visitor, a_benchmark, a_corpus, a_site

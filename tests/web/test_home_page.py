@@ -6,7 +6,7 @@ from pathlib import Path
 import hoofbeat
 from hoofbeat.records import Document
 from hoofbeat.store import Manifest, create
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.folder_library import FolderLibrary
 from hoofbeat.web.browse.links import KINDS
 from hoofbeat.web.site import Site

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hoofbeat.findings.clusters import clusters_of
-from hoofbeat.findings.leaderboard_places import leaderboard
+from hoofbeat.findings.accuracy import leaderboard
+from hoofbeat.findings.intervals import clusters_of
 from hoofbeat.findings.outcomes import scored_outcomes
 from hoofbeat.judging import JudgmentFolder
 from hoofbeat.records import Answer, Failure, Judgment, OptionLikelihood, Passage, Question, TraceStep, Vote

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from hoofbeat.store import Manifest, create
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.web import create_app
 from tests.web.browse_support import Visitor, a_site
 from tests.web.support import browsing, needs_browser, serving, tab

@@ -23,7 +23,7 @@ from hoofbeat.records import Answer, Document, Failure, Passage, Question
 from hoofbeat.retrieval import IndexSet, Retriever, whole
 from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.store import Artefact
-from hoofbeat.store.atomic_files import read_bytes
+from hoofbeat.store.files import read_bytes
 from hoofbeat.text import for_title_matching
 
 TOKENS = "a word, a number, a mark, or an ideograph is a token"

@@ -24,9 +24,8 @@ from hoofbeat.models.reply_text import split_reasoning
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Answer, Failure, Question, Usage
 from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.artefact import file_reference
-from hoofbeat.store.manifest import count_outcomes
-from hoofbeat.store.streams import lines, open_stream
+from hoofbeat.store.artefact import count_outcomes, file_reference
+from hoofbeat.store.files import lines, open_stream
 from hoofbeat.store.tables import plain_cell, read_parquet, write_jsonl
 from hoofbeat.text import caseless
 

@@ -15,8 +15,7 @@ import msgspec
 from hoofbeat.models import Model
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import ArtefactDraft, Cost, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.artefact_folder import ArtefactFolder
-from hoofbeat.store.manifest import count_outcomes
+from hoofbeat.store.artefact import ArtefactFolder, count_outcomes
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
 KIND = "run"

@@ -25,7 +25,7 @@ from hoofbeat.records import Document, Failure, Hit, Passage
 from hoofbeat.retrieval import ENGLISH, Analyzer, IndexSet, Retriever, parse
 from hoofbeat.retrieval.index_set import index_documents
 from hoofbeat.retrieval.line import cost_bound
-from hoofbeat.store.atomic_files import file_sha256
+from hoofbeat.store.files import file_sha256
 
 _LOOKED_AT = 2000
 _FEWEST, _MOST = 2, 60

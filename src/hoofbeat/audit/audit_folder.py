@@ -20,8 +20,8 @@ from hoofbeat.prompts import Pack, load_pack
 from hoofbeat.prompts.packs import decode_pack
 from hoofbeat.records import Answer, Comparison, Facets, Question
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.artefact_folder import ArtefactFolder
-from hoofbeat.store.atomic_files import read_bytes, write_bytes
+from hoofbeat.store.artefact import ArtefactFolder
+from hoofbeat.store.files import read_bytes, write_bytes
 from hoofbeat.store.tables import read_jsonl, write_csv, write_parquet
 
 if TYPE_CHECKING:

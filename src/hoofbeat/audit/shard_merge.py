@@ -24,7 +24,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts.packs import encode_pack
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from hoofbeat.prompts import load_prompt
 from hoofbeat.prompts.packs import encode_pack
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack, load_prompt
 from hoofbeat.records import Failure
 from hoofbeat.store import Artefact, Cost, Counts, Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 PROMPT = "theme-name"

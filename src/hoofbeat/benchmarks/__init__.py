@@ -8,7 +8,7 @@ from hoofbeat.lazy import lazy_names
 
 if TYPE_CHECKING:
     from hoofbeat.benchmarks.benchmark import Benchmark, corpus_beside, write_benchmark
-    from hoofbeat.benchmarks.quote_search import QuoteMatch, find_quote, locate
+    from hoofbeat.benchmarks.text_overlap import QuoteMatch, find_quote, locate
 
 __all__ = ["Benchmark", "QuoteMatch", "corpus_beside", "find_quote", "locate", "write_benchmark"]
 
@@ -16,6 +16,6 @@ __getattr__ = lazy_names(
     __name__,
     {
         "benchmark": "Benchmark corpus_beside write_benchmark",
-        "quote_search": "QuoteMatch find_quote locate",
+        "text_overlap": "QuoteMatch find_quote locate",
     },
 )

@@ -14,14 +14,13 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from hoofbeat.benchmarks.benchmark import Benchmark, corpus_beside, find_corpus
-from hoofbeat.benchmarks.benchmark_passages import collection_documents
+from hoofbeat.benchmarks.benchmark import Benchmark, collection_documents, corpus_beside, find_corpus
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Document, Question
 from hoofbeat.registry import registry
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 
 KIND = "export"
 

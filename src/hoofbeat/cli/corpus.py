@@ -22,7 +22,7 @@ from hoofbeat.corpus.funnel import FunnelStep, filter_corpus, funnel_data, read_
 from hoofbeat.corpus.reader import Reader
 from hoofbeat.errors import UsageError
 from hoofbeat.registry import registry
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_tsv
 
 _LIMITS = RarityLimits()

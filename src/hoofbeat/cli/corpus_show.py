@@ -29,15 +29,14 @@ from hoofbeat.cli.session import (
     plot_option,
 )
 from hoofbeat.corpus import Corpus
-from hoofbeat.corpus.stats import compute_stats, load_tokenizer, write_stats
-from hoofbeat.corpus.stats_records import CorpusStats, Share
+from hoofbeat.corpus.stats import CorpusStats, Share, compute_stats, load_tokenizer, write_stats
 from hoofbeat.corpus.vocabularies import SCHEMES, Match, find_words, load_scheme, load_vocabulary
-from hoofbeat.corpus.vocabularies.specialty_labels import label_corpus, label_requests
+from hoofbeat.corpus.vocabularies.specialties import label_corpus, label_requests
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document, DocumentTable, Figure, Section
 from hoofbeat.reports.tables import Column, Table, table_of
 from hoofbeat.store import Cost, Counts
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.text import for_terminal
 
 _SHOWN_ROWS = 15

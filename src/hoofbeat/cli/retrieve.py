@@ -29,7 +29,7 @@ from hoofbeat.retrieval.rankings import (
 )
 from hoofbeat.retrieval.rankings.rankings_folder import find_evidence, stage_notes
 from hoofbeat.store import Artefact
-from hoofbeat.store.atomic_files import atomic_write
+from hoofbeat.store.files import atomic_write
 from hoofbeat.store.tables import read_jsonl
 
 _LINE = "bm25 + dense"

@@ -15,9 +15,8 @@ from hoofbeat.errors import InputError
 from hoofbeat.facets import has_facets
 from hoofbeat.records import Document
 from hoofbeat.store import Artefact, open_artefact
-from hoofbeat.store.artefact_folder import ArtefactFolder
-from hoofbeat.store.offsets import each_line, lines_at
-from hoofbeat.store.tables import read_jsonl
+from hoofbeat.store.artefact import ArtefactFolder
+from hoofbeat.store.tables import each_line, lines_at, read_jsonl
 
 DOCUMENTS = "documents.jsonl"
 REJECTED = "rejected.jsonl"

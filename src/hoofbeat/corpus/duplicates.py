@@ -10,14 +10,21 @@ copies with changed words; the cosine of sentence vectors (`embedding`) finds te
 A copy with one word in five changed keeps a Jaccard index of about 0.2, one in ten 0.42, one in twenty 0.63, while the
 closest of 1,500 unrelated reports reach 0.07: hence the low default threshold. Memory holds the signatures only (under
 2 kB a document); the shingles lie in a temporary file until the candidates are verified.
+
+MinHash: a text is the set of its runs of five words. The smallest value of a set under a seeded hash is the same for
+two sets with the probability of their Jaccard index, so a signature of many such values estimates it, and cutting
+signatures into bands finds pairs above a threshold without comparing all.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import IO
 
@@ -26,12 +33,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.corpus.filter import KEPT, Documents, FilterStep, FilterTable, FilterVerdict, Judge, PreparedFilter
-from hoofbeat.corpus.minhash import SEED, WIDTH, Banding, Shingler, Signer, jaccard
 from hoofbeat.facets import year_of
 from hoofbeat.models.encoder import Encoder, load_encoder
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
-from hoofbeat.store.atomic_files import output_errors
+from hoofbeat.store.files import output_errors
 
 __all__ = [
     "COSINE",
@@ -48,6 +54,111 @@ __all__ = [
     "unique_minhash",
 ]
 
+Shingles = NDArray[np.uint64]
+Signature = NDArray[np.uint32]
+WIDTH = 5
+SEED = 20240229
+MAX_SIGNATURE = 512
+MISSED = 0.005
+_WORD = re.compile(r"\w+")
+_REMEMBERED = 200_000
+_BLOCK = 2048
+_BASE = np.uint64(0x9E3779B97F4A7C15)
+_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+class Shingler:
+    """Texts to sets of hashed shingles; words' hashes are remembered, up to a limit."""
+
+    def __init__(self, width: int = WIDTH) -> None:
+        self.width = width
+        self._hashes: dict[str, int] = {}
+
+    def __call__(self, text: str) -> Shingles:
+        """The distinct shingles of a text, sorted; a text shorter than one is a single shingle, an empty one none."""
+        words = _WORD.findall(text.lower())
+        if not words:
+            return np.zeros(0, np.uint64)
+        if len(self._hashes) > _REMEMBERED:
+            self._hashes.clear()
+        known = self._hashes
+        for word in words:
+            if word not in known:
+                known[word] = int.from_bytes(blake2b(word.encode(), digest_size=8).digest(), "little")
+        hashes = np.fromiter((known[word] for word in words), np.uint64, len(words))
+        width = min(self.width, len(words))
+        mixed = np.zeros(len(words) - width + 1, np.uint64)
+        for place in range(width):
+            mixed = mixed * _BASE + hashes[place : place + len(mixed)]
+        return np.unique(_scattered(mixed))
+
+
+class Banding(Struct, frozen=True):
+    """How a signature is cut: `bands` bands of `rows` values; a pair is looked at when one band agrees wholly."""
+
+    bands: int
+    rows: int
+
+    @property
+    def size(self) -> int:
+        """The values of a signature."""
+        return self.bands * self.rows
+
+    @staticmethod
+    def for_threshold(threshold: float) -> Banding:
+        """The widest bands that miss fewer than one pair in 200 at the threshold, within the largest signature."""
+        for rows in range(12, 1, -1):
+            chance = threshold**rows
+            bands = 1 if chance >= 1 else math.ceil(math.log(MISSED) / math.log1p(-chance))
+            if bands * rows <= MAX_SIGNATURE:
+                return Banding(max(bands, 8), rows)
+        return Banding(MAX_SIGNATURE, 1)
+
+
+class Signer:
+    """Sets of shingles to signatures, by seeded hashes."""
+
+    def __init__(self, banding: Banding, seed: int = SEED) -> None:
+        self.banding = banding
+        random = np.random.default_rng(seed)
+        self._factors = random.integers(0, 2**32, banding.size, np.uint32) | np.uint32(1)
+        self._offsets = random.integers(0, 2**32, banding.size, np.uint32)
+
+    def __call__(self, shingles: Shingles) -> Signature:
+        """The smallest value of the set under each hash."""
+        lowest = np.full(self.banding.size, np.iinfo(np.uint32).max, np.uint32)
+        values = (shingles >> np.uint64(32)).astype(np.uint32)
+        for start in range(0, len(values), _BLOCK):
+            block = values[start : start + _BLOCK]
+            hashed = self._factors[:, None] * block[None, :]
+            hashed += self._offsets[:, None]
+            np.minimum(lowest, hashed.min(axis=1), out=lowest)
+        return lowest
+
+    def band_keys(self, signatures: NDArray[np.uint32]) -> Iterator[NDArray[np.uint64]]:
+        """Band by band, one number for each signature: equal where the band is."""
+        for start in range(0, self.banding.size, self.banding.rows):
+            keys = np.zeros(len(signatures), np.uint64)
+            for place in range(start, start + self.banding.rows):
+                keys = _scattered(keys * _BASE + signatures[:, place].astype(np.uint64))
+            yield keys
+
+
+def jaccard(one: Shingles, other: Shingles) -> float:
+    """The exact Jaccard index of two sets of shingles; two empty ones share nothing."""
+    if not len(one) or not len(other):
+        return 0.0
+    shared = len(np.intersect1d(one, other, assume_unique=True))
+    return shared / (len(one) + len(other) - shared)
+
+
+def _scattered(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    values = (values ^ (values >> np.uint64(30))) * _MIX[0]
+    values = (values ^ (values >> np.uint64(27))) * _MIX[1]
+    result: NDArray[np.uint64] = values ^ (values >> np.uint64(31))
+    return result
+
+
 JACCARD = 0.15
 COSINE = 0.95
 CROWD = 8
@@ -55,9 +166,8 @@ PAIRS = "duplicates.tsv"
 HEADER = ("first", "second", "score", "kept")
 WINDOW_WORDS = 150
 WINDOWS = 4
-
 _NO_YEAR = 9999
-_BLOCK = 512
+_BLOCK_DUPLICATES = 512
 
 
 class DuplicatePair(Struct, frozen=True):
@@ -136,8 +246,8 @@ def embedding_duplicates(
     order = np.array(names.in_order())
     vectors = np.concatenate(blocks)[order]
     found = _Found(names)
-    for start in range(0, len(order), _BLOCK):
-        end = min(start + _BLOCK, len(order))
+    for start in range(0, len(order), _BLOCK_DUPLICATES):
+        end = min(start + _BLOCK_DUPLICATES, len(order))
         cosines = vectors[start:end] @ vectors[:end].T
         for row in range(start, end):
             line = cosines[row - start, :row]
@@ -269,7 +379,7 @@ def _blocks(documents: Iterable[Document]) -> Iterator[list[Document]]:
     block: list[Document] = []
     for document in documents:
         block.append(document)
-        if len(block) == _BLOCK:
+        if len(block) == _BLOCK_DUPLICATES:
             yield block
             block = []
     if block:

@@ -1,20 +1,32 @@
-"""Where a text speaks of its figures and tables.
+"""Figures and tables of a document: where its text speaks of them, and their image files on the way into a corpus.
 
 A recipe that asks about an image has to know which sentences refer to it, and one that must not show the answer has to
 know which figures a passage gives away. References are found by the words (`Fig. 2`, `Figures 1 and 3`, `Figs. 1–3`),
-so this works for every format; the captions themselves are no references.
+so this works for every format; a caption is not a reference.
+
+A file name in a document is a stranger's word. Only its last part is used, only in the document's folder and its
+`figures` folder, and only for regular image files that really lie there. Articles often name the publisher's file
+(`g001.tif`, or `g001` alone) where the package has it as a web image: any image of the same stem will do.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+import msgspec
 
 from hoofbeat.corpus.roles import role_spans
+from hoofbeat.errors import InputError
 from hoofbeat.records import Document, DocumentTable, Figure
+from hoofbeat.store.files import output_errors, read_bytes
+from hoofbeat.text import safe_id
 
 MAX_RANGE = 20
-
 _ONE = r"[Ss]?\d{1,3}(?![\d.]\d)"
 _TAIL = r"(?:\s?[\(\[]?[A-Za-z](?:\s?[-–,]\s?[A-Za-z])*[\)\]]?(?![A-Za-z]))?"
 _LIST = rf"{_ONE}{_TAIL}(?:(?:\s*(?:,|and|&|or|to|[-–—])\s*)+(?:Figs?\.?\s*|Figures?\s*|Tables?\s*)?{_ONE}{_TAIL})*"
@@ -22,7 +34,6 @@ _FIGURES = re.compile(rf"\bFig(?:ure|\.)?s?\.?\s*({_LIST})", re.IGNORECASE)
 _TABLES = re.compile(rf"\bTables?\.?\s*({_LIST})", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![A-Za-z\d])[Ss]?\d{1,3}(?!\d)")
 _RANGE = re.compile(r"\s*(?:[-–—]|to)\s*")
-
 _LABEL_NUMBER = re.compile(r"\d+")
 
 
@@ -83,3 +94,88 @@ def figure_roles(document: Document, figure: Figure) -> set[str]:
         if not figure.start <= match.start() < figure.end:
             return {role for role, start, end in spans if start <= match.start() < end}
     return found
+
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp")
+MAX_IMAGE = 50_000_000
+
+
+class ImageStore:
+    """The images of a corpus being written, and how many that documents name were not to be had."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.copied = 0
+        self.missing = 0
+
+    def keep(self, document: Document, folder: Path) -> Document:
+        """Copy the document's images from its folder; its figures then name the copies, and only those."""
+        if not any(figure.files for figure in document.figures):
+            return document
+        names: dict[str, str] = {}
+        figures = []
+        for figure in document.figures:
+            copies = (self._copy(reference, document.id, folder, names) for reference in figure.files)
+            figures.append(msgspec.structs.replace(figure, files=tuple(filter(None, copies))))
+        return msgspec.structs.replace(document, figures=tuple(figures))
+
+    def _copy(self, reference: str, document: str, folder: Path, names: dict[str, str]) -> str:
+        """The copy's path in the corpus, or nothing; `names` are those the document's images have, with their hash."""
+        found = _beside(reference, folder)
+        data = _image_bytes(found) if found else None
+        if found is None or data is None:
+            self.missing += 1
+            return ""
+        digest = hashlib.sha256(data).hexdigest()
+        name = safe_id(found.stem) + found.suffix.lower()
+        if names.get(name, digest) != digest:
+            name = f"{safe_id(found.stem)}-{digest[:8]}{found.suffix.lower()}"
+        relative = f"images/{document}/{name}"
+        if name not in names:
+            names[name] = digest
+            place = self.target / relative
+            with output_errors(place):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(data)
+            self.copied += 1
+        return relative
+
+
+def _beside(reference: str, folder: Path) -> Path | None:
+    name = PurePosixPath(reference.replace("\\", "/")).name
+    if not name or name.startswith(".") or "\0" in name or len(name.encode("utf-8", "replace")) > 200:
+        return None
+    names = [f"{name}{ending}" for ending in IMAGE_SUFFIXES]
+    if PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES:
+        names = [name, *(f"{PurePosixPath(name).stem}{ending}" for ending in IMAGE_SUFFIXES)]
+    for place in (folder, folder / "figures"):
+        there = _images_in(place)
+        for each in names:
+            if each in there and (place / each).resolve().is_relative_to(folder.resolve()):
+                return place / each
+    return None
+
+
+def _images_in(folder: Path) -> frozenset[str]:
+    """The names of the image files in a folder; empty where there is no such folder."""
+    try:
+        return _listed(str(folder), folder.stat().st_mtime_ns)
+    except OSError:
+        return frozenset()
+
+
+@lru_cache(maxsize=8)
+def _listed(folder: str, changed: int) -> frozenset[str]:  # noqa: ARG001 - a folder that changed is listed anew
+    with os.scandir(folder) as entries:
+        return frozenset(
+            entry.name
+            for entry in entries
+            if PurePosixPath(entry.name).suffix.lower() in IMAGE_SUFFIXES and entry.is_file()
+        )
+
+
+def _image_bytes(path: Path) -> bytes | None:
+    try:
+        return read_bytes(path) if path.stat().st_size <= MAX_IMAGE else None
+    except (InputError, OSError):
+        return None

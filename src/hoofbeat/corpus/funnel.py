@@ -23,7 +23,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import file_reference
-from hoofbeat.store.atomic_files import atomic_write
+from hoofbeat.store.files import atomic_write
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 FUNNEL = "funnel.tsv"

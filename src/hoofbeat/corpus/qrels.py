@@ -19,8 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.store.atomic_files import atomic_write
-from hoofbeat.store.streams import lines, open_stream, text_of
+from hoofbeat.store.files import atomic_write, lines, open_stream, text_of
 from hoofbeat.store.tables import bare_cell, write_jsonl, write_tsv
 from hoofbeat.text import safe_id
 

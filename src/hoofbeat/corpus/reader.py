@@ -21,8 +21,7 @@ from hoofbeat.corpus.roles import Role, assign_roles
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document, Provenance
 from hoofbeat.registry import registry
-from hoofbeat.store.atomic_files import file_sha256, read_bytes
-from hoofbeat.store.streams import gunzip
+from hoofbeat.store.files import file_sha256, gunzip, read_bytes
 
 MAX_FILE_BYTES = 200_000_000
 """The largest file, decompressed, that is read whole."""

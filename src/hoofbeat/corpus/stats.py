@@ -2,6 +2,8 @@
 
 Documents are read once, in a stream; what is kept grows with the number of different values, not of documents.
 Lengths are exact up to 65,536 and beyond that rounded to three digits, so that any corpus fits the same memory.
+
+The records at the top are what reports read; they need nothing of what computes them.
 """
 
 from __future__ import annotations
@@ -14,20 +16,65 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from hoofbeat.corpus.corpus import Corpus
 from hoofbeat.corpus.filters.language import language_of
 from hoofbeat.corpus.filters.licence import licence_family
-from hoofbeat.corpus.stats_records import KIND, NO_TOKENIZER, UNKNOWN, CorpusStats, Quantiles, Share
-from hoofbeat.corpus.vocabularies.specialties import SCHEMES, gather, load_scheme
-from hoofbeat.corpus.vocabularies.specialty_labels import THRESHOLD, label_evidence
+from hoofbeat.corpus.vocabularies.specialties import SCHEMES, THRESHOLD, gather, label_evidence, load_scheme
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values, year_of
 from hoofbeat.models import weight_files
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import file_sha256
+from hoofbeat.store.files import file_sha256
 from hoofbeat.store.tables import write_jsonl, write_tsv
+
+KIND = "stats"
+NO_TOKENIZER = "none"
+UNKNOWN = "unknown"
+
+
+class Quantiles(Struct, frozen=True, kw_only=True):
+    """A distribution in the numbers the papers print."""
+
+    count: int
+    total: int
+    minimum: int
+    maximum: int
+    mean: float
+    median: float
+    p75: float
+    p95: float
+
+
+class Share(Struct, frozen=True, kw_only=True):
+    """One row of a table: a value, how many documents have it, and their share of all documents."""
+
+    value: str
+    documents: int
+    share: float
+
+
+class CorpusStats(Struct, frozen=True, kw_only=True):
+    """What a corpus holds.
+
+    `tables` by name (year, venue, licence, kind, language, figures), `specialties` by scheme, `lengths` by unit.
+    `tokenizer` names what counted the tokens; without one there is no token row.
+    """
+
+    documents: int
+    tokenizer: str
+    tables: dict[str, tuple[Share, ...]]
+    specialties: dict[str, tuple[Share, ...]]
+    lengths: dict[str, Quantiles]
+    figures: Quantiles | None
+
+    def rows(self, name: str) -> tuple[Share, ...]:
+        """The rows of one table or scheme."""
+        return self.tables[name] if name in self.tables else self.specialties[name]
+
 
 _EXACT = 1 << 16
 _BATCH = 32

@@ -2,6 +2,9 @@
 
 An answer that failed, was refused or could not be judged is *unscored*: it stays in the denominator, is counted by
 what went wrong and, where such answers exceed 1%, a range shows the score had they all been wrong or all been right.
+
+Also here: the systems in order of their accuracy, with intervals of their places, and the questions that flip between
+two systems.
 """
 
 from __future__ import annotations
@@ -17,11 +20,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
-from hoofbeat.findings.clusters import cluster_of
 from hoofbeat.findings.intervals import (
     SAMPLES,
     Difference,
     Interval,
+    cluster_of,
     cluster_sums,
     holm,
     mcnemar_exact,
@@ -40,7 +43,7 @@ from hoofbeat.findings.outcomes import (
     per_question,
     sensitivity_range,
 )
-from hoofbeat.findings.systems import randomisation_test
+from hoofbeat.findings.systems import randomisation_test, rank_intervals
 
 __all__ = [
     "FEW",
@@ -284,3 +287,120 @@ def _difference(a: SystemKey, b: SystemKey, resample: _Resampling, level: float)
         clusters=clusters,
         p_cluster=p_cluster,
     )
+
+
+_SAME = 1e-12
+
+
+class LeaderboardRow(Struct, frozen=True, kw_only=True):
+    """One system's place (1 is best; equals share a place, and `tied` counts the others there) and its interval.
+
+    Places are by `share`, the mean over the `n` questions put to every system; `accuracy` is over everything that was
+    planned for this one, `left_out` of whose questions some other system was not asked.
+    """
+
+    system: SystemKey
+    accuracy: Accuracy
+    rank: int
+    rank_interval: tuple[int, int]
+    share: float
+    n: int
+    left_out: int
+    tied: int = 0
+
+
+def leaderboard(
+    results: Iterable[Outcome],
+    *,
+    clusters: Mapping[str, str] | None = None,
+    samples: int = SAMPLES,
+    level: float = 0.95,
+    seed: int = 0,
+) -> list[LeaderboardRow]:
+    """Systems, best first, equals by name. Only questions put to every system decide the places.
+
+    The place's interval: the same questions (clusters) are drawn again for all systems, and ranked anew each time;
+    systems that come out equal share all the places that they take up together.
+    """
+    systems = by_system(results)
+    if not systems:
+        return []
+    shares = {system: per_question(rows) for system, rows in sorted(systems.items())}
+    common = sorted(set.intersection(*(set(share.questions) for share in shares.values())))
+    if not common:
+        raise UsageError("no question was put to every system", fix="rank the systems of one benchmark")
+    matrix = np.stack([share.low[np.searchsorted(np.array(share.questions), common)] for share in shares.values()])
+    labels = [cluster_of(question, clusters) for question in common]
+    places = rank_intervals(matrix, labels, samples, level, seed)
+    means = matrix.mean(axis=1)
+    scores = accuracies(
+        (row for rows in systems.values() for row in rows), clusters=clusters, samples=samples, level=level, seed=seed
+    )
+    table = [
+        LeaderboardRow(
+            system=system,
+            accuracy=score,
+            rank=1 + int((means > mean + _SAME).sum()),
+            rank_interval=place,
+            share=float(mean),
+            n=len(common),
+            left_out=len(shares[system].questions) - len(common),
+            tied=int((np.abs(means - mean) <= _SAME).sum()) - 1,
+        )
+        for system, score, mean, place in zip(shares, scores, means, places, strict=True)
+    ]
+    return sorted(table, key=lambda row: (row.rank, row.system))
+
+
+CHANGES = (
+    "right → wrong",
+    "wrong → right",
+    "right → unscored",
+    "wrong → unscored",
+    "unscored → right",
+    "unscored → wrong",
+    "fewer samples right",
+    "more samples right",
+    "samples → unscored",
+    "unscored → samples",
+)
+"""How a question can flip from the first system to the second; the last four where there are several samples."""
+
+
+def change(before: Sequence[Outcome], after: Sequence[Outcome]) -> str:
+    """How a question flipped, as one of `CHANGES`; empty where it did not."""
+    if len(before) == len(after) == 1:
+        states = _state(before[0]), _state(after[0])
+        return "" if states[0] == states[1] else f"{states[0]} → {states[1]}"
+    lost = [all(row.correct is None for row in rows) for rows in (before, after)]
+    if lost[0] != lost[1]:
+        return "samples → unscored" if lost[1] else "unscored → samples"
+    shares = [sum(row.correct is True for row in rows) / len(rows) for rows in (before, after)]
+    if shares[0] == shares[1]:
+        return ""
+    return "more samples right" if shares[1] > shares[0] else "fewer samples right"
+
+
+def flips(first: Mapping[str, Sequence[Outcome]], second: Mapping[str, Sequence[Outcome]]) -> Counter[str]:
+    """How often each change happened between two systems, over the questions planned for both."""
+    found = Counter(change(rows, second[question]) for question, rows in first.items() if question in second)
+    return Counter({name: found[name] for name in CHANGES if found[name]})
+
+
+def standing(rows: Sequence[Outcome]) -> str:
+    """How one system fared on a question, in words."""
+    if len(rows) == 1:
+        return _state(rows[0]) + (f" ({rows[0].unscored})" if rows[0].unscored else "")
+    right, lost = sum(row.correct is True for row in rows), sum(row.correct is None for row in rows)
+    return f"{right} of {len(rows)} right" + (f", {lost} unscored" if lost else "")
+
+
+def _state(row: Outcome) -> str:
+    return "unscored" if row.correct is None else "right" if row.correct else "wrong"
+
+
+def tone_of_change(how: str) -> str:
+    """Whether a change is for the better (`right`), for the worse (`wrong`), or can't be told (`unscored`)."""
+    if how.endswith("→ right") or how.startswith("more"):
+        return "right"
+    return "wrong" if how.endswith("→ wrong") or how.startswith("fewer") else "unscored"

@@ -16,11 +16,12 @@ from msgspec import Struct
 
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_values
-from hoofbeat.findings.clusters import cluster_labels, cluster_of
 from hoofbeat.findings.intervals import (
     SAMPLES,
     Interval,
     bootstrap_mean,
+    cluster_labels,
+    cluster_of,
     cluster_sums,
     newcombe,
     percentiles,

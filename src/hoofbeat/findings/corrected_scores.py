@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.clusters import cluster_of
-from hoofbeat.findings.intervals import Interval, wilson
+from hoofbeat.findings.intervals import Interval, cluster_of, wilson
 from hoofbeat.findings.outcomes import Outcome, SystemKey, by_system, sensitivity_range
 
 _UNANSWERED = ("answer:", "choice:")

@@ -10,8 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.clusters import cluster_labels
-from hoofbeat.findings.intervals import SAMPLES, Interval, bootstrap_mean, percentiles
+from hoofbeat.findings.intervals import SAMPLES, Interval, bootstrap_mean, cluster_labels, percentiles
 
 _MIN_COUNT = 3
 _RESAMPLED = 5

@@ -14,10 +14,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.findings.clusters import cluster_of
-from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, percentiles, resampled_sums
-from hoofbeat.findings.mean_scores import scores_by_system
+from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_of, cluster_sums, percentiles, resampled_sums
 from hoofbeat.findings.outcomes import Outcome, SystemKey, sensitivity_range
+from hoofbeat.findings.repeated_answers import scores_by_system
 from hoofbeat.records import Answer, Judgment
 
 _FIRST = re.compile(r"first (\d+(?:\.\d+)?)%(?: of (\w+))?(?:, (.+))?")

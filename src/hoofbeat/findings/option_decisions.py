@@ -17,8 +17,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.facets import facet_values
-from hoofbeat.findings.clusters import cluster_of
-from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_sums, percentiles, resampled_sums, wilson
+from hoofbeat.findings.intervals import SAMPLES, Interval, cluster_of, cluster_sums, percentiles, resampled_sums, wilson
 from hoofbeat.findings.outcomes import SystemKey, asked_question, planned_question, sensitivity_range
 from hoofbeat.records import Answer, Question
 

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from hoofbeat.corpus.qrels import read_qrels, trec_name, write_qrels
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Hit
-from hoofbeat.store.streams import lines, open_stream, text_of
+from hoofbeat.store.files import lines, open_stream, text_of
 
 __all__ = [
     "RANKINGS",

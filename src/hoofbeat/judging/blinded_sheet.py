@@ -24,7 +24,7 @@ from hoofbeat.judging.criteria import Key, answer_key, no_answer_failure
 from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder
 from hoofbeat.judging.stratified_sample import Name, ReservoirSample, allot_within, blind_code
 from hoofbeat.records import Answer
-from hoofbeat.store.atomic_files import read_bytes
+from hoofbeat.store.files import read_bytes
 from hoofbeat.store.tables import bare_cell
 
 _MAX_PROBLEMS = 10

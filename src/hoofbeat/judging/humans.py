@@ -22,7 +22,7 @@ from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder
 from hoofbeat.judging.stratified_sample import blind_code
 from hoofbeat.records import Judgment
 from hoofbeat.store import InputRef
-from hoofbeat.store.atomic_files import read_bytes, write_bytes
+from hoofbeat.store.files import read_bytes, write_bytes
 from hoofbeat.store.tables import write_csv
 
 SUFFIX = ".design.json"

@@ -24,8 +24,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Judgment
 from hoofbeat.store import Artefact, Cost, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.artefact import file_reference
-from hoofbeat.store.manifest import count_outcomes
+from hoofbeat.store.artefact import count_outcomes, file_reference
 
 
 class _Earlier(Struct, frozen=True):

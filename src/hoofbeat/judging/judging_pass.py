@@ -31,7 +31,7 @@ from hoofbeat.models import ChatRequest, Encoder, Estimate, Model, load_encoder
 from hoofbeat.models.batch import BatchBackend
 from hoofbeat.progress import SILENT, Progress, Task, Within
 from hoofbeat.records import Answer, Judgment
-from hoofbeat.store.atomic_files import atomic_write
+from hoofbeat.store.files import atomic_write
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
 

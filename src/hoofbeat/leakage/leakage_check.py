@@ -16,7 +16,7 @@ from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import facet_value
-from hoofbeat.findings.clusters import clusters_of
+from hoofbeat.findings.intervals import clusters_of
 from hoofbeat.findings.outcomes import Outcome, choice_outcomes, scored_outcomes
 from hoofbeat.judging import JudgmentFolder
 from hoofbeat.leakage.canaries import (
@@ -66,8 +66,8 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import load_prompt
 from hoofbeat.records import Document, Failure, Question
 from hoofbeat.store import Artefact, Cost, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import write_bytes
-from hoofbeat.store.manifest import count_outcomes
+from hoofbeat.store.artefact import count_outcomes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 PARTS = ("likelihood", *PROBES, "canary", "near")

@@ -16,8 +16,7 @@ from typing import Literal, TypeVar
 from msgspec import Struct
 
 from hoofbeat.findings.accuracy import Accuracy, Outcome, SystemDifference, accuracies, differences
-from hoofbeat.findings.clusters import cluster_labels
-from hoofbeat.findings.intervals import bootstrap_mean, paired_difference, wilson
+from hoofbeat.findings.intervals import bootstrap_mean, cluster_labels, paired_difference, wilson
 from hoofbeat.leakage.training_cutoffs import DateAccuracy, DateCounts
 from hoofbeat.records import Failure
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.benchmarks.text_overlap import longest_run
-from hoofbeat.corpus.minhash import WIDTH, Shingler
+from hoofbeat.corpus.duplicates import WIDTH, Shingler
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
 

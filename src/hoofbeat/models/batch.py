@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import BatchPending
 from hoofbeat.models.requests import ChatRequest, Likelihood, Reply, ReplyPending, Trouble
 from hoofbeat.models.wire import PLAIN, Dialect, chat_body, classify, read_chat
-from hoofbeat.store.atomic_files import output_errors
+from hoofbeat.store.files import output_errors
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
 _MAX_REQUESTS_PER_FILE = 50_000

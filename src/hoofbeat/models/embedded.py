@@ -25,7 +25,7 @@ from typing import NamedTuple, Self
 
 from hoofbeat.errors import InputError, ModelError, UsageError
 from hoofbeat.models import weight_files
-from hoofbeat.store.atomic_files import file_sha256
+from hoofbeat.store.files import file_sha256
 
 DEFAULT_MODEL = "smollm2-135m"
 

@@ -44,8 +44,8 @@ from hoofbeat.models.requests import (
 )
 from hoofbeat.progress import SILENT, Progress, Task
 from hoofbeat.records import Failure, Usage
+from hoofbeat.store.artefact import Cost
 from hoofbeat.store.call_ledger import Ledger, LedgerEntry
-from hoofbeat.store.manifest import Cost
 from hoofbeat.window import TYPICAL_BYTES_PER_TOKEN, size
 
 _NEW_OBJECTS = 50_000

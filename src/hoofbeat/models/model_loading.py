@@ -42,8 +42,8 @@ from hoofbeat.models.pacing import Pacer
 from hoofbeat.models.replay import ReplayBackend
 from hoofbeat.models.requests import Backend
 from hoofbeat.models.wire import Dialect
+from hoofbeat.store.artefact import Cost
 from hoofbeat.store.call_ledger import Ledger
-from hoofbeat.store.manifest import Cost
 
 _SECRET = re.compile(r"api[_-]?key|(^|[_-])(token|secret|password|authorization|key)$", re.IGNORECASE)
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")

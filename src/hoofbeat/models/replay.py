@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import InputError
 from hoofbeat.models.requests import ChatRequest, Finish, Likelihood, Reply, Trouble, likelihood_content
 from hoofbeat.records import Usage
-from hoofbeat.store.atomic_files import file_sha256
+from hoofbeat.store.files import file_sha256
 from hoofbeat.store.tables import canonical_json, read_jsonl
 
 T = TypeVar("T")

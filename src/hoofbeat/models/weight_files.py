@@ -32,7 +32,7 @@ import msgspec
 
 from hoofbeat.errors import OutputError, UsageError, WeightsError
 from hoofbeat.progress import SILENT, Progress, Task
-from hoofbeat.store.atomic_files import file_sha256, user_cache, write_bytes
+from hoofbeat.store.files import file_sha256, user_cache, write_bytes
 
 __all__ = ["Hub", "Weight", "WeightDownload", "WeightFile", "WeightStatus", "WeightsTable", "WheelMember"]
 __all__ += [

@@ -17,8 +17,7 @@ import msgspec
 
 from hoofbeat.benchmarks.benchmark import KIND, edition_file
 from hoofbeat.corpus.qrels import write_qrels
-from hoofbeat.corpus.stats import Tokenizer, load_tokenizer, quantiles
-from hoofbeat.corpus.stats_records import NO_TOKENIZER
+from hoofbeat.corpus.stats import NO_TOKENIZER, Tokenizer, load_tokenizer, quantiles
 from hoofbeat.errors import InputError, WeightsError
 from hoofbeat.facets import facet_values
 from hoofbeat.recipes.context import RecipeContext

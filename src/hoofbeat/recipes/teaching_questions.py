@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hoofbeat import teaching
 from hoofbeat.benchmarks.benchmark import Benchmark, write_benchmark
-from hoofbeat.benchmarks.quote_search import locate
+from hoofbeat.benchmarks.text_overlap import locate
 from hoofbeat.corpus import Corpus
 from hoofbeat.records import Question, Step
 from hoofbeat.store import Artefact, Counts, InputRef

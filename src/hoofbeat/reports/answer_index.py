@@ -19,7 +19,7 @@ from hoofbeat.records import Answer, Failure, Judgment, Question
 from hoofbeat.reports.lookup import System
 from hoofbeat.reports.sections.scores.outcome_sets import OutcomeSet
 from hoofbeat.store import Artefact
-from hoofbeat.store.offsets import each_line, lines_at
+from hoofbeat.store.tables import each_line, lines_at
 from hoofbeat.text import cut, same_name
 
 STATES = ("right", "wrong", "unscored", "answered")

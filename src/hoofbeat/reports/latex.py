@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hoofbeat.reports.model import Block, Columns, Details, Heading, Notice, Report, Text
 from hoofbeat.reports.tables import Cell, Column, Table, written
-from hoofbeat.store.atomic_files import slug
+from hoofbeat.store.files import slug
 from hoofbeat.text import clean, one_line
 
 _LONG_TABLE = 40

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from hoofbeat.records import Answer, Judgment
-from hoofbeat.store.offsets import each_line, lines_at
+from hoofbeat.store.tables import each_line, lines_at
 
 T = TypeVar("T", bound=Answer | Judgment)
 

@@ -22,7 +22,7 @@ from hoofbeat.reports.model import Block, Entry, Report, Viewer, viewers_in
 from hoofbeat.reports.nodes import markup
 from hoofbeat.reports.tables import Cell, Column, Table, written
 from hoofbeat.reports.viewers import block_nodes, codes_of, places_of
-from hoofbeat.store.atomic_files import atomic_write, slug
+from hoofbeat.store.files import atomic_write, slug
 from hoofbeat.text import clean
 
 _TEMPLATES = resources.files("hoofbeat.reports") / "templates"

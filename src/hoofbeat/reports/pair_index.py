@@ -22,7 +22,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Answer, Comparison, Failure, Question
 from hoofbeat.reports.sections.audits.audit_facts import AuditFacts
-from hoofbeat.store.offsets import each_line, lines_at
+from hoofbeat.store.tables import each_line, lines_at
 from hoofbeat.text import same_name
 
 NO_LABEL = "no label"

@@ -16,7 +16,7 @@ from hoofbeat.reports.model import Chart, Report, charts_in, tables_in
 from hoofbeat.reports.page import to_html, write_html
 from hoofbeat.reports.tables import Table, to_csv
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import slug, write_bytes
+from hoofbeat.store.files import slug, write_bytes
 from hoofbeat.store.tables import write_jsonl, write_tsv
 
 FORMATS = ("html", "markdown", "csv", "latex")

@@ -13,7 +13,7 @@ from functools import partial
 from msgspec import Struct
 
 from hoofbeat.corpus.funnel import FunnelStep
-from hoofbeat.corpus.stats_records import UNKNOWN, CorpusStats, Share
+from hoofbeat.corpus.stats import UNKNOWN, CorpusStats, Share
 from hoofbeat.reports.charts import (
     WIDE,
     CountBar,

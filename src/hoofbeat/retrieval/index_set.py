@@ -36,8 +36,8 @@ from hoofbeat.retrieval.index.topk import Indices
 from hoofbeat.retrieval.line import Node, stages
 from hoofbeat.retrieval.stage_roles import Ranker
 from hoofbeat.store import Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import cache_folder, output_errors
-from hoofbeat.store.offsets import IndexedTable, write_indexed
+from hoofbeat.store.files import cache_folder, output_errors
+from hoofbeat.store.tables import IndexedTable, write_indexed
 
 try:
     import fcntl

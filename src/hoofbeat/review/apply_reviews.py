@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.benchmarks.benchmark import KIND, edition_file
-from hoofbeat.benchmarks.quote_search import find_quote
+from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.corpus.qrels import write_qrels
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER
@@ -36,7 +36,7 @@ from hoofbeat.recipes.recipe_items import RecipeFunnelStep, RecipeItem, Rejected
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, read_rating, says_yes
 from hoofbeat.records import Document, Question, Span, Step
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import canonical_json, plain_cell, read_jsonl, read_tsv, write_jsonl, write_tsv
 
 Labels = Mapping[str, Sequence[ReviewLabel]]

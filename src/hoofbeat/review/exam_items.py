@@ -18,7 +18,7 @@ from hoofbeat.facets import facet_values
 from hoofbeat.records import Question
 from hoofbeat.review.review_records import Assignment, ItemMaterial, Person, ReviewItem, Study
 from hoofbeat.review.review_store import ReviewStore
-from hoofbeat.store.atomic_files import slug
+from hoofbeat.store.files import slug
 from hoofbeat.store.tables import content_sha256
 
 FORM = "exam"

@@ -20,8 +20,8 @@ from hoofbeat.review.review_records import Study
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.review.reviewer_agreement import names_of
 from hoofbeat.store import Artefact, InputRef, Manifest, create, open_artefact
+from hoofbeat.store.artefact import count_outcomes
 from hoofbeat.store.folder_library import Folder
-from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import write_jsonl
 
 UNANSWERED = "not answered before the exam ended"

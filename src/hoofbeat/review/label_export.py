@@ -30,7 +30,7 @@ from hoofbeat.review.adjudication_queue import EXPERT, base_item
 from hoofbeat.review.forms import criterion_rows, form_for, sides_exchanged
 from hoofbeat.review.review_records import Decision, ItemLabel, ReviewItem, Study
 from hoofbeat.review.reviewer_agreement import names_of
-from hoofbeat.store.atomic_files import read_bytes, write_bytes
+from hoofbeat.store.files import read_bytes, write_bytes
 from hoofbeat.store.tables import plain_cell, write_csv, write_jsonl
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ from hoofbeat.review.assignments import stratified_sample
 from hoofbeat.review.forms import Form, form_names, load_form
 from hoofbeat.review.review_records import ItemMaterial, ReviewItem, Study
 from hoofbeat.store import Artefact, open_artefact
-from hoofbeat.store.atomic_files import read_bytes
+from hoofbeat.store.files import read_bytes
 from hoofbeat.store.tables import canonical_json, read_jsonl, read_tsv
 
 GROUP_FACETS = ("specialty", "discipline", "body_system", "organ", "group")

@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING
 from hoofbeat.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hoofbeat.store.artefact import Artefact, ArtefactDraft, check_target, create, open_artefact
+    from hoofbeat.store.artefact import (
+        Artefact,
+        ArtefactDraft,
+        Cost,
+        Counts,
+        InputRef,
+        Manifest,
+        check_target,
+        create,
+        open_artefact,
+    )
     from hoofbeat.store.call_ledger import Ledger
-    from hoofbeat.store.manifest import Cost, Counts, InputRef, Manifest
 
 __all__ = [
     "Artefact",
@@ -27,8 +36,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "artefact": "Artefact ArtefactDraft check_target create open_artefact",
+        "artefact": "Artefact ArtefactDraft Cost Counts InputRef Manifest check_target create open_artefact",
         "call_ledger": "Ledger",
-        "manifest": "Cost Counts InputRef Manifest",
     },
 )

@@ -3,27 +3,107 @@
 An artefact is drafted in a hidden folder beside its place and renamed into it when its manifest is written, so a
 folder with a manifest is always whole. Opening checks that it is there, is Hoofbeat's, is of the expected kind and of
 a schema this version reads; `Artefact.verify` compares every file with the manifest's hashes.
+
+The manifest says what an artefact is and everything needed to make it again. It holds no clock time and no machine
+path, so that the same inputs give the same bytes; the command says how long a run took. `ArtefactFolder` is the folder
+as an object for Python and notebooks; `Corpus`, `Benchmark`, `Run` and others are built on it.
 """
 
 from __future__ import annotations
 
 import glob
+import html
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct, field
 
-from hoofbeat.errors import ArtefactError, OutputError
+from hoofbeat.errors import ArtefactError, InputError, OutputError, UsageError, did_you_mean
 from hoofbeat.registry import registry
-from hoofbeat.store.atomic_files import file_sha256, output_errors, sync_folder, write_bytes
-from hoofbeat.store.manifest import SCHEMA_VERSION, InputRef, Manifest
-from hoofbeat.store.tables import content_sha256
+from hoofbeat.store.files import file_sha256, output_errors, sync_folder, write_bytes
+from hoofbeat.store.tables import bare_cell, content_sha256, read_parquet
 from hoofbeat.version import __version__
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+SCHEMA_VERSION = 1
+
+
+class InputRef(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An input: its name, and the hash of its content (for an artefact, of the list of its files' hashes)."""
+
+    name: str
+    sha256: str
+    kind: str = ""
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    """How many items came through, how many were rejected and why, how many failed and why."""
+
+    kept: int = 0
+    rejected: int = 0
+    failed: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
+
+
+def count_outcomes(failures: Iterable[str | None]) -> Counts:
+    """Counts of a stage from each item's failure kind (None: it succeeded)."""
+    tally = Counter(failures)
+    kept = tally.pop(None, 0)
+    kinds = {str(kind): count for kind, count in sorted(tally.items(), key=lambda pair: str(pair[0]))}
+    return Counts(kept=kept, failed=sum(kinds.values()), failures=kinds)
+
+
+class Cost(Struct, frozen=True, kw_only=True):
+    """What the artefact's model calls cost, whether they were made now or taken from the ledger."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    money: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        """Both costs together."""
+        return Cost(
+            calls=self.calls + other.calls,
+            tokens_in=self.tokens_in + other.tokens_in,
+            tokens_out=self.tokens_out + other.tokens_out,
+            money=self.money + other.money,
+        )
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """`manifest.json` of an artefact folder. `costs` divides `cost` by model, where several were called."""
+
+    kind: str
+    schema: int = SCHEMA_VERSION
+    title: str = ""
+    command: list[str] = field(default_factory=list)
+    version: str = ""
+    revision: str = ""
+    inputs: list[InputRef] = field(default_factory=list)
+    settings: dict[str, object] = field(default_factory=dict)
+    seeds: dict[str, int] = field(default_factory=dict)
+    models: dict[str, str] = field(default_factory=dict)
+    prompts: dict[str, str] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+    cost: Cost = field(default_factory=Cost)
+    costs: dict[str, Cost] = field(default_factory=dict)
+    metrics: dict[str, object] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    notice: str = "Research software. Not for clinical use."
+
 
 MANIFEST = "manifest.json"
 
@@ -262,3 +342,125 @@ def _git_revision() -> str:
         command = ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()  # noqa: S603
     return ""
+
+
+_TABLES = (".jsonl", ".tsv", ".csv", ".parquet")
+_SHOWN = 12
+
+
+class ArtefactFolder:
+    """An opened artefact folder of any kind."""
+
+    def __init__(self, artefact: Artefact) -> None:
+        self.artefact = artefact
+        self.path: Path = artefact.path
+        self.manifest: Manifest = artefact.manifest
+
+    @property
+    def kind(self) -> str:
+        """What the folder is: corpus, benchmark, rankings, run, judgments, audit, report, ..."""
+        return self.manifest.kind
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of the tables in the folder (JSONL, TSV, CSV and Parquet files)."""
+        return [name for name in self.manifest.files if name.endswith(_TABLES)]
+
+    def table(self, name: str) -> polars.DataFrame:
+        """One table as a Polars data frame; the suffix of the file may be left out."""
+        file = self.artefact.file(self._table_file(name))
+        if file.suffix == ".parquet":
+            return read_parquet(file)
+        return _read_lines(file) if file.suffix == ".jsonl" else _read_cells(file)
+
+    def pandas(self, name: str) -> pandas.DataFrame:
+        """One table as a pandas data frame; pandas must be installed."""
+        frame = self.table(name)
+        try:
+            import pandas  # noqa: PLC0415 - optional, and slow to load
+        except ImportError as err:
+            raise UsageError("pandas is not installed", fix="pip install pandas, or use .table() for Polars") from err
+        return pandas.DataFrame(frame.to_dict(as_series=False))
+
+    def _table_file(self, name: str) -> str:
+        if name in self.tables:
+            return name
+        short = {each: str(PurePosixPath(each).with_suffix("")) for each in self.tables}
+        same = [each for each in self.tables if short[each] == name]
+        if len(same) != 1:
+            known = ", ".join(self.tables) or "none"
+            which = f"{len(same)} tables are called {name}" if same else f"this {self.kind} has no table {name}"
+            raise UsageError(
+                which,
+                where=str(self.path),
+                fix=f"{did_you_mean(name, [*self.tables, *short.values()])}its tables are: {known}",
+            )
+        return same[0]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r}, {_counted(self.manifest)})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: kind, title, counts, the main figures and the tables."""
+        manifest = self.manifest
+        rows = [("folder", str(self.path)), ("counts", _counted(manifest))]
+        rows += [("models", ", ".join(dict.fromkeys(manifest.models.values())))] if manifest.models else []
+        rows += [("cost", f"{manifest.cost.calls} calls, {manifest.cost.money:.2f} in money")] * bool(
+            manifest.cost.calls
+        )
+        rows += [(name, _figure(value)) for name, value in list(manifest.metrics.items())[:_SHOWN]]
+        rows += [("tables", ", ".join(self.tables))] if self.tables else []
+        cells = "".join(
+            f'<tr><th style="text-align:left">{html.escape(name)}</th>'
+            f'<td style="text-align:left">{html.escape(value)}</td></tr>'
+            for name, value in rows
+            if value
+        )
+        return f"<p><b>{html.escape(self.kind)}</b> {html.escape(manifest.title)}</p><table>{cells}</table>"
+
+
+def _counted(manifest: Manifest) -> str:
+    counts = manifest.counts
+    parts = [f"{counts.kept} kept"]
+    parts += [f"{counts.rejected} rejected"] if counts.rejected else []
+    return ", ".join([*parts, f"{counts.failed} failed"] if counts.failed else parts)
+
+
+def _figure(value: object) -> str:
+    """A figure of the manifest in one line; longer lists and tables are left to the folder's own tables."""
+    if isinstance(value, dict) and "value" in value:
+        low, high = value.get("low"), value.get("high")
+        interval = f" [{low:.3f}, {high:.3f}]" if isinstance(low, float) and isinstance(high, float) else ""
+        return f"{value['value']:.3f}{interval}" if isinstance(value["value"], float) else str(value["value"])
+    if isinstance(value, dict) and not any(isinstance(each, dict | list) for each in value.values()):
+        return ", ".join(f"{each} {name}" for name, each in value.items())
+    return "" if isinstance(value, dict | list) else str(value)
+
+
+def _read_lines(file: Path) -> polars.DataFrame:
+    """A JSONL table. Values whose types differ within a column (facets: a text or a list) come as JSON text."""
+    import polars  # noqa: PLC0415 - 0.2 s that most commands need not pay
+
+    if not file.stat().st_size:
+        return polars.DataFrame()
+    try:
+        return polars.read_ndjson(file, infer_schema_length=None)
+    except (OSError, polars.exceptions.PolarsError) as err:
+        raise InputError(f"can't read the table: {err}", where=str(file), fix="make the artefact again") from err
+
+
+def _read_cells(file: Path) -> polars.DataFrame:
+    import polars  # noqa: PLC0415 - as above
+
+    tabs = file.suffix == ".tsv"
+    try:
+        frame = polars.read_csv(
+            file, separator="\t" if tabs else ",", quote_char=None if tabs else '"', infer_schema_length=None
+        )
+    except (OSError, polars.exceptions.PolarsError) as err:
+        raise InputError(f"can't read the table: {err}", where=str(file), fix="make the artefact again") from err
+    texts = [name for name, kind in frame.schema.items() if kind == polars.String]
+    return frame.with_columns(
+        polars.Series(name, [None if cell is None else bare_cell(cell) for cell in frame[name]], dtype=polars.String)
+        for name in texts
+    )

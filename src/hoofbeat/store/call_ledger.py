@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from hoofbeat.errors import InputError, OutputError
-from hoofbeat.store.atomic_files import output_errors
+from hoofbeat.store.files import output_errors
 
 _SCHEMA_VERSION = 1
 _SCHEMA = """

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hoofbeat.errors import ArtefactError, HoofbeatError, InputError
 from hoofbeat.store import Artefact, open_artefact
-from hoofbeat.store.atomic_files import slug
+from hoofbeat.store.files import slug
 
 T = TypeVar("T")
 

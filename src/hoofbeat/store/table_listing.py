@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Facets
-from hoofbeat.store.offsets import each_line, lines_at
+from hoofbeat.store.tables import each_line, lines_at
 from hoofbeat.text import cut
 
 T = TypeVar("T")

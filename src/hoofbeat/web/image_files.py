@@ -9,7 +9,7 @@ from fastapi import Request, Response
 from fastapi.responses import FileResponse
 
 from hoofbeat.answering.condition_material import images_of
-from hoofbeat.corpus.image_store import IMAGE_SUFFIXES
+from hoofbeat.corpus.figures import IMAGE_SUFFIXES
 from hoofbeat.models import Image
 from hoofbeat.records import Question
 from hoofbeat.review.review_records import Study

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.benchmarks.benchmark_passages import collection_documents, read_passages
+from hoofbeat.benchmarks.benchmark import collection_documents, read_passages
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.corpus_import import import_corpus
 from hoofbeat.corpus.readers.beir import write_beir

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.benchmarks.benchmark_passages import read_passages
+from hoofbeat.benchmarks.benchmark import read_passages
 from hoofbeat.errors import UsageError
 from hoofbeat.models import ChatRequest
 from hoofbeat.recipes.papers.r2med import RECIPE, R2medSettings

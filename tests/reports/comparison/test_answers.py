@@ -14,7 +14,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.flips import CHANGES, change
+from hoofbeat.findings.accuracy import CHANGES, change
 from hoofbeat.findings.outcomes import Outcome
 from hoofbeat.judging import AnswerFolder, JudgingJob, judge_folder
 from hoofbeat.records import Judgment

@@ -15,7 +15,7 @@ from hoofbeat.audit.findings.validation_figures import RatedPair, Reference, Val
 from hoofbeat.audit.sample_records import PairJudgedTwice
 from hoofbeat.errors import InputError
 from hoofbeat.store import Artefact, open_artefact
-from hoofbeat.store.atomic_files import read_bytes, write_bytes
+from hoofbeat.store.files import read_bytes, write_bytes
 from hoofbeat.store.tables import read_jsonl, write_jsonl
 
 VALIDATION = "validation"

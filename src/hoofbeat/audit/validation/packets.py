@@ -26,7 +26,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.prompts import Pack
 from hoofbeat.records import Answer, Question
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import read_bytes, write_bytes
+from hoofbeat.store.files import read_bytes, write_bytes
 from hoofbeat.store.tables import read_jsonl, seeded_number, write_csv, write_jsonl
 from hoofbeat.text import printable
 

@@ -14,7 +14,7 @@ from hoofbeat.benchmarks.exports.datasheet import (
     made_in_words,
     write_datasheet_file,
 )
-from hoofbeat.store.atomic_files import file_sha256
+from hoofbeat.store.files import file_sha256
 from hoofbeat.store.tables import write_jsonl
 
 _CONTEXT: dict[str, object] = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 from hoofbeat.records import Question
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import canonical_json
 
 FIELDS: tuple[tuple[str, str, bool, str], ...] = (

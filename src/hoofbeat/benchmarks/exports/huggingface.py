@@ -9,7 +9,7 @@ from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 from hoofbeat.benchmarks.exports.croissant import write_croissant_file
 from hoofbeat.benchmarks.exports.datasheet import FIELDS, dataset_name, flat_row, made_in_words, write_datasheet_file
 from hoofbeat.records import Question
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_parquet
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from hoofbeat.benchmarks.export import ExportBundle, ExportFormat, lettered
 from hoofbeat.benchmarks.exports.lm_eval import check_answers, task_name
 from hoofbeat.records import Question
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl
 
 _INSPECT_TASK = '''"""Run with: inspect eval {file} --model ..."""

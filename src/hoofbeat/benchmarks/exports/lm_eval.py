@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
 from hoofbeat.errors import UsageError
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl
 
 _LOADER = '''"""Loads the questions that lie beside this file, wherever the harness is started from."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hoofbeat.corpus.export import CorpusFormat
 from hoofbeat.records import Document, Question
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 
 
 class _MarkdownFiles(CorpusFormat):

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hoofbeat.corpus.fetch.articles import Via, fetch_europe_pmc, fetch_pmc
 from hoofbeat.corpus.fetch.cited_by import CITATIONS, CitationSource, citation_ids, fetch_citations
-from hoofbeat.corpus.fetch.europe_pmc import fetch_europe_pmc
+from hoofbeat.corpus.fetch.client import ArticleSelection, Connection, Services
 from hoofbeat.corpus.fetch.fetch_folder import ARTICLES, FetchedFile, FetchResult
-from hoofbeat.corpus.fetch.pmc import Via, fetch_pmc
-from hoofbeat.corpus.fetch.services import ArticleSelection, Connection, Services
 from hoofbeat.errors import InputError
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.store.atomic_files import read_bytes
+from hoofbeat.store.files import read_bytes
 
 __all__ = [
     "ARTICLES",

@@ -18,13 +18,17 @@ from typing import Any, Literal
 
 import msgspec
 
-from hoofbeat.corpus.citations import document_ids
+from hoofbeat.corpus.citations import document_ids, europe_pmc_id, is_case_report_type, normalise_id
 from hoofbeat.corpus.corpus import Corpus
-from hoofbeat.corpus.fetch.client import Client, FetchError, NotAvailableError
-from hoofbeat.corpus.fetch.downloads import fetch_all
-from hoofbeat.corpus.fetch.fetch_folder import FetchFolder, FetchOutcome, FetchResult, PlannedArticle, open_folder
-from hoofbeat.corpus.fetch.services import Connection
-from hoofbeat.corpus.parsers.citation_rows import europe_pmc_id, is_case_report_type, normalise_id
+from hoofbeat.corpus.fetch.client import Client, Connection, FetchError, NotAvailableError
+from hoofbeat.corpus.fetch.fetch_folder import (
+    FetchFolder,
+    FetchOutcome,
+    FetchResult,
+    PlannedArticle,
+    fetch_all,
+    open_folder,
+)
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.store.tables import write_jsonl

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.corpus.parsers.text_builder import TextBuilder
+from hoofbeat.corpus.parsers.prose import TextBuilder
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets
 from hoofbeat.text import safe_id, squeeze

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from hoofbeat.corpus.parsers.text_builder import TextBuilder
+from hoofbeat.corpus.parsers.prose import TextBuilder
 from hoofbeat.corpus.roles import role_of
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document, Facets

@@ -16,7 +16,7 @@ import msgspec
 
 from hoofbeat.corpus.reader import Refusal, member_of, refusal
 from hoofbeat.errors import HostileInputError, InputError
-from hoofbeat.store.streams import MAX_LINE_BYTES, lines, open_stream, text_of
+from hoofbeat.store.files import MAX_LINE_BYTES, lines, open_stream, text_of
 
 ROW_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
 MAX_COLUMNS = 10_000

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.corpus.parsers.prose import lay_out_prose
+from hoofbeat.corpus.parsers.prose import TextBuilder, lay_out_prose
 from hoofbeat.corpus.parsers.rows import Row, read_rows
-from hoofbeat.corpus.parsers.text_builder import TextBuilder
 from hoofbeat.corpus.qrels import Judgments, read_qrels, write_qrels
 from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, member_of, refusal
 from hoofbeat.errors import InputError

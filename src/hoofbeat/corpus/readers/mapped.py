@@ -16,9 +16,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from hoofbeat.corpus.parsers.prose import lay_out, lay_out_prose
+from hoofbeat.corpus.parsers.prose import TextBuilder, lay_out, lay_out_prose
 from hoofbeat.corpus.parsers.rows import ROW_SUFFIXES, Row, first_row, read_rows, table_suffix
-from hoofbeat.corpus.parsers.text_builder import TextBuilder
 from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, member_of, refusal
 from hoofbeat.corpus.roles import assign_roles, role_of
 from hoofbeat.errors import InputError, UsageError

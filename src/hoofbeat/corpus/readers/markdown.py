@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 
 from hoofbeat.corpus.parsers.front_matter import assemble, split_front_matter
-from hoofbeat.corpus.parsers.prose import is_item, list_items
-from hoofbeat.corpus.parsers.text_builder import TextBuilder, role_of
+from hoofbeat.corpus.parsers.prose import TextBuilder, is_item, list_items, role_of
 from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile
 from hoofbeat.records import Document
 from hoofbeat.text import squeeze

@@ -23,7 +23,7 @@ from msgspec import Struct
 from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, refusal
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
-from hoofbeat.store.streams import FREE_GROWTH, MAX_GROWTH, BoundedGzipStream, stream_errors
+from hoofbeat.store.files import FREE_GROWTH, MAX_GROWTH, BoundedGzipStream, stream_errors
 
 MAX_MEMBERS = 1_000_000
 MAX_ARTICLE = 200_000_000

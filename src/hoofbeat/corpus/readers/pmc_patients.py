@@ -13,9 +13,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.corpus.parsers.prose import lay_out_prose
+from hoofbeat.corpus.parsers.prose import TextBuilder, lay_out_prose
 from hoofbeat.corpus.parsers.rows import ROW_SUFFIXES, Row, first_row, read_rows, table_suffix
-from hoofbeat.corpus.parsers.text_builder import TextBuilder
 from hoofbeat.corpus.reader import DocumentEntry, Reader, Refusal, SourceFile, member_of, refusal
 from hoofbeat.errors import InputError
 from hoofbeat.records import Document, Facets

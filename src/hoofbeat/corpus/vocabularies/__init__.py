@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 from hoofbeat.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hoofbeat.corpus.vocabularies.abbreviations import find_abbreviations
-    from hoofbeat.corpus.vocabularies.specialties import SCHEMES, Scheme, load_scheme
-    from hoofbeat.corpus.vocabularies.specialty_labels import (
+    from hoofbeat.corpus.vocabularies.specialties import (
+        SCHEMES,
         ModelLabel,
+        Scheme,
         SpecialtyLabel,
         label_specialty,
         label_with_model,
+        load_scheme,
     )
-    from hoofbeat.corpus.vocabularies.terms import Match, Term
-    from hoofbeat.corpus.vocabularies.vocabulary import Vocabulary, find_words
-    from hoofbeat.corpus.vocabularies.vocabulary_files import load_vocabulary, vocabulary_names
+    from hoofbeat.corpus.vocabularies.terms import Match, Term, find_abbreviations
+    from hoofbeat.corpus.vocabularies.vocabulary import Vocabulary, find_words, load_vocabulary, vocabulary_names
 
 __all__ = [
     "SCHEMES",
@@ -43,11 +43,8 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "abbreviations": "find_abbreviations",
-        "specialties": "SCHEMES Scheme load_scheme",
-        "specialty_labels": "ModelLabel SpecialtyLabel label_specialty label_with_model",
-        "terms": "Match Term",
-        "vocabulary": "Vocabulary find_words",
-        "vocabulary_files": "load_vocabulary vocabulary_names",
+        "specialties": "SCHEMES ModelLabel Scheme SpecialtyLabel label_specialty label_with_model load_scheme",
+        "terms": "Match Term find_abbreviations",
+        "vocabulary": "Vocabulary find_words load_vocabulary vocabulary_names",
     },
 )

@@ -1,19 +1,177 @@
-"""What a vocabulary holds, what a match says, and the wordings a term goes by in prose.
+"""Words of medical terms: one form for what differs in spelling only, the wordings of a term, and abbreviations.
+
+The same rules for words run over vocabularies and over texts, so a form need not be a real word; it must only be the
+same for words that mean the same ("tumours" and "tumor", "haemorrhages" and "hemorrhage", "α1" and "alpha-1") and
+differ for words that do not. Every token keeps its place in the text.
 
 Catalogues write "Crohn's disease of small intestine, unspecified", "Microcephaly 4, primary, autosomal recessive" or
 "Malignant neoplasm of breast"; authors write "Crohn's disease of the small intestine", "autosomal recessive primary
 microcephaly" and "breast cancer". Rules here are cautious: a wording that could mean something else is not made.
+
+An abbreviation means what its text says it means ("granulomatosis with polyangiitis (GPA)"), and nothing where the text
+says nothing: the same three letters mean other things elsewhere. The idea is Schwartz and Hearst's (2003): read the
+short form from its end, and find each of its letters in the words before the bracket, the first of them at the
+beginning of a word. A few short forms mean one thing everywhere; they are data (`abbreviations.toml`).
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
-from typing import Literal
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Literal, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
-from hoofbeat.corpus.vocabularies.word_forms import COMMA, phrase_key, word_lists
+from hoofbeat.text import without_accents
+
+COMMA = ","
+BREAK = ""
+_PIECE = re.compile(
+    r"([^\W_]+(?:['’ʼ][^\W_]+)*['’]?)|(,)|\n\s*\n|[.;:!?()\[\]{}|•<>=\"“”]"  # a word, a comma, what ends a phrase
+)
+_GREEK = re.compile(r"[α-ωΑ-Ω](?![α-ωΑ-Ωά-ώ])|(?i:alpha|beta|gamma|delta)(?=\d)")
+_POSSESSIVE = re.compile(r"['’ʼ]s?$")
+_ISE = re.compile(r"is(?=(?:e|ed|es|er|ing|ation|ations)$)")
+_OUR = re.compile(r"(?<=.)our(?=(?:s|al|ed|ing|less|able|ally)?$)")
+_YS = re.compile(r"lys(?=(?:e|ed|es|ing)$)")
+
+
+class WordLists(Struct, frozen=True, forbid_unknown_fields=True):
+    """`words.toml`: what the rules can't tell."""
+
+    joined_prefixes: frozenset[str]
+    too_general: frozenset[str]
+    little: frozenset[str]
+    irregular: dict[str, str]
+    greek: dict[str, str]
+
+
+class WordTokens(NamedTuple):
+    """The words of a text: their forms and places, as three lists of one length.
+
+    A comma is a word of its own; an empty form marks what no phrase crosses.
+    """
+
+    forms: list[str]
+    starts: list[int]
+    ends: list[int]
+
+
+@cache
+def word_lists() -> WordLists:
+    """The lists of `words.toml`."""
+    text = (resources.files("hoofbeat.corpus") / "data" / "words.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), WordLists)
+
+
+@lru_cache(maxsize=200_000)
+def term_form(word: str) -> str:
+    """The form of one word in which terms of vocabularies match: singular, American, no accents, Greek spelt out."""
+    word = _POSSESSIVE.sub("", word.lower())
+    if not word.isascii():
+        letters = without_accents(word.replace("ß", "ss").replace("æ", "ae").replace("œ", "oe"))
+        word = (
+            "".join(word_lists().greek.get(c, c) for c in letters).replace("’", "'").replace("ø", "o").replace("ł", "l")
+        )
+    word = word.replace("'", "")
+    irregular = word_lists().irregular
+    if word in irregular:
+        return _american(irregular[word])
+    return _american(_singular(word)) if len(word) > 3 else word
+
+
+def _singular(word: str) -> str:
+    """The word without its plural, English, Latin or Greek."""
+    if word.endswith("itides"):
+        return word[:-6] + "itis"
+    if word.endswith("mata"):
+        return word[:-2]
+    if word.endswith("sis"):
+        return word[:-3] + "se"
+    if not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("ies") and len(word) > 5:
+        return word[:-3] + "y"
+    if word.endswith(("xes", "ches", "shes", "sses", "zes")):
+        return word[:-2]
+    if word.endswith("uses") and word[-5:-4] not in "aeo":
+        return word[:-2]
+    return word[:-1]
+
+
+def _american(word: str) -> str:
+    """The word in the shorter of two national spellings."""
+    if "ae" in word or "oe" in word:
+        word = word.replace("ae", "e").replace("oe", "e")
+    if "our" in word:
+        word = _OUR.sub("or", word)
+    if "is" in word:
+        word = _ISE.sub("iz", word)
+    if "lys" in word:
+        word = _YS.sub("lyz", word)
+    if "ph" in word:
+        word = word.replace("sulph", "sulf")
+    return word[:-2] if word.endswith("ogue") else word
+
+
+@lru_cache(maxsize=200_000)
+def _parts(word: str) -> tuple[tuple[str, int, int], ...]:
+    """A written word as one form, or as several where a Greek letter stands in it (α1 as alpha and 1)."""
+    if word.isascii() and not _GREEK.match(word):
+        return ((term_form(word), 0, len(word)),)
+    parts, place = [], 0
+    for found in _GREEK.finditer(word):
+        if found.start() > place:
+            parts.append((term_form(word[place : found.start()]), place, found.start()))
+        parts.append((term_form(found.group()), found.start(), found.end()))
+        place = found.end()
+    if place < len(word):
+        parts.append((term_form(word[place:]), place, len(word)))
+    return tuple(parts)
+
+
+def tokens(text: str) -> WordTokens:
+    """The words of a text with their places; prefixes are joined with the word they belong to."""
+    joined = word_lists().joined_prefixes
+    found = WordTokens([], [], [])
+    forms, starts, ends = found
+    pending = False
+    for piece in _PIECE.finditer(text):
+        kind = piece.lastindex
+        begin = piece.start()
+        if kind != 1:
+            forms.append(COMMA if kind else BREAK)
+            starts.append(begin)
+            ends.append(piece.end())
+            pending = False
+            continue
+        for form, start, end in _parts(piece.group()):
+            if pending and begin + start - ends[-1] == 1 and text[ends[-1]] in " -‐‑–\n":
+                forms[-1] = _american(forms[-1] + form)
+                ends[-1] = begin + end
+                pending = False
+            else:
+                forms.append(form)
+                starts.append(begin + start)
+                ends.append(begin + end)
+                pending = form in joined
+    return found
+
+
+def phrase_key(text: str) -> str:
+    """The key a phrase is kept under: its forms, with commas, without what separates them."""
+    return " ".join(form for form in tokens(text).forms if form)
+
+
+def content_forms(text: str) -> list[str]:
+    """The words of a text that say something, in their normal form and order: no commas, no "of" and "the"."""
+    little = word_lists().little
+    return [form for form in tokens(text).forms if form not in (BREAK, COMMA) and form not in little]
+
 
 Via = Literal["name", "synonym", "family", "abbreviation", "code"]
 
@@ -153,3 +311,91 @@ def _add(keys: dict[str, Via], key: str, via: Via) -> None:
     keys.setdefault(key, via)
     for other in _inverted(key):
         keys.setdefault(other, via)
+
+
+_BRACKET = re.compile(r"\(([^()\[\]\n]{2,80})\)|\[([^()\[\]\n]{2,80})\]")
+_SHORT_ABBREVIATIONS = re.compile(r"^(?=.*[^\W\d_])[^\W_](?:[^\W_]|[-/+&.’' ](?=[^\W_])){1,9}$")
+_SPLIT = re.compile(r"[;,]| or |\bi\.e\.|=")
+_WORD = re.compile(r"[^\W_]+(?:[-'’/][^\W_]+)*")
+
+
+class _Lists(Struct, frozen=True, forbid_unknown_fields=True):
+    not_beginning: frozenset[str]
+    well_known: dict[str, str]
+
+
+@cache
+def _lists() -> _Lists:
+    text = (resources.files("hoofbeat.corpus") / "data" / "abbreviations.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), _Lists)
+
+
+def well_known_abbreviations() -> dict[str, str]:
+    """Short forms that have one meaning in clinical texts, to their long forms."""
+    return _lists().well_known
+
+
+def find_abbreviations(text: str) -> dict[str, str]:
+    """The short forms this text defines, each with its long form as first written there."""
+    found: dict[str, str] = {}
+    for bracket in _BRACKET.finditer(text):
+        inner = _SPLIT.split(bracket.group(1) or bracket.group(2), maxsplit=1)[0].strip(" \"“”'‘’")
+        before = text[max(0, bracket.start() - 200) : bracket.start()]
+        if is_candidate(inner):
+            long = long_form(inner, before)
+            if long:
+                found.setdefault(inner, long)
+        elif (short := _last_word(before)) and is_candidate(short):
+            long = long_form(short, inner)
+            if long and _WORD.findall(long)[0] == _WORD.findall(inner)[0]:
+                found.setdefault(short, long)
+    return found
+
+
+def is_candidate(short: str) -> bool:
+    """Whether this could be a short form: 2 to 10 characters, at most two words, with capitals or digits."""
+    if not _SHORT_ABBREVIATIONS.match(short) or short.count(" ") > 1:
+        return False
+    letters = [c for c in short if c.isalpha()]
+    return len(letters) >= 2 and sum(c.isupper() for c in letters) * 2 >= len(letters)
+
+
+def _last_word(before: str) -> str:
+    words = before.rstrip().rsplit(None, 1)
+    return words[-1] if words else ""
+
+
+def long_form(short: str, before: str) -> str:
+    """The words at the end of `before` that `short` abbreviates, or nothing."""
+    sentence = re.split(r"[.;:!?()\[\]\n]\s|[()\[\]\n]", before.rstrip())[-1]
+    letters = [c.lower() for c in short if c.isalnum()]
+    words = list(_WORD.finditer(sentence))
+    most = min(len(letters) + 5, len(letters) * 2)
+    for start in _beginnings(sentence, letters):
+        candidate = sentence[start:].strip(" ,")
+        inside = [word for word in words if word.start() >= start]
+        if not inside or len(inside) > most or inside[0].group().lower() in _lists().not_beginning:
+            continue
+        if len(candidate) > len(short) and candidate.lower() != short.lower():
+            return candidate
+    return ""
+
+
+def _beginnings(sentence: str, letters: list[str]) -> Iterator[int]:
+    """Where the long form could begin, nearest first: every letter found in order, the first at a word's beginning."""
+    text = sentence.lower()
+    place = len(text)
+    for letter in reversed(letters[1:]):
+        place = text.rfind(letter, 0, place)
+        if place < 0:
+            return
+    while (place := text.rfind(letters[0], 0, place)) >= 0:
+        if place == 0 or not text[place - 1].isalnum():
+            yield place
+
+
+def short_form_places(text: str, short: str) -> Iterator[tuple[int, int]]:
+    """Where a short form stands as a word of its own, in its own letter case, alone or with a plural s."""
+    pattern = re.compile(rf"(?<![\w-]){re.escape(short)}(?:s|'s|’s)?(?![\w-]*[A-Z0-9])(?![^\W_])")
+    for match in pattern.finditer(text):
+        yield match.start(), match.start() + len(short)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import InputError
 from hoofbeat.models.embedded import default_threads
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.store.atomic_files import file_sha256
+from hoofbeat.store.files import file_sha256
 
 _DEFAULT_WINDOW = 512
 _MIN_WINDOW = 8

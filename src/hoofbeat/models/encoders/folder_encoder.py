@@ -19,7 +19,7 @@ from hoofbeat.errors import InputError
 from hoofbeat.models.encoders.encoder_base import Encoder, Instructions
 from hoofbeat.models.encoders.onnx_encoder import OnnxEncoder, Pooling
 from hoofbeat.models.encoders.static_encoder import StaticEncoder
-from hoofbeat.store.atomic_files import file_sha256, read_bytes
+from hoofbeat.store.files import file_sha256, read_bytes
 
 _Config = TypeVar("_Config")
 _MAX_LENGTH = 512

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from hoofbeat.errors import OutputError
 from hoofbeat.models.encoders.encoder_base import Encoder, EncoderBase, Instructions, Vectors
 from hoofbeat.progress import SILENT, Progress
-from hoofbeat.store.atomic_files import cache_folder, write_bytes
+from hoofbeat.store.files import cache_folder, write_bytes
 
 try:
     import fcntl

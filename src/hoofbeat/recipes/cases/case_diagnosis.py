@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from hoofbeat.benchmarks.quote_search import find_quote
+from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.corpus.roles import CASE_ROLES, Role
 from hoofbeat.corpus.vocabularies import Vocabulary, find_abbreviations, find_words
-from hoofbeat.corpus.vocabularies.abbreviations import is_candidate
-from hoofbeat.corpus.vocabularies.word_forms import content_forms, tokens, word_lists
+from hoofbeat.corpus.vocabularies.terms import content_forms, is_candidate, tokens, word_lists
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.answer_options import plain_option, same, unfit
 from hoofbeat.recipes.cases.redaction import find_made, is_old, is_provisional, is_suspected, redact

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hoofbeat.benchmarks.quote_search import find_quote
+from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.redaction import RedactedSpan, Redaction
 from hoofbeat.recipes.context import RecipeContext, TableFile

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hoofbeat.benchmarks.quote_search import find_quote
+from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.corpus.roles import Role
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.answer_options import CORRECT, merge_options, plain_option, shuffled

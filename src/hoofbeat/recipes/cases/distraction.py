@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 from rapidfuzz import fuzz
 
-from hoofbeat.corpus.vocabularies.word_forms import term_form
+from hoofbeat.corpus.vocabularies.terms import term_form
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.text_checks import numbers, sound
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.benchmarks.quote_search import find_quote
+from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.corpus.figures import figure_references
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.stems import Spans, sentences, spans_of

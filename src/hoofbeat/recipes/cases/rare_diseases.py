@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hoofbeat.corpus.vocabularies import Match, Vocabulary
-from hoofbeat.corpus.vocabularies.word_forms import content_forms
+from hoofbeat.corpus.vocabularies.terms import content_forms
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check

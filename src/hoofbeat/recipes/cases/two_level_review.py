@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from hoofbeat.benchmarks.quote_search import find_quote
+from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.errors import InputError
 from hoofbeat.recipes.cases.answer_options import plain_option
 from hoofbeat.recipes.cases.differentials import drop_options

@@ -22,8 +22,7 @@ from msgspec import Struct
 from rapidfuzz.distance import DamerauLevenshtein
 
 from hoofbeat.corpus.vocabularies import Vocabulary
-from hoofbeat.corpus.vocabularies.abbreviations import is_candidate, well_known_abbreviations
-from hoofbeat.corpus.vocabularies.word_forms import COMMA, tokens
+from hoofbeat.corpus.vocabularies.terms import COMMA, is_candidate, tokens, well_known_abbreviations
 from hoofbeat.recipes.guards.leak_words import forms_of, is_disease, worth
 from hoofbeat.recipes.wordlists import word_data
 

@@ -14,9 +14,7 @@ from functools import cache, lru_cache
 from msgspec import Struct
 
 from hoofbeat.corpus.vocabularies import Vocabulary
-from hoofbeat.corpus.vocabularies.abbreviations import well_known_abbreviations
-from hoofbeat.corpus.vocabularies.terms import is_short_form
-from hoofbeat.corpus.vocabularies.word_forms import phrase_key, tokens
+from hoofbeat.corpus.vocabularies.terms import is_short_form, phrase_key, tokens, well_known_abbreviations
 from hoofbeat.recipes.guards.leak_words import forms_of, lists, stem_of, worth
 from hoofbeat.recipes.wordlists import word_data
 

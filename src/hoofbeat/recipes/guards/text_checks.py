@@ -14,9 +14,9 @@ from functools import cache
 
 from msgspec import Struct
 
-from hoofbeat.benchmarks.quote_search import find_quote
+from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.corpus.filters.language import detect_language
-from hoofbeat.corpus.vocabularies.word_forms import word_lists
+from hoofbeat.corpus.vocabularies.terms import word_lists
 from hoofbeat.prompts import Prompt
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from hoofbeat.benchmarks.benchmark_passages import COLLECTION_HEADER
+from hoofbeat.benchmarks.benchmark import COLLECTION_HEADER
 from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import load_encoder

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from hoofbeat.corpus.vocabularies import find_words
-from hoofbeat.corpus.vocabularies.word_forms import term_form, tokens, word_lists
+from hoofbeat.corpus.vocabularies.terms import term_form, tokens, word_lists
 from hoofbeat.errors import UsageError
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.context import RecipeContext

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 
-from hoofbeat.benchmarks.benchmark_passages import CollectionPassage, passage_as_document
+from hoofbeat.benchmarks.benchmark import CollectionPassage, passage_as_document
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.parsers.rows import Row, read_rows
 from hoofbeat.corpus.reader import Refusal

@@ -19,7 +19,7 @@ from hoofbeat.answering.conditions import SCORING, Condition, parse_condition
 from hoofbeat.answering.run_folder import Run
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.accuracy import Accuracy, SystemDifference, accuracies, differences
-from hoofbeat.findings.clusters import clusters_of
+from hoofbeat.findings.intervals import clusters_of
 from hoofbeat.findings.outcomes import HUMAN, Outcome, choice_outcomes, scored_outcomes
 from hoofbeat.judging import Aspect, JudgmentFolder
 from hoofbeat.progress import SILENT, Progress

@@ -12,8 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hoofbeat.findings.accuracy import Accuracy
-from hoofbeat.findings.flips import CHANGES, change, flips, standing, tone_of_change
+from hoofbeat.findings.accuracy import CHANGES, Accuracy, change, flips, standing, tone_of_change
 from hoofbeat.records import Answer, Judgment, Question, Span
 from hoofbeat.reports.charts import Bar, interval_bars
 from hoofbeat.reports.comparison.answers import AnswersComparison, FolderSystem, Pair

@@ -20,7 +20,7 @@ from hoofbeat.reports.section import figure
 from hoofbeat.reports.sections.audits.audit_change_blocks import change_cards, change_in_words
 from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
-from hoofbeat.store.atomic_files import write_bytes
+from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_tsv
 from hoofbeat.version import __version__
 

@@ -17,12 +17,18 @@ from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_names, facet_values
-from hoofbeat.findings.ablation import Ablation, AblationCell
 from hoofbeat.findings.breakdown import FacetGroup, FacetTable, SetTable, by_facet, over_sets, values_of
-from hoofbeat.findings.clusters import cluster_labels
 from hoofbeat.findings.correlation import AnswersAndRetrieval, Correlation, correlation
-from hoofbeat.findings.intervals import Interval, bootstrap_mean
-from hoofbeat.findings.systems import PairedComparison, Systems, SystemTable, compare_systems, shared_values
+from hoofbeat.findings.intervals import Interval, bootstrap_mean, cluster_labels
+from hoofbeat.findings.systems import (
+    Ablation,
+    AblationCell,
+    PairedComparison,
+    Systems,
+    SystemTable,
+    compare_systems,
+    shared_values,
+)
 from hoofbeat.records import Facets
 from hoofbeat.reports.charts import (
     NARROW,
@@ -42,7 +48,7 @@ from hoofbeat.reports.report_writer import KIND, NOTICE, Sheet, write_comparison
 from hoofbeat.reports.section import figure, spread
 from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
 from hoofbeat.store import Artefact, Counts, Manifest
-from hoofbeat.store.atomic_files import slug
+from hoofbeat.store.files import slug
 from hoofbeat.version import __version__
 
 _RECALL = re.compile(r"R@[1-9]\d{0,8}")

@@ -32,7 +32,7 @@ from hoofbeat.reports.sections.scores.accuracy_table import folded, labellers_ta
 from hoofbeat.reports.sections.scores.facet_scores import FEW
 from hoofbeat.reports.tables import Cell, Column, Table, count_of, written
 from hoofbeat.store import Artefact
-from hoofbeat.store.atomic_files import read_bytes
+from hoofbeat.store.files import read_bytes
 from hoofbeat.store.tables import bare_cell, read_jsonl
 from hoofbeat.text import cut
 

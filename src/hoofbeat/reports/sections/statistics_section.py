@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hoofbeat.corpus.stats_records import NO_TOKENIZER, UNKNOWN, CorpusStats, Quantiles
+from hoofbeat.corpus.stats import NO_TOKENIZER, UNKNOWN, CorpusStats, Quantiles
 from hoofbeat.errors import InputError
 from hoofbeat.reports.model import Block, Card, Details, Heading, Notice, Text
 from hoofbeat.reports.section import Chapter, ReportSection, chapter_per_artefact, counted, figure

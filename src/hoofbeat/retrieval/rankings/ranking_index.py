@@ -17,9 +17,8 @@ from hoofbeat.errors import InputError
 from hoofbeat.records import Failure, Hit, Question
 from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact
-from hoofbeat.store.offsets import each_line, lines_at, spans_at
 from hoofbeat.store.table_listing import Listing, QuestionLine, read_listing
-from hoofbeat.store.tables import read_tsv
+from hoofbeat.store.tables import each_line, lines_at, read_tsv, spans_at
 from hoofbeat.text import same_name
 
 OUTCOMES = ("first", "later", "deep", "missed", "unjudged", "failed")

@@ -20,7 +20,7 @@ from hoofbeat.retrieval.rankings.rankings_folder import MEASURES, TrecRun, measu
 from hoofbeat.retrieval.rankings.test_collection import TestCollection
 from hoofbeat.retrieval.retriever import Retriever
 from hoofbeat.store import Artefact, open_artefact
-from hoofbeat.store.atomic_files import output_errors
+from hoofbeat.store.files import output_errors
 from hoofbeat.store.tables import read_tsv, write_tsv
 from hoofbeat.window import tokens_at_most
 

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from hoofbeat.errors import InputError
 from hoofbeat.findings.breakdown import by_facet
-from hoofbeat.findings.clusters import cluster_labels, clusters_of
-from hoofbeat.findings.intervals import bootstrap_mean
+from hoofbeat.findings.intervals import bootstrap_mean, cluster_labels, clusters_of
 from hoofbeat.findings.ranking_measures import (
     RANKINGS,
     TREC_RUN,
@@ -30,9 +29,8 @@ from hoofbeat.retrieval.hero import HeroEvidence, SourceEvidence
 from hoofbeat.retrieval.rankings.test_collection import TestCollection
 from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact, InputRef, Manifest, check_target, create, open_artefact
-from hoofbeat.store.artefact import file_reference
-from hoofbeat.store.atomic_files import atomic_write
-from hoofbeat.store.manifest import Cost, count_outcomes
+from hoofbeat.store.artefact import Cost, count_outcomes, file_reference
+from hoofbeat.store.files import atomic_write
 from hoofbeat.store.tables import read_jsonl, write_jsonl, write_tsv
 
 Scores = dict[str, dict[str, float]]

@@ -12,8 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.benchmarks.benchmark import find_corpus
-from hoofbeat.benchmarks.benchmark_passages import COLLECTION, BenchmarkCollection, read_passages
+from hoofbeat.benchmarks.benchmark import COLLECTION, BenchmarkCollection, find_corpus, read_passages
 from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.corpus import DOCUMENTS
 from hoofbeat.corpus.reader import Refusal, is_passage
@@ -28,7 +27,7 @@ from hoofbeat.records import Document, Question
 from hoofbeat.retrieval import Retriever
 from hoofbeat.retrieval.index_set import IndexSet, index_documents
 from hoofbeat.store import InputRef, open_artefact
-from hoofbeat.store.atomic_files import file_sha256
+from hoofbeat.store.files import file_sha256
 from hoofbeat.text import some_of
 
 _MAX_NAMED = 8

@@ -16,7 +16,7 @@ from msgspec import Struct
 from pydantic import BaseModel
 
 from hoofbeat.benchmarks import Benchmark
-from hoofbeat.benchmarks.benchmark_passages import CollectionPassage, read_passages
+from hoofbeat.benchmarks.benchmark import CollectionPassage, read_passages
 from hoofbeat.errors import HoofbeatError
 from hoofbeat.records import Hit
 from hoofbeat.reports.item_views import question_view

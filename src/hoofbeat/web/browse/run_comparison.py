@@ -11,8 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hoofbeat.errors import HoofbeatError
-from hoofbeat.findings.accuracy import Accuracy, SystemDifference
-from hoofbeat.findings.flips import CHANGES, change, tone_of_change
+from hoofbeat.findings.accuracy import CHANGES, Accuracy, SystemDifference, change, tone_of_change
 from hoofbeat.reports.answer_index import AnswerFilter, AnswersIndex, QuestionRow
 from hoofbeat.reports.comparison.answers import AnswersComparison, FolderSystem, Pair, compare_answers
 from hoofbeat.reports.comparison.answers_page import warnings_of

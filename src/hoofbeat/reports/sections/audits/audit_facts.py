@@ -13,7 +13,7 @@ from hoofbeat.audit.citations import cites_heading
 from hoofbeat.audit.findings import AuditPairs, label_counts, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, Relations
 from hoofbeat.audit.source_citations import count_citations
-from hoofbeat.benchmarks.quote_search import find_quote
+from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_names
 from hoofbeat.prompts import Pack, load_pack

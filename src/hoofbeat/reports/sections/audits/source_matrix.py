@@ -27,7 +27,7 @@ from hoofbeat.reports.model import Block, Chart, Details, Heading, Notice, Text
 from hoofbeat.reports.section import figure
 from hoofbeat.reports.sections.audits.audit_facts import AnswerKey, AuditFacts
 from hoofbeat.reports.tables import Cell, Column, Table, csv_text
-from hoofbeat.store.atomic_files import slug
+from hoofbeat.store.files import slug
 from hoofbeat.text import clean, cut
 
 LISTED = 50_000

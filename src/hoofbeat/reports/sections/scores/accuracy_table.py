@@ -10,10 +10,9 @@ from functools import partial
 
 from msgspec import Struct
 
-from hoofbeat.findings.accuracy import Accuracy, accuracies
+from hoofbeat.findings.accuracy import Accuracy, accuracies, leaderboard
 from hoofbeat.findings.agreement import Annotators
 from hoofbeat.findings.intervals import Interval
-from hoofbeat.findings.leaderboard_places import leaderboard
 from hoofbeat.findings.outcomes import SystemKey
 from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars
 from hoofbeat.reports.model import Block, Details, Heading, Notice

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from hoofbeat.answering.condition_material import read_source, read_title
 from hoofbeat.findings.agreement import people_majority
-from hoofbeat.findings.clusters import clusters_of
+from hoofbeat.findings.intervals import clusters_of
 from hoofbeat.findings.outcomes import HUMAN, Outcome, SystemKey, scored_outcomes
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
 from hoofbeat.records import Answer, Facets, Judgment, Question

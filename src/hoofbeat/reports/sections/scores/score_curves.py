@@ -12,9 +12,8 @@ from msgspec import Struct, structs
 from hoofbeat.findings.accuracy import accuracies
 from hoofbeat.findings.information_curve import InformationCurve, information_curves, retained_scores
 from hoofbeat.findings.intervals import Interval
-from hoofbeat.findings.mean_scores import ScoreMean, score_means
 from hoofbeat.findings.outcomes import HUMAN, SystemKey, by_system, per_question
-from hoofbeat.findings.repeated_answers import WorstAtK, bootstrap_sd, runs_mean, worst_at_k
+from hoofbeat.findings.repeated_answers import ScoreMean, WorstAtK, bootstrap_sd, runs_mean, score_means, worst_at_k
 from hoofbeat.judging import Scorer
 from hoofbeat.judging.catalogue import criterion
 from hoofbeat.registry import registry
