@@ -16,7 +16,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["Planted", "handwritten_messages", "planted_messages", "real_innocents", "tricky_sentences"]
+__all__ = [
+    "Planted", "handwritten_messages", "new_messages", "planted_messages", "planted_words", "real_innocents",
+    "tricky_sentences",
+]  # fmt: skip
 
 _MARK = re.compile(r"\{(\w+):([^}]+)\}")
 
@@ -220,6 +223,32 @@ def handwritten_messages() -> list[Planted]:
         if not line.startswith("#")
         for kind, value in _MARK.findall(line)
     ]
+
+
+def _new_lines() -> tuple[list[str], list[str]]:
+    """The messages in new wordings: those that were in sight when rules were changed, and those set apart."""
+    lines = (Path(__file__).parent / "data" / "identifiers.txt").read_text(encoding="utf-8").splitlines()
+    told = [line for line in lines if line and not line.startswith("#")]
+    border = next(place for place, line in enumerate(told) if line.startswith("=="))
+    return told[:border], told[border + 1 :]
+
+
+def new_messages(*, set_apart: bool) -> list[Planted]:
+    """Messages with nicknames, short names of hospitals, schools and small places, one entry for each identifier."""
+    return [
+        Planted(_MARK.sub(r"\2", line), value, kind)
+        for line in _new_lines()[set_apart]
+        for kind, value in _MARK.findall(line)
+    ]
+
+
+def planted_words() -> list[tuple[str, set[str]]]:
+    """All those messages, each with the words of its identifiers in lower case."""
+    found = []
+    for line in (line for part in _new_lines() for line in part):
+        words = {word for _, value in _MARK.findall(line) for word in re.findall(r"\w+", value.lower())}
+        found.append((_MARK.sub(r"\2", line), words))
+    return found
 
 
 def tricky_sentences() -> list[str]:

@@ -43,6 +43,35 @@ def test_marks_do_not_count_as_words() -> None:
     assert "too short" in found.reason
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Low tac level 3.2, low magnesium 0.6, high potassium 5.9, high creatinine 210, low sodium 128: dose change?",
+        "Mi familia says tamales are fine. What foods are unsafe after a liver transplant?",
+        "FSGS recurrence post tx, plasmapheresis, rituximab, belatacept, eculizumab, tocilizumab: success rate?",
+        "Prograf tremor anyone?",
+    ],
+)
+def test_english_is_not_another_language(text: str) -> None:
+    """Telegram style, drug names and a foreign word have few little words, and are English all the same."""
+    assert well_formed(text, minimum=3, maximum=100, language="en") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Darf ich nach der Transplantation Sushi essen?",
+        "Puis-je boire du vin après une greffe de foie ?",
+        "es seguro el pomelo con ciclosporina",
+        "quando posso tornare al lavoro dopo il trapianto",
+    ],
+)
+def test_another_language_is_told_by_its_little_words(text: str) -> None:
+    found = well_formed(text, minimum=3, maximum=100, language="en")
+    assert found is not None
+    assert found.reason == "in another language"
+
+
 def test_any_language_will_do_without_one() -> None:
     assert well_formed("Можно ли мне есть суши после пересадки почки?", minimum=3, maximum=25, language="") is None
 

@@ -25,7 +25,7 @@ from hoofbeat.recipes.messages.question_topics import (
 )
 from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.records import Document, Failure, Question
-from tests.recipes.support import Script, a_context, a_corpus
+from tests.recipes.support import Script, a_context, a_corpus, user_text
 
 PACK = load_pack("transplant")
 
@@ -66,7 +66,7 @@ def test_a_group_is_chosen_among_those_of_the_corpus(tmp_path: Path) -> None:
     assert given.facets["group"] == "liver"
     ((_, request),) = script.requests
     assert request.schema is not None
-    assert request.schema["properties"]["group"]["enum"] == ["kidney", "liver", "general"]  # type: ignore[index]
+    assert request.schema["properties"]["group"]["enum"] == ["kidney", "liver", "general", "another"]  # type: ignore[index]
 
 
 def test_a_group_that_is_none_fails_the_item(tmp_path: Path) -> None:
@@ -95,7 +95,29 @@ def test_what_documents_call_their_group_is_fenced_and_no_instruction(tmp_path: 
     assert f'<material name="groups">\nkidney\n{shown}\n</material>' in user
     assert user.count("</material>") == user.count("<material ") == 2
     assert request.schema is not None
-    assert request.schema["properties"]["group"]["enum"] == ["kidney", shown, "general"]  # type: ignore[index]
+    assert request.schema["properties"]["group"]["enum"] == ["kidney", shown, "general", "another"]  # type: ignore[index]
+
+
+def test_a_question_about_a_group_without_sources_is_flagged(tmp_path: Path) -> None:
+    """A question about lungs and handbooks on kidney and liver: the model has an exit, and a rule points it there."""
+    asked = [
+        _item("How long after a lung transplant may I fly?"),
+        _item("May I fly with a new heart and a cold?", group="Heart"),
+        _item("Does the lung function test hurt?"),
+    ]
+
+    def says(_name: str, request: ChatRequest) -> object:
+        told = len(request.messages) > 2
+        return {"reason": "r", "group": "another" if told and "fly" in user_text(request) else "general"}
+
+    with a_context(tmp_path, _sources(liver=1, kidney=1), RecipeSettings(), says) as context:
+        lung, heart, test = group_step("group", "question", PACK).run(asked, context)
+    assert isinstance(lung, RecipeItem)
+    assert (lung.facets["group"], lung["without_source"]) == ("lung", True)
+    assert isinstance(heart, RecipeItem)
+    assert (heart.facets["group"], heart["without_source"]) == ("heart", True)
+    assert isinstance(test, RecipeItem)  # the model insists that the answer is the same for all
+    assert (test.facets["group"], test["names_absent_group"]) == ("general", ["lung"])
 
 
 def test_a_given_group_is_written_as_the_corpus_writes_it(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ class RecipeContext:
         self.roles_used: dict[str, str] = {}
         self.vocabularies_used: dict[str, str] = {}
         self.files_used: dict[str, Path] = {}
+        self.unwritten: dict[str, str] = {}  # texts by item that steps read and no file may hold
         self._counting = False
         self._fitted: Counter[str] = Counter()
         self._cut: dict[str, dict[str, int]] = {}

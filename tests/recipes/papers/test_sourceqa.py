@@ -117,7 +117,8 @@ def test_a_bad_rewriting_is_turned_away_with_a_reason(tmp_path: Path, said: str,
     def says(name: str, request: ChatRequest) -> object:
         return {"question": said} if name == "sourceqa-rewrite" else rules(name, request)
 
-    artefact = built(tmp_path, SourceqaSettings(harvest=harvest_file(tmp_path, MESSAGES[:1])), says)
+    settings = SourceqaSettings(harvest=harvest_file(tmp_path, MESSAGES[:1]), verify=False)
+    artefact = built(tmp_path, settings, says)
     assert not Benchmark(artefact).questions
     (rejected,) = turned_away(artefact).values()
     assert reason in rejected.reason

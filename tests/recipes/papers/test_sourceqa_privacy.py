@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -9,6 +11,7 @@ import pytest
 
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.errors import InputError
+from hoofbeat.models import ChatRequest
 from hoofbeat.prompts import load_pack
 from hoofbeat.recipes.papers.sourceqa import RECIPE, SourceqaSettings
 from hoofbeat.recipes.recipe import read_settings
@@ -16,7 +19,13 @@ from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewTask
 from hoofbeat.store.tables import read_jsonl
 from tests.recipes.papers.sourceqa_case import MESSAGES, built, handbooks, harvest_file, rules, turned_away
-from tests.recipes.support import a_context
+from tests.recipes.planted import planted_words
+from tests.recipes.support import Script, a_context, user_text
+
+_EVERYWHERE = frozenset(
+    {"little", "royal", "high", "primary", "extra", "school", "doctor", "sister", "clinic", "ward", "group"}
+)
+"""Words of planted identifiers that say nothing by themselves, and that other texts use."""
 
 
 def test_nothing_written_depends_on_who_asked(tmp_path: Path) -> None:
@@ -30,16 +39,84 @@ def test_nothing_written_depends_on_who_asked(tmp_path: Path) -> None:
     assert written[0] == written[1]
 
 
-def test_what_was_removed_is_listed_in_one_table_that_grows(tmp_path: Path) -> None:
+def test_a_message_is_in_no_item_before_a_model_has_looked_at_it(tmp_path: Path) -> None:
     settings = SourceqaSettings(harvest=harvest_file(tmp_path, MESSAGES[:3]))
     with a_context(tmp_path, handbooks(), settings, rules) as context:
-        items = iter(RECIPE.begin(context))
-        next(items)
-        table = context.tables["anonymised"]
-        first = len(table.rows)
-        assert len(list(items)) == 2
-        assert context.tables["anonymised"] is table, "no row makes a new table of all rows before it"
-        assert len(table.rows) > first > 0
+        items = list(RECIPE.begin(context))
+        assert not any("message" in item.values for item in items)
+        assert not context.tables["anonymised"].rows
+        step = next(each for each in RECIPE.steps(settings) if each.name == "identifiers")
+        outcomes = step.run(items, context)
+        assert all(isinstance(each, RecipeItem) and each["message"] for each in outcomes)
+        assert {row[0] for row in context.tables["anonymised"].rows} == {"q00001", "q00002", "q00003"}
+
+
+def _by_hand(planted: dict[str, set[str]], name: str, request: ChatRequest) -> object:
+    """A model that finds every identifier, and whose later replies go wrong in every way."""
+    told = user_text(request)
+    if name == "sourceqa-identifiers":
+        numbered = re.findall(r"(\d+):(\S+)", told)
+        key = max(planted, key=lambda text: len(set(text.split()) & {word for _, word in numbered}))
+        hits = [int(n) for n, word in numbered if planted[key] & set(re.findall(r"\w+", word.lower()))]
+        return {"found": [{"first": n, "last": n, "kind": "name"} for n in hits]}
+    turn = sum(map(ord, told)) % 7
+    if name == "sourceqa-rewrite" and turn < 2:
+        return {"question": " ".join(re.findall(r"\w+", told)[-12:]) + "?"} if turn else "no json at all"
+    if name == "sourceqa-relevance" and turn == 2:
+        return {"reason": f"It says {told[-60:]}", "verdict": "off-topic"}
+    if name == "sourceqa-same" and turn == 3:
+        return {"reason": f"The message says {told[:80]}", "verdict": "different"}
+    return rules(name, request)
+
+
+def test_no_file_holds_what_a_model_found(tmp_path: Path) -> None:
+    """Every planted identifier that rules left is in no file of the folder, whatever became of its message."""
+    planted = {text: words for text, words in planted_words() if words}
+    rows = [{"text": text} for text in planted]
+    script = Script(partial(_by_hand, planted))
+    settings = SourceqaSettings(harvest=harvest_file(tmp_path, rows), review_share=1)
+    artefact = built(tmp_path, settings, {"model": script})
+    assert len(Benchmark(artefact).questions) > 10
+    assert artefact.manifest.counts.rejected > 5
+    assert artefact.manifest.counts.failed > 3
+    innocent = {"the", "of", "and", "in", "at", "on"}
+    for path in sorted(artefact.path.rglob("*")):
+        if path.is_file():
+            held = set(re.findall(r"\w+", path.read_text().lower()))
+            left = {word for words in planted.values() for word in words if len(word) > 3} - innocent
+            assert not (left & held) - _EVERYWHERE, (path.name, sorted((left & held) - _EVERYWHERE))
+
+
+def test_a_word_that_looks_like_a_name_is_asked_about_twice_and_the_model_decides(tmp_path: Path) -> None:
+    def says(name: str, request: ChatRequest) -> object:
+        if name != "sourceqa-identifiers":
+            return rules(name, request)
+        objection = request.messages[-1].content if len(request.messages) > 2 else ""
+        if objection:
+            assert "Zorbak" in objection
+            assert "Prograf" not in objection  # a medicine is no name
+            return {"found": [{"first": 3, "last": 3, "kind": "name"}]}
+        return {"found": []}
+
+    rows = [{"text": "Yesterday dear Zorbak told me to stop my Prograf. Is that safe after a kidney transplant?"}]
+    script = Script(says)
+    artefact = built(tmp_path, SourceqaSettings(harvest=harvest_file(tmp_path, rows)), {"model": script})
+    assert script.count("sourceqa-identifiers") == 2
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
+    assert item["message"].startswith("Yesterday dear [name] told me to stop my Prograf.")
+
+
+def test_words_that_the_sources_use_are_not_marked_without_an_objection(tmp_path: Path) -> None:
+    def says(name: str, request: ChatRequest) -> object:
+        if name != "sourceqa-identifiers":
+            return rules(name, request)
+        told = len(request.messages) > 2 and "ordinary words: 4 to 4 (drive)" in request.messages[-1].content
+        return {"found": [] if told else [{"first": 4, "last": 4, "kind": "place"}]}
+
+    rows = [{"text": "When may I drive again after the operation?"}]
+    artefact = built(tmp_path, SourceqaSettings(harvest=harvest_file(tmp_path, rows)), says)
+    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
+    assert item["message"] == "When may I drive again after the operation?"
 
 
 def test_a_site_is_named_when_enough_asked_there(tmp_path: Path) -> None:

@@ -68,10 +68,7 @@ def detect_language(text: str) -> str:
             return code
     if len(letters) < MIN_WORDS:
         return "unknown"
-    found: Counter[str] = Counter()
-    for word, count in Counter(letters).items():
-        for code in table.words.get(word, ()):
-            found[code] += count
+    found = count_stop_words(part)
     ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     fewest = MIN_STOP_WORDS if part.isascii() else 1  # plain letters are shared by many languages
     if not ranked or ranked[0][1] < max(fewest, MIN_SHARE * len(letters)):
@@ -79,6 +76,15 @@ def detect_language(text: str) -> str:
     if len(ranked) > 1 and ranked[0][1] < MIN_LEAD * ranked[1][1]:
         return "unknown"
     return ranked[0][0]
+
+
+def count_stop_words(text: str) -> Counter[str]:
+    """How many stop words of each language a text has; a word that languages share counts for each."""
+    found: Counter[str] = Counter()
+    for word, count in Counter(_WORD.findall(text.lower())).items():
+        for code in _table().words.get(word, ()):
+            found[code] += count
+    return found
 
 
 class _Language(CorpusFilter):

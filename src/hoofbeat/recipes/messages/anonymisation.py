@@ -23,29 +23,36 @@ from hoofbeat.recipes.messages.identifiers import (
     find_people,
     find_places,
     kinds,
+    unexplained,
 )
 from hoofbeat.recipes.recipe_items import ItemRejection
 
 __all__ = [
     "AnonymisedText",
     "Identifier",
+    "WordRange",
     "anonymise",
     "find_identifiers",
     "in_plain_words",
     "kinds",
+    "mask_words",
+    "numbered_words",
     "possible_names",
     "returned",
     "tells_who",
     "tidy",
+    "words_in",
 ]
 
 _INVISIBLE = re.compile(r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _GIVEN_MARKS = re.compile(
     r"\[\s*(?:(NAME|PERSON)|(LOCATION|CITY|ADDRESS|PLACE)|(DATE)|(CONTACT|PHONE)|(E-?MAIL)|(URL|LINK)|(USER(?:NAME)?)"
-    r"|(HOSPITAL|INSTITUTION)|(RECORD|ID)|(AGE))\s*\]",
+    r"|(HOSPITAL)|(RECORD|ID)|(AGE)|(INSTITUTION|SCHOOL|ORGANI[SZ]ATION))\s*\]",
     re.IGNORECASE,
 )
-_MARK_KINDS = ("name", "place", "date", "phone", "email", "url", "username", "hospital", "record", "age")
+_MARK_KINDS = (
+    "name", "place", "date", "phone", "email", "url", "username", "hospital", "record", "age", "institution",
+)  # fmt: skip
 _DOCTOR = re.compile(r"\b(?:the |a )?(?:Dr|Doctor|Doc|Prof|Professor)\.?\s+\[name\]", re.IGNORECASE)
 _TITLE = re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Mister)\.?\s+\[name\]", re.IGNORECASE)
 _LONGEST = 100_000
@@ -101,6 +108,36 @@ def anonymise(text: str) -> AnonymisedText:
     return AnonymisedText(masked + _GIVEN_MARKS.sub(_own_mark, clean[end:]), tuple(found), tuple(marks))
 
 
+class WordRange(Struct, frozen=True):
+    """Words of a text by their numbers, the first is 1, and what kind of identifier they are. Never the words."""
+
+    first: int
+    last: int
+    kind: str
+
+
+def numbered_words(text: str) -> str:
+    """A text with a number before every word, so that words can be named without repeating them."""
+    return " ".join(f"{number}:{word}" for number, word in enumerate(text.split(), start=1))
+
+
+def words_in(text: str, ranges: Iterable[WordRange]) -> list[str]:
+    """The words of each range."""
+    words = text.split()
+    return [" ".join(words[each.first - 1 : each.last]) for each in ranges]
+
+
+def mask_words(text: str, ranges: Iterable[WordRange]) -> str:
+    """A text with a mark in place of each range of words; punctuation around them stays."""
+    spans = [match.span() for match in re.finditer(r"\S+", text)]
+    for each in sorted(ranges, key=lambda one: -one.first):
+        start, end = spans[each.first - 1][0], spans[each.last - 1][1]
+        inner = re.match(r"(\W*)(.*?)((?:['’]s)?\W*)\Z", text[start:end], re.DOTALL)
+        before, after = (inner[1], inner[3]) if inner and inner[2] else ("", "")
+        text = f"{text[:start]}{before}[{each.kind}]{after}{text[end:]}"
+    return text
+
+
 def in_plain_words(text: str) -> str:
     """An anonymised text with plain words in place of the marks, to be read by people and models."""
     words = kinds()
@@ -130,7 +167,7 @@ def tells_who(text: str, removed: Iterable[str]) -> ItemRejection | None:
 
 
 def possible_names(text: str, vocabulary: Collection[str]) -> list[Identifier]:
-    """Capitalised words within sentences that may be names, for people to look at: no rule knows them.
+    """Capitalised words within sentences that may be names, for people or a model to look at: no rule knows them.
 
     `vocabulary` holds words in lower case that are none, such as those of the sources.
     """
@@ -138,7 +175,7 @@ def possible_names(text: str, vocabulary: Collection[str]) -> list[Identifier]:
     return [
         Identifier(words[place].start, words[place].end, "name")
         for place in range(len(words))
-        if words.person(place) and not words.opens(place) and words.bare(place) not in vocabulary
+        if unexplained(words, place) and words.bare(place) not in vocabulary
     ]
 
 

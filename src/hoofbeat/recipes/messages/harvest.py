@@ -18,7 +18,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hoofbeat.corpus.filters.language import detect_language
+from hoofbeat.corpus.filters.language import count_stop_words, detect_language
 from hoofbeat.corpus.parsers.rows import ROW_SUFFIXES, read_rows, table_suffix
 from hoofbeat.corpus.reader import Refusal
 from hoofbeat.errors import InputError
@@ -28,7 +28,7 @@ from hoofbeat.recipes.recipe_items import ItemRejection
 from hoofbeat.recipes.wordlists import word_data
 
 _SURE_WORDS = 60
-_TELLING_WORDS = 12
+_MIN_LITTLE = 2
 _MARK = re.compile(r"\[\w+\]")
 
 
@@ -58,7 +58,10 @@ def well_formed(text: str, *, minimum: int, maximum: int, language: str) -> Item
 
 
 def _another_language(text: str, words: int, wanted: str) -> str:
-    """The language of a text that is not in the one wanted; in short texts little words outweigh the detector."""
+    """The language of a text that is not in the one wanted, where its little words say so; else nothing.
+
+    Drug names, doses and half sentences have few little words: what is unknown is not in another language for that.
+    """
     found = detect_language(text)
     if found == wanted:
         return ""
@@ -66,9 +69,12 @@ def _another_language(text: str, words: int, wanted: str) -> str:
     assert isinstance(table, dict)
     known = set(str(table.get(wanted, "")).split())
     little = len(known & set(re.findall(r"\w+", text.lower())))
-    if found == "unknown":
-        return found if known and words >= _TELLING_WORDS and not little else ""
-    return "" if words < _SURE_WORDS and little > 1 else found
+    if found != "unknown":
+        return "" if words < _SURE_WORDS and little > 1 else found
+    counts = count_stop_words(_MARK.sub("", text))
+    mine = counts.pop(wanted, 0)
+    other, most = max(counts.items(), key=lambda pair: (pair[1], pair[0]), default=("", 0))
+    return other if known and most >= _MIN_LITTLE and most > 2 * max(mine, little) else ""
 
 
 def stands_alone(text: str, language: str = "") -> ItemRejection | None:

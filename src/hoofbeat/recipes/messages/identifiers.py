@@ -610,6 +610,12 @@ _SHORT_NOUNS = frozenset(
         "kindergarten", "preschool", "lido", "infirmary", "presbyterian", "rovers", "united", "academy", "surgery",
     }
 )  # fmt: skip
+_NO_HOSPITALS = frozenset(
+    {
+        "school", "academy", "college", "primary", "high", "grammar", "elementary", "nursery", "infants", "juniors",
+        "uni", "kindergarten", "preschool", "lido", "rovers", "united",
+    }
+)  # fmt: skip
 _SPOTS = frozenset({"in", "at", "near", "from", "outside", "around", "by"})
 _BRIDGES = frozenset({"of", "on", "upon", "le", "the", "under", "next", "in", "and"})
 _PRESENTS = frozenset({"i'm", "im", "am", "is", "it's"})
@@ -646,12 +652,12 @@ def _unknown_spots(words: MessageWords) -> Iterator[Identifier]:
         first = place - 1
         if words[first].low == "the" and words.beside(first, r"[ \t]+") and first:
             first -= 1
-        if words[first].low not in _SPOTS or not words.beside(first, r"[ \t]+") or not _unknown(words, place):
+        if words[first].low not in _SPOTS or not words.beside(first, r"[ \t]+") or not unexplained(words, place):
             continue
         last = place
         while last - place < 4 and words.beside(last, r"[ \t-]+"):
             bridged = words[last + 1].low in _BRIDGES and words.beside(last + 1, r"[ \t-]+") and last + 2 < len(words)
-            step = 2 if bridged and words[last + 2].capital and _unknown(words, last + 2) else 1
+            step = 2 if bridged and words[last + 2].capital and unexplained(words, last + 2) else 1
             if step == 1 and not (words[last + 1].capital and not words.ordinary(last + 1)):
                 break
             last += step
@@ -659,7 +665,7 @@ def _unknown_spots(words: MessageWords) -> Iterator[Identifier]:
         yield Identifier(words[place].start, words[last].end, "hospital" if at else "place")
 
 
-def _unknown(words: MessageWords, place: int) -> bool:
+def unexplained(words: MessageWords, place: int) -> bool:
     """Whether a capitalised word is neither an ordinary word nor a drug, a feast, a people or part of a disease."""
     innocent = listed("names", "capitalised") | listed("places", "countries") | drug_names()
     known = {words.bare(place), words[place].low} & innocent
@@ -710,7 +716,8 @@ def find_institutions(words: MessageWords) -> list[Identifier]:
         first, last = _around(words, place, ends)
         proper = [step for step in range(first, last + 1) if not place <= step <= ends and _proper(words, step)]
         if proper:
-            found.append(Identifier(words[first].start, words[last].end, "hospital"))
+            kind = "institution" if words.bare(place) in _NO_HOSPITALS else "hospital"
+            found.append(Identifier(words[first].start, words[last].end, kind))
     return found
 
 

@@ -1,6 +1,7 @@
 """Which group and which topics a question belongs to, by the domain pack.
 
-The group is a value of the pack's group facet that sources of the corpus carry, or `general`. Topics are the pack's,
+The group is a value of the pack's group facet that sources of the corpus carry, or `general`. A question about a group
+that the corpus does not have is flagged: no source can answer it. Topics are the pack's,
 one or more; sub-topics (`subtopics.toml`) are among those of the topics chosen. `other` is a topic, no rejection.
 """
 
@@ -16,12 +17,14 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.facets import facet_values, source_is_asked
 from hoofbeat.prompts import Pack, label, load_prompt
 from hoofbeat.recipes.context import RecipeContext
-from hoofbeat.recipes.recipe_items import Outcome, RecipeItem
+from hoofbeat.recipes.recipe_items import AskAgain, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, ask
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Question
 
 GENERAL = "general"
+ANOTHER = "another"
+"""What a model chooses for a question about a group that no source belongs to."""
 OTHER = "other"
 Schema = dict[str, object]
 
@@ -69,27 +72,52 @@ def group_doubt(text: str, group: str, groups: Sequence[str], pack: Pack) -> str
     return f"names {', '.join(named)}, labelled {group}" if named and group not in named else ""
 
 
+def absent_groups(groups: Sequence[str], pack: Pack) -> list[str]:
+    """Groups of the domain that no source of the corpus belongs to."""
+    return [group for group in _second_tier(pack.name).get("group_words", {}) if not same_group(group, groups)]
+
+
+def missing_groups(text: str, groups: Sequence[str], pack: Pack) -> list[str]:
+    """The absent groups that a text names, where it names none that sources belong to."""
+    return [] if named_groups(text, groups, pack) else named_groups(text, absent_groups(groups, pack), pack)
+
+
 def group_step(name: str, value: str, pack: Pack) -> RecipeStep:
     """Label each question with its group. One that came with the question stands; without groups all are general.
 
-    The groups are what documents say of themselves: the model is shown them as short labels within a fence.
+    The groups are what documents say of themselves: the model is shown them as short labels within a fence. A question
+    about a group that no source belongs to (`another`) is labelled with that group, and `without_source` says so.
     """
     groups: dict[str, str] = {}
 
     def known(context: RecipeContext) -> dict[str, str]:
-        """The groups by the labels that the model chooses from, `general` the last."""
+        """The groups by the labels that the model chooses from, `general` and `another` the last."""
         if not groups:
             for group in groups_of(context.corpus, pack):
                 groups.setdefault(label(group) or GENERAL, group)
-            groups.pop(GENERAL, None)
-            groups[GENERAL] = GENERAL
+            for word in (GENERAL, ANOTHER):
+                groups.pop(word, None)
+                groups[word] = word
         return groups
 
     def schema(_item: RecipeItem, context: RecipeContext) -> Schema:
         return _with("sourceqa-group", "group", {"type": "string", "enum": list(known(context))})
 
-    def read(item: RecipeItem, said: dict[str, Any], context: RecipeContext) -> Outcome:
-        return item.labelled(group=known(context)[str(said["group"])])
+    def read(item: RecipeItem, said: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
+        group = known(context)[str(said["group"])]
+        real = list(known(context).values())[:-2]
+        missing = missing_groups(str(item[value]), real, pack)
+        if group == ANOTHER:
+            return _without_source(item, missing[0] if missing else ANOTHER)
+        done = item.labelled(group=group)
+        if not missing:
+            return done
+        return AskAgain(
+            reason="it names a group that no source belongs to",
+            say=f"The question names {', '.join(missing)}, which is none of the groups. Choose `{ANOTHER}` unless the "
+            "answer is the same for all groups.",
+            otherwise=done.put(names_absent_group=missing),
+        )
 
     asked = ask(
         name,
@@ -97,7 +125,7 @@ def group_step(name: str, value: str, pack: Pack) -> RecipeStep:
         values=lambda item, context: {
             "reader": pack.reader,
             "facet": pack.group_facet,
-            "groups": "\n".join(list(known(context))[:-1]),
+            "groups": "\n".join(list(known(context))[:-2]),
             "question": item[value],
         },
         read=read,
@@ -106,19 +134,25 @@ def group_step(name: str, value: str, pack: Pack) -> RecipeStep:
     )
 
     def run(items: Sequence[RecipeItem], context: RecipeContext) -> Sequence[Outcome]:
-        real = known(context)
-        if len(real) < 2:
+        real = list(known(context).values())[:-2]
+        if not real:
             return [item.labelled(group=GENERAL) for item in items]
-        given = [_given(item, real.values()) for item in items]
-        return asked.run(given, context)
+        return asked.run([_given(item, real, pack) for item in items], context)
 
     return RecipeStep(name=name, run=run, prompts=asked.prompts, calls=asked.calls)
 
 
-def _given(item: RecipeItem, groups: Iterable[str]) -> RecipeItem:
+def _without_source(item: RecipeItem, group: str) -> RecipeItem:
+    return item.put(without_source=True).labelled(group=group)
+
+
+def _given(item: RecipeItem, groups: Sequence[str], pack: Pack) -> RecipeItem:
     """An item whose harvest row names one of the groups is labelled by that."""
-    group = same_group(str(item.get("group", "")), groups)
-    return item.put(group_given=True).labelled(group=group) if group else item
+    named = str(item.get("group", ""))
+    if group := same_group(named, (*groups, GENERAL)):
+        return item.put(group_given=True).labelled(group=group)
+    absent = same_group(named, absent_groups(groups, pack))
+    return _without_source(item.put(group_given=True), absent) if absent else item
 
 
 def topic_step(name: str, value: str, pack: Pack, maximum: int) -> RecipeStep:
