@@ -182,6 +182,37 @@ def _agent(a: Asked) -> dict[str, Any]:
     }
 
 
+def _tried(a: Asked) -> dict[str, Any]:
+    sound = bool(a.digest % 5)
+    return {
+        "reason": "By the findings.",
+        "choice": _letter(a),
+        "basis": ("style", "knowledge", "chance")[a.digest % 3],
+        "answer": _text(a),
+        "answerable": "yes" if sound else "no",
+        "match": ("yes", "partly", "yes", "no")[a.digest % 4],
+        "supported": "yes" if sound else "no",
+        "missing": "" if sound else "What would decide it.",
+    }
+
+
+def _compared(a: Asked) -> dict[str, Any]:
+    rows = []
+    for letter, text in _OPTION.findall(a.shown.get("wrong options", "")):
+        chance = digest(f"{text} {a.digest}")
+        rows.append(
+            {
+                "option": letter,
+                "reason": "By what it names.",
+                "relation": "different" if chance % 23 else "broader",
+                "also_right": "no" if chance % 29 else "yes",
+                "absurd": "no" if chance % 7 else "yes",
+                "style": "same" if chance % 5 else "other",
+            }
+        )
+    return {"options": rows}
+
+
 _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
     frozenset(fields.split()): reply
     for fields, reply in {
@@ -199,6 +230,11 @@ _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
         "reason relevance support": _grades,
         "steps conclusion": _reasoning,
         "thought action query answer": _agent,
+        "reason choice answerable missing": _tried,
+        "reason choice basis": _tried,
+        "reason answer answerable missing": _tried,
+        "reason match supported missing": _tried,
+        "options": _compared,
     }.items()
 }
 

@@ -21,7 +21,7 @@ from hoofbeat.records import Document, Usage
 from hoofbeat.store import Artefact, Counts, Ledger, Manifest, create
 from hoofbeat.store.tables import write_jsonl
 
-__all__ = ["Script", "a_context", "a_corpus", "build", "user_text"]
+__all__ = ["Script", "a_context", "a_corpus", "build", "passing_trial", "user_text"]
 
 Says = Callable[[str, ChatRequest], object]
 
@@ -29,15 +29,17 @@ Says = Callable[[str, ChatRequest], object]
 class Script:
     """A backend behind the model seam: `says` is given the prompt's name and the request, and returns what to answer.
 
-    A dictionary is answered as JSON, a string as it is, a `Trouble` as what went wrong. Every request is kept.
+    A dictionary is answered as JSON, a string as it is, a `Trouble` as what went wrong. Every request is kept, except
+    those of the trials that every question goes through: `trials` answers these, and by default finds nothing wrong.
     """
 
     max_in_flight = 8
 
-    def __init__(self, says: Says, name: str = "scripted") -> None:
+    def __init__(self, says: Says, name: str = "scripted", *, trials: Says | None = None) -> None:
         self.identity = name
         self.requests: list[tuple[str, ChatRequest]] = []
         self._says = says
+        self._trials = trials or passing_trial
 
     async def open(self) -> None: ...
 
@@ -47,8 +49,10 @@ class Script:
 
     async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:
         name = request.prompt.partition("@")[0]
-        self.requests.append((name, request))
-        said = self._says(name, request)
+        tries = name.startswith("trial-")
+        if not tries:
+            self.requests.append((name, request))
+        said = (self._trials if tries else self._says)(name, request)
         if isinstance(said, Trouble):
             return said
         text = said if isinstance(said, str) else json.dumps(said)
@@ -63,6 +67,28 @@ class Script:
     def count(self, name: str) -> int:
         """How many calls were made with this prompt."""
         return sum(called == name for called, _ in self.requests)
+
+
+def passing_trial(name: str, request: ChatRequest) -> object:
+    """What a trial says of a question that has nothing wrong with it; the solvers choose the first option."""
+    if name == "trial-compare":
+        listed: Any = (request.schema or {})["properties"]
+        letters = listed["options"]["items"]["properties"]["option"]["enum"]
+        fine = {
+            "reason": "another disease",
+            "relation": "different",
+            "also_right": "no",
+            "absurd": "no",
+            "style": "same",
+        }
+        return {"options": [{"option": letter, **fine} for letter in letters]}
+    fields: dict[str, object] = {"reason": "the findings", "answerable": "yes", "missing": ""}
+    return {
+        "trial-choice": {**fields, "choice": "A"},
+        "trial-options": {"reason": "nothing points to it", "choice": "A", "basis": "chance"},
+        "trial-open": {**fields, "answer": "What the case calls for."},
+        "trial-match": {"reason": "the same", "match": "yes", "supported": "yes", "missing": ""},
+    }[name]
 
 
 def user_text(request: ChatRequest) -> str:

@@ -311,7 +311,7 @@ def test_overlap_drops_what_is_listed_and_never_the_right_one(tmp_path: Path) ->
     assert "Gout" not in dict(_options(less))
     assert less["dropped"][-1] == {"text": "Gout", "origin": "stem", "why": "could be counted right: too close"}
     with a_context(tmp_path, [REPORT], RecipeSettings(), lambda *_: {}) as context:
-        kept = drop_options(item, {"Adult-onset Still disease": "no", "Nobody": "no"}, 3, context)
+        kept = drop_options(item, {"Adult-onset Still disease": "no", "Nobody": "no"}, context, minimum=3)
     assert kept == item
 
 

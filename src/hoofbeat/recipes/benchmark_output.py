@@ -23,6 +23,7 @@ from hoofbeat.facets import facet_values
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe import Recipe, RecipeOutput, RecipeRun, run_steps
 from hoofbeat.recipes.recipe_items import RecipeFunnelStep
+from hoofbeat.recipes.review_tasks import doubtful_first
 from hoofbeat.recipes.steps import RecipeStep, StepEstimate
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
@@ -135,7 +136,7 @@ def _write_tables(folder: Path, ran: RecipeRun, made: RecipeOutput, context: Rec
     write_jsonl(folder / "items.jsonl", ran.items)
     write_jsonl(folder / "rejected.jsonl", ran.rejected)
     write_jsonl(folder / "failed.jsonl", ran.failed)
-    write_jsonl(folder / "review.jsonl", made.review)
+    write_jsonl(folder / "review.jsonl", doubtful_first(made.review, ran.items))
     write_tsv(folder / "funnel.tsv", FUNNEL_HEADER, funnel_rows(ran.stages))
     for name, table in sorted(context.tables.items()):
         write_tsv(folder / f"{name}.tsv", table.header, table.rows)

@@ -25,10 +25,23 @@ from hoofbeat.errors import InputError
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, whole
+from hoofbeat.records import Facets
 from hoofbeat.store.tables import bare_cell
 
 _YES = frozenset({"yes", "y", "true", "1", "ok", "pass", "passed"})
 _NO = frozenset({"no", "n", "false", "0", "fail", "failed"})
+
+
+SECOND_RIGHT = "second right option"
+NOT_ANSWERABLE = "not answerable"
+WRONG = "answered wrongly"
+GIVEN_AWAY = "given away by the options"
+ABSURD = "absurd option"
+STYLE = "options differ in style"
+NOT_TRIED = "not tried"
+NO_DOUBT = "none"
+DOUBTS = (SECOND_RIGHT, NOT_ANSWERABLE, WRONG, GIVEN_AWAY, ABSURD, STYLE, NOT_TRIED)
+"""What the trials of a question may find (facet `doubts`), the gravest first."""
 
 
 class ReviewTask(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -56,6 +69,29 @@ class ReviewLabel(Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: str
     reviewer: str = ""
     note: str = ""
+
+
+def doubtful_first(tasks: Sequence[ReviewTask], items: Sequence[RecipeItem]) -> list[ReviewTask]:
+    """The tasks, those of the most doubtful items first and with the doubts among the reasons why."""
+    doubts = {item.id: doubts_of(item.facets) for item in items}
+    told = [
+        msgspec.structs.replace(task, why=f"{task.why}; in the trials: {', '.join(doubts[task.item])}")
+        if doubts.get(task.item)
+        else task
+        for task in tasks
+    ]
+    return sorted(told, key=lambda task: gravity(doubts.get(task.item, ())))
+
+
+def doubts_of(facets: Facets) -> tuple[str, ...]:
+    """The doubts that facets name; none where nothing was doubtful or nothing was tried."""
+    said = facets.get("doubts", ())
+    return tuple(each for each in ([said] if isinstance(said, str) else said) if each in DOUBTS)
+
+
+def gravity(doubts: Sequence[str]) -> tuple[int, int]:
+    """Sorts the most doubtful first: by the gravest doubt, then by how many there are."""
+    return (min(map(DOUBTS.index, doubts), default=len(DOUBTS)), -len(doubts))
 
 
 def drawn_for_review(items: Sequence[RecipeItem], context: RecipeContext, step: str, share: float) -> list[RecipeItem]:

@@ -83,7 +83,10 @@ def test_a_case_becomes_a_question_without_its_diagnosis(tmp_path: Path) -> None
     assert "(Fig. 1)" in question.context
     assert question.evidence[0].quote == QUOTE
     assert question.facets["discipline"]
-    assert [step.name for step in question.lineage if step.prompt] == ["first pass", "second pass"]
+    assert [step.name for step in question.lineage if step.prompt] == [
+        *("first pass", "second pass"),
+        *("try the question", "guess from the options", "compare the options"),
+    ]
     (free,) = Benchmark.open(artefact.path, "free").questions
     assert (free.id, free.context, free.answer, free.options) == (question.id, question.context, question.answer, ())
     (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)

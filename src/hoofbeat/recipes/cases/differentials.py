@@ -8,7 +8,7 @@ that was dropped stands in the item's `dropped`, with its origin and why, or in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hoofbeat.benchmarks.text_overlap import find_quote
@@ -180,7 +180,7 @@ def overlap_step(name: str, *, minimum: int) -> RecipeStep:
     def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
         found = {str(each["option"]): str(each["reason"]) for each in value["overlapping"]}
         return drop_options(
-            item, {text: f"could be counted right: {why}" for text, why in found.items()}, minimum, context
+            item, {text: f"could be counted right: {why}" for text, why in found.items()}, context, minimum=minimum
         )
 
     return ask(
@@ -192,7 +192,7 @@ def overlap_step(name: str, *, minimum: int) -> RecipeStep:
     )
 
 
-def drop_options(item: RecipeItem, why: dict[str, str], minimum: int, context: RecipeContext) -> Outcome:
+def drop_options(item: RecipeItem, why: Mapping[str, str], context: RecipeContext, *, minimum: int) -> Outcome:
     """The item without these wrong options, by their texts; rejected where too few are left. The right one stays."""
     kept = []
     for option in item["options"]:

@@ -95,7 +95,7 @@ def _drop(item: RecipeItem, label: ReviewLabel, minimum: int, context: RecipeCon
     if text is None or text == item["diagnosis"]:
         return ItemRejection(reason="a revision drops what is not a wrong option", details=label.value)
     why = f"dropped by {label.reviewer or 'a reviewer'}: {label.note}".rstrip(": ")
-    return drop_options(item, {text: why}, minimum, context)
+    return drop_options(item, {text: why}, context, minimum=minimum)
 
 
 def _add(item: RecipeItem, label: ReviewLabel, min_match: float, context: RecipeContext) -> Outcome:

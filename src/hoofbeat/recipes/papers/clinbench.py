@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
@@ -17,6 +18,7 @@ from hoofbeat.recipes.cases.case_diagnosis import MIN_SHARED, cut_giveaway, cut_
 from hoofbeat.recipes.cases.differentials import (
     MAX_WORDS,
     discussed_alternatives,
+    drop_options,
     further_alternatives,
     merge_step,
     overlap_step,
@@ -26,16 +28,17 @@ from hoofbeat.recipes.cases.image_stems import account_for_images, describing_se
 from hoofbeat.recipes.cases.rare_diseases import CATALOGUES, rare_track
 from hoofbeat.recipes.cases.stems import complete, long_enough, spans_of, stem_evidence, take_stem
 from hoofbeat.recipes.cases.two_level_review import draw_sample, findings_step, review_tasks, revise
-from hoofbeat.recipes.context import RecipeContext, RecipeSettings, TableFile
+from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.corpus_steps import filter_steps, label_step
 from hoofbeat.recipes.guards.leaks import leak_check
 from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, sample
+from hoofbeat.recipes.trials import ChoiceTrialSettings, ExamQuestion, choice_trials
 from hoofbeat.records import Question
 
 
-class ClinbenchSettings(RecipeSettings, frozen=True, kw_only=True):
+class ClinbenchSettings(ChoiceTrialSettings, frozen=True, kw_only=True):
     """Parameters of the recipe clinbench."""
 
     FILES: ClassVar[tuple[str, ...]] = ("reviews",)
@@ -119,6 +122,7 @@ def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
         proposals_from_stem("proposals", s.proposals, max_words=s.option_words),
         merge_step("options", minimum=s.min_options, maximum=s.max_options, vocabularies=s.vocabularies),
         *([overlap_step("overlap", minimum=s.min_options)] if s.overlap else []),
+        *choice_trials(s, partial(_exam, s), partial(drop_options, minimum=s.min_options)),
         label_step("specialty", "clinbench", by=s.specialty, text=lambda item, _context: str(item["diagnosis"])),
         rare_track("rare diseases", cover=s.rare_cover, catalogues=s.rare_catalogues),
         draw_sample("sample for physicians", s.physicians),
@@ -145,6 +149,11 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
     edition = Edition(name="image", about=about, questions=images)
     tasks = review_tasks(items, context.settings.question)
     return RecipeOutput(questions=questions, editions=(edition,), review=tuple(tasks))
+
+
+def _exam(s: ClinbenchSettings, item: RecipeItem) -> ExamQuestion:
+    options = tuple(each["text"] for each in item["options"])
+    return ExamQuestion(question=s.question, answer=item["diagnosis"], case=item["stem"], options=options)
 
 
 def _question(item: RecipeItem, context: RecipeContext) -> Question:

@@ -40,7 +40,7 @@ from hoofbeat.recipes.cases.redaction import (
     sentence_at,
 )
 from hoofbeat.recipes.cases.stems import long_enough, several_patients
-from hoofbeat.recipes.context import RecipeContext, RecipeSettings
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.corpus_steps import filter_steps, label_step
 from hoofbeat.recipes.guards.leaks import Leak, find_leaks, leak_check
 from hoofbeat.recipes.guards.text_checks import prove
@@ -48,6 +48,7 @@ from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_document
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, drawn_for_review, reviewed, says_yes
 from hoofbeat.recipes.steps import RecipeStep, ask, check, sample
+from hoofbeat.recipes.trials import ChoiceTrialSettings, ExamQuestion, choice_trials
 from hoofbeat.records import Document, Question
 
 QUESTION = "What is the most likely diagnosis?"
@@ -61,7 +62,7 @@ _FIGURE = re.compile(
 )
 
 
-class CupcaseSettings(RecipeSettings, frozen=True, kw_only=True):
+class CupcaseSettings(ChoiceTrialSettings, frozen=True, kw_only=True):
     """Parameters of the recipe; the defaults are the paper's where it names one."""
 
     FILES: ClassVar[tuple[str, ...]] = ("reviews",)
@@ -106,6 +107,7 @@ def _steps(s: CupcaseSettings) -> list[RecipeStep]:
             leave_out=s.leave_out,
             guards=VOCABULARIES,
         ),
+        *choice_trials(s, _exam),
         label_step("discipline", "cupcase", facet="discipline", by=s.labels),
         reviewed("review", s.reviews, lambda _item, labels: _reviewed(labels, s.reviews), criteria=CRITERIA),
     ]
@@ -264,6 +266,11 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
         editions=(Edition(name="free", about="The same cases without options: free text.", questions=free),),
         review=tuple(_tasks(items, context)),
     )
+
+
+def _exam(item: RecipeItem) -> ExamQuestion:
+    options = (item["diagnosis"], *item["distractors"])
+    return ExamQuestion(question=QUESTION, answer=item["diagnosis"], case=item["stem"], options=options)
 
 
 def _question(item: RecipeItem, context: RecipeContext, *, options: bool) -> Question:

@@ -32,14 +32,15 @@ from hoofbeat.recipes.cases.distraction import (
     listed,
     without_person,
 )
-from hoofbeat.recipes.context import RecipeContext, RecipeSettings
+from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.corpus_steps import filter_steps, label_step, rarity_step
 from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.guards.text_checks import new_numbers, numbered, pointed, sound
 from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, read_rating, reviewed
-from hoofbeat.recipes.steps import RecipeStep, ask, sample
+from hoofbeat.recipes.steps import RecipeStep, ask, sample, together
+from hoofbeat.recipes.trials import ExamQuestion, OpenTrialSettings, account_for_trials, open_trial
 from hoofbeat.records import Document, Question, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
@@ -61,7 +62,7 @@ _REFUSED = {
 }
 
 
-class OgcareSettings(RecipeSettings, frozen=True, kw_only=True):
+class OgcareSettings(OpenTrialSettings, frozen=True, kw_only=True):
     """Parameters of the recipe.
 
     The paper's are `year`, `total`, `other`, `sample` and `min_rating`. It gives no figure for the others:
@@ -125,18 +126,28 @@ class OgcareSettings(RecipeSettings, frozen=True, kw_only=True):
 
 
 def _steps(s: OgcareSettings) -> list[RecipeStep]:
+    """The steps; those of a group do not need each other, so that a batch folder takes the calls in six rounds."""
+    tried = open_trial(_exam) if s.try_answer else ()
+    distracting = distraction_steps(_leak) if s.distraction else []
     return [
         *filter_steps(_venue_line(s), spare=("no venue stated",) if s.unknown_venue == "keep" else ()),
         rarity_step(s.citations, RarityLimits(year=s.year, total=s.total, other=s.other)),
         *filter_steps(s.filters),
         sample("sample", s.sample),
         _extract("significance", _significance, title=lambda item, context: _report(item, context).title or "(none)"),
-        _extract("timeline", _timeline, step=lambda item, _: item["step"]),
-        _extract("limitations", _limitations, step=lambda item, _: item["step"]),
+        *together(
+            _extract("timeline", _timeline, step=lambda item, _: item["step"]),
+            _extract("limitations", _limitations, step=lambda item, _: item["step"]),
+        ),
         ask("question", _QUESTION[s.context], values=_question_values, read=_question),
-        ask("core", _CORE, values=_core_values, read=_core),
-        ask("verify", "ogcare-verify", values=_of("significance", "context", "question", "answer"), read=_verify),
-        *(distraction_steps(_leak) if s.distraction else ()),
+        *together(
+            ask("core", _CORE, values=_core_values, read=_core),
+            ask("verify", "ogcare-verify", values=_of("significance", "context", "question", "answer"), read=_verify),
+            *tried[:1],
+        ),
+        *together(*tried[1:], *distracting[:1]),
+        *distracting[1:],
+        *([account_for_trials("trials", _exam)] if tried else ()),
         label_step("specialty", "ogcare"),
         reviewed("review", s.reviews, lambda _item, labels: _rated(labels, s), criteria=CRITERIA),
     ]
@@ -373,6 +384,11 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
         if item["review"] == "waiting"
     )
     return RecipeOutput(questions=main, editions=editions, review=tasks)
+
+
+def _exam(item: RecipeItem) -> ExamQuestion:
+    """The question before distraction: whether that keeps what the answer needs is verified apart."""
+    return ExamQuestion(question=item["question"], answer=item["answer"], case=item["context"])
 
 
 def _made(item: RecipeItem, vignette: str, context: RecipeContext) -> Question:

@@ -1,0 +1,476 @@
+"""Every question is tried before it is kept.
+
+A solver that sees what an examinee sees answers it. A solver that sees the options alone guesses. A call that sees the
+case, the answer and all options compares them. What they find is stored with the question (the item's `trials` and the
+facet `doubts`), doubtful questions come first in the review, and the report counts them. A trial never edits: an option
+that is also right is replaced by the recipe, which lists it, or rejects the question.
+
+The calls of a question do not depend on each other, so that a batch folder takes them in one round.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from string import ascii_uppercase
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.context import RecipeContext, RecipeSettings, fit_all
+from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.review_tasks import (
+    ABSURD,
+    DOUBTS,
+    GIVEN_AWAY,
+    NO_DOUBT,
+    NOT_ANSWERABLE,
+    NOT_TRIED,
+    SECOND_RIGHT,
+    STYLE,
+    WRONG,
+)
+from hoofbeat.recipes.steps import PartReply, RecipeStep, Schema, Values, ask_each, check, together, whole
+
+CHOICE, GUESS, COMPARE, OPEN, MATCH = (f"trial-{each}" for each in ("choice", "options", "compare", "open", "match"))
+SOLVER = "second"
+"""The role that answers as an examinee: a second model where one is given."""
+
+_NO_CASE = "(none)"
+
+
+class OpenTrialSettings(RecipeSettings, frozen=True, kw_only=True):
+    """The parameter of a recipe whose questions have no options."""
+
+    try_answer: Annotated[bool, Meta(description="Have a model answer each question as an examinee would.")] = True
+
+
+class ChoiceTrialSettings(OpenTrialSettings, frozen=True, kw_only=True):
+    """The parameters of a recipe whose questions have options."""
+
+    try_options: Annotated[bool, Meta(description="Have a model guess each answer from the options alone.")] = True
+    compare_options: Annotated[
+        bool, Meta(description="Have a model compare the options with the answer and the case.")
+    ] = True
+
+
+class ExamQuestion(Struct, frozen=True, kw_only=True):
+    """What an examinee is shown, and the answer."""
+
+    question: str
+    answer: str
+    case: str = ""
+    options: tuple[str, ...] = ()
+
+
+Show = Callable[[RecipeItem], ExamQuestion]
+Replace = Callable[[RecipeItem, Mapping[str, str], RecipeContext], Outcome]
+"""Takes options that are also right, with why, out of an item and puts others in their place; lists what it took."""
+
+
+class AnswerTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a solver answered from the case. `match` is yes, partly or no; empty until it is compared."""
+
+    said: str = ""
+    match: str = ""
+    answerable: bool = True
+    missing: str = ""
+    reason: str = ""
+    failure: str = ""
+
+
+class GuessTrial(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a solver guessed from the options alone, and by what: style, knowledge or chance."""
+
+    said: str = ""
+    right: bool = False
+    basis: str = ""
+    reason: str = ""
+    failure: str = ""
+
+
+class OptionVerdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the comparing call says of one wrong option."""
+
+    option: str
+    relation: str = "different"
+    also_right: bool = False
+    absurd: bool = False
+    other_style: bool = False
+    reason: str = ""
+
+    @property
+    def fault(self) -> str:
+        """Why the option is a second right answer; nothing when it is not."""
+        what = {"same": "means the same as the answer", "broader": "includes the answer", "narrower": "is a form of it"}
+        told = what.get(self.relation) or ("is also right here" if self.also_right else "")
+        return f"{told}: {self.reason}" if told else ""
+
+
+class QuestionTrials(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What all trials of a question found."""
+
+    answer: AnswerTrial | None = None
+    guess: GuessTrial | None = None
+    comparison: tuple[OptionVerdict, ...] = ()
+    comparison_failure: str = ""
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """The wrong options that are also right, with why."""
+        return {each.option: each.fault for each in self.comparison if each.fault}
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is doubtful about the question, the gravest first."""
+        answer, guess = self.answer or AnswerTrial(), self.guess or GuessTrial()
+        found = {
+            SECOND_RIGHT: bool(self.faults),
+            NOT_ANSWERABLE: not answer.answerable,
+            WRONG: answer.match == "no",
+            GIVEN_AWAY: guess.right and guess.basis == "style",
+            ABSURD: any(each.absurd for each in self.comparison),
+            STYLE: any(each.other_style for each in self.comparison),
+            NOT_TRIED: bool(answer.failure or guess.failure or self.comparison_failure),
+        }
+        return tuple(doubt for doubt in DOUBTS if found[doubt])
+
+
+def trials_of(item: RecipeItem) -> QuestionTrials:
+    """What the trials of an item found so far."""
+    return msgspec.convert(item.get("trials", {}), QuestionTrials)
+
+
+# Steps
+
+
+def choice_trials(s: ChoiceTrialSettings, show: Show, replace: Replace | None = None) -> list[RecipeStep]:
+    """The trials of questions with options, those that the settings leave on.
+
+    Where the comparing call finds an option that is also right, `replace` may put others in its place, once: what is
+    new is tried as well. Without it, or where the new ones are no better, the question is rejected.
+    """
+    steps = _choice_round(s, show, "")
+    if replace is not None and s.compare_options:
+        steps += [_replacing("replace options", replace), *_choice_round(s, show, ", again")]
+    return [*steps, account_for_trials("trials", show)] if steps else []
+
+
+def _choice_round(s: ChoiceTrialSettings, show: Show, which: str) -> list[RecipeStep]:
+    """The three calls, for questions that were not tried with the options they have now."""
+    return together(
+        *([_try_choice(f"try the question{which}", show)] if s.try_answer else ()),
+        *([_guess(f"guess from the options{which}", show)] if s.try_options else ()),
+        *([_compare(f"compare the options{which}", show)] if s.compare_options else ()),
+    )
+
+
+def open_trial(show: Show) -> tuple[RecipeStep, RecipeStep]:
+    """The two calls that try a question without options: a solver answers, and its answer is compared.
+
+    They are apart so that a recipe may let each travel with other steps of its round; `account_for_trials` ends them.
+    """
+    return _try_open("try the question", show), _match("compare the answer", show)
+
+
+def account_for_trials(name: str, show: Show) -> RecipeStep:
+    """Write the doubts into the facets and count them; a question with a second right option is rejected."""
+
+    def judge(items: Sequence[RecipeItem], context: RecipeContext) -> list[Outcome]:
+        outcomes = [_verdict(item) for item in items]
+        kept = [out for out in outcomes if isinstance(out, RecipeItem)]
+        context.metrics["trials"] = trial_counts(
+            [trials_of(item) for item in kept], [len(show(item).options) for item in kept]
+        )
+        return outcomes
+
+    return whole(name, judge)
+
+
+def _verdict(item: RecipeItem) -> Outcome:
+    trials = trials_of(item)
+    if trials.faults:
+        details = "; ".join(f"{option} {why}" for option, why in trials.faults.items())
+        return ItemRejection(reason="a wrong option is also right", details=details)
+    return item.labelled(doubts=list(trials.doubts) or NO_DOUBT)
+
+
+def trial_counts(trials: Sequence[QuestionTrials], options: Sequence[int]) -> dict[str, object]:
+    """How many questions were tried in which way and what was found; `options` are the options of each."""
+    answered = [each.answer for each in trials if each.answer and not each.answer.failure]
+    guessed = [
+        (each.guess, count)
+        for each, count in zip(trials, options, strict=True)
+        if each.guess and not each.guess.failure
+    ]
+    verdicts = [verdict for each in trials for verdict in each.comparison]
+    doubts = Counter(doubt for each in trials for doubt in each.doubts)
+    counts: dict[str, object] = {"questions": len(trials), "without doubt": sum(not each.doubts for each in trials)}
+    if answered:
+        right = sum(each.match == "yes" for each in answered)
+        counts["answered"] = {"of": len(answered), "right": right}
+    if guessed:
+        counts["guessed from the options"] = {
+            "of": len(guessed),
+            "right": sum(each.right for each, _ in guessed),
+            "expected by chance": round(sum(1 / count for _, count in guessed), 2),
+        }
+    if verdicts:
+        counts["wrong options compared"] = len(verdicts)
+    return {**counts, "doubts": {doubt: doubts[doubt] for doubt in DOUBTS if doubts[doubt]}}
+
+
+def _replacing(name: str, replace: Replace) -> RecipeStep:
+    """Options that are also right are replaced by the recipe; what was said of them is kept apart from the rest."""
+
+    def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
+        trials = trials_of(item)
+        if not trials.faults:
+            return item
+        outcome = replace(item, trials.faults, context)
+        if not isinstance(outcome, RecipeItem):
+            return outcome
+        left = tuple(each for each in trials.comparison if not each.fault)
+        replaced = [{"option": option, "why": why} for option, why in trials.faults.items()]
+        return _with(outcome, comparison=left).put(replaced=replaced)
+
+    return check(name, judge)
+
+
+# One call each
+
+
+def _trial(
+    name: str,
+    prompt: str,
+    *,
+    values: Callable[[RecipeItem, RecipeContext], Values],
+    read: Callable[[RecipeItem, dict[str, Any], RecipeContext], RecipeItem | AskAgain],
+    failed: Callable[[RecipeItem, str], RecipeItem],
+    when: Callable[[RecipeItem], bool],
+    role: str = "model",
+    schema: Callable[[RecipeItem], Schema] | None = None,
+) -> RecipeStep:
+    """A call whose failure is written down and does not fail the question: a trial that fails proves nothing."""
+
+    def read_reply(item: RecipeItem, replies: Sequence[PartReply], context: RecipeContext) -> Outcome | AskAgain:
+        (reply,) = replies
+        if reply.value is None:
+            return failed(item, f"{reply.failure.kind}: {reply.failure.message}" if reply.failure else "no reply")
+        return read(item, reply.value, context)
+
+    return ask_each(
+        name,
+        prompt,
+        parts=lambda _item, _context: (None,),
+        values=lambda item, _part, context: values(item, context),
+        read=read_reply,
+        role=role,
+        schema=(lambda item, _part, _context: schema(item)) if schema else None,
+        when=when,
+    )
+
+
+def _with(item: RecipeItem, **found: Any) -> RecipeItem:
+    """The item with what a trial found, besides what others did."""
+    return item.put(trials=msgspec.to_builtins(msgspec.structs.replace(trials_of(item), **found)))
+
+
+def _order(item: RecipeItem, options: Sequence[str], context: RecipeContext, trial: str) -> dict[str, str]:
+    """The options by letter, in an order that the seed draws for this trial: the right one's place tells nothing."""
+    ordered = sorted(options)
+    context.rng("trial", trial, item.id).shuffle(ordered)
+    return dict(zip(ascii_uppercase, ordered, strict=False))
+
+
+def _lines(options: Mapping[str, str]) -> str:
+    return "\n".join(f"{letter}) {text}" for letter, text in options.items())
+
+
+def _letters(prompt: str, show: Show) -> Callable[[RecipeItem], Schema]:
+    """The prompt's contract with the letters there are."""
+
+    def schema(item: RecipeItem) -> Schema:
+        contract: Any = load_prompt(prompt).schema
+        choice = {"type": "string", "enum": list(ascii_uppercase[: len(show(item).options)])}
+        return {**contract, "properties": {**contract["properties"], "choice": choice}}
+
+    return schema
+
+
+def _try_choice(name: str, show: Show) -> RecipeStep:
+    def values(item: RecipeItem, context: RecipeContext) -> Values:
+        exam = show(item)
+        options = _lines(_order(item, exam.options, context, "answer"))
+        shown = {"case": exam.case or _NO_CASE, "question": exam.question, "options": options}
+        return fit_all(shown, load_prompt(CHOICE), context, SOLVER)
+
+    def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> RecipeItem:
+        exam = show(item)
+        said = _order(item, exam.options, context, "answer")[value["choice"]]
+        answerable = value["answerable"] == "yes"
+        return _with(
+            item,
+            answer=AnswerTrial(
+                said=said,
+                match="yes" if said == exam.answer else "no",
+                answerable=answerable,
+                missing="" if answerable else str(value["missing"]),
+                reason=str(value["reason"]),
+            ),
+        )
+
+    def new(item: RecipeItem) -> bool:
+        answer = trials_of(item).answer
+        return answer is None or (bool(answer.said) and answer.said not in show(item).options)
+
+    return _trial(
+        name,
+        CHOICE,
+        values=values,
+        read=read,
+        failed=lambda item, why: _with(item, answer=AnswerTrial(failure=why)),
+        when=new,
+        role=SOLVER,
+        schema=_letters(CHOICE, show),
+    )
+
+
+def _guess(name: str, show: Show) -> RecipeStep:
+    def values(item: RecipeItem, context: RecipeContext) -> Values:
+        exam = show(item)
+        options = _lines(_order(item, exam.options, context, "guess"))
+        return fit_all({"question": exam.question, "options": options}, load_prompt(GUESS), context, SOLVER)
+
+    def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> RecipeItem:
+        exam = show(item)
+        said = _order(item, exam.options, context, "guess")[value["choice"]]
+        right = said == exam.answer
+        return _with(item, guess=GuessTrial(said=said, right=right, basis=value["basis"], reason=value["reason"]))
+
+    def new(item: RecipeItem) -> bool:
+        guess = trials_of(item).guess
+        return guess is None or (bool(guess.said) and guess.said not in show(item).options)
+
+    return _trial(
+        name,
+        GUESS,
+        values=values,
+        read=read,
+        failed=lambda item, why: _with(item, guess=GuessTrial(failure=why)),
+        when=new,
+        role=SOLVER,
+        schema=_letters(GUESS, show),
+    )
+
+
+def _compare(name: str, show: Show) -> RecipeStep:
+    def wrong(item: RecipeItem) -> list[str]:
+        exam = show(item)
+        return [option for option in exam.options if option != exam.answer]
+
+    def values(item: RecipeItem, context: RecipeContext) -> Values:
+        exam = show(item)
+        shown = {"case": exam.case or _NO_CASE, "question": exam.question, "answer": exam.answer}
+        shown["options"] = _lines(_order(item, wrong(item), context, "compare"))
+        return fit_all(shown, load_prompt(COMPARE), context)
+
+    def schema(item: RecipeItem) -> Schema:
+        contract: Any = load_prompt(COMPARE).schema
+        listed, count = contract["properties"]["options"], len(wrong(item))
+        letter = {"type": "string", "enum": list(ascii_uppercase[:count])}
+        each = {**listed["items"], "properties": {**listed["items"]["properties"], "option": letter}}
+        return {**contract, "properties": {"options": {**listed, "items": each, "minItems": count, "maxItems": count}}}
+
+    def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> RecipeItem | AskAgain:
+        options = _order(item, wrong(item), context, "compare")
+        verdicts = {
+            options[each["option"]]: OptionVerdict(
+                option=options[each["option"]],
+                relation=each["relation"],
+                also_right=each["also_right"] == "yes",
+                absurd=each["absurd"] == "yes",
+                other_style=each["style"] == "other",
+                reason=each["reason"],
+            )
+            for each in value["options"]
+        }
+        done = _with(item, comparison=tuple(verdicts[each] for each in wrong(item) if each in verdicts))
+        left_out = [letter for letter, text in options.items() if text not in verdicts]
+        if left_out:
+            said = f"There must be one entry for each wrong option; there is none for {', '.join(left_out)}."
+            failure = f"nothing is said of {len(left_out)} options"
+            return AskAgain(reason=failure, say=said, otherwise=_with(done, comparison_failure=failure))
+        return done
+
+    def new(item: RecipeItem) -> bool:
+        trials = trials_of(item)
+        judged = {each.option for each in trials.comparison}
+        return not trials.comparison_failure and any(option not in judged for option in wrong(item))
+
+    return _trial(
+        name,
+        COMPARE,
+        values=values,
+        read=read,
+        failed=lambda item, why: _with(item, comparison=(), comparison_failure=why),
+        when=new,
+        schema=schema,
+    )
+
+
+def _try_open(name: str, show: Show) -> RecipeStep:
+    def values(item: RecipeItem, context: RecipeContext) -> Values:
+        exam = show(item)
+        shown = {"case": exam.case or _NO_CASE, "question": exam.question}
+        return fit_all(shown, load_prompt(OPEN), context, SOLVER)
+
+    def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> RecipeItem:
+        answerable = value["answerable"] == "yes"
+        answer = AnswerTrial(
+            said=" ".join(str(value["answer"]).split()),
+            answerable=answerable,
+            missing="" if answerable else str(value["missing"]),
+            reason=str(value["reason"]),
+        )
+        return _with(item, answer=answer)
+
+    return _trial(
+        name,
+        OPEN,
+        values=values,
+        read=read,
+        failed=lambda item, why: _with(item, answer=AnswerTrial(failure=why)),
+        when=lambda item: trials_of(item).answer is None,
+        role=SOLVER,
+    )
+
+
+def _match(name: str, show: Show) -> RecipeStep:
+    def values(item: RecipeItem, context: RecipeContext) -> Values:
+        exam, answer = show(item), trials_of(item).answer or AnswerTrial()
+        shown = {"case": exam.case or _NO_CASE, "question": exam.question, "answer": exam.answer}
+        return fit_all({**shown, "attempt": answer.said}, load_prompt(MATCH), context)
+
+    def read(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> RecipeItem:
+        """Who knows the answer says whether the case leads to it; a solver that is right may still have missed it."""
+        supported = value["supported"] == "yes"
+        answer = msgspec.structs.replace(
+            trials_of(item).answer or AnswerTrial(),
+            match=value["match"],
+            answerable=supported,
+            missing="" if supported else str(value["missing"]),
+            reason=str(value["reason"]),
+        )
+        return _with(item, answer=answer)
+
+    def failed(item: RecipeItem, why: str) -> RecipeItem:
+        return _with(item, answer=msgspec.structs.replace(trials_of(item).answer or AnswerTrial(), failure=why))
+
+    def answered(item: RecipeItem) -> bool:
+        answer = trials_of(item).answer
+        return answer is not None and bool(answer.said) and not answer.match
+
+    return _trial(name, MATCH, values=values, read=read, failed=failed, when=answered)

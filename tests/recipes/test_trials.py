@@ -1,0 +1,246 @@
+"""Every question is tried before it is kept, and what the trials find is stored, counted and put in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hoofbeat.models import ChatRequest
+from hoofbeat.models.requests import Trouble
+from hoofbeat.recipes.benchmark_output import build_benchmark
+from hoofbeat.recipes.context import RecipeContext
+from hoofbeat.recipes.recipe import Recipe, RecipeOutput, from_documents
+from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem, RejectedItem
+from hoofbeat.recipes.review_tasks import ReviewTask
+from hoofbeat.recipes.steps import RecipeStep
+from hoofbeat.recipes.trials import (
+    ChoiceTrialSettings,
+    ExamQuestion,
+    account_for_trials,
+    choice_trials,
+    open_trial,
+    trials_of,
+)
+from hoofbeat.records import Document, Question
+from hoofbeat.store.tables import read_jsonl
+from tests.recipes.support import Script, a_context, passing_trial, user_text
+
+ANSWER = "Mucormycosis"
+OPTIONS = (ANSWER, "Zygomycosis", "Aspergillosis", "Sinus carcinoma")
+
+
+def _show(item: RecipeItem) -> ExamQuestion:
+    return ExamQuestion(question="Which?", answer=ANSWER, case=item["case"], options=tuple(item["options"]))
+
+
+def _item(name: str = "a", options: Sequence[str] = OPTIONS) -> RecipeItem:
+    return RecipeItem(id=name, values={"case": f"Case {name}.", "options": list(options)})
+
+
+def _letter(request: ChatRequest, text: str) -> str:
+    """The letter that an option goes by in a request."""
+    return next(line[0] for line in user_text(request).splitlines() if line[1:] == f") {text}")
+
+
+def _finds(**found: Any) -> Any:
+    """A model whose trials say this: the option `chosen`, the one `guessed`, and what is `wrong` with `faulty`."""
+
+    def says(name: str, request: ChatRequest) -> object:
+        said: Any = passing_trial(name, request)
+        if name == "trial-choice":
+            return {**said, "choice": _letter(request, found.get("chosen", ANSWER)), **found.get("answer", {})}
+        if name == "trial-options":
+            return {
+                **said,
+                "choice": _letter(request, found.get("guessed", ANSWER)),
+                "basis": found.get("basis", "chance"),
+            }
+        if name == "trial-compare" and f") {found.get('faulty')}\n" in f"{user_text(request)}\n":
+            letter = _letter(request, found["faulty"])
+            return {
+                "options": [
+                    {**each, **(found["wrong"] if each["option"] == letter else {})} for each in said["options"]
+                ]
+            }
+        return said
+
+    return {"model": Script(lambda name, request: None, trials=says)}
+
+
+def _run(
+    folder: Path, says: Any, steps: Sequence[RecipeStep] | None = None, items: Sequence[RecipeItem] = ()
+) -> tuple[list[Outcome], RecipeContext]:
+    with a_context(folder, [], ChoiceTrialSettings(), says) as context:
+        outcomes: list[Outcome] = list(items or [_item()])
+        for step in steps if steps is not None else choice_trials(context.settings, _show):
+            staying = [each for each in outcomes if isinstance(each, RecipeItem)]
+            outcomes = list(step.run(staying, context)) if staying else outcomes
+        return outcomes, context
+
+
+def test_a_question_without_fault_passes(tmp_path: Path) -> None:
+    (kept,), context = _run(tmp_path, _finds())
+    assert isinstance(kept, RecipeItem)
+    assert kept.facets["doubts"] == "none"
+    found = trials_of(kept)
+    assert found.answer is not None
+    assert (found.answer.said, found.answer.match, found.answer.answerable) == (ANSWER, "yes", True)
+    assert [each.option for each in found.comparison] == list(OPTIONS[1:])
+    assert [step.name for step in kept.lineage] == [
+        "try the question",
+        "guess from the options",
+        "compare the options",
+        "trials",
+    ]
+    assert context.metrics["trials"] == {
+        "questions": 1,
+        "without doubt": 1,
+        "answered": {"of": 1, "right": 1},
+        "guessed from the options": {"of": 1, "right": 1, "expected by chance": 0.25},
+        "wrong options compared": 3,
+        "doubts": {},
+    }
+
+
+def test_what_a_trial_doubts_is_flagged_and_not_rejected(tmp_path: Path) -> None:
+    says = _finds(
+        chosen="Aspergillosis",
+        answer={"answerable": "no", "missing": "the biopsy"},
+        basis="style",
+        faulty="Sinus carcinoma",
+        wrong={"absurd": "yes", "style": "other"},
+    )
+    (kept,), context = _run(tmp_path, says)
+    assert isinstance(kept, RecipeItem)
+    assert kept.facets["doubts"] == [
+        "not answerable",
+        "answered wrongly",
+        "given away by the options",
+        "absurd option",
+        "options differ in style",
+    ]
+    assert kept["trials"]["answer"]["missing"] == "the biopsy"
+    counted: Any = context.metrics["trials"]
+    assert counted["doubts"]["absurd option"] == 1
+
+
+def test_the_same_disease_under_another_name_is_a_second_right_option(tmp_path: Path) -> None:
+    says = _finds(faulty="Zygomycosis", wrong={"relation": "same", "reason": "its older name"})
+    (gone,), _ = _run(tmp_path, says)
+    assert gone == ItemRejection(
+        reason="a wrong option is also right", details="Zygomycosis means the same as the answer: its older name"
+    )
+
+
+@pytest.mark.parametrize(("faulty", "kept"), [(("Zygomycosis",), True), (("Zygomycosis", "Actinomycosis"), False)])
+def test_a_recipe_may_replace_a_second_right_option_once(tmp_path: Path, faulty: Sequence[str], kept: bool) -> None:
+    def replace(item: RecipeItem, faults: Any, _context: RecipeContext) -> Outcome:
+        return item.put(options=["Actinomycosis" if each in faults else each for each in item["options"]])
+
+    def says(name: str, request: ChatRequest) -> object:
+        here = next((each for each in faulty if f") {each}\n" in user_text(request)), None)
+        return _finds(faulty=here, wrong={"also_right": "yes"})["model"]._trials(name, request)
+
+    script = Script(lambda name, request: None, trials=says)
+    (out,), _ = _run(tmp_path, {"model": script}, choice_trials(ChoiceTrialSettings(), _show, replace))
+    assert isinstance(out, RecipeItem) is kept
+    if isinstance(out, RecipeItem):
+        assert [each["option"] for each in out["replaced"]] == ["Zygomycosis"]
+        compared = {each.option for each in trials_of(out).comparison}
+        assert compared == {"Actinomycosis", "Aspergillosis", "Sinus carcinoma"}
+
+
+def test_each_trial_can_be_switched_off(tmp_path: Path) -> None:
+    off = ChoiceTrialSettings(try_answer=False, try_options=False, compare_options=False)
+    assert choice_trials(off, _show) == []
+    only = choice_trials(msgspec.structs.replace(off, try_options=True), _show)
+    assert [step.name for step in only] == ["guess from the options", "trials"]
+    assert sum(step.calls for step in only) == 1
+
+
+def test_a_trial_that_fails_does_not_fail_the_question(tmp_path: Path) -> None:
+    script = Script(
+        lambda name, request: None,
+        trials=lambda name, request: Trouble(kind="bad-request", message="no", retryable=False),
+    )
+    (kept,), _ = _run(tmp_path, {"model": script})
+    assert isinstance(kept, RecipeItem)
+    assert kept.facets["doubts"] == ["not tried"]
+
+
+def test_an_option_that_is_left_out_is_asked_for_once(tmp_path: Path) -> None:
+    def says(name: str, request: ChatRequest) -> object:
+        said: Any = passing_trial(name, request)
+        if name == "trial-compare" and len(request.messages) == 2:
+            return {"options": [said["options"][0]] * 3}
+        return said
+
+    (kept,), context = _run(tmp_path, {"model": Script(lambda name, request: None, trials=says)})
+    assert isinstance(kept, RecipeItem)
+    assert len(trials_of(kept).comparison) == 3
+    assert context.asked_again["compare the options"] == {"items": 1, "kept": 1}
+
+
+def test_an_open_question_is_answered_and_the_answer_compared(tmp_path: Path) -> None:
+    def says(name: str, request: ChatRequest) -> object:
+        said: Any = passing_trial(name, request)
+        if name == "trial-match":
+            assert "What the case calls for." in user_text(request)
+            return {**said, "match": "no", "supported": "no", "missing": "the cause"}
+        return said
+
+    steps = [*open_trial(_show), account_for_trials("trials", _show)]
+    (kept,), context = _run(tmp_path, {"model": Script(lambda name, request: None, trials=says)}, steps)
+    assert isinstance(kept, RecipeItem)
+    assert kept.facets["doubts"] == ["not answerable", "answered wrongly"]
+    assert context.metrics["trials"] == {
+        "questions": 1,
+        "without doubt": 0,
+        "answered": {"of": 1, "right": 0},
+        "doubts": {"not answerable": 1, "answered wrongly": 1},
+    }
+
+
+def test_doubtful_questions_come_first_in_the_review(tmp_path: Path) -> None:
+    def finish(items: Sequence[RecipeItem], _context: RecipeContext) -> RecipeOutput:
+        return RecipeOutput(
+            questions=tuple(
+                Question(id=item.id, text="Which?", answer=ANSWER, options=OPTIONS, facets=item.facets)
+                for item in items
+            ),
+            review=tuple(ReviewTask(item=item.id, kind="leak", criteria=("clear",), why="drawn") for item in items),
+        )
+
+    def says(name: str, request: ChatRequest) -> object:
+        said: Any = passing_trial(name, request)
+        if name == "trial-choice":
+            doubtful = {"answerable": "no", "missing": "the biopsy"} if "Case b." in user_text(request) else {}
+            return {**said, "choice": _letter(request, ANSWER), **doubtful}
+        return said
+
+    recipe = Recipe(
+        name="tried",
+        title="Tried",
+        about="Tried.",
+        settings=ChoiceTrialSettings,
+        begin=lambda context: (
+            item.put(case=f"Case {item.id}.", options=list(OPTIONS)) for item in from_documents(context)
+        ),
+        steps=lambda s: choice_trials(s, _show),
+        finish=finish,
+    )
+    documents = [Document(id=name, title=name, text=name) for name in "abc"]
+    with a_context(
+        tmp_path, documents, ChoiceTrialSettings(), {"model": Script(lambda *_: None, trials=says)}
+    ) as context:
+        made = build_benchmark(recipe, context, tmp_path / "bench")
+    tasks = list(read_jsonl(made.file("review.jsonl"), ReviewTask))
+    assert [task.item for task in tasks] == ["b", "a", "c"]
+    assert tasks[0].why == "drawn; in the trials: not answerable"
+    assert not list(read_jsonl(made.file("rejected.jsonl"), RejectedItem))
+    counted: Any = made.manifest.metrics["trials"]
+    assert counted["questions"] == 3
