@@ -796,7 +796,7 @@ def export(
     from hoofbeat.benchmarks import Benchmark
     from hoofbeat.benchmarks.export import corpus_of_export, export_benchmark
     from hoofbeat.corpus import Corpus
-    from hoofbeat.corpus.export import export_corpus
+    from hoofbeat.corpus.corpus import export_corpus
     from hoofbeat.store import open_artefact
 
     path = folder_path(folder)

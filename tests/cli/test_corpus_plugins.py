@@ -107,7 +107,7 @@ def test_a_filter_is_one_file(folder: Path) -> None:
 
 EXPORTS = """
 from hoofbeat.benchmarks.export import ExportFormat
-from hoofbeat.corpus.export import CorpusFormat
+from hoofbeat.corpus.corpus import CorpusFormat
 
 
 class Cards(ExportFormat):

@@ -9,7 +9,7 @@ import pytest
 
 from hoofbeat import teaching
 from hoofbeat.corpus import Corpus, import_corpus, read_file
-from hoofbeat.corpus.export import CorpusFormat, export_corpus
+from hoofbeat.corpus.corpus import CorpusFormat, export_corpus
 from hoofbeat.corpus.readers.beir import read_beir
 from hoofbeat.corpus.readers.r2med import read_r2med
 from hoofbeat.errors import UsageError

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.correlation import Correlation, answers_and_retrieval, correlation
 from hoofbeat.findings.intervals import bootstrap_mean
+from hoofbeat.findings.systems import Correlation, answers_and_retrieval, correlation
 
 NUMBERS = st.sampled_from([0.0, 0.1, 0.15, 0.2, 0.5, 0.55, 0.9, 1.0])
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoofbeat.errors import InputError
-from hoofbeat.findings.failure_modes import mode_shares
 from hoofbeat.findings.intervals import wilson
+from hoofbeat.findings.outcomes import mode_shares
 from hoofbeat.records import Failure, Judgment
 
 MODES = ("grounding", "objective", "qualifier", "granularity", "stage", "other")

@@ -1,4 +1,4 @@
-"""Benchmarks out again, in the formats that others read: `benchmarks/exports` has one file per format.
+"""Benchmarks out again, in the formats that others read: `benchmarks/exports` has the formats.
 
 A format gets a `ExportBundle`: the benchmark with all its editions, and its corpus where documents are wanted.
 """

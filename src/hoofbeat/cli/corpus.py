@@ -15,7 +15,7 @@ from hoofbeat.cli.command_classes import CommandWithList, ExtensionName
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import check_file, command_words, json_option, output_option, plot_option
 from hoofbeat.corpus import Corpus, import_corpus
-from hoofbeat.corpus.export import CorpusFormat, export_corpus
+from hoofbeat.corpus.corpus import CorpusFormat, export_corpus
 from hoofbeat.corpus.filter import CorpusFilter, parse_filters
 from hoofbeat.corpus.filters.rare import RarityLimits
 from hoofbeat.corpus.funnel import FunnelStep, filter_corpus, funnel_data, read_funnel

@@ -1,4 +1,7 @@
-"""A corpus on disk, read one document at a time: a million documents need no more memory than their ids."""
+"""A corpus on disk, read one document at a time, and written in formats that others read.
+
+A million documents need no more memory than their ids. `corpus/exports` has the formats.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,17 @@ import difflib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import msgspec
 from msgspec import Struct
 
-from hoofbeat.errors import InputError
+from hoofbeat.errors import InputError, UsageError
 from hoofbeat.facets import has_facets
-from hoofbeat.records import Document
-from hoofbeat.store import Artefact, open_artefact
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Document, Question
+from hoofbeat.registry import registry
+from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.artefact import ArtefactFolder
 from hoofbeat.store.tables import each_line, lines_at, read_jsonl
 
@@ -27,9 +32,6 @@ class ImportRejection(Struct, frozen=True, kw_only=True):
 
     source: str
     reason: str
-
-
-"""The table of a corpus."""
 
 
 class _Id(msgspec.Struct):
@@ -86,3 +88,55 @@ class Corpus(ArtefactFolder):
     def _places(self) -> dict[str, int]:
         """Where each document's line begins."""
         return {line.id: offset for offset, line in each_line(self._table, _Id)}
+
+
+class CorpusFormat:
+    """A format for corpora. A subclass sets the attributes and defines `write`; one object of it is enough."""
+
+    extension_kind: ClassVar[str] = "corpus format"
+    extension_package: ClassVar[str] = "hoofbeat.corpus.exports"
+
+    name: str
+    summary: str
+    takes_questions: bool = False
+    """Whether questions and their judgments have a place in it."""
+
+    def write(self, folder: Path, documents: Iterator[Document], questions: Sequence[Question]) -> int:
+        """Write the files and say how many documents they hold."""
+        raise NotImplementedError
+
+
+def export_corpus(
+    corpus: Corpus,
+    target: Path,
+    form: str,
+    *,
+    questions: Sequence[Question] = (),
+    inputs: Sequence[InputRef] = (),
+    command: Sequence[str] = (),
+    progress: Progress = SILENT,
+) -> Artefact:
+    """Write all documents of a corpus in the format of this name; some take questions and judgments along."""
+    chosen = registry.get(CorpusFormat, form)
+    if questions and not chosen.takes_questions:
+        others = " or ".join(each.name for each in registry.all(CorpusFormat) if each.takes_questions)
+        raise UsageError(f"{form} has no place for questions", fix=f"export to {others}, or leave the questions out")
+    with create(target, replace_kind="export") as draft, progress.task("exporting", len(corpus)) as task:
+
+        def documents() -> Iterator[Document]:
+            for document in corpus.documents():
+                yield document
+                task.advance()
+
+        count = chosen.write(draft.path, documents(), questions)
+        draft.finish(
+            Manifest(
+                kind="export",
+                title=f"{form} export",
+                command=list(command),
+                inputs=[corpus.artefact.reference(), *inputs],
+                settings={"format": form},
+                counts=Counts(kept=count),
+            )
+        )
+    return open_artefact(target, "export")

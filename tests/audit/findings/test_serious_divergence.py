@@ -19,7 +19,7 @@ from hoofbeat.audit.findings import (
 )
 from hoofbeat.audit.findings.relations import NO_GROUP
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.correlation import correlation
+from hoofbeat.findings.systems import correlation
 from hoofbeat.records import Answer, Comparison, Passage, Question
 from tests.audit.findings.support import FACETS, QUESTIONS, audit, audits, plain_table, table
 

@@ -13,8 +13,7 @@ from lxml import etree
 
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.breakdown import by_facet, over_sets, values_of
-from hoofbeat.findings.correlation import AnswersAndRetrieval, answers_and_retrieval
-from hoofbeat.findings.systems import Ablation, ablation, compare_systems
+from hoofbeat.findings.systems import Ablation, AnswersAndRetrieval, ablation, answers_and_retrieval, compare_systems
 from hoofbeat.records import Facets
 from hoofbeat.reports.comparison.rankings_page import ablation_table, rankings_report
 from hoofbeat.reports.model import Report, charts_in, tables_in

@@ -1,1 +1,1 @@
-"""The formats that corpora are exported in; `hoofbeat.corpus.export` says what a format is."""
+"""The formats that corpora are exported in; `hoofbeat.corpus.corpus` says what a format is."""

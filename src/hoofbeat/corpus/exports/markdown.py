@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hoofbeat.corpus.export import CorpusFormat
+from hoofbeat.corpus.corpus import CorpusFormat
 from hoofbeat.records import Document, Question
 from hoofbeat.store.files import write_bytes
 

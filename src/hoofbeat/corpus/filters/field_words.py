@@ -1,4 +1,4 @@
-"""Words in a document's fields: `title~rare`, `text~autopsy`, `keywords~diagnos`.
+"""Words in a document's fields and facets: `title~rare`, `text~autopsy`, `keywords~diagnos`, `facet.organ=kidney`.
 
 `=` compares whole values, `~` finds a value that holds a word beginning so (`diagnos` finds
 "Diagnosis, differential" but not "misdiagnosis"); both without regard to case.
@@ -11,6 +11,8 @@ from collections.abc import Callable
 from hoofbeat.corpus.filter import Clause, CorpusFilter, FilterStep, compared_values
 from hoofbeat.facets import facet_values
 from hoofbeat.records import Document
+
+_PREFIX = "facet."
 
 
 class _FieldWords(CorpusFilter):
@@ -27,7 +29,27 @@ class _FieldWords(CorpusFilter):
         return compared_values(self.name, clause.operator, values, self._field, details=self.name != "text")
 
 
+class _Facet(CorpusFilter):
+    name = "facet"
+    summary = "values of a facet"
+    example = "facet.organ=kidney"
+
+    def accepts(self, name: str) -> bool:
+        return name.startswith(_PREFIX)
+
+    def build(self, clause: Clause) -> FilterStep:
+        """`facet.NAME=…` and `facet.NAME~…`: any facet a document carries."""
+        name = clause.name.removeprefix(_PREFIX)
+        example = f"{_PREFIX}{name}=value"
+        clause.no_arguments(example)
+        values = [value.text for value in clause.compared(("=", "~"), example)]
+        return compared_values(
+            clause.name, clause.operator, values, lambda document: facet_values(document.facets, name)
+        )
+
+
 FILTERS = (
+    _Facet(),
     _FieldWords(
         "keywords",
         "keywords and subjects with a word that begins so",

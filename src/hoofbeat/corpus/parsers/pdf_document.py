@@ -28,7 +28,6 @@ import numpy as np
 import pypdfium2 as pdfium
 from msgspec import Struct, field
 
-from hoofbeat.corpus.parsers.front_matter import FrontMatter, assemble, side_file
 from hoofbeat.corpus.parsers.pdf_lines import (
     HYPHEN,
     LARGER,
@@ -46,7 +45,7 @@ from hoofbeat.corpus.parsers.pdf_lines import (
     turned,
     without_running_heads,
 )
-from hoofbeat.corpus.parsers.prose import TextBuilder, role_of
+from hoofbeat.corpus.parsers.prose import FrontMatter, TextBuilder, assemble, role_of, side_file
 from hoofbeat.errors import HostileInputError, InputError
 from hoofbeat.records import Document
 from hoofbeat.text import safe_id, squeeze
@@ -220,7 +219,7 @@ class _Content(Struct):
 
 
 def read_pdf(data: bytes, path: Path, images: list[tuple[str, bytes]] | None = None) -> Iterator[Document]:
-    """The one document of a PDF file; what its side file says about it counts first (`front_matter.side_file`).
+    """The one document of a PDF file; what its side file says about it counts first (`side_file`).
 
     Figures name image files that are put into `images` (name, data); without a list pictures are not taken out.
     """

@@ -10,18 +10,25 @@ come this way out of text-mining corpora: a heading is alone in its block or on 
 the figure was, and tabs separate table cells. Handbooks in plain text have the headings only. What can't be told apart
 for sure remains a paragraph: no word is lost either way, except the stray `pmc` that such corpora put before the first
 word, and figure labels that are repeated without a caption.
+
+Front matter is what a document says about itself beside its text, or a side file says for formats that have none:
+`key: value` lines between two `---` lines. `id`, `title`, `kind`, `licence` and `notice` go to the record, every other
+key is a facet; a value written `[a, b]` is a list.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
 
 from hoofbeat.corpus.roles import Role, role_of
-from hoofbeat.records import DocumentTable, Figure, Section
-from hoofbeat.text import squeeze
+from hoofbeat.errors import InputError
+from hoofbeat.records import Document, DocumentTable, Facets, Figure, Section
+from hoofbeat.text import safe_id, squeeze
 
 __all__ = [
     "TextBuilder",
@@ -364,3 +371,107 @@ class _Levels:
             if main:
                 self._seen_main, self._main_caps = True, heading.isupper()
         return level, role
+
+
+MAX_SIDE_FILE = 1_000_000
+
+
+class FrontMatter(Struct, frozen=True, kw_only=True):
+    """A document's statements about itself; empty where it makes none."""
+
+    id: str = ""
+    title: str = ""
+    kind: str = ""
+    licence: str = ""
+    notices: tuple[str, ...] = ()
+    facets: Facets = field(default_factory=dict)
+
+
+def split_front_matter(text: str) -> tuple[FrontMatter, str]:
+    """Front matter and the rest; text that has none is returned whole."""
+    lines = text.split("\n")
+    if lines[0].strip() != "---":
+        return FrontMatter(), text
+    end = next((place for place, line in enumerate(lines[1:], start=1) if line.strip() in {"---", "..."}), None)
+    if end is None:
+        return FrontMatter(), text
+    pairs = [
+        (key.strip(), value.strip()) for key, colon, value in (line.partition(":") for line in lines[1:end]) if colon
+    ]
+    return about_from((key, _value(value)) for key, value in pairs if key and not key.startswith("#")), "\n".join(
+        lines[end + 1 :]
+    )
+
+
+def about_from(pairs: Iterable[tuple[str, str | list[str]]]) -> FrontMatter:
+    """Statements from key and value pairs."""
+    record: dict[str, str] = {}
+    notices: list[str] = []
+    facets: Facets = {}
+    for key, value in pairs:
+        words = value if isinstance(value, list) else [value]
+        name = {"license": "licence", "notices": "notice"}.get(key.lower(), key)
+        if name == "notice":
+            notices += [word for word in words if word]
+        elif name in {"id", "title", "kind", "licence"}:
+            record[name] = squeeze(", ".join(words))
+        elif value:
+            facets[key] = value
+    if record.get("id"):
+        record["id"] = safe_id(record["id"])
+    return FrontMatter(notices=tuple(notices), facets=facets, **record)
+
+
+def side_file(path: Path) -> FrontMatter:
+    """What a Markdown source of the same name (beside the file or one folder up) or `<stem>.json` says about a file."""
+    for source in (path.with_suffix(".md"), path.parent.parent / f"{path.stem}.md"):
+        if _readable(source):
+            about, _ = split_front_matter(source.read_text(encoding="utf-8-sig", errors="replace"))
+            if about != FrontMatter():
+                return about
+    source = path.with_suffix(".json")
+    if not _readable(source):
+        return FrontMatter()
+    try:
+        found = msgspec.json.decode(source.read_bytes(), type=dict[str, str | int | float | list[str]])
+    except (msgspec.DecodeError, UnicodeDecodeError) as err:
+        raise InputError(
+            f"its side file can't be read: {source.name}: {err}", fix="make it one JSON object of texts, or remove it"
+        ) from err
+    return about_from(_plain(found).items())
+
+
+def _plain(found: Mapping[str, str | int | float | list[str]]) -> dict[str, str | list[str]]:
+    return {key: value if isinstance(value, list) else str(value) for key, value in found.items()}
+
+
+def _readable(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_SIDE_FILE
+
+
+def _value(text: str) -> str | list[str]:
+    if text.startswith("[") and text.endswith("]"):
+        return [item for part in text[1:-1].split(",") if (item := _unquoted(part.strip()))]
+    return _unquoted(text)
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'" else text
+
+
+def assemble(about: FrontMatter, builder: TextBuilder, stem: str) -> Document:
+    """A document from what was said about it and its text; the first heading is the title where none is stated."""
+    sections = builder.sections()
+    first = next((section.heading for section in sections if section.heading), "")
+    return Document(
+        id=about.id or safe_id(stem),
+        title=about.title or first or stem,
+        text=builder.text,
+        kind=about.kind,
+        sections=sections,
+        figures=tuple(builder.figures),
+        tables=tuple(builder.tables),
+        facets=about.facets,
+        licence=about.licence,
+        notices=about.notices,
+    )

@@ -9,8 +9,7 @@ import html
 import re
 from collections.abc import Iterator
 
-from hoofbeat.corpus.parsers.front_matter import assemble, split_front_matter
-from hoofbeat.corpus.parsers.prose import TextBuilder, is_item, list_items, role_of
+from hoofbeat.corpus.parsers.prose import TextBuilder, assemble, is_item, list_items, role_of, split_front_matter
 from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile
 from hoofbeat.records import Document
 from hoofbeat.text import squeeze

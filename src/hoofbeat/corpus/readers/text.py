@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hoofbeat.corpus.parsers.front_matter import assemble, split_front_matter
-from hoofbeat.corpus.parsers.prose import TextBuilder, lay_out
+from hoofbeat.corpus.parsers.prose import TextBuilder, assemble, lay_out, split_front_matter
 from hoofbeat.corpus.reader import DocumentEntry, Reader, SourceFile
 from hoofbeat.records import Document
 

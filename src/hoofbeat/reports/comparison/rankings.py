@@ -12,11 +12,17 @@ from msgspec.structs import replace
 
 from hoofbeat.errors import UsageError
 from hoofbeat.findings.breakdown import values_of
-from hoofbeat.findings.correlation import AnswersAndRetrieval, answers_and_retrieval
 from hoofbeat.findings.intervals import clusters_of
 from hoofbeat.findings.outcomes import scored_outcomes
 from hoofbeat.findings.ranking_measures import RANKINGS, TREC_RUN
-from hoofbeat.findings.systems import Ablation, SystemTable, ablation, compare_systems
+from hoofbeat.findings.systems import (
+    Ablation,
+    AnswersAndRetrieval,
+    SystemTable,
+    ablation,
+    answers_and_retrieval,
+    compare_systems,
+)
 from hoofbeat.judging import JudgmentFolder
 from hoofbeat.records import Question
 from hoofbeat.store import Artefact, InputRef, open_artefact

@@ -18,15 +18,17 @@ from numpy.typing import NDArray
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_names, facet_values
 from hoofbeat.findings.breakdown import FacetGroup, FacetTable, SetTable, by_facet, over_sets, values_of
-from hoofbeat.findings.correlation import AnswersAndRetrieval, Correlation, correlation
 from hoofbeat.findings.intervals import Interval, bootstrap_mean, cluster_labels
 from hoofbeat.findings.systems import (
     Ablation,
     AblationCell,
+    AnswersAndRetrieval,
+    Correlation,
     PairedComparison,
     Systems,
     SystemTable,
     compare_systems,
+    correlation,
     shared_values,
 )
 from hoofbeat.records import Facets

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from hoofbeat.errors import InputError
 from hoofbeat.findings.agreement import agreement_with_intervals
-from hoofbeat.findings.failure_modes import ModeShare, mode_shares
+from hoofbeat.findings.outcomes import ModeShare, mode_shares
 from hoofbeat.judging.aspects.error_type import ERROR_TYPE
 from hoofbeat.judging.blinded_sheet import refuse_lines
 from hoofbeat.judging.criteria import Key, answer_key

@@ -14,9 +14,8 @@ from msgspec import Struct
 from hoofbeat.facets import facet_names, facet_values
 from hoofbeat.findings.accuracy import Accuracy, accuracies
 from hoofbeat.findings.breakdown import NONE, GroupAccuracy, GroupDifference, group_differences
-from hoofbeat.findings.failure_modes import ModeShare, mode_shares
 from hoofbeat.findings.intervals import bootstrap_mean, wilson
-from hoofbeat.findings.outcomes import HUMAN, Outcome, SystemKey
+from hoofbeat.findings.outcomes import HUMAN, ModeShare, Outcome, SystemKey, mode_shares
 from hoofbeat.judging.aspects.relevance import RELEVANCE
 from hoofbeat.judging.catalogue import all_criteria, explains
 from hoofbeat.records import Judgment

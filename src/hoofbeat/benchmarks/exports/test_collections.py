@@ -1,4 +1,4 @@
-"""BEIR's layout: `corpus.jsonl`, `queries.jsonl`, `qrels/test.tsv`."""
+"""A benchmark as a folder of a test collection, in BEIR's or R2MED's layout."""
 
 from __future__ import annotations
 
@@ -20,4 +20,17 @@ class _Beir(ExportFormat):
         return len(bundle.questions)
 
 
-FORMAT = _Beir()
+class _R2med(ExportFormat):
+    name = "r2med"
+    summary = "R2MED: query, corpus, qrels"
+    needs_corpus = True
+
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
+        """`corpus.jsonl`, `query.jsonl`, `qrels.jsonl`."""
+        from hoofbeat.corpus.readers.r2med import write_r2med  # noqa: PLC0415 - as above
+
+        write_r2med(folder, bundle.searched(), bundle.questions, bundle.bench.qrels())
+        return len(bundle.questions)
+
+
+FORMATS = (_Beir(), _R2med())

@@ -1,12 +1,13 @@
-"""A task folder that lm-evaluation-harness runs as it is."""
+"""Tasks that evaluation harnesses run as they are: a folder for lm-evaluation-harness, a file for Inspect."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from hoofbeat.benchmarks.export import ExportBundle, ExportFormat
+from hoofbeat.benchmarks.export import ExportBundle, ExportFormat, lettered
 from hoofbeat.errors import UsageError
+from hoofbeat.records import Question
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import write_jsonl
 
@@ -21,7 +22,6 @@ def load(**_settings):
     path = Path(__file__).parent / "questions.jsonl"
     return datasets.load_dataset("json", data_files={"test": str(path)})
 '''
-
 _CHOICE_TASK = """task: {name}
 custom_dataset: !function loading.load
 test_split: test
@@ -39,7 +39,6 @@ metric_list:
 metadata:
   version: 1.0
 """
-
 _TEXT_TASK = """task: {name}
 custom_dataset: !function loading.load
 test_split: test
@@ -92,9 +91,6 @@ class _LmEval(ExportFormat):
         return len(rows)
 
 
-FORMAT = _LmEval()
-
-
 def task_name(bundle: ExportBundle) -> str:
     """A name that both harnesses take, from the recipe or the folder."""
     edition = f"_{bundle.bench.edition}" if bundle.bench.edition else ""
@@ -118,3 +114,52 @@ def check_answers(bundle: ExportBundle) -> None:
                 where=where,
                 fix="correct or rebuild the benchmark, or export it as jsonl",
             )
+
+
+_INSPECT_TASK = '''"""Run with: inspect eval {file} --model ..."""
+
+from pathlib import Path
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import json_dataset
+from inspect_ai.scorer import {scorer}
+from inspect_ai.solver import {solver}
+
+
+@task
+def {name}() -> Task:
+    questions = json_dataset(str(Path(__file__).parent / "questions.jsonl"))
+    return Task(dataset=questions, solver={solver}(), scorer={scorer}())
+'''
+
+
+class _Inspect(ExportFormat):
+    name = "inspect"
+    summary = "a task file for Inspect"
+
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
+        """A task file for `inspect eval`; a model grades free text, and questions with images show them."""
+        check_answers(bundle)
+        choice = all(question.options for question in bundle.questions)
+        write_jsonl(folder / "questions.jsonl", (_sample(question, choice) for question in bundle.questions))
+        bundle.copy_images(bundle.questions, folder)
+        name = task_name(bundle)
+        solver, scorer = ("multiple_choice", "choice") if choice else ("generate", "model_graded_qa")
+        code = _INSPECT_TASK.format(file=f"{name}.py", name=name, solver=solver, scorer=scorer)
+        write_bytes(folder / f"{name}.py", code.encode())
+        return len(bundle.questions)
+
+
+FORMATS = (_LmEval(), _Inspect())
+
+
+def _sample(question: Question, choice: bool) -> dict[str, object]:
+    """One sample: text, or a message of text and images; the target of a choice is its letter."""
+    given: object = question.full_text
+    if question.images:
+        images = [{"type": "image", "image": name} for name in question.images]
+        given = [{"role": "user", "content": [{"type": "text", "text": question.full_text}, *images]}]
+    sample: dict[str, object] = {"id": question.id, "input": given, "metadata": question.facets}
+    if choice:
+        return {**sample, "choices": question.options, "target": lettered(question)[1]}
+    return {**sample, "target": question.answer}

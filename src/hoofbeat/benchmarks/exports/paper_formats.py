@@ -1,0 +1,102 @@
+"""The papers' own file formats, so that a benchmark built here works with their scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hoofbeat.benchmarks.export import ExportBundle, ExportFormat, lettered, shown_value, with_options, write_json
+from hoofbeat.errors import UsageError
+from hoofbeat.records import Question
+from hoofbeat.store.tables import write_csv
+
+
+class _Ogcare(ExportFormat):
+    name = "ogcare"
+    summary = "OGCaReBench: CSV and JSON"
+
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
+        """`ogcarebench.csv` and `.json`: title, PMC id, class, question before and after distraction, answer."""
+        original = {question.id: question.full_text for question in bundle.editions.get("original", ())}
+        rows = [
+            {
+                "Title": bundle.title(question),
+                "pmc_id": question.documents[0] if question.documents else question.id,
+                "Classification": shown_value(question.facets.get("specialty")),
+                "Original Question": original.get(question.id, question.full_text),
+                "Question": question.full_text,
+                "Answer": question.answer,
+            }
+            for question in bundle.questions
+        ]
+        header = ("Title", "pmc_id", "Classification", "Original Question", "Question", "Answer")
+        write_csv(folder / "ogcarebench.csv", header, ([row[name] for name in header] for row in rows))
+        write_json(folder / "ogcarebench.json", rows)
+        return len(rows)
+
+
+class _Clinbench(ExportFormat):
+    name = "clinbench"
+    summary = "ClinBench: JSON, text and images"
+
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
+        """`clinbench-text.json`, and `clinbench-mm.json` with its images: id, question_stem, options, answer, image."""
+        text = [_entry(question) for question in with_options(bundle.questions, self.name)]
+        write_json(folder / "clinbench-text.json", text)
+        with_images = bundle.editions.get("image", [])
+        if with_images:
+            entries = [{**_entry(question), "image": "; ".join(question.images)} for question in with_images]
+            write_json(folder / "clinbench-mm.json", entries)
+            bundle.copy_images(with_images, folder)
+        return len(text)
+
+
+def _entry(question: Question) -> dict[str, str]:
+    options, letter = lettered(question)
+    return {
+        "id": question.id,
+        "question_stem": question.full_text,
+        "options": "\n".join(f"{name}. {text}" for name, text in options.items()),
+        "answer": letter,
+    }
+
+
+_DISTRACTORS = ("distractor2", "distractor3", "distractor4")  # ranks of the neighbours: the first is the diagnosis
+
+
+class _Cupcase(ExportFormat):
+    name = "cupcase"
+    summary = "CUPCase: CSV"
+
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
+        """`cupcase.csv`: the cleaned presentation, the diagnosis, and the distractors by the rank of the neighbour."""
+        rows = []
+        for question in with_options(bundle.questions, self.name):
+            wrong = [option for option in question.options if option != question.answer]
+            if len(wrong) != len(_DISTRACTORS) or question.answer not in question.options:
+                raise UsageError(
+                    f"{question.id} has {len(wrong)} wrong options and {len(question.options) - len(wrong)} right, and "
+                    "this format has room for four: three wrong, one right",
+                    fix="build it with three distractors (hoofbeat build cupcase, --last-rank two more than "
+                    "--first-rank), or choose a format for any number of options: jsonl, clinbench, lm-eval or inspect",
+                )
+            ranked = [str(text) for text in bundle.values.get(question.id, {}).get("distractors", [])]
+            ordered = ranked if sorted(ranked) == sorted(wrong) else wrong
+            discipline = shown_value(question.facets.get("discipline") or question.facets.get("specialty"))
+            rows.append([question.id, question.context or question.text, question.answer, *ordered, discipline])
+        header = ("id", "clean_case_presentation", "correct_diagnosis", *_DISTRACTORS, "discipline")
+        write_csv(folder / "cupcase.csv", header, rows)
+        return len(rows)
+
+
+class _Sourceqa(ExportFormat):
+    name = "sourceqa"
+    summary = "TransplantQA: the questions as JSON"
+
+    def write(self, bundle: ExportBundle, folder: Path) -> int:
+        """`questions.json`: the question, which sources are asked (group), its topics and sub-topics."""
+        rows = [{"id": question.id, "question": question.full_text, **question.facets} for question in bundle.questions]
+        write_json(folder / "questions.json", rows)
+        return len(rows)
+
+
+FORMATS = (_Ogcare(), _Clinbench(), _Cupcase(), _Sourceqa())
