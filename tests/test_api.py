@@ -31,7 +31,15 @@ def server() -> Iterator[FaultServer]:
 
 
 @pytest.fixture(scope="module")
-def by_command(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path:
+def given_answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Answers of three sources to one question, in a file."""
+    path = tmp_path_factory.mktemp("given") / "answers.csv"
+    path.write_text("question,source,answer\nWhen?,a,In May.\nWhen?,b,In June.\nWhen?,c,Never.\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def by_command(tmp_path_factory: pytest.TempPathFactory, server: FaultServer, given_answers: Path) -> Path:
     """What the command writes from documents to a report."""
     root = tmp_path_factory.mktemp("command")
     model = ("--model", server.spec())
@@ -46,6 +54,8 @@ def by_command(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) ->
         ("answer", "bench", *model, "--condition", "closed", "--condition", "bm25 @2", "--limit", "3", "-o", "run"),
         ("judge", "run", *model, "--by", "equivalence", "--by", "exact", "-o", "judged"),
         ("audit", "handbooks", "teaching", *model, *sources, "--question", "tq-01", "--with", "bm25", "-o", "audit"),
+        ("retrieve", "bench", "--with", "bm25", "--each-source", "--limit", "2", "-o", "evidence"),
+        ("audit", "--answers", str(given_answers), *model, "--economy", "--economy-check", "2", "-o", "given"),
         ("leakage", "bench", *model, "--limit", "3", "--cutoff", f"{server.spec()}=2023", "-o", "leakage"),
         ("compare", "rankings/01-bm25", "rankings/02-bm25-k1-0.5", "-o", "compared"),
         ("export", "bench", "--as", "beir", "-o", "beir"),
@@ -56,7 +66,7 @@ def by_command(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) ->
     return root
 
 
-async def _walk(verbs: Any, spec: str) -> None:
+async def _walk(verbs: Any, spec: str, given_answers: Path) -> None:
     """The same study in Python; `verbs` are those of `hoofbeat.aio`, or wrapped ones."""
     cases = await verbs.import_corpus(teaching.cases_folder(), "cases", facets={"set": "teaching"})
     books = await verbs.import_corpus(teaching.handbook_files()[:3], "handbooks")
@@ -73,6 +83,10 @@ async def _walk(verbs: Any, spec: str) -> None:
     audit = await verbs.audit_sources(
         books, "teaching", "audit", model=spec, sources=HANDBOOKS, question_ids="tq-01", line="bm25"
     )
+    await verbs.find_evidence(bench, "bm25", "evidence", limit=2)
+    given = {"model": spec, "economy": True, "economy_check": 2}
+    assert (await verbs.audit_answers(given_answers, estimate=True, **given)).calls > 0
+    await verbs.audit_answers(given_answers, "given", **given)
     leakage = await verbs.check_leakage(bench, "leakage", model=spec, limit=3, cutoffs=f"{spec}=2023")
     assert leakage.summary["questions"] == 3
     await verbs.compare(rankings, "compared")
@@ -101,11 +115,16 @@ class _Plain:
 
 @pytest.mark.parametrize("way", ["plain", "inside a loop", "awaited"])
 def test_folders_are_those_of_the_command(
-    way: str, by_command: Path, server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: str,
+    by_command: Path,
+    server: FaultServer,
+    given_answers: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     verbs = {"plain": _Plain(False), "inside a loop": _Plain(True), "awaited": hb.aio}[way]
-    asyncio.run(_walk(verbs, server.spec()))
+    asyncio.run(_walk(verbs, server.spec(), given_answers))
     written = {path.relative_to(by_command) for path in by_command.rglob("*") if path.is_file()}
     ours = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
     assert {path for path in ours ^ written if path.parts[0] != ".hoofbeat"} == set()

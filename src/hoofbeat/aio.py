@@ -11,13 +11,19 @@ from hoofbeat.calls import asynchronous
 
 __all__ = [
     "answer",
+    "apply_reviews",
     "ask_corpora",
+    "audit_answers",
     "audit_sources",
     "build",
     "check_leakage",
     "compare",
+    "create_study",
     "export",
+    "export_exam",
+    "export_labels",
     "filter_corpus",
+    "find_evidence",
     "import_corpus",
     "import_predictions",
     "judge",
@@ -40,3 +46,9 @@ report = asynchronous(api.report)
 ask_corpora = asynchronous(api.ask_corpora)
 export = asynchronous(api.export)
 verify = asynchronous(api.verify)
+apply_reviews = asynchronous(api.apply_reviews)
+audit_answers = asynchronous(api.audit_answers)
+create_study = asynchronous(api.create_study)
+export_exam = asynchronous(api.export_exam)
+export_labels = asynchronous(api.export_labels)
+find_evidence = asynchronous(api.find_evidence)

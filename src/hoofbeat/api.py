@@ -29,17 +29,24 @@ if TYPE_CHECKING:
     from hoofbeat.models import Estimate, Model
     from hoofbeat.models.model_loading import Session, UsedModels
     from hoofbeat.registry import Plugin
+    from hoofbeat.review.new_study import StudyCreation
     from hoofbeat.store import InputRef
 
 __all__ = [
     "answer",
+    "apply_reviews",
     "ask_corpora",
+    "audit_answers",
     "audit_sources",
     "build",
     "check_leakage",
     "compare",
+    "create_study",
     "export",
+    "export_exam",
+    "export_labels",
     "filter_corpus",
+    "find_evidence",
     "import_corpus",
     "import_predictions",
     "judge",
@@ -262,6 +269,44 @@ def retrieve(
     if len(measured) > 1:
         write_rankings(place / "comparison", compare_rankings(measured, seed=seed), command=command_words())
     return made
+
+
+@verb
+def find_evidence(
+    target: PathLike,
+    line: str = "bm25 + dense",
+    output: PathLike = "evidence",
+    *,
+    model: str = "embedded",
+    corpus: PathLike | None = None,
+    queries: Names = (),
+    split: str = "test",
+    edition: str = "",
+    where: Names = (),
+    limit: int | None = None,
+    ledger: PathLike | None = None,
+    config: PathLike | None = None,
+    budget: str | None = None,
+    progress: Progress | None = None,
+) -> ArtefactFolder:
+    """Find evidence for every question in every document by itself, instead of ranking the documents.
+
+    `target` is what `retrieve` takes. The table `evidence` has the passages of each document with how they were found.
+    """
+    from hoofbeat.models.model_loading import UsedModels, late_models
+    from hoofbeat.retrieval.rankings import find_evidence, open_collection, plan_rankings, read_lines
+    from hoofbeat.retrieval.rankings.rankings_folder import stage_notes
+
+    collection = open_collection(
+        folder_path(target), corpus=_path(corpus), queries=_names(queries), split=split, edition=edition
+    ).first(limit)
+    plan = plan_rankings(collection, read_lines([line]), where=_names(where), measures=(), command=command_words())
+    with late_models(model, ledger_path=_path(ledger), config_path=_path(config), budget=budget) as load:
+        encoders = UsedModels(load)
+        indexes = collection.indexes(progress or default_progress(), models=encoders)
+        made = find_evidence(plan, indexes, folder_path(output), models=UsedModels(load), encoders=encoders)
+    _warn(stage_notes(made))
+    return ArtefactFolder(made)
 
 
 @overload
@@ -588,6 +633,65 @@ def audit_sources(
 
 
 @overload
+def audit_answers(
+    file: PathLike, output: PathLike = ..., *, estimate: Literal[False] = ..., **options: Any
+) -> Audit: ...
+@overload
+def audit_answers(file: PathLike, output: PathLike = ..., *, estimate: Literal[True], **options: Any) -> Estimate: ...
+@verb  # type: ignore[misc]  # options of an estimate are those of the work
+def audit_answers(
+    file: PathLike,
+    output: PathLike = "audit",
+    *,
+    fields: str = "",
+    model: str = "embedded",
+    judge: str | None = None,
+    sources: Names = (),
+    pack: str = "transplant",
+    question_ids: Names = (),
+    limit: int | None = None,
+    shard: str | None = None,
+    probe_order: int = 0,
+    economy: bool = False,
+    economy_check: int = 200,
+    trial: PathLike | None = None,
+    seed: int = 0,
+    ledger: PathLike | None = None,
+    config: PathLike | None = None,
+    budget: str | None = None,
+    estimate: bool = False,
+    progress: Progress | None = None,
+) -> Audit | Estimate:
+    """Compare answers that other software or people gave, source by source, in a JSONL, CSV or Parquet file.
+
+    The file has the fields `question`, `source`, `answer` and, if known, `absent`; `fields` says what it calls them
+    (`"id=focus+qtype,source=site"`). The other options are those of `audit_sources`.
+    """
+    from hoofbeat.audit.audit_plan import narrowed_plan, plan_audit_of_answers
+    from hoofbeat.models.model_loading import UsedModels
+    from hoofbeat.store.artefact import file_reference
+
+    path = folder_path(file)
+    with _session(ledger, config, budget) as session:
+        models = _AuditModels(session.model(model), session.model(judge) if judge and judge != model else None)
+        plan = narrowed_plan(
+            plan_audit_of_answers(path, fields, pack, _names(sources)),
+            ids=_names(question_ids),
+            limit=limit,
+            shard=shard,
+            probe_order=probe_order,
+            economy=economy,
+            economy_check=economy_check,
+            seed=seed,
+        )
+        if estimate:
+            return plan.estimate(models.answers, models.compares)
+        inputs, no_line = [file_reference(path, "answers")], UsedModels(lambda spec: session.model(spec or model))
+        shown = progress or default_progress()
+        return _audited(plan, models, no_line, folder_path(output), inputs, pack, _path(trial), shown)
+
+
+@overload
 def check_leakage(
     benchmark: PathLike,
     output: PathLike = ...,
@@ -817,6 +921,82 @@ def export(
         progress=progress or default_progress(),
     )
     return ArtefactFolder(made)
+
+
+@verb
+def create_study(folder: PathLike, *, database: str = "review.db", **options: Any) -> StudyCreation:
+    """Have people look at a folder: make a study of it in the review store, unless it is there.
+
+    The folder is a benchmark with tasks for reviewers, an audit, packets, a run or judgments; `options` are those of
+    `hoofbeat review` (`form`, `sample`, `per_item`, `overlap`, `assign`, `exam`, ...). `hoofbeat review` without a
+    folder serves the pages.
+    """
+    from hoofbeat.review.new_study import StudyOptions, create_study, plan_study
+    from hoofbeat.review.review_store import ReviewStore
+
+    wanted = StudyOptions(**options)
+    study, items = plan_study(folder_path(folder), wanted)
+    with ReviewStore.open(database) as store:
+        return create_study(store, study, items, wanted.plan, assign=wanted.assign)
+
+
+@verb
+def export_labels(
+    studies: Names,
+    output: PathLike = "labels.jsonl",
+    *,
+    database: str = "review.db",
+    each: bool = False,
+    blind: bool = False,
+) -> list[Path]:
+    """Write what people said in studies as `judge`, `audit validate` and `build` read it; returns the files.
+
+    With `each`, everybody's own labels of every round, without what was settled; with `blind`, Reviewer 1, 2, … in
+    place of names. Several studies of one artefact can go into one file.
+    """
+    from hoofbeat.review.label_export import export_labels, join_exports, write_export
+    from hoofbeat.review.review_store import ReviewStore
+
+    with ReviewStore.open(database) as store:
+        exports = [export_labels(store, store.find_study(name), each=each, blind=blind) for name in _names(studies)]
+    return write_export(join_exports(exports), folder_path(output))
+
+
+@verb
+def export_exam(study: str, output: PathLike = "exam", *, database: str = "review.db", blind: bool = False) -> Run:
+    """Write the answers that people gave in an exam as a run, to be judged and reported like a model's."""
+    from hoofbeat.answering import Run
+    from hoofbeat.review.exam_results import write_exam_run
+    from hoofbeat.review.review_store import ReviewStore
+
+    with ReviewStore.open(database) as store:
+        found = store.find_study(study)
+        return Run(write_exam_run(store, found, folder_path(output), blind=blind, command=command_words()))
+
+
+@verb
+def apply_reviews(
+    benchmark: PathLike,
+    output: PathLike = "reviewed",
+    *,
+    studies: Names = (),
+    labels: PathLike | None = None,
+    corpus: PathLike | None = None,
+    database: str = "review.db",
+) -> Benchmark:
+    """Carry out on a benchmark what reviewers decided: a new benchmark of the next version, with what differs.
+
+    The decisions are those of `studies`, or of a file of `labels`. `corpus` holds the documents, if not beside the
+    benchmark: words of a source are added from it.
+    """
+    from hoofbeat.benchmarks import Benchmark
+    from hoofbeat.review.apply_reviews import NO_ORIGIN, apply_labels, corpus_source, labels_to_apply, write_applied
+
+    old = Benchmark.open(folder_path(benchmark)).artefact
+    said, origin = labels_to_apply(old, database=database, studies=_names(studies), file=_path(labels))
+    applied = apply_labels(old, said, where=str(labels or ""), source=corpus_source(_path(corpus)))
+    _warn([*applied.notes, "" if origin else NO_ORIGIN])
+    return Benchmark(write_applied(old, applied, said, folder_path(output), command=command_words(), origin=origin))
 
 
 class _AuditModels(NamedTuple):

@@ -22,7 +22,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _command: contextvars.ContextVar[str] = contextvars.ContextVar("hoofbeat_command")
-_NOT_WRITTEN = frozenset({"progress"})  # how a result is shown is not part of how it was made
+# How a result is shown is not part of how it was made; the address of a database may hold a password.
+_NOT_WRITTEN = frozenset({"progress", "database"})
 
 
 def command_words() -> list[str]:

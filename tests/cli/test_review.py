@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import hoofbeat as hb
 from hoofbeat.benchmarks import Benchmark
 from hoofbeat.cli import cli
 from hoofbeat.cli.review import ReviewCommand
@@ -208,6 +209,14 @@ def test_decisions_make_a_new_version(bench: Path, tmp_path: Path) -> None:
     hoofbeat("review", "export", study, *db, "-o", labels, folder=tmp_path)
     assert "another version of the benchmark" in refused("apply", new, "--labels", labels, "-o", newer)
     assert "not overwritten" in refused("apply", str(bench), "--labels", labels, "-o", str(bench))
+    again = hb.create_study(bench, database=db[1], form="likert")
+    assert (again.study.id, again.made, again.same_plan) == (study, False, True)
+    written = hb.export_labels(study, tmp_path / "again.csv", database=db[1])
+    assert [path.name for path in written] == ["again.csv", "again.study.json"]
+    assert written[0].read_bytes() == (tmp_path / "labels.csv").read_bytes()
+    by_python = hb.apply_reviews(bench, tmp_path / "by-python", studies=study, database=db[1])
+    assert "review.db" not in by_python.manifest.command[0]
+    assert by_python.manifest.files == made.manifest.files
 
 
 def refused(*words: str) -> str:

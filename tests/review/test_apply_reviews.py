@@ -28,6 +28,7 @@ from hoofbeat.review.apply_reviews import (
     version_of,
     write_applied,
 )
+from hoofbeat.review.label_export import Origin
 from hoofbeat.store import Artefact, open_artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
 
@@ -114,7 +115,8 @@ def test_a_new_version_is_written_and_the_old_one_stays(bench: Artefact, tmp_pat
     assert reasons(applied) == {"q-hbt-case-01": "rated below 4 on medical alignment"}
     assert applied.waits == {"q-hbt-case-07": ("query",)}
     assert (applied.labelled, applied.elsewhere) == (3, 1)
-    made = write_applied(bench, applied, labels, tmp_path / "bench-2", command=["hoofbeat"], origin={"study": "s"})
+    origin = Origin(study="s", form="f", source="bench", source_sha256=before, format="criteria", labels=3, people=1)
+    made = write_applied(bench, applied, labels, tmp_path / "bench-2", command=["hoofbeat"], origin=origin)
     assert made.verify() == []
     assert bench.reference().sha256 == before
     assert bench.verify() == []

@@ -20,6 +20,7 @@ from hoofbeat.retrieval.line import Stage, StageOption
 from hoofbeat.retrieval.rankings import (
     MEASURES,
     RankingPlan,
+    find_evidence,
     open_collection,
     plan_rankings,
     rank,
@@ -27,7 +28,7 @@ from hoofbeat.retrieval.rankings import (
     read_result,
     remarks,
 )
-from hoofbeat.retrieval.rankings.rankings_folder import find_evidence, stage_notes
+from hoofbeat.retrieval.rankings.rankings_folder import stage_notes
 from hoofbeat.store import Artefact
 from hoofbeat.store.files import atomic_write
 from hoofbeat.store.tables import read_jsonl
@@ -179,18 +180,7 @@ def _evidence(
     encoders: UsedModels,
     explained: int | None,
 ) -> None:
-    if len(plan.systems) > 1:
-        raise UsageError("evidence is found by one line at a time", fix="give one --with, without braces")
-    artefact = find_evidence(
-        plan.collection,
-        indexes,
-        plan.systems[0].line,
-        output,
-        sources=plan.documents,
-        models=models,
-        encoders=encoders,
-        command=plan.command,
-    )
+    artefact = find_evidence(plan, indexes, output, models=models, encoders=encoders)
     screen.calls(*models.used.values(), *encoders.used.values())
     for note in stage_notes(artefact):
         screen.say(note)

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
-from msgspec import Struct
-from msgspec.structs import replace
 
 from hoofbeat.cli.command_classes import Under, VerbWithOthers
 from hoofbeat.cli.console import Screen
@@ -19,9 +17,7 @@ from hoofbeat.cli.session import json_option
 from hoofbeat.errors import UsageError
 
 if TYPE_CHECKING:
-    from hoofbeat.review.assignments import AssignmentPlan
-    from hoofbeat.review.review_records import ReviewItem, Study
-    from hoofbeat.review.review_store import ReviewStore
+    from hoofbeat.review.new_study import StudyCreation
     from hoofbeat.web.server import RunningServer
     from hoofbeat.web.site import Site
 
@@ -43,43 +39,6 @@ class ReviewCommand(VerbWithOthers):
         },
         "a folder",
     )
-
-
-class _Wanted(Struct, frozen=True, kw_only=True):
-    """The options that make a study, as given."""
-
-    form: str | None
-    title: str
-    sample: int | None
-    strata: str | None
-    seed: int
-    per_item: int
-    overlap: float
-    overlap_by: int
-    groups: str
-    max_per_person: int
-    assign: bool
-    min_passed: float | None
-    exam: bool
-    minutes: float
-    stages: str
-    questions: int
-    inside: float
-    edition: str
-    no_literature: bool
-
-    def plan(self) -> AssignmentPlan:
-        """The plan of assignments."""
-        from hoofbeat.review.assignments import AssignmentPlan
-
-        return AssignmentPlan(
-            per_item=self.per_item,
-            overlap=self.overlap,
-            overlap_by=self.overlap_by,
-            max_per_person=self.max_per_person,
-            groups=self.groups,  # type: ignore[arg-type]
-            seed=self.seed,
-        )
 
 
 @click.command("review", cls=ReviewCommand, epilog=ReviewCommand.under.epilog())
@@ -121,6 +80,8 @@ def command(
     database: str,
     show: tuple[Path, ...],
     no_serve: bool,
+    no_literature: bool,
+    stages: str,
     host: str,
     port: int,
     url: str,
@@ -133,97 +94,43 @@ def command(
     The study is made if it is not there; then the pages are served. Without FOLDER, those that are there are served.
     The first start prints the admin's link, once; the admin invites the others.
     """
+    from hoofbeat.review.new_study import StudyOptions, create_study, plan_study
     from hoofbeat.review.review_store import ReviewStore
     from hoofbeat.store.folder_library import FolderLibrary
     from hoofbeat.web.site import Site
 
-    wanted = _Wanted(**options)
+    wanted = StudyOptions(stages=_stages(stages), literature=not no_literature, **options)
     screen = Screen(as_json=as_json)
     if folder is None and no_serve:
         raise UsageError("there is nothing to do", fix="name a folder to make a study of")
     library = FolderLibrary([*([folder] if folder else []), *show])
-    made = _study(folder, wanted) if folder else None  # what is wrong with it is said before a database is made
+    made = plan_study(folder, wanted) if folder else None  # what is wrong with it is said before a database is made
     with ReviewStore.open(database) as store:
-        told = _make(screen, store, *made, wanted) if made else {}
-        if no_serve:
-            _tell(screen, told)
+        created = create_study(store, *made, wanted.plan, assign=wanted.assign) if made else None
+        if created and not created.same_plan:
+            screen.say(f"note: the study {created.study.id} is there already, and keeps the plan it was made with")
+        if created and no_serve:
+            _tell(screen, created)
             return
-        _serve(screen, Site(library=library, store=store), told, host=host, port=port, url=url, proxies=proxies)
+        _serve(screen, Site(library=library, store=store), created, host=host, port=port, url=url, proxies=proxies)
 
 
-def _serve(screen: Screen, site: Site, study: dict[str, object], **where: Any) -> None:
+def _serve(screen: Screen, site: Site, created: StudyCreation | None, **where: Any) -> None:
     """Serve, and say where, with the first admin's link; `where` is what the server is told of its address."""
 
     from hoofbeat.web.server import print_ready, serve
 
     def ready(told: RunningServer) -> None:
         if screen.as_json:
+            study = _told(created) if created else {}
             screen.emit({**study, **msgspec.structs.asdict(told), "warning": told.warning()})
             sys.stdout.flush()
             return
-        if study:
-            _tell(screen, study)
+        if created:
+            _tell(screen, created)
         print_ready(told)
 
     serve(site, ready=ready, **where)
-
-
-def _make(
-    screen: Screen, store: ReviewStore, study: Study, items: list[ReviewItem], wanted: _Wanted
-) -> dict[str, object]:
-    """Put the study on the review store, unless it is there; what is said of it."""
-    from hoofbeat.review.assignments import assign_items
-
-    there = store.study(study.id)
-    if there is None:
-        store.create_study(study, items)
-    elif there.settings.get("plan") != study.settings.get("plan"):
-        screen.say(f"note: the study {study.id} is there already, and keeps the plan it was made with")
-    given = 0
-    if wanted.assign:
-        reviewers = [person for person in store.people() if person.active and person.role == "reviewer"]
-        given = len(assign_items(store, there or study, reviewers, wanted.plan(), by=""))
-    return {
-        "study": study.id,
-        "title": (there or study).title,
-        "form": study.form,
-        "items": len(store.items(study.id)),
-        "source": study.source,
-        "made": there is None,
-        "assigned": given,
-    }
-
-
-def _study(folder: Path, wanted: _Wanted) -> tuple[Study, list[ReviewItem]]:
-    from hoofbeat.review.exam_items import exam_study
-    from hoofbeat.review.review_rounds import INSPECTIONS, MIN_PASSED
-    from hoofbeat.review.study_items import study_from
-    from hoofbeat.store import open_artefact
-
-    if wanted.exam or wanted.form == "exam":
-        return exam_study(
-            folder,
-            per_person=wanted.questions,
-            inside=wanted.inside,
-            minutes=wanted.minutes,
-            stages=_stages(wanted.stages),
-            seed=wanted.seed,
-            title=wanted.title,
-            edition=wanted.edition,
-            literature=not wanted.no_literature,
-        )
-    if wanted.minutes or wanted.stages or wanted.questions:
-        raise UsageError("--minutes, --stages and --questions are for exams", fix="add --exam")
-    study, items = study_from(
-        folder, form=wanted.form, sample=wanted.sample, seed=wanted.seed, strata=wanted.strata, title=wanted.title
-    )
-    settings = {**study.settings, "plan": wanted.plan().recorded()}
-    if study.form in INSPECTIONS:
-        settings["min_passed"] = wanted.min_passed
-        if wanted.min_passed is None:
-            made_with = open_artefact(folder).manifest.settings  # `least_passed` in benchmarks made before the rename
-            settings["min_passed"] = made_with.get("min_passed", made_with.get("least_passed", MIN_PASSED))
-    return replace(study, settings=settings), items
 
 
 def _stages(given: str) -> tuple[int, ...]:
@@ -233,11 +140,25 @@ def _stages(given: str) -> tuple[int, ...]:
         raise UsageError(f"{given!r} are no stages", fix="give percents that rise to 100: 20,40,60,80,100") from None
 
 
-def _tell(screen: Screen, told: dict[str, object]) -> None:
+def _tell(screen: Screen, created: StudyCreation) -> None:
+    study = created.study
     if screen.as_json:
-        screen.emit(told)
+        screen.emit(_told(created))
         return
-    made = "made" if told["made"] else "is there already"
-    click.echo(f"study {made}: {told['study']} ({told['form']}, {told['items']} items)")
-    if told["assigned"]:
-        click.echo(f"{told['assigned']} labels assigned")
+    made = "made" if created.made else "is there already"
+    click.echo(f"study {made}: {study.id} ({study.form}, {created.items} items)")
+    if created.assigned:
+        click.echo(f"{created.assigned} labels assigned")
+
+
+def _told(created: StudyCreation) -> dict[str, object]:
+    study = created.study
+    return {
+        "study": study.id,
+        "title": study.title,
+        "form": study.form,
+        "items": created.items,
+        "source": study.source,
+        "made": created.made,
+        "assigned": created.assigned,
+    }

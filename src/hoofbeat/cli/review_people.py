@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import click
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from hoofbeat.cli.console import Screen
 from hoofbeat.cli.session import command_words, json_option
 from hoofbeat.errors import UsageError
-from hoofbeat.review.review_records import Person, PersonRole, Study
+from hoofbeat.review.review_records import Person, PersonRole
 from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.text import for_terminal
 
@@ -94,23 +94,6 @@ def revoke_command(name: str, database: str, as_json: bool) -> None:
         Screen(as_json=True).emit({"person": person.id, "revoked": True})
     else:
         click.echo(for_terminal(f"{person.name} ({person.id}) can't come in any more"))
-
-
-def find_study(store: ReviewStore, wanted: str) -> Study:
-    """A study by its id, or by a part of it that only one study has."""
-    studies = store.studies()
-    found = [study for study in studies if study.id == wanted] or [study for study in studies if wanted in study.id]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UsageError(f"{len(found)} studies are called {wanted!r}", fix=f"name one: {_listed(found)}")
-    raise UsageError(
-        f"there is no study {wanted!r} at {store.where}", fix=f"there is: {_listed(studies) or 'none yet'}"
-    )
-
-
-def _listed(studies: Sequence[Study]) -> str:
-    return ", ".join(study.id for study in studies)
 
 
 def words_without_database() -> list[str]:

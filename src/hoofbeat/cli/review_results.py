@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,24 @@ import msgspec
 
 from hoofbeat.benchmarks.benchmark import KIND
 from hoofbeat.cli.console import Screen
-from hoofbeat.cli.review_people import database_option, find_study, words_without_database
+from hoofbeat.cli.review_people import database_option, words_without_database
 from hoofbeat.cli.session import check_file, json_option
-from hoofbeat.corpus import Corpus
-from hoofbeat.errors import InputError, UsageError
+from hoofbeat.errors import UsageError
 from hoofbeat.findings.intervals import Interval
-from hoofbeat.recipes.review_tasks import ReviewLabel, read_labels
-from hoofbeat.records import Document
 from hoofbeat.review.adjudication_queue import queue_of
-from hoofbeat.review.apply_reviews import ReviewOutcome, apply_labels, describe_differences, version_of, write_applied
+from hoofbeat.review.apply_reviews import (
+    NO_ORIGIN,
+    ReviewOutcome,
+    apply_labels,
+    corpus_source,
+    describe_differences,
+    labels_to_apply,
+    version_of,
+    write_applied,
+)
 from hoofbeat.review.assignments import EXAM
 from hoofbeat.review.exam_results import write_exam_run
-from hoofbeat.review.label_export import LabelExport, Origin, export_labels, join_exports, origin_of, write_export
+from hoofbeat.review.label_export import LabelExport, export_labels, join_exports, write_export
 from hoofbeat.review.review_records import Study
 from hoofbeat.review.review_rounds import INSPECTIONS, Rounds, rounds_of
 from hoofbeat.review.review_store import ReviewStore
@@ -39,7 +44,7 @@ def status_command(names: tuple[str, ...], database: str, blind: bool, as_json: 
     """Say how far every STUDY has come (without one: all): labels by person, what is to be settled, and agreement."""
     screen = Screen(as_json=as_json)
     with ReviewStore.open(database) as store:
-        studies = [find_study(store, name) for name in names] or store.studies()
+        studies = [store.find_study(name) for name in names] or store.studies()
         told = [_Told(store, study, blind) for study in studies]
     if as_json:
         screen.emit({"studies": [each.data() for each in told]})
@@ -152,14 +157,12 @@ def export_command(names: tuple[str, ...], database: str, output: Path, each: bo
     """
     screen = Screen(as_json=as_json)
     with ReviewStore.open(database) as store:
-        studies = [find_study(store, name) for name in names]
+        studies = [store.find_study(name) for name in names]
         if any(study.form == EXAM for study in studies):
             _export_exam(screen, store, studies, output, blind)
             return
         export = join_exports([export_labels(store, study, each=each, blind=blind) for study in studies])
     check_file(output, ".csv" if output.suffix == ".csv" else ".jsonl")
-    if not export.rows:
-        raise InputError("nobody has finished a label yet", fix="look at it with: hoofbeat review status")
     written = write_export(export, output)
     if as_json:
         origin = export.origin
@@ -228,64 +231,19 @@ def apply_command(
         check_target(output.resolve(), KIND)
         if output.resolve() == bench.resolve():
             raise UsageError("the old benchmark is not overwritten", where=str(output), fix="name another folder")
-    labels, origin = _labels(screen, artefact, database, studies, labels_path)
-    source = _source(corpus_path) if corpus_path else None
-    applied = apply_labels(artefact, labels, where=str(labels_path or ""), source=source)
+    labels, origin = labels_to_apply(artefact, database=database, studies=studies, file=labels_path)
+    if origin is None:
+        screen.say(f"note: {NO_ORIGIN}")
+    applied = apply_labels(artefact, labels, where=str(labels_path or ""), source=corpus_source(corpus_path))
     if dry_run or output is None:
         _show(screen, artefact, applied)
         return
-    made = write_applied(
-        artefact, applied, labels, output, command=words_without_database(), origin=_recorded(origin) if origin else {}
-    )
-    if applied.waits:
-        screen.say(f"note: {len(applied.waits)} flagged questions wait for an expert's word, and stay for now")
-    if applied.elsewhere:
-        screen.say(f"note: {applied.elsewhere} labels are for items that are no questions here")
+    made = write_applied(artefact, applied, labels, output, command=words_without_database(), origin=origin)
+    for note in applied.notes:
+        screen.say(f"note: {note}")
     screen.say(f"what differs: {output / 'diff.md'}")
     more: dict[str, Any] = {"version": version_of(made.manifest), **_counts(applied)} if as_json else {}
     screen.finish(made, next_step=("hoofbeat", "show", output), **more)
-
-
-def _source(path: Path) -> Callable[[str], Document | None]:
-    """The documents of a corpus by id."""
-    corpus = Corpus.open(path)
-    return lambda id: corpus.get(id) if id in corpus else None
-
-
-def _labels(
-    screen: Screen, artefact: Artefact, database: str, studies: tuple[str, ...], path: Path | None
-) -> tuple[list[ReviewLabel], Origin | None]:
-    """The labels, and where they come from; those of another version of the benchmark are refused."""
-    if path is not None:
-        origin = origin_of(path)
-        if origin is None:
-            screen.say("note: nothing beside the labels says which version they are of; only their items are checked")
-        else:
-            _check(artefact, origin)
-        return read_labels(path), origin
-    with ReviewStore.open(database) as store:
-        export = join_exports([export_labels(store, find_study(store, name)) for name in studies])
-    _check(artefact, export.origin)
-    return [msgspec.convert(row, ReviewLabel) for row in export.rows], export.origin
-
-
-def _check(artefact: Artefact, origin: Origin) -> None:
-    if origin.format != "criteria":
-        raise UsageError(
-            f"labels of the form {origin.form} are not about questions of a benchmark",
-            fix="export them, and give them to hoofbeat judge or hoofbeat audit validate",
-        )
-    if origin.source_sha256 != artefact.reference().sha256:
-        raise UsageError(
-            f"these labels are of another version of the benchmark ({origin.source}, {origin.source_sha256[:12]}; this "
-            f"one is {artefact.reference().sha256[:12]})",
-            where=str(artefact.path),
-            fix="apply them to the version that was reviewed, or build again with --reviews",
-        )
-
-
-def _recorded(origin: Origin) -> dict[str, object]:
-    return {"study": origin.study, "form": origin.form, "people": origin.people, "labels": origin.labels}
 
 
 def _counts(applied: ReviewOutcome) -> dict[str, object]:

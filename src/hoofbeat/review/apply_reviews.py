@@ -20,8 +20,9 @@ from msgspec.structs import replace
 from hoofbeat.benchmarks import Benchmark, corpus_beside
 from hoofbeat.benchmarks.benchmark import KIND, edition_file
 from hoofbeat.benchmarks.text_overlap import find_quote
+from hoofbeat.corpus import Corpus
 from hoofbeat.corpus.qrels import write_qrels
-from hoofbeat.errors import InputError
+from hoofbeat.errors import InputError, UsageError
 from hoofbeat.recipes.benchmark_output import FUNNEL_HEADER
 from hoofbeat.recipes.cases.answer_options import plain_option
 from hoofbeat.recipes.cases.stems import Spans, spans_of, stem_text
@@ -33,8 +34,10 @@ from hoofbeat.recipes.papers.ogcare import CRITERIA as RATINGS
 from hoofbeat.recipes.papers.r2med import CRITERIA as FLAGS
 from hoofbeat.recipes.papers.sourceqa import CRITERIA as QUESTIONS
 from hoofbeat.recipes.recipe_items import RecipeFunnelStep, RecipeItem, RejectedItem
-from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, read_rating, says_yes
+from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, read_labels, read_rating, says_yes
 from hoofbeat.records import Document, Question, Span, Step
+from hoofbeat.review.label_export import Origin, export_labels, join_exports, origin_of
+from hoofbeat.review.review_store import ReviewStore
 from hoofbeat.store import Artefact, Counts, InputRef, Manifest, create, open_artefact
 from hoofbeat.store.files import write_bytes
 from hoofbeat.store.tables import canonical_json, plain_cell, read_jsonl, read_tsv, write_jsonl, write_tsv
@@ -392,6 +395,62 @@ class ReviewOutcome(Struct, frozen=True, kw_only=True):
         """What is changed."""
         return [each for each in self.differences if each.what == "changed"]
 
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know."""
+        found = []
+        if self.waits:
+            found.append(f"{len(self.waits)} flagged questions wait for an expert's word, and stay for now")
+        if self.elsewhere:
+            found.append(f"{self.elsewhere} labels are for items that are no questions here")
+        return found
+
+
+NO_ORIGIN = "nothing beside the labels says which version they are of; only their items are checked"
+
+
+def labels_to_apply(
+    artefact: Artefact, *, database: str, studies: Sequence[str] = (), file: Path | None = None
+) -> tuple[list[ReviewLabel], Origin | None]:
+    """The labels of studies, or of a file, and where they come from; those of another version are refused."""
+    if bool(studies) == (file is not None):
+        raise UsageError("what is to be applied?", fix="name a study (--study) or a file of labels (--labels)")
+    if file is not None:
+        if (origin := origin_of(file)) is not None:
+            _check_origin(artefact, origin)
+        return read_labels(file), origin
+    with ReviewStore.open(database) as store:
+        export = join_exports([export_labels(store, store.find_study(name)) for name in studies])
+    _check_origin(artefact, export.origin)
+    return [msgspec.convert(row, ReviewLabel) for row in export.rows], export.origin
+
+
+def _check_origin(artefact: Artefact, origin: Origin) -> None:
+    if origin.format != "criteria":
+        raise UsageError(
+            f"labels of the form {origin.form} are not about questions of a benchmark",
+            fix="export them, and give them to hoofbeat judge or hoofbeat audit validate",
+        )
+    if origin.source_sha256 != artefact.reference().sha256:
+        raise UsageError(
+            f"these labels are of another version of the benchmark ({origin.source}, {origin.source_sha256[:12]}; this "
+            f"one is {artefact.reference().sha256[:12]})",
+            where=str(artefact.path),
+            fix="apply them to the version that was reviewed, or build again with --reviews",
+        )
+
+
+def _recorded(origin: Origin) -> dict[str, object]:
+    return {"study": origin.study, "form": origin.form, "people": origin.people, "labels": origin.labels}
+
+
+def corpus_source(path: Path | None) -> Source | None:
+    """The documents of a corpus by id."""
+    if path is None:
+        return None
+    corpus = Corpus.open(path)
+    return lambda id: corpus.get(id) if id in corpus else None
+
 
 def apply_labels(
     artefact: Artefact,
@@ -500,7 +559,7 @@ def write_applied(
     target: Path,
     *,
     command: Sequence[str] = (),
-    origin: Mapping[str, Any] | None = None,
+    origin: Origin | None = None,
 ) -> Artefact:
     """The new benchmark. Tables that tell how the old one was made are carried over; what is listed by item follows."""
     old = artefact.manifest
@@ -526,7 +585,7 @@ def write_applied(
                     "version": version,
                     "applied": {
                         "from": artefact.path.name,
-                        **(origin or {}),
+                        **(_recorded(origin) if origin else {}),
                         "rules": msgspec.to_builtins(applied.rules),
                     },
                 },

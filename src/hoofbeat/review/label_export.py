@@ -278,6 +278,8 @@ def write_export(export: LabelExport, path: Path) -> list[Path]:
     """Write the labels as `.jsonl` or `.csv`, what they are of beside them, and decisions where they stand apart."""
     if path.suffix not in (".jsonl", ".csv"):
         raise UsageError("labels are written as .jsonl or .csv", where=str(path), fix="name such a file with -o")
+    if not export.rows:
+        raise InputError("nobody has finished a label yet", fix="look at it with: hoofbeat review status")
     written = [path]
     _write(path, export.header, export.rows)
     if export.adjudicated:

@@ -59,6 +59,17 @@ class ReviewStore(PeopleStore, LabelStore):
         """Close the database."""
         self._database.close()
 
+    def find_study(self, wanted: str) -> Study:
+        """A study by its id, or by a part of it that only one study has."""
+        known = self.studies()
+        found = [study for study in known if study.id == wanted] or [study for study in known if wanted in study.id]
+        if len(found) == 1:
+            return found[0]
+        listed = ", ".join(study.id for study in found or known)
+        if found:
+            raise UsageError(f"{len(found)} studies are called {wanted!r}", fix=f"name one: {listed}")
+        raise UsageError(f"there is no study {wanted!r} at {self.where}", fix=f"there is: {listed or 'none yet'}")
+
     def create_study(self, study: Study, items: Sequence[ReviewItem], *, by: str = "") -> None:
         """A new study with its items. The same study again changes nothing; another of that id is refused."""
         if not _STUDY_ID.fullmatch(study.id) or study.id in _TAKEN:

@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 from hoofbeat.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from hoofbeat.retrieval.rankings.ranking_plan import RankedLine, RankingPlan, plan_rankings, rank, read_lines
+    from hoofbeat.retrieval.rankings.ranking_plan import (
+        RankedLine,
+        RankingPlan,
+        find_evidence,
+        plan_rankings,
+        rank,
+        read_lines,
+    )
     from hoofbeat.retrieval.rankings.rankings_folder import (
         MEASURES,
-        find_evidence,
         measure_run,
         rank_line,
         read_result,
@@ -39,8 +45,8 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "ranking_plan": "RankedLine RankingPlan plan_rankings rank read_lines",
-        "rankings_folder": "MEASURES find_evidence measure_run rank_line read_result remarks",
+        "ranking_plan": "RankedLine RankingPlan find_evidence plan_rankings rank read_lines",
+        "rankings_folder": "MEASURES measure_run rank_line read_result remarks",
         "test_collection": "TestCollection collection_of index_corpus open_collection",
     },
 )

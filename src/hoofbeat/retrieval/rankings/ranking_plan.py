@@ -14,14 +14,24 @@ from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.findings.ranking_measures import RANKINGS, Measure
 from hoofbeat.models import Estimate, Model
 from hoofbeat.models.model_loading import UsedModels
+from hoofbeat.retrieval.hero import HeroEvidence, SourceEvidence
 from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import Variant, cost_bound, every_stage, parse, variants
-from hoofbeat.retrieval.rankings.rankings_folder import MEASURES, TrecRun, measure_run, rank_line, read_trec_runs
+from hoofbeat.retrieval.rankings.rankings_folder import (
+    MEASURES,
+    TrecRun,
+    asked_models,
+    line_cost,
+    measure_run,
+    rank_line,
+    read_trec_runs,
+)
 from hoofbeat.retrieval.rankings.test_collection import TestCollection
 from hoofbeat.retrieval.retriever import Retriever
-from hoofbeat.store import Artefact, open_artefact
+from hoofbeat.store import Artefact, Manifest, create, open_artefact
 from hoofbeat.store.files import output_errors
-from hoofbeat.store.tables import read_tsv, write_tsv
+from hoofbeat.store.manifest import count_outcomes
+from hoofbeat.store.tables import read_tsv, write_jsonl, write_tsv
 from hoofbeat.window import tokens_at_most
 
 _COMPARISON = "comparison"
@@ -29,6 +39,8 @@ _LISTING = "lines.tsv"
 _EMBEDDED_AT_ONCE = 32
 _PASSAGE_TOKENS = 250
 _PASSAGE_CHARACTERS = 800
+_EVIDENCE = "evidence"
+_PASSAGES = 5
 
 
 class RankingPlan(Struct, frozen=True, kw_only=True):
@@ -217,3 +229,45 @@ def _tidy(output: Path, places: Sequence[tuple[Path, Variant]]) -> None:
 
 def _slug(line: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", line.lower()).strip("-")[:60] or RANKINGS
+
+
+def find_evidence(
+    plan: RankingPlan, indexes: IndexSet, target: Path, *, models: UsedModels, encoders: UsedModels
+) -> Artefact:
+    """Find the evidence of every document by itself for every question, by the plan's one line; write its folder."""
+    if len(plan.systems) > 1:
+        raise UsageError("evidence is found by one line at a time", fix="give one --with, without braces")
+    retriever = Retriever(indexes, plan.systems[0].line, model=models)
+    queries = [(question.id, question.full_text) for question in plan.collection.questions]
+    names = list(indexes.documents if plan.documents is None else plan.documents)
+    outcomes: list[str | None] = []
+    routes: dict[str, int] = {}
+
+    def found() -> Iterator[SourceEvidence]:
+        for each in retriever.evidence(queries, names, _PASSAGES):
+            outcomes.append(each.failure.kind if each.failure else None)
+            routes[each.route] = routes.get(each.route, 0) + 1
+            yield each.record() if isinstance(each, HeroEvidence) else each
+
+    with create(target, replace_kind=_EVIDENCE) as draft:
+        write_jsonl(draft.path / "evidence.jsonl", found())
+        draft.finish(
+            Manifest(
+                kind=_EVIDENCE,
+                title=f"{retriever.line}, source by source",
+                command=list(plan.command),
+                inputs=plan.collection.inputs,
+                settings={
+                    **retriever.describe(),
+                    "bed": plan.collection.name,
+                    "sources": len(names),
+                    "passages": _PASSAGES,
+                },
+                models=asked_models(retriever, models, encoders),
+                prompts=retriever.prompts,
+                counts=count_outcomes(outcomes),
+                metrics={"routes": dict(sorted(routes.items()))},
+                cost=line_cost(retriever, models, encoders),
+            )
+        )
+    return open_artefact(target, _EVIDENCE)

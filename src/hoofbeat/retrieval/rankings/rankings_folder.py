@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,7 +25,6 @@ from hoofbeat.models import Model
 from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.records import Hit, Question
 from hoofbeat.retrieval import IndexSet, Retriever, SearchResult
-from hoofbeat.retrieval.hero import HeroEvidence, SourceEvidence
 from hoofbeat.retrieval.rankings.test_collection import TestCollection
 from hoofbeat.retrieval.stage_roles import SearchQuery
 from hoofbeat.store import Artefact, InputRef, Manifest, check_target, create, open_artefact
@@ -373,50 +372,3 @@ def _write_measures(
                 ]
     if table:
         write_tsv(folder / "facets.tsv", ("facet", "value", "measure", "n", "mean", "low", "high"), table)
-
-
-EVIDENCE = "evidence"
-
-
-def find_evidence(
-    collection: TestCollection,
-    indexes: IndexSet,
-    line: str,
-    target: Path,
-    *,
-    sources: Sequence[str] | None = None,
-    passages: int = 5,
-    models: UsedModels | None = None,
-    encoders: UsedModels | None = None,
-    command: Sequence[str] = (),
-) -> Artefact:
-    """Find the evidence of every source for every question and write its folder."""
-    retriever = Retriever(indexes, line, model=models)
-    queries = [(question.id, question.full_text) for question in collection.questions]
-    names = list(indexes.documents) if sources is None else list(sources)
-    outcomes: list[str | None] = []
-    routes: dict[str, int] = {}
-
-    def found() -> Iterator[SourceEvidence]:
-        for each in retriever.evidence(queries, names, passages):
-            outcomes.append(each.failure.kind if each.failure else None)
-            routes[each.route] = routes.get(each.route, 0) + 1
-            yield each.record() if isinstance(each, HeroEvidence) else each
-
-    with create(target, replace_kind=EVIDENCE) as draft:
-        write_jsonl(draft.path / "evidence.jsonl", found())
-        draft.finish(
-            Manifest(
-                kind=EVIDENCE,
-                title=f"{retriever.line}, source by source",
-                command=list(command),
-                inputs=collection.inputs,
-                settings={**retriever.describe(), "bed": collection.name, "sources": len(names), "passages": passages},
-                models=asked_models(retriever, models, encoders),
-                prompts=retriever.prompts,
-                counts=count_outcomes(outcomes),
-                metrics={"routes": dict(sorted(routes.items()))},
-                cost=line_cost(retriever, models, encoders),
-            )
-        )
-    return open_artefact(target, EVIDENCE)
