@@ -29,8 +29,8 @@ from hoofbeat.retrieval.rankings.rankings_folder import (
 from hoofbeat.retrieval.rankings.test_collection import TestCollection
 from hoofbeat.retrieval.retriever import Retriever
 from hoofbeat.store import Artefact, Manifest, create, open_artefact
+from hoofbeat.store.artefact import count_outcomes
 from hoofbeat.store.files import output_errors
-from hoofbeat.store.manifest import count_outcomes
 from hoofbeat.store.tables import read_tsv, write_jsonl, write_tsv
 from hoofbeat.window import tokens_at_most
 
