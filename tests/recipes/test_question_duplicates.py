@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,24 @@ import numpy as np
 import pytest
 
 from hoofbeat.errors import InputError
-from hoofbeat.models import load_encoder
+from hoofbeat.models import ChatRequest, load_encoder
 from hoofbeat.models.encoder import Vectors
 from hoofbeat.recipes.context import RecipeSettings
 from hoofbeat.recipes.messages import question_duplicates as questions_dedup
-from hoofbeat.recipes.messages.question_duplicates import duplicate_tasks, exact_step, near_step, near_twins
+from hoofbeat.recipes.messages.question_duplicates import (
+    duplicate_tasks,
+    exact_step,
+    near_step,
+    near_twins,
+    plain_question,
+    same_step,
+)
 from hoofbeat.recipes.recipe_items import ItemRejection, RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewLabel
 from hoofbeat.records import Document
 from tests.helpers import needs_weights
-from tests.recipes.support import a_context
+from tests.recipes.support import a_context, user_text
+from tests.retrieval.support import HashedWords
 
 DOCUMENTS = [Document(id="d", title="d", text="d")]
 
@@ -130,3 +139,65 @@ def test_pairs_are_listed_for_review_and_a_reviewer_brings_one_back(tmp_path: Pa
         outcomes = near_step("near", "message", 0.85, labels).run(items, context)
         assert isinstance(outcomes[2], ItemRejection)
         assert duplicate_tasks(context) == [], "a pair that a reviewer has looked at is no task any more"
+
+
+def _pairs(*, set_apart: bool) -> list[tuple[bool, str, str]]:
+    """Pairs of questions with whether they ask the same; those set apart were not in sight when words were listed."""
+    lines = (Path(__file__).parent / "data" / "question_pairs.tsv").read_text().splitlines()
+    rows = [line.split("\t") for line in lines]
+    return [(kind.startswith("same"), a, b) for kind, a, b in rows if kind.endswith("apart") == set_apart]
+
+
+@pytest.mark.parametrize(("set_apart", "recall"), [(False, 0.9), (True, 0.45)])
+def test_how_many_duplicates_the_cosine_finds_and_how_many_reach_the_model(set_apart: bool, recall: float) -> None:
+    """As written, 9 of 30 and 0 of 15 pairs are over 0.85. In plain words 28 and 7 are, and all over 0.5."""
+    needs_weights("minilm")
+    pairs = _pairs(set_apart=set_apart)
+    one, other = (load_encoder("minilm").encode([plain_question(str(pair[n])) for pair in pairs]) for n in (1, 2))
+    cosines = (one * other).sum(axis=1).tolist()
+    same = [cosine for cosine, (twins, _, _) in zip(cosines, pairs, strict=True) if twins]
+    different = [cosine for cosine, (twins, _, _) in zip(cosines, pairs, strict=True) if not twins]
+    found, false = sum(each > 0.85 for each in same), sum(each > 0.85 for each in different)
+    shown = sum(each >= 0.5 for each in same)
+    print(f"over 0.85: {found} of {len(same)} and {false} of {len(different)} falsely; {shown} reach the model")
+    assert found >= recall * len(same)
+    assert false <= 0.3 * len(different)
+    assert shown == len(same)
+
+
+def test_brands_and_everyday_words_are_compared_as_one() -> None:
+    assert plain_question("I forgot my Prograf") == "i missed my tacrolimus"
+    assert plain_question("Threw up after CellCept") == "vomit after mycophenolate"
+    assert plain_question("a shotgun is no shot") == "a shotgun is no vaccine"
+
+
+def test_a_model_decides_which_of_the_nearest_ask_the_same(tmp_path: Path) -> None:
+    asked = [
+        "May I drive after a kidney transplant?",
+        "May I drive after a heart transplant?",
+        "May I drive after a renal transplant?",
+        "After a kidney transplant, may I drive?",
+        "What is gout?",
+    ]
+    items = [RecipeItem(id=f"q{n}", values={"question": text}) for n, text in enumerate(asked)]
+    shown: list[str] = []
+
+    def says(_name: str, request: ChatRequest) -> object:
+        new, earlier = re.findall(r"<material[^>]*>\n(.*?)\n</material>", user_text(request), re.DOTALL)
+        shown.append(earlier)
+        listed = re.findall(r"^([A-Z])\. (.*)$", earlier, re.MULTILINE)
+        return {"reason": "r", "same": [] if "heart" in new else [a for a, text in listed if "heart" not in text][:1]}
+
+    with a_context(tmp_path, [], RecipeSettings(), says, encoder=HashedWords) as context:
+        step = same_step("near", "question", minimum=0.5, sure=0.7)
+        outcomes = step.run(items, context)
+        rows = context.tables["duplicates"].rows
+    assert [isinstance(each, RecipeItem) for each in outcomes] == [True, True, False, False, True]
+    assert outcomes[3] == ItemRejection(reason="asks the same as an earlier question", details=outcomes[3].details)  # type: ignore[union-attr]
+    assert outcomes[3].details.startswith("q0, ")  # its twin q2 is dropped itself
+    assert len(shown) == 3
+    assert all(isinstance(each, ItemRejection) or list(each.values) == ["question"] for each in outcomes)  # type: ignore[union-attr]
+    decided = {(row[1], row[2]): row[4] for row in rows}
+    assert decided["q2", "q0"] == decided["q3", "q0"] == "dropped"
+    assert decided["q1", "q0"] == "kept: the model finds them different"
+    assert {task.item for task in duplicate_tasks(context)} == {"q2", "q3"}

@@ -43,6 +43,9 @@ def rules(name: str, request: ChatRequest) -> object:
     fenced = re.findall(r"<material[^>]*>\n(.*?)\n</material>", user_text(request), re.DOTALL)
     shown = fenced[-1] if name == "sourceqa-group" else "\n".join(fenced)  # the groups stand before the question
     low = shown.lower()
+    if name == "sourceqa-duplicate":
+        new, earlier = fenced[0].lower().rstrip("?. "), re.findall(r"^([A-Z])\. (.*)$", fenced[1], re.MULTILINE)
+        return {"reason": "r", "same": [letter for letter, text in earlier if text.lower().rstrip("?. ") == new]}
     if name == "sourceqa-identifiers":
         return {"found": []}
     if name == "sourceqa-relevance":

@@ -175,7 +175,7 @@ def test_near_duplicates_wait_for_review_and_come_back(tmp_path: Path) -> None:
         {"text": "May I eat raw fish sushi with tacrolimus?"},
         {"text": "May I eat raw fish or sushi with the tacrolimus?"},
     ]
-    settings = SourceqaSettings(harvest=harvest_file(tmp_path, rows))
+    settings = SourceqaSettings(harvest=harvest_file(tmp_path, rows), duplicates="cosine")
     artefact = built(tmp_path, settings)
     assert [question.id for question in Benchmark(artefact).questions] == ["q00001"]
     tasks = {

@@ -46,7 +46,7 @@ from hoofbeat.recipes.messages.harvest import (
     stands_alone,
     well_formed,
 )
-from hoofbeat.recipes.messages.question_duplicates import CRITERION, duplicate_tasks, exact_step, near_step
+from hoofbeat.recipes.messages.question_duplicates import CRITERION, duplicate_tasks, exact_step, near_step, same_step
 from hoofbeat.recipes.messages.question_topics import (
     GENERAL,
     absent_groups,
@@ -96,6 +96,13 @@ class SourceqaSettings(RecipeSettings, frozen=True, kw_only=True):
     section_words: Annotated[int, Meta(description="Fewest words of such a section.", ge=1)] = 40
     pack: Annotated[str, Meta(description="Domain pack: groups, topics and words of the domain.")] = "transplant"
     cosine: Annotated[float, Meta(description="Questions more alike than this are duplicates.", ge=0, le=1)] = 0.85
+    duplicates: Annotated[
+        Literal["model", "cosine"],
+        Meta(description="Who decides on duplicates: a model that sees the nearest questions, or the cosine alone."),
+    ] = "model"
+    paraphrase: Annotated[
+        float, Meta(description="Rewritten questions at least so much alike are shown to that model.", ge=0, le=1)
+    ] = 0.5
     min_words: Annotated[int, Meta(description="Fewest words of a candidate.", ge=1)] = 3
     max_words: Annotated[int, Meta(description="Most words of a candidate.", ge=1)] = 400
     language: Annotated[str, Meta(description="Language of the questions; empty takes any.")] = "en"
@@ -201,19 +208,28 @@ def _steps(settings: SourceqaSettings) -> list[RecipeStep]:
         _identifiers(removed, pack, by=settings.identifiers),
         ask("propose", "sourceqa-propose", values=_proposal(pack), read=_proposed, when=lambda i: "slot" in i.values),
         exact_step("exact duplicates", "message"),
-        near_step("near-duplicates", "message", settings.cosine, labels, where=settings.reviews),
+        _duplicates("near-duplicates", "message", settings.cosine, settings, labels),
         check("form", _form),
         *together(_relevance("relevance", pack, "model"), *again),
         _private(ask("rewrite", "sourceqa-rewrite", values=_message(pack), read=_rewriting(removed)), removed),
         whole("faithfulness", _faithful),
         *([_private(_same_question(), removed)] if settings.verify else []),
-        near_step("near-duplicates, rewritten", "question", settings.cosine, labels, where=settings.reviews),
+        _duplicates("near-duplicates, rewritten", "question", settings.paraphrase, settings, labels),
         group_step("group", "question", pack),
         topic_step("topics", "question", pack, settings.max_topics),
         subtopic_step("sub-topics", "question", pack, settings.max_topics),
         sample("draw", settings.draw),
         reviewed("review", settings.reviews, _verdict(settings.reviews), criteria=CRITERIA, others=(CRITERION,)),
     ]
+
+
+def _duplicates(
+    name: str, value: str, minimum: float, s: SourceqaSettings, labels: Mapping[str, Sequence[ReviewLabel]]
+) -> RecipeStep:
+    """The paper's rule, or a model that decides about everything at least so much alike."""
+    if s.duplicates == "cosine":
+        return near_step(name, value, s.cosine, labels, where=s.reviews)
+    return same_step(name, value, minimum=min(minimum, s.cosine), sure=s.cosine, labels=labels, where=s.reviews)
 
 
 def _identifiers(removed: _Removed, pack: Pack, *, by: str) -> RecipeStep:
