@@ -90,7 +90,22 @@ def _diagnosis(a: Asked) -> dict[str, Any]:
     stated = next((name for name in known if name.lower() in a.longest.lower()), known[0])
     quote = next((each for each in sentences(a.longest) if stated.lower() in each.lower()), stated)
     others = [name for name in known if name != stated and name.lower() in a.longest.lower()]
-    return {"quote": quote[:290], "diagnosis": stated, "synonyms": others[:4], "also_called": others[:4]}
+    return {"kind": "diagnosis", "quote": quote[:290], "diagnosis": stated, "synonyms": others[:4]}
+
+
+def _shown(a: Asked) -> dict[str, Any]:
+    """All up to the last sentence of the notes that tells the answer, without those that do."""
+    lines = a.shown.get("case", "").splitlines()
+    told = [int(number) for number in re.findall(r"(\d+) \(", a.shown.get("notes", ""))]
+    last = told[-1] if told else len(lines)
+    return {"last": last, "hide": [{"number": number, "why": "diagnosis"} for number in told], "trim": []}
+
+
+def _options(a: Asked) -> dict[str, Any]:
+    rows = re.findall(r"^(\d+)\. (.+)$", a.shown.get("candidates", ""), re.MULTILINE)
+    chosen = [{"candidate": int(number), "wording": text} for number, text in rows[:8]]
+    own = [{"candidate": 0, "wording": text} for text in _DISEASES[: 10 - len(chosen)]]
+    return {"options": [*chosen, *own], "unfit": []}
 
 
 def _differentials(a: Asked) -> dict[str, Any]:
@@ -216,8 +231,9 @@ def _compared(a: Asked) -> dict[str, Any]:
 _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
     frozenset(fields.split()): reply
     for fields, reply in {
-        "quote diagnosis synonyms": _diagnosis,
-        "quote diagnosis also_called": _diagnosis,
+        "kind quote diagnosis synonyms": _diagnosis,
+        "last hide trim": _shown,
+        "options unfit": _options,
         "alternatives": _differentials,
         "significance significance_sentences step_sentences step kind": _significance,
         "before after": _timeline,

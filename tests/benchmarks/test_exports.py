@@ -175,6 +175,13 @@ def test_clinbench(bench: Benchmark, tmp_path: Path) -> None:
     assert (folder / shown["image"]).read_bytes() == _IMAGE
 
 
+def test_the_image_edition_of_clinbench_is_the_image_benchmark_alone(bench: Benchmark, tmp_path: Path) -> None:
+    folder = _export(Benchmark(bench.artefact, "image"), "clinbench", None, tmp_path)
+    (shown,) = json.loads((folder / "clinbench-mm.json").read_text())
+    assert (folder / shown["image"]).read_bytes() == _IMAGE
+    assert not (folder / "clinbench-text.json").exists()
+
+
 def test_sourceqa(bench: Benchmark, tmp_path: Path) -> None:
     rows = json.loads((_export(bench, "sourceqa", None, tmp_path) / "questions.json").read_text())
     assert rows[0]["group"] == "lung"

@@ -79,9 +79,9 @@ def test_places_in_the_stem_are_places_in_the_source() -> None:
     spans = stem_spans(STRUCTURED)
     text = stem_text(STRUCTURED, spans)
     for word in ("History", "fever", "Imaging", "mass"):
-        place = stem_place(spans, text.index(word))
+        place = stem_place(STRUCTURED, spans, text.index(word))
         assert STRUCTURED.text[place : place + len(word)] == word
-    assert stem_place((), 5) == 0
+    assert stem_place(STRUCTURED, (), 5) == 0
 
 
 def test_a_cut_takes_the_sentence_and_all_after_it_and_no_heading_stays_alone() -> None:

@@ -44,6 +44,8 @@ def build_benchmark(
     with create(target, replace_kind=KIND) as draft:
         ran = run_steps(recipe, steps, context)
         made = recipe.finish(ran.items, context)
+        filled = tuple(edition for edition in made.editions if edition.questions)
+        made = msgspec.structs.replace(made, editions=filled)  # an edition that is empty is not offered
         _check(made)
         _write_tables(draft.path, ran, made, context)
         _copy_images(made, context, draft.path)

@@ -20,7 +20,7 @@ import msgspec
 
 from hoofbeat.corpus.filter import FilterStep, FilterVerdict, Judge, parse_filters, per_document
 from hoofbeat.corpus.filters.rare import RarityLimits, rare, rarity
-from hoofbeat.corpus.vocabularies import load_scheme
+from hoofbeat.corpus.vocabularies import Vocabulary, load_scheme
 from hoofbeat.corpus.vocabularies.specialties import UNKNOWN, Scheme, gather, label_evidence, label_request
 from hoofbeat.models.model import StructuredReply
 from hoofbeat.prompts import load_prompt
@@ -118,14 +118,25 @@ def label_step(
     facet: str = "specialty",
     by: Literal["rule", "model"] = "rule",
     text: Text | None = None,
+    vocabulary: str = "",
 ) -> RecipeStep:
     """Label every item in a scheme, as a facet. `text` says what is read, in place of the item's first document.
 
+    With a `vocabulary`, the chapters of the codes that are found in the text count for the rule as well.
     How sure the rule was, or why the model chose so, is written as the value `FACET_why`.
     """
     chosen = load_scheme(scheme)
     if by == "rule":
-        return check(name, lambda item, context: _by_rule(item, _read(item, context, text), chosen, facet))
+        return check(
+            name,
+            lambda item, context: _by_rule(
+                item,
+                _read(item, context, text),
+                chosen,
+                facet,
+                context.vocabulary(vocabulary) if vocabulary else None,
+            ),
+        )
     return RecipeStep(
         name=name,
         run=lambda items, context: _by_model(name, items, context, chosen, facet, text),
@@ -141,8 +152,10 @@ def _read(item: RecipeItem, context: RecipeContext, text: Text | None) -> Docume
     return Document(id=item.id, title=str(item.get("title", "")), text=text(item, context) if text else "")
 
 
-def _by_rule(item: RecipeItem, document: Document, scheme: Scheme, facet: str) -> RecipeItem:
-    label = label_evidence(gather(document), scheme)
+def _by_rule(
+    item: RecipeItem, document: Document, scheme: Scheme, facet: str, vocabulary: Vocabulary | None
+) -> RecipeItem:
+    label = label_evidence(gather(document, vocabulary), scheme)
     why = f"confidence {label.confidence:.2f}"
     if label.reasons:
         why += ": " + ", ".join(dict.fromkeys(each.text.lower() for each in label.reasons))

@@ -15,43 +15,52 @@ from hoofbeat.recipes.recipe_items import FailedItem, RejectedItem
 from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
-from tests.recipes.support import user_text
+from tests.recipes.case_answers import CLEAN, first_options, material
 
 __all__ = ["GOLD", "TEACHING", "adds_up", "by_gold", "by_rules", "saying", "shown_to"]
 
 TEACHING = ClinbenchSettings(select="", unique="", stem_words=60, physicians=0.3)
 GOLD = {case.id: case for case in teaching.cases()}
-_MATERIAL = re.compile(r'<material name="([^"]*)">\n(.*?)\n</material>', re.DOTALL)
 _STATED = re.compile(
     r"diagnos(?:is of|ed with|ed as) (?:an? |the )?([A-Za-z][A-Za-z' -]{6,60}?)(?=[.,;(]| was| and | in )"
 )
 
 
 def shown_to(request: ChatRequest) -> dict[str, str]:
-    return dict(_MATERIAL.findall(user_text(request)))
+    return material(request)
 
 
 def by_rules(name: str, request: ChatRequest) -> object:
     """Answers any report: the first diagnosis it states, other conditions it names, and a fixed list of proposals."""
     shown = shown_to(request)
     match name:
-        case "clinbench-diagnosis":
+        case "case-diagnosis":
             found = _STATED.search(shown["report"])
             stated = found[1].strip() if found else "no statement"
-            return {"quote": found[0] if found else stated, "diagnosis": stated, "synonyms": []}
-        case "clinbench-giveaway":
-            return {"kind": "nothing", "quote": ""}
+            return {"kind": "diagnosis", "quote": found[0] if found else stated, "diagnosis": stated, "synonyms": []}
+        case "case-shown":
+            return _showing(shown)
+        case "cut-check":
+            return CLEAN
         case "clinbench-differentials":
             return {"alternatives": list(_named(shown["report"]))[:5]}
         case "clinbench-further" | "clinbench-proposals":
             proposals = ["Sarcoidosis", "Tuberculosis", "Multiple myeloma", "Lyme disease", "Amyloidosis", "Gout"]
             further = ["Brucellosis", "Scurvy", "Syphilis", "Syphilis", "Scurvy"]
             return {"diagnoses": proposals if name.endswith("proposals") else further}
-        case "clinbench-overlap":
-            return {"overlapping": []}
+        case "case-options":
+            return first_options(request, 10)
         case "clinbench-images":
             return {"sentences": []}
     raise AssertionError(name)
+
+
+def _showing(shown: dict[str, str]) -> dict[str, object]:
+    """Show the case up to the first sentence in which the notes say that the answer or the outcome is told."""
+    noted = [int(number) for number in re.findall(r"(?:^|, |: )(\d+)(?= \()", shown["notes"], re.MULTILINE)]
+    outcome = re.findall(r"\d+", shown["notes"].rpartition("outcome:")[2])
+    last = min([*noted, *map(int, outcome), 1 + len(shown["case"].split("\n"))]) - 1
+    return {"last": last, "hide": [], "trim": []}
 
 
 def _named(text: str) -> Iterator[dict[str, str]]:
@@ -66,11 +75,11 @@ def by_gold(name: str, request: ChatRequest) -> object:
     """Answers the teaching cases as their gold says."""
     shown = shown_to(request)
     text = "\n".join(shown.values())
-    if name == "clinbench-diagnosis":
+    if name == "case-diagnosis":
         case = next(case for case in GOLD.values() if case.title == shown["title"])
         known_as = [case.diagnosis, *case.synonyms, *case.abbreviations]
         quote = next(each for each in known_as if each.lower() in shown["report"].lower())
-        return {"quote": quote, "diagnosis": case.diagnosis, "synonyms": known_as[1:]}
+        return {"kind": "diagnosis", "quote": quote, "diagnosis": case.diagnosis, "synonyms": known_as[1:]}
     if name == "clinbench-differentials":
         case = next(case for case in GOLD.values() if case.diagnosis == shown["real diagnosis"])
         quoted = [each for each in case.differentials if each.lower() in text.lower()]
@@ -82,7 +91,7 @@ def saying(**answers: Any) -> Callable[[str, ChatRequest], object]:
     """Answers by gold, but for these prompts (their last word) as given."""
 
     def says(name: str, request: ChatRequest) -> object:
-        word = name.removeprefix("clinbench-")
+        word = name.removeprefix("clinbench-").removeprefix("case-")
         if word in answers:
             return answers[word](request) if callable(answers[word]) else answers[word]
         return by_gold(name, request)

@@ -57,10 +57,11 @@ def parts(request: ChatRequest) -> dict[str, str]:
 def by_rule(name: str, request: ChatRequest) -> object:
     """A model of simple rules: words in common make a document relevant."""
     told = parts(request)
-    if name == "clinbench-diagnosis":
+    if name == "case-diagnosis":
         found = _NAMED.search(told["report"])
         diagnosis = found[1].lower() if found else "nothing"
-        return {"quote": found[0] if found else "words of no report", "diagnosis": diagnosis, "synonyms": []}
+        quote = found[0] if found else "words of no report"
+        return {"kind": "diagnosis", "quote": quote, "diagnosis": diagnosis, "synonyms": []}
     if name == "r2med-quality":
         letters = re.findall(r"^Case ([A-Z])$", told["other cases"], re.MULTILINE)
         return {"reason": "told in full", "focus": 8, "completeness": 6, "similarity": dict.fromkeys(letters, 9)}

@@ -14,10 +14,11 @@ from hoofbeat.benchmarks import Benchmark
 from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.models import ChatRequest
 from hoofbeat.recipes.papers.clinbench import RECIPE
-from hoofbeat.recipes.recipe_items import FailedItem, RecipeItem, RejectedItem
+from hoofbeat.recipes.recipe_items import FailedItem, RejectedItem
 from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_jsonl, read_tsv
+from tests.recipes.case_answers import first_options, show
 from tests.recipes.papers.clinbench_model import TEACHING, adds_up, by_gold, saying, shown_to
 from tests.recipes.support import Script, build, user_text
 
@@ -45,6 +46,7 @@ def _outcome(tmp_path: Path, cases: Corpus, id: str = "hbt-case-19", **answers: 
 
 def _diagnosis(**changed: object) -> dict[str, object]:
     return {
+        "kind": "diagnosis",
         "quote": "Classical Whipple disease was diagnosed",
         "diagnosis": "Whipple disease",
         "synonyms": [],
@@ -59,9 +61,9 @@ def test_a_sound_answer_passes(tmp_path: Path, cases: Corpus) -> None:
     ("said", "reason"),
     [
         (_diagnosis(diagnosis=""), "the diagnosis is empty"),
-        (_diagnosis(quote=""), "a quote for the diagnosis says nothing"),
+        (_diagnosis(quote="", diagnosis="Amyloidosis"), "a quote for the diagnosis says nothing"),
         (
-            _diagnosis(quote="The patient had Whipple disease all along"),
+            _diagnosis(quote="The patient had amyloidosis all along", diagnosis="Amyloidosis"),
             "a quote for the diagnosis is not in the source",
         ),
         (_diagnosis(quote="six years", diagnosis="Amyloidosis"), "the quote for the diagnosis does not name it"),
@@ -94,24 +96,27 @@ def test_markdown_around_the_json_changes_nothing(tmp_path: Path, cases: Corpus)
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ({"kind": "diagnosis", "quote": "words that stand nowhere in it"}, "the sentence to cut at is not in the stem"),
-        ({"kind": "treatment", "quote": "History"}, "the diagnosis is told from the beginning on"),
-        ({"kind": "diagnosis", "quote": "A 61-year-old sewage-plant technician had suffered"}, "the diagnosis is told"),
-        ({"kind": "everything", "quote": ""}, "schema"),
+        ({"last": 0, "hide": [], "trim": []}, "too little of the case is told before the diagnosis"),
+        ({"last": 1, "hide": [], "trim": []}, "too little of the case is told before the diagnosis"),
+        ({"last": 4, "hide": [{"number": 2, "why": "because"}], "trim": []}, "schema"),
     ],
 )
-def test_a_cut_must_stand_in_the_stem(tmp_path: Path, cases: Corpus, said: object, reason: str) -> None:
-    _, step, why = _outcome(tmp_path, cases, giveaway=said)
-    assert step == "cut at giveaways"
-    assert why.startswith(reason)
+def test_a_case_of_which_too_little_is_shown_is_no_question(
+    tmp_path: Path, cases: Corpus, said: object, reason: str
+) -> None:
+    assert _outcome(tmp_path, cases, shown=said)[1:] == ("what is shown", reason)
 
 
-def test_everything_from_the_giveaway_on_is_cut(tmp_path: Path, cases: Corpus) -> None:
-    artefact, _, _ = _outcome(tmp_path, cases, giveaway={"kind": "diagnosis", "quote": "Gastroscopy revealed pale"})
+def test_what_the_model_hides_is_left_out_and_listed(tmp_path: Path, cases: Corpus) -> None:
+    def shown(request: ChatRequest) -> object:
+        return show(request, "Gastroscopy revealed pale", {"Gastroscopy revealed pale": "diagnosis"})
+
+    artefact, _, _ = _outcome(tmp_path, cases, shown=shown)
     (question,) = Benchmark(artefact).questions
     assert question.context.endswith("25-Hydroxyvitamin D (nmol/L) | 14 | 76")
-    (item,) = read_jsonl(artefact.file("items.jsonl"), RecipeItem)
-    assert item["cut"] == {"by": "model", "kind": "diagnosis", "words": "Gastroscopy revealed pale"}
+    rows = list(read_tsv(artefact.file("cuts.tsv")))
+    assert any(row["why"] == "names the diagnosis" and "Gastroscopy" in row["words"] for row in rows)
+    assert any(row["why"] == "after the last sentence that is shown" for row in rows)
 
 
 def test_ten_alternatives_are_no_more_than_were_asked_for(tmp_path: Path, cases: Corpus) -> None:
@@ -173,24 +178,19 @@ def test_alternatives_must_be_named_by_their_quote(tmp_path: Path, cases: Corpus
     assert rows["Crohn disease"] == "its quote does not name it"
 
 
-def test_options_that_could_be_counted_right_are_dropped(tmp_path: Path, cases: Corpus) -> None:
+def test_options_that_could_be_counted_right_are_left_out(tmp_path: Path, cases: Corpus) -> None:
     def one(request: ChatRequest) -> object:
-        return {
-            "overlapping": [{"reason": "a form of it", "option": shown_to(request)["wrong answers"].split("\n")[0]}]
-        }
+        made: dict[str, Any] = first_options(request, 10)
+        left_out = made["options"].pop(0)["candidate"]
+        return {**made, "unfit": [{"candidate": left_out, "why": "wider or narrower"}]}
 
-    def everything(request: ChatRequest) -> object:
-        options = shown_to(request)["wrong answers"].split("\n")
-        return {"overlapping": [{"reason": "all", "option": each} for each in options]}
-
-    artefact, _, _ = _outcome(tmp_path, cases, overlap=one)
+    artefact, _, _ = _outcome(tmp_path, cases, options=one)
     (question,) = Benchmark(artefact).questions
     rows = list(read_tsv(artefact.file("dropped-options.tsv")))
-    assert rows[-1]["why"] == "could be counted right: a form of it"
+    assert rows[-1]["why"] == "the model: wider or narrower"
     assert rows[-1]["option"] not in question.options
-    assert _outcome(tmp_path, cases, overlap=everything)[1:] == ("overlap", "too few options are left")
-    right = {"overlapping": [{"reason": "it is right", "option": "Whipple disease"}]}
-    assert _outcome(tmp_path, cases, overlap=right)[1:] == ("overlap", "schema")
+    none: dict[str, object] = {"options": [], "unfit": []}
+    assert _outcome(tmp_path, cases, options=none)[1:] == ("options", "too few options are left")
 
 
 def test_sentences_a_model_names_are_removed_if_the_stem_has_them(cases: Corpus, tmp_path: Path) -> None:
@@ -217,13 +217,13 @@ def test_a_model_that_removes_all_text_removes_the_question_from_the_edition(cas
     assert len(Benchmark(artefact).questions) == account["questions"] + sum(account["left out"].values())
 
 
-def test_the_model_may_be_left_out_of_the_image_version_and_the_overlap(cases: Corpus, tmp_path: Path) -> None:
+def test_the_model_may_be_left_out_of_the_image_version_and_the_options(cases: Corpus, tmp_path: Path) -> None:
     script = Script(by_gold)
-    settings = msgspec.structs.replace(TEACHING, describing="rule", overlap=False)
+    settings = msgspec.structs.replace(TEACHING, describing="rule", choose=False)
     build(tmp_path, RECIPE, [cases.get("hbt-case-19")], settings, {"model": script})
-    assert script.count("clinbench-diagnosis")
+    assert script.count("case-diagnosis")
     assert not script.count("clinbench-images")
-    assert not script.count("clinbench-overlap")
+    assert not script.count("case-options")
 
 
 def test_proposals_come_from_the_second_model_which_is_not_told_the_answer(cases: Corpus, tmp_path: Path) -> None:

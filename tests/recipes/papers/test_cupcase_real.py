@@ -18,11 +18,10 @@ from hoofbeat.records import Document
 from hoofbeat.retrieval.index.chunking import sentence_spans
 from hoofbeat.store.tables import read_jsonl, read_tsv
 from tests.helpers import shared_data
-from tests.recipes.support import Script, build, user_text
-from tests.retrieval.support import HashedWords
+from tests.recipes.case_answers import CLEAN, first_options, material
+from tests.recipes.support import Script, build
 
-CLEAN: dict[str, object] = {"lost": [], "left": [], "reason": "nothing", "usable": "yes"}
-FAST = CupcaseSettings(encounters=False)
+FAST = CupcaseSettings()
 
 _NAMED = re.compile(r"(?:diagnosis of|diagnosed (?:with|as))\s+(?:an? |the )?((?:[\w'’-]+ ?){1,5})", re.IGNORECASE)
 _STOP = re.compile(r"\b(?:was|were|is|which|who|that|with|by|based|and|or|on|after|at|made|in|due|since|for)\b")
@@ -32,13 +31,20 @@ def _by_rule(name: str, request: ChatRequest) -> object:
     """A model of simple rules: the first sentence that says "diagnosis of ..." or "diagnosed with ..."."""
     if name == "cut-check":
         return CLEAN
-    body = user_text(request).partition("\n")[2].rpartition("</material>")[0]
+    if name == "case-options":
+        return first_options(request)
+    shown = material(request)
+    if name == "case-shown":
+        numbers = re.findall(r"(?<=[ ,])(\d+) \(", shown["notes"])
+        return {"last": int(numbers[-1]) if numbers else len(shown["case"].split("\n")), "hide": [], "trim": []}
+    body = shown["report"]
     for start, end in sentence_spans(body):
         sentence = body[start:end]
         if match := _NAMED.search(sentence):
             words = sentence[max(0, match.start() - 60) : match.end()].split()
-            return {"quote": " ".join(words[1:]), "diagnosis": _STOP.split(match[1])[0].strip(), "also_called": []}
-    return {"quote": "", "diagnosis": "", "also_called": []}
+            diagnosis = _STOP.split(match[1])[0].strip()
+            return {"kind": "diagnosis", "quote": " ".join(words[1:]), "diagnosis": diagnosis, "synonyms": []}
+    return {"kind": "no diagnosis", "quote": "", "diagnosis": "", "synonyms": []}
 
 
 def _reports(folder: Path, count: int) -> list[Document]:
@@ -49,7 +55,7 @@ def _reports(folder: Path, count: int) -> list[Document]:
 def test_real_reports_end_to_end(tmp_path: Path) -> None:
     documents = _reports(tmp_path, 20)
     script = Script(_by_rule)
-    artefact = build(tmp_path, RECIPE, documents, FAST, {"model": script}, encoder=HashedWords)
+    artefact = build(tmp_path, RECIPE, documents, FAST, {"model": script})
     counts = artefact.manifest.counts
     assert counts.kept + counts.rejected + counts.failed == 20
     assert counts.failed == 0
@@ -72,6 +78,6 @@ def test_real_reports_end_to_end(tmp_path: Path) -> None:
         kept = "".join(text[place] for place in range(start, end) if place not in gone)
         assert "".join(re.findall(r"\w", kept)) == "".join(re.findall(r"\w", item["stem"]))
     files, calls = dict(artefact.manifest.files), len(script.requests)
-    again = build(tmp_path, RECIPE, documents, FAST, {"model": script}, encoder=HashedWords)
+    again = build(tmp_path, RECIPE, documents, FAST, {"model": script})
     assert again.manifest.files == files
     assert len(script.requests) == calls

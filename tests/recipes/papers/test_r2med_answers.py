@@ -32,14 +32,18 @@ def _wrong(step: str, said: object, name: str, request: ChatRequest) -> object:
     ("step", "said", "reason"),
     [
         (
-            "clinbench-diagnosis",
-            {"quote": "words of no report", "diagnosis": "sarcoidosis", "synonyms": []},
+            "case-diagnosis",
+            {"kind": "diagnosis", "quote": "words of no report", "diagnosis": "sarcoidosis", "synonyms": []},
             "a quote for the diagnosis is not in the source",
         ),
-        ("clinbench-diagnosis", {"quote": "the", "diagnosis": "", "synonyms": []}, "the diagnosis is empty"),
         (
-            "clinbench-diagnosis",
-            {"quote": "the patient", "diagnosis": _INJECTED, "synonyms": []},
+            "case-diagnosis",
+            {"kind": "diagnosis", "quote": "the", "diagnosis": "", "synonyms": []},
+            "the diagnosis is empty",
+        ),
+        (
+            "case-diagnosis",
+            {"kind": "diagnosis", "quote": "the patient", "diagnosis": _INJECTED, "synonyms": []},
             "the diagnosis holds an instruction to a model",
         ),
         (
@@ -82,7 +86,7 @@ def test_what_a_model_may_not_say(tmp_path: Path, step: str, said: object, reaso
     assert reason in {each.reason for each in read_jsonl(artefact.file("rejected.jsonl"), RejectedItem)}
 
 
-@pytest.mark.parametrize("step", ["clinbench-diagnosis", "r2med-quality", "r2med-reasoning", "r2med-grade-case"])
+@pytest.mark.parametrize("step", ["case-diagnosis", "r2med-quality", "r2med-reasoning", "r2med-grade-case"])
 @pytest.mark.parametrize(
     ("said", "kind"), [("", "unreadable"), ("I can't say.", "unreadable"), ({"surprise": 1}, "schema")]
 )

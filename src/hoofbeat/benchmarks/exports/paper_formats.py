@@ -34,20 +34,30 @@ class _Ogcare(ExportFormat):
         return len(rows)
 
 
+_IMAGES = "image"
+
+
 class _Clinbench(ExportFormat):
     name = "clinbench"
     summary = "ClinBench: JSON, text and images"
+    all_editions = True
 
     def write(self, bundle: ExportBundle, folder: Path) -> int:
-        """`clinbench-text.json`, and `clinbench-mm.json` with its images: id, question_stem, options, answer, image."""
-        text = [_entry(question) for question in with_options(bundle.questions, self.name)]
-        write_json(folder / "clinbench-text.json", text)
-        with_images = bundle.editions.get("image", [])
+        """`clinbench-text.json`, and `clinbench-mm.json` with its images: id, question_stem, options, answer, image.
+
+        The image edition alone is `clinbench-mm.json` alone.
+        """
+        alone = bundle.bench.edition == _IMAGES
+        text = [] if alone else [_entry(each) for each in with_options(bundle.questions, self.name)]
+        if not alone:
+            write_json(folder / "clinbench-text.json", text)
+        with_images = bundle.given.get(_IMAGES, [])
         if with_images:
-            entries = [{**_entry(question), "image": "; ".join(question.images)} for question in with_images]
+            asked = with_options(with_images, self.name)
+            entries = [{**_entry(question), "image": "; ".join(question.images)} for question in asked]
             write_json(folder / "clinbench-mm.json", entries)
             bundle.copy_images(with_images, folder)
-        return len(text)
+        return len(with_images if alone else text)
 
 
 def _entry(question: Question) -> dict[str, str]:

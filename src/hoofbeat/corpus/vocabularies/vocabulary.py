@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import bisect
 import hashlib
+import heapq
+import math
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +35,7 @@ from hoofbeat.corpus.vocabularies.terms import (
     Match,
     Term,
     Via,
+    content_forms,
     find_abbreviations,
     is_short_form,
     phrase_key,
@@ -160,6 +163,24 @@ class Vocabulary:
             at += step
         return found
 
+    def search(self, text: str, count: int) -> list[Term]:
+        """The terms that share most of their words with a text, rare words counting most; the best first."""
+        scores: dict[int, float] = {}
+        for word in dict.fromkeys(content_forms(text)):
+            keys = self._keys_by_word.get(word, ())
+            weight = math.log(1 + len(self._keys) / (1 + len(keys)))
+            for key in keys:
+                scores[key] = scores.get(key, 0.0) + weight
+        ranked = heapq.nsmallest(
+            count * 4, scores, key=lambda key: (-scores[key] / math.sqrt(2 + self._keys[key].count(" ")), key)
+        )
+        found = (self.terms[number] for key in ranked for number, _ in self._table[self._keys[key]])
+        return list({term.code: term for term in found}.values())[:count]
+
+    def below(self, code: str) -> list[Term]:
+        """The terms directly under a code, in the classification's order."""
+        return [self.terms[number] for number in self._children.get(_plain_code(code), ())]
+
     def _entries_of(self, long: str) -> tuple[Wording, ...]:
         """The terms a long form names: as it stands, else the longest phrase that ends it."""
         key = phrase_key(long)
@@ -185,6 +206,26 @@ class Vocabulary:
             first, _, rest = key.partition(" ")
             lengths.setdefault(first, set()).add(rest.count(" ") + 2 if rest else 1)
         return {first: tuple(sorted(sizes, reverse=True)) for first, sizes in lengths.items()}
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        return list(self._table)
+
+    @cached_property
+    def _keys_by_word(self) -> dict[str, list[int]]:
+        places: dict[str, list[int]] = {}
+        for number, key in enumerate(self._keys):
+            for word in set(key.split(" ")):
+                places.setdefault(word, []).append(number)
+        return places
+
+    @cached_property
+    def _children(self) -> dict[str, list[int]]:
+        children: dict[str, list[int]] = {}
+        for number, term in enumerate(self.terms):
+            if term.parents:
+                children.setdefault(_plain_code(term.parents[0]), []).append(number)
+        return children
 
     @cached_property
     def _codes(self) -> dict[str, int]:

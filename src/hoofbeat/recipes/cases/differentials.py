@@ -1,9 +1,9 @@
-"""The options of a question about a diagnosis: the report's own alternatives and a model's proposals, merged.
+"""Candidates for the wrong options of a question about a diagnosis: the report's own alternatives and a model's.
 
-Alternatives come from the report's discussion, each with a quote that is found in the source and names it; where they
-are too few, more are asked for. Proposals come from the stem alone. Merging leaves exactly one right option and no two
-that mean the same; a last call names wrong options that could also be counted right, which no rule can see. Everything
-that was dropped stands in the item's `dropped`, with its origin and why, or in the details of its rejection.
+Alternatives come from the report, whichever section names them, each with a quote that is found in the source; where
+they are too few, more are asked for. Proposals come from the stem alone. Merging leaves no two that mean the same, and
+none that means the right answer; which of them become options, a model says (`option_choice`). Everything that was
+dropped is in the item's `dropped`, with its origin and why, or in the details of its rejection.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from hoofbeat.benchmarks.text_overlap import find_quote
-from hoofbeat.corpus.roles import Role
+from hoofbeat.corpus.roles import CASE_ROLES, Role
 from hoofbeat.prompts import load_prompt
 from hoofbeat.recipes.cases.answer_options import CORRECT, merge_options, plain_option, shuffled
-from hoofbeat.recipes.cases.case_diagnosis import MIN_SHARED, names
+from hoofbeat.recipes.cases.case_diagnosis import MIN_SHARED, NamedDiagnosis
+from hoofbeat.recipes.cases.option_choice import TOO_FEW, Candidate, choose_options
 from hoofbeat.recipes.cases.stems import names_test
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.guards.diagnosis_names import names_measure, names_organism, names_procedure
@@ -23,6 +26,7 @@ from hoofbeat.recipes.guards.text_checks import sound
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, Schema, ask, check
 from hoofbeat.records import Document
+from hoofbeat.window import size
 
 DISCUSSION, ASKED_FOR, STEM = "discussion", "asked for", "stem"
 """Where a wrong option comes from: the report's discussion, a call because that named too few, a call with the stem."""
@@ -30,20 +34,24 @@ DISCUSSION, ASKED_FOR, STEM = "discussion", "asked for", "stem"
 MAX_WORDS = 15
 """How many words an option has at most, where a recipe does not say otherwise."""
 
-DIFFERENTIALS, FURTHER, PROPOSALS, OVERLAP = (
-    f"clinbench-{each}" for each in ("differentials", "further", "proposals", "overlap")
-)
-TOO_FEW = "too few options are left"
+DIFFERENTIALS, FURTHER, PROPOSALS = (f"clinbench-{each}" for each in ("differentials", "further", "proposals"))
 
+_MAX_CANDIDATES = 24
 _ICD = "icd10cm"
 _SYMPTOMS = "R"
-_WEIGHS = frozenset({Role.DISCUSSION, Role.DIAGNOSIS, Role.CONCLUSION})
+_WEIGHS = frozenset({Role.DISCUSSION, Role.DIAGNOSIS, Role.CONCLUSION, *CASE_ROLES})
 
 
-def discussed(document: Document) -> str:
-    """Where a report weighs diagnoses: its discussion and what it says of the diagnosis; else all of it."""
-    parts = [document.text[s.start : s.end] for s in document.sections if s.role in _WEIGHS and s.end > s.body]
-    return "\n\n".join(parts) or document.text
+def discussed(document: Document, room: int) -> str:
+    """A report as far as it weighs diagnoses: all but back matter, or discussion and case where that is too long."""
+    for parts in (
+        [s for s in document.sections if s.role != Role.BACK],
+        [s for s in document.sections if s.role in _WEIGHS],
+    ):
+        text = "\n\n".join(document.text[s.start : s.end] for s in parts if s.end > s.body)
+        if text and size(text) <= room:
+            return text
+    return text or document.text
 
 
 def discussed_alternatives(
@@ -55,8 +63,9 @@ def discussed_alternatives(
     """
 
     def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
-        text = discussed(context.document(item.documents[0]))
-        fitted = context.fit(text, load_prompt(DIFFERENTIALS), beside=len(item["diagnosis"]))
+        prompt = load_prompt(DIFFERENTIALS)
+        text = discussed(context.document(item.documents[0]), context.room(prompt) - len(item["diagnosis"]))
+        fitted = context.fit(text, prompt, beside=len(item["diagnosis"]))
         return {"count": count, "diagnosis": item["diagnosis"], "text": fitted}
 
     def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
@@ -68,7 +77,7 @@ def discussed_alternatives(
             why = _unfit(text, document.text, max_words)
             if not why and found is None:
                 why = "its quote is not in the source"
-            elif not why and not names(quote, text, document, shared=shared):
+            elif not why and not NamedDiagnosis(text, (), document, context).in_words(quote, shared):
                 why = "its quote does not name it"
             elif not why and len(kept) == count:
                 why = "more than were asked for"
@@ -140,8 +149,8 @@ def _at_least(prompt: str, count: int) -> Schema:
     return {**contract, "properties": {"diagnoses": {**listed, **bounds}}}
 
 
-def merge_step(name: str, *, minimum: int, maximum: int, vocabularies: Sequence[str]) -> RecipeStep:
-    """Merge all proposals with the right answer into `minimum` to `maximum` options that exclude each other."""
+def merge_step(name: str, *, vocabularies: Sequence[str]) -> RecipeStep:
+    """Merge all proposals into the item's `candidates`: none of them means the right answer or another one."""
 
     def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
         proposals: list[tuple[str, list[str]]] = []
@@ -154,42 +163,41 @@ def merge_step(name: str, *, minimum: int, maximum: int, vocabularies: Sequence[
             item = _dropping_all(item, unfit.items(), origin)
             proposals.append((origin, [text for text in texts if text not in unfit]))
         loaded = [context.vocabulary(each) for each in vocabularies]
-        merged = merge_options(item["diagnosis"], proposals, maximum=maximum, vocabularies=loaded)
+        merged = merge_options(item["diagnosis"], proposals, maximum=_MAX_CANDIDATES, vocabularies=loaded)
         for each in merged.dropped:
             item = _dropping(item, each.text, each.origin, each.why)
-        options = [{"text": option.text, "origin": option.origin} for option in merged.options]
-        return _enough(item.put(options=options), minimum, context)
+        found = [{"text": each.text, "origin": each.origin} for each in merged.options if each.origin != CORRECT]
+        return item.put(candidates=found)
 
     return check(name, judge)
 
 
-def overlap_step(name: str, *, minimum: int) -> RecipeStep:
-    """Ask which wrong options could also be counted right, and drop them."""
+def option_steps(
+    name: str, *, choose: bool, minimum: int, maximum: int, vocabularies: Sequence[str], max_words: int = MAX_WORDS
+) -> list[RecipeStep]:
+    """Make `minimum` to `maximum` options of the candidates, the right one counted: a model chooses, or the first are.
 
-    def wrong(item: RecipeItem) -> list[str]:
-        return [each["text"] for each in item["options"] if each["origin"] != CORRECT]
+    The candidates are in the order of their origins: the report's own first.
+    """
 
-    def schema(item: RecipeItem, _context: RecipeContext) -> Schema:
-        contract: Any = load_prompt(OVERLAP).schema
-        each = contract["properties"]["overlapping"]["items"]
-        option = {"type": "string", "enum": wrong(item)}
-        limited = {**each, "properties": {**each["properties"], "option": option}}
-        listed = {"type": "array", "items": limited, "maxItems": len(wrong(item))}
-        return {**contract, "properties": {"overlapping": listed}}
+    def put(item: RecipeItem, chosen: Sequence[Candidate], context: RecipeContext) -> Outcome:
+        wrong = [{"text": each.text, "origin": each.origin} for each in chosen[: maximum - 1]]
+        right = {"text": item["diagnosis"], "origin": CORRECT}
+        return _enough(item.put(options=[right, *wrong]), minimum, context)
 
-    def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
-        found = {str(each["option"]): str(each["reason"]) for each in value["overlapping"]}
-        return drop_options(
-            item, {text: f"could be counted right: {why}" for text, why in found.items()}, context, minimum=minimum
-        )
-
-    return ask(
-        name,
-        OVERLAP,
-        values=lambda item, _context: {"diagnosis": item["diagnosis"], "options": "\n".join(wrong(item))},
-        read=read,
-        schema=schema,
-    )
+    if choose:
+        return [
+            choose_options(
+                name,
+                minimum=minimum - 1,
+                maximum=maximum - 1,
+                vocabularies=vocabularies,
+                put=put,
+                shown=_MAX_CANDIDATES,
+                max_words=max_words,
+            )
+        ]
+    return [check(name, lambda item, context: put(item, msgspec.convert(item["candidates"], list[Candidate]), context))]
 
 
 def drop_options(item: RecipeItem, why: Mapping[str, str], context: RecipeContext, *, minimum: int) -> Outcome:

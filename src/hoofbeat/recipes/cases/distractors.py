@@ -1,27 +1,38 @@
-"""Distractors from ICD-10-CM: the descriptions that lie nearest to a diagnosis, and are not the diagnosis.
+"""Distractors from ICD-10-CM: descriptions near to a diagnosis that are not the diagnosis.
 
-One encoder reads the diagnosis and every description of the classification. The nearest description is taken to be the
-diagnosis itself, the next ones (by default ranks 2 to 4) become distractors. A guard passes over a neighbour that means
-the same as the diagnosis or as a distractor already taken, and walks on down the list. What was passed over, and how
-similar everything was, is kept: the table `similarity` and the metric of that name.
+`candidate_step` finds candidates by text search and in the tree of codes: the neighbours of the diagnosis's own code,
+and descriptions that share its words. They lose coding words ("unspecified", "initial encounter", "sequela"); what
+names the diagnosis, a wider or narrower form of it, another sex or age, or nothing that can be an option is left out
+(`distractors.toml`). A model then chooses among them (`option_choice`). Nothing has to be encoded.
+
+`distractor_step` is the paper's rule. One encoder reads the diagnosis and every description of the classification. The
+nearest description is taken to be the diagnosis itself, the next ones (by default ranks 2 to 4) become distractors. A
+guard passes over a neighbour that means the same as the diagnosis or as a distractor already taken, and walks on down
+the list. What was passed over, and how similar everything was, is kept: the table `similarity` and the metric of that
+name.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import zip_longest
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
-from hoofbeat.corpus.vocabularies import Vocabulary
+from hoofbeat.corpus.vocabularies import Term, Vocabulary
 from hoofbeat.models.encoder import Encoder
 from hoofbeat.models.encoders.vector_cache import CachedEncoder, cached_encoder
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.recipes.cases.option_choice import Candidate
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.diagnosis_names import same, without_sides
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
-from hoofbeat.recipes.steps import RecipeStep, whole
+from hoofbeat.recipes.steps import RecipeStep, check, whole
+from hoofbeat.recipes.wordlists import word_data
 
 SIMILARITY_HEADER = ("item", "rank", "code", "description", "cosine", "use")
 NO_DIAGNOSES = ("B95", "B96", "B97", "V", "W", "X", "Y", "Z")
@@ -29,6 +40,11 @@ NO_DIAGNOSES = ("B95", "B96", "B97", "V", "W", "X", "Y", "Z")
 ITSELF = "taken to be the diagnosis"
 _DEEPEST = 200
 _BINS = 20
+_OPENING = 1500
+_IN_A_YEAR = {"month": 12, "week": 52, "day": 365}
+_SEARCHED = 120
+_SYMPTOMS = "R"
+_MAX_CODES = 4
 
 
 class IcdCodes(Struct, frozen=True):
@@ -151,7 +167,181 @@ def _is_taken(description: str, taken: Sequence[str], vocabularies: Sequence[Voc
     return ""
 
 
-# The step
+# Candidates, by text search and the tree of codes
+
+
+class Patient(Struct, frozen=True):
+    """What a case says of its patient: sex (empty where it does not tell), age in years, and whether pregnant."""
+
+    sex: str = ""
+    age: float | None = None
+    pregnant: bool = False
+
+
+class _CandidateRules(Struct, frozen=True):
+    jargon: re.Pattern[str]
+    patterns: dict[str, re.Pattern[str]]
+    codes: dict[str, tuple[str, ...]]
+    child_until: int
+    old_from: int
+
+
+@cache
+def _rules() -> _CandidateRules:
+    data = word_data("distractors")
+    patterns = ("no_option", "child", "old", "is_female", "is_male", "is_pregnant", "age")
+    return _CandidateRules(
+        jargon=re.compile("|".join(data["jargon"]), re.IGNORECASE),
+        patterns={name: re.compile(data[name], re.IGNORECASE) for name in patterns},
+        codes={name: tuple(data[name]) for name in ("female", "male", "pregnant", "newborn")},
+        child_until=data["child_until"],
+        old_from=data["old_from"],
+    )
+
+
+def patient_of(case: str) -> Patient:
+    """Sex, age and pregnancy as the first sentences of a case tell them."""
+    found, start = _rules().patterns, case[:_OPENING]
+    first = {sex: match.start() for sex in ("female", "male") if (match := found[f"is_{sex}"].search(start))}
+    age = found["age"].search(start)
+    years = None
+    if age:
+        years = int(age[1]) / _IN_A_YEAR.get(age[2].lower(), 1)
+    return Patient(min(first, key=lambda sex: first[sex], default=""), years, bool(found["is_pregnant"].search(case)))
+
+
+def fits_patient(code: str, description: str, patient: Patient) -> bool:
+    """Whether a patient of this sex and age can have a condition; what a case does not tell excludes nothing."""
+    rules = _rules()
+    codes, patterns = rules.codes, rules.patterns
+    other = {"female": "male", "male": "female"}.get(patient.sex)
+    if other and code.startswith(codes[other]):
+        return False
+    if code.startswith(codes["pregnant"]) and not patient.pregnant:
+        return False
+    if patient.age is None:
+        return True
+    if code.startswith(codes["newborn"]) and patient.age >= 1:
+        return False
+    if patient.age >= rules.child_until and patterns["child"].search(description):
+        return False
+    return patient.age >= rules.old_from or not patterns["old"].search(description)
+
+
+def plain_description(description: str) -> str:
+    """A description without coding words; empty where it names what is left over in a group, and no disease."""
+    rules, plain = _rules(), description
+    while (cut := " ".join(rules.jargon.sub(" ", plain).split()).strip(" ,;")) != plain:
+        plain = cut
+    plain = plain.replace(" ,", ",")
+    return "" if not plain or rules.patterns["no_option"].search(plain) else plain[:1].upper() + plain[1:]
+
+
+def find_candidates(
+    diagnosis: str,
+    patient: Patient,
+    vocabulary: Vocabulary,
+    *,
+    count: int,
+    synonyms: Sequence[str] = (),
+    guards: Sequence[Vocabulary] = (),
+    leave_out: Sequence[str] = (),
+) -> list[Candidate]:
+    """Diseases that lie near to a diagnosis in ICD-10-CM, by its words and by its code, and exclude it and each other.
+
+    Neighbours in the tree and descriptions that share words take turns.
+    """
+    own = _own_codes([diagnosis, *synonyms], vocabulary)
+    above = {_plain(term.name) for code in own for term in _ancestors(code, vocabulary)}
+    kept: list[Candidate] = []
+    seen: set[str] = set()
+    for term in _in_turns(_neighbours(own, vocabulary), vocabulary.search(diagnosis, _SEARCHED)):
+        text = plain_description(term.name)
+        if not text or text.casefold() in seen or term.code.startswith((_SYMPTOMS, *leave_out)) or "-" in term.code:
+            continue
+        seen.add(text.casefold())
+        if _plain(text) in above or term.code in own or not fits_patient(term.code, term.name, patient):
+            continue
+        if any(same(text, name, guards) for name in (diagnosis, *synonyms)):
+            continue
+        if any(same(text, other.text, guards) or same(without_sides(text), other.text) for other in kept):
+            continue
+        kept.append(Candidate(text=text, origin="icd10cm", code=term.code))
+        if len(kept) == count:
+            break
+    return kept
+
+
+def _plain(name: str) -> str:
+    return (plain_description(name) or name).casefold()
+
+
+def _own_codes(names: Sequence[str], vocabulary: Vocabulary) -> list[str]:
+    """The codes of a diagnosis: by its names, else by the longest term in them."""
+    codes = [match.code for name in names for match in vocabulary.lookup(name)]
+    if not codes:
+        found = sorted(vocabulary.find_in(names[0]), key=lambda match: match.start - match.end)
+        codes = [match.code for match in found[:1]]
+    return list(dict.fromkeys(codes))
+
+
+def _ancestors(code: str, vocabulary: Vocabulary) -> list[Term]:
+    return [term for each in _lineage(code, vocabulary)[1:] if "-" not in each and (term := vocabulary.term(each))]
+
+
+def _neighbours(codes: Sequence[str], vocabulary: Vocabulary) -> list[Term]:
+    """Terms of the same category, then of the same block: no code above or below the diagnosis."""
+    found: dict[str, Term] = {}
+    kin = set(codes)
+    for code in codes[:_MAX_CODES]:
+        lineage = _lineage(code, vocabulary)
+        kin.update(lineage)
+        for above in lineage[1:-1]:
+            for each in vocabulary.below(above):
+                found.setdefault(each.code, each)
+                for child in vocabulary.below(each.code) if "-" in above else ():
+                    found.setdefault(child.code, child)
+    return [term for term in found.values() if term.code not in kin and set(codes).isdisjoint(term.parents)]
+
+
+def _lineage(code: str, vocabulary: Vocabulary) -> list[str]:
+    """A code and those above it, the nearest first."""
+    term = vocabulary.term(code)
+    return [code, *(term.parents if term else ())]
+
+
+def _in_turns(first: Sequence[Term], second: Sequence[Term]) -> list[Term]:
+    turns = [each for pair in zip_longest(first, second) for each in pair if each is not None]
+    return list({term.code: term for term in turns}.values())
+
+
+def candidate_step(
+    name: str,
+    *,
+    count: int,
+    answer: str = "diagnosis",
+    synonyms: str = "synonyms",
+    leave_out: Sequence[str] = NO_DIAGNOSES,
+    guards: Sequence[str] = ("icd10cm", "rare-diseases"),
+) -> RecipeStep:
+    """Give every item its `candidates` for distractors: at most `count`, the nearest first."""
+
+    def judge(item: RecipeItem, context: RecipeContext) -> RecipeItem:
+        found = find_candidates(
+            str(item[answer]),
+            patient_of(str(item["stem"])),
+            context.vocabulary("icd10cm"),
+            count=count,
+            synonyms=tuple(map(str, item.get(synonyms) or ())),
+            guards=[context.vocabulary(each) for each in guards],
+            leave_out=leave_out,
+        )
+        return item.put(candidates=msgspec.to_builtins(found))
+
+    return check(name, judge)
+
+
+# The step by ranks
 
 
 def distractor_step(

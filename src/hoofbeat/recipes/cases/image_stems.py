@@ -24,6 +24,7 @@ from msgspec import Struct
 from hoofbeat.benchmarks.text_overlap import find_quote
 from hoofbeat.corpus.figures import figure_references
 from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.cases.redaction import joint
 from hoofbeat.recipes.cases.stems import Spans, sentences, spans_of
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.recipe_items import Outcome, RecipeItem
@@ -245,7 +246,12 @@ class _Work:
 
     def text(self) -> str:
         """The stem as it is shown."""
-        return "\n\n".join(filter(None, (self._span_text(start, end) for start, end in self.spans)))
+        text, before = "", 0
+        for start, end in self.spans:
+            if words := self._span_text(start, end):
+                text += (joint(self.document.text[before:start], words) if text else "") + words
+                before = end
+        return text
 
     def _span_text(self, start: int, end: int) -> str:
         pieces: list[str] = []

@@ -64,6 +64,13 @@ def _rules() -> _Rules:
     )
 
 
+def joint(gap: str, words: str) -> str:
+    """What joins a piece to the one before it: paragraphs and lines stay apart, pieces of a sentence are joined."""
+    if "\n" in gap:
+        return "\n\n" if "\n\n" in gap else "\n"
+    return "" if words[:1] in _NO_SPACE else " "
+
+
 class RedactedSpan(Struct, frozen=True):
     """Characters of the source that were taken out, and why."""
 
@@ -134,8 +141,7 @@ class Redaction(Struct, frozen=True, kw_only=True):
             if shown:
                 before = shown[-1][1] + len(shown[-1][0])
                 gap = self.document.text[before:start]
-                joint = "\n\n" if "\n\n" in gap else "" if words[0] in _NO_SPACE else " "
-                shown.append((joint, before))
+                shown.append((joint(gap, words), before))
             shown.append((words, start))
         return shown
 

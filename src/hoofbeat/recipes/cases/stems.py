@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from hoofbeat.corpus.figures import figure_roles
 from hoofbeat.corpus.roles import CASE_ROLES, Role, case_spans, role_spans
+from hoofbeat.recipes.cases.redaction import joint
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import RecipeStep, check
@@ -32,7 +33,6 @@ PARTS = {
 }
 """The parts of a complete case, by the role of their sections."""
 
-_JOINT = "\n\n"
 _TABLE = " | "
 _CONCLUDES = frozenset({Role.ABSTRACT, Role.CONCLUSION})
 _SHOWN = frozenset({Role.CASE, Role.PATIENT, Role.TESTS})
@@ -121,8 +121,19 @@ def names_test(text: str) -> bool:
 # The stem
 
 
-def stem_spans(document: Document) -> Spans:
-    """Where patient information and test results stand, without captions and without how the case ended."""
+def tells_treatment(sentence: str) -> bool:
+    """Whether a sentence seems to tell of treatment and of no test."""
+    parts = _rules().parts
+    return bool(parts["treatment"].search(sentence)) and not parts["tests"].search(sentence)
+
+
+def tells_outcome(sentence: str) -> bool:
+    """Whether a sentence seems to tell how a case ended."""
+    return bool(_rules().outcome.search(sentence))
+
+
+def stem_spans(document: Document, *, whole: bool = False) -> Spans:
+    """Where patient information and test results are, without captions and, unless `whole`, without the case's end."""
     found: list[tuple[int, int]] = []
     for section in document.sections:
         if found and section.role in _OVER:
@@ -130,7 +141,7 @@ def stem_spans(document: Document) -> Spans:
         if section.role not in _SHOWN or section.body >= section.end:
             continue
         if section.role == Role.CASE:
-            found.append((section.body, _ending(document, section)))
+            found.append((section.body, section.end if whole else _ending(document, section)))
         else:
             found.append((section.start, section.end))
     return _without(document.text, found, list(_captions(document)))
@@ -148,16 +159,21 @@ def sentences(document: Document, spans: Spans) -> list[tuple[int, int]]:
 
 
 def stem_text(document: Document, spans: Spans) -> str:
-    """The stem as it is shown: its spans word for word, a blank line between two."""
-    return _JOINT.join(document.text[start:end] for start, end in spans)
+    """The stem as it is shown: its spans word for word, joined as their source keeps them apart."""
+    return "".join(_joint(document, spans, at) + document.text[start:end] for at, (start, end) in enumerate(spans))
 
 
-def stem_place(spans: Spans, offset: int) -> int:
+def _joint(document: Document, spans: Spans, at: int) -> str:
+    return joint(document.text[spans[at - 1][1] : spans[at][0]], document.text[spans[at][0] :][:1]) if at else ""
+
+
+def stem_place(document: Document, spans: Spans, offset: int) -> int:
     """The place in the source of a character of the stem's text."""
-    for start, end in spans:
+    for at, (start, end) in enumerate(spans):
+        offset = max(0, offset - len(_joint(document, spans, at)))
         if offset < end - start:
             return start + offset
-        offset = max(0, offset - (end - start) - len(_JOINT))
+        offset -= end - start
     return spans[-1][1] if spans else 0
 
 

@@ -99,6 +99,18 @@ def names_organism(text: str) -> bool:
     return all(_is_species(word) for word in (words if short else words[1:]))
 
 
+def names_its_organism(text: str, diagnosis: str) -> bool:
+    """Whether a text names the organism that a diagnosis is an infection with: M. hominis, Nocardia for nocardiosis."""
+    words = re.findall(r"[^\W\d_]+", diagnosis)
+    for genus, species in pairwise(words):
+        if names_organism(f"{genus} {species}") or (len(genus) == 1 and _is_species(species.lower())):
+            short = rf"\b{re.escape(genus[0])}(?:\.\s*|\s+|{re.escape(genus[1:])}\s+){re.escape(species)}\b"
+            if re.search(short, text, re.IGNORECASE):
+                return True
+    wanted = {form for word in words for form in (_form(word.lower()), *forms_of(_form(word.lower())))}
+    return not wanted.isdisjoint(_genera() & set(tokens(text).forms))
+
+
 def place_of(word: str) -> str:
     """Where an inflammation is, given and told in normal form; any other word as it is."""
     return _organism_lists().places.get(word, word)

@@ -14,26 +14,27 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from hoofbeat.recipes.cases.case_diagnosis import MIN_SHARED, cut_giveaway, cut_leaks, name_diagnosis
+from hoofbeat.recipes.cases.case_diagnosis import MIN_SHARED, name_diagnosis
+from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table
 from hoofbeat.recipes.cases.differentials import (
     MAX_WORDS,
     discussed_alternatives,
     drop_options,
     further_alternatives,
     merge_step,
-    overlap_step,
+    option_steps,
     proposals_from_stem,
 )
 from hoofbeat.recipes.cases.image_stems import account_for_images, describing_sentences, find_figures, image_version
-from hoofbeat.recipes.cases.rare_diseases import CATALOGUES, rare_track
-from hoofbeat.recipes.cases.stems import complete, long_enough, spans_of, stem_evidence, take_stem
+from hoofbeat.recipes.cases.rare_diseases import CATALOGUES, known_names, rare_track
+from hoofbeat.recipes.cases.shown_sentences import choose_shown, no_leaks, shown, take_case, with_shown
+from hoofbeat.recipes.cases.stems import complete, long_enough, spans_of, stem_evidence
 from hoofbeat.recipes.cases.two_level_review import draw_sample, findings_step, review_tasks, revise
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.corpus_steps import filter_steps, label_step
-from hoofbeat.recipes.guards.leaks import leak_check
 from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import RecipeItem
-from hoofbeat.recipes.steps import RecipeStep, sample
+from hoofbeat.recipes.steps import RecipeStep, sample, together
 from hoofbeat.recipes.trials import ChoiceTrialSettings, ExamQuestion, choice_trials
 from hoofbeat.records import Question
 
@@ -70,7 +71,7 @@ class ClinbenchSettings(ChoiceTrialSettings, frozen=True, kw_only=True):
     option_words: Annotated[int, Meta(description="Most words of an option.", ge=1)] = MAX_WORDS
     min_options: Annotated[int, Meta(description="Fewest options of a question.", ge=2)] = 6
     max_options: Annotated[int, Meta(description="Most options of a question.", ge=2)] = 11
-    overlap: Annotated[bool, Meta(description="Ask a model which options could also be counted right.")] = True
+    choose: Annotated[bool, Meta(description="Ask a model which candidates make good options.")] = True
     specialty: Annotated[
         Literal["rule", "model"], Meta(description="How a diagnosis is sorted into the 11 specialties.")
     ] = "rule"
@@ -105,29 +106,38 @@ def _steps(s: ClinbenchSettings) -> list[RecipeStep]:
         complete("complete case", by=s.completeness, images=s.images),
         *filter_steps(s.unique),
         sample("draw", s.draw),
-        take_stem("patient and tests"),
+        take_case("patient and tests"),
         name_diagnosis("final diagnosis", max_words=s.diagnosis_words, min_match=s.quote_match, shared=s.named_by),
-        cut_leaks("cut at the diagnosis", s.vocabularies, min_match=s.leak_match, negated=s.leak_negated),
-        cut_giveaway("cut at giveaways", min_match=s.quote_match),
+        choose_shown("what is shown", min_words=s.stem_words, min_match=s.quote_match, negated=s.leak_negated),
+        *cut_check("cuts checked", shown=shown, put=with_shown, answer="diagnosis", question=s.question),
         long_enough("length", s.stem_words),
-        leak_check("leaks", min_match=s.leak_match, negated=s.leak_negated),
-        discussed_alternatives(
-            "alternatives discussed",
-            s.alternatives,
-            min_match=s.quote_match,
-            max_words=s.option_words,
-            shared=s.named_by,
+        no_leaks("leaks", min_match=s.leak_match, negated=s.leak_negated),
+        *together(
+            discussed_alternatives(
+                "alternatives discussed",
+                s.alternatives,
+                min_match=s.quote_match,
+                max_words=s.option_words,
+                shared=s.named_by,
+            ),
+            proposals_from_stem("proposals", s.proposals, max_words=s.option_words),
         ),
         further_alternatives("alternatives asked for", s.alternatives, max_words=s.option_words),
-        proposals_from_stem("proposals", s.proposals, max_words=s.option_words),
-        merge_step("options", minimum=s.min_options, maximum=s.max_options, vocabularies=s.vocabularies),
-        *([overlap_step("overlap", minimum=s.min_options)] if s.overlap else []),
+        merge_step("candidates", vocabularies=s.vocabularies),
+        *option_steps(
+            "options",
+            choose=s.choose,
+            minimum=s.min_options,
+            maximum=s.max_options,
+            vocabularies=s.vocabularies,
+            max_words=s.option_words,
+        ),
         *choice_trials(s, partial(_exam, s), partial(drop_options, minimum=s.min_options)),
-        label_step("specialty", "clinbench", by=s.specialty, text=lambda item, _context: str(item["diagnosis"])),
+        label_step("specialty", "clinbench", by=s.specialty, text=known_names, vocabulary="icd10cm"),
         rare_track("rare diseases", cover=s.rare_cover, catalogues=s.rare_catalogues),
         draw_sample("sample for physicians", s.physicians),
         revise("revisions", s.reviews, min_options=s.min_options, min_match=s.quote_match),
-        leak_check("leaks after revision", min_match=s.leak_match, negated=s.leak_negated),
+        no_leaks("leaks after revision", min_match=s.leak_match, negated=s.leak_negated),
         find_figures("figures", min_pixels=s.image_pixels),
         *([describing_sentences("image sentences")] if s.describing == "model" else []),
         image_version("image version", min_words=s.image_words, min_match=s.quote_match),
@@ -147,6 +157,7 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
     account_for_images(items, context)
     about = "Figures in place of the text that describes them; questions without a usable image are left out."
     edition = Edition(name="image", about=about, questions=images)
+    context.tables["cuts"] = cuts_table(items)
     tasks = review_tasks(items, context.settings.question)
     return RecipeOutput(questions=questions, editions=(edition,), review=tuple(tasks))
 

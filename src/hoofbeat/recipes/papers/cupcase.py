@@ -1,8 +1,8 @@
 """CUPCase: which diagnosis a published case came to, as multiple choice and as free text (seed paper 001).
 
-The case presentation of each report; a model says where its final diagnosis is stated, and rules take that, every other
-mention and all that follows out of the text; a second pass sees the text before and after, and puts back or takes out
-what it names; three distractors from the nearest ICD-10-CM descriptions; a discipline; a share of all of it for people
+A model that sees the whole report names its diagnosis and says which sentences of the case presentation an examinee may
+see; a second pass sees the case before and after and puts back or takes out what it names. Three distractors from
+ICD-10-CM, chosen by the model among candidates or by the paper's ranks; a discipline; a share of all of it for people
 to check.
 """
 
@@ -10,53 +10,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
 from hoofbeat.corpus.roles import find_case
-from hoofbeat.prompts import load_prompt
-from hoofbeat.recipes.cases.answer_options import plain_option, shuffled
-from hoofbeat.recipes.cases.case_diagnosis import (
-    VOCABULARIES,
-    names,
-    not_one_diagnosis,
-    other_names,
-    words_stand,
-    written_out,
-)
+from hoofbeat.recipes.cases.answer_options import shuffled
+from hoofbeat.recipes.cases.case_diagnosis import VOCABULARIES, name_diagnosis
 from hoofbeat.recipes.cases.cut_check import cut_check, cuts_table
-from hoofbeat.recipes.cases.distractors import NO_DIAGNOSES, distractor_step
-from hoofbeat.recipes.cases.redaction import (
-    RedactedSpan,
-    Redaction,
-    cut_after_diagnosis,
-    drop_empty_headings,
-    find_made,
-    is_provisional,
-    last_said_made,
-    redact,
-    remove_mentions,
-    sentence_at,
-)
+from hoofbeat.recipes.cases.distractors import NO_DIAGNOSES, candidate_step, distractor_step
+from hoofbeat.recipes.cases.option_choice import Candidate, choose_options
+from hoofbeat.recipes.cases.redaction import RedactedSpan, redact
+from hoofbeat.recipes.cases.shown_sentences import choose_shown, no_leaks, shown, with_shown
 from hoofbeat.recipes.cases.stems import long_enough, several_patients
 from hoofbeat.recipes.context import RecipeContext
 from hoofbeat.recipes.corpus_steps import filter_steps, label_step
-from hoofbeat.recipes.guards.leaks import Leak, find_leaks, leak_check
-from hoofbeat.recipes.guards.text_checks import prove
 from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
 from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, drawn_for_review, reviewed, says_yes
-from hoofbeat.recipes.steps import RecipeStep, ask, check, sample
+from hoofbeat.recipes.steps import RecipeStep, check, sample
 from hoofbeat.recipes.trials import ChoiceTrialSettings, ExamQuestion, choice_trials
-from hoofbeat.records import Document, Question
+from hoofbeat.records import Question
 
 QUESTION = "What is the most likely diagnosis?"
 LEAK_CRITERIA = ("diagnosis is right", "diagnosis is not mentioned", "nothing after the diagnosis")
 DISTRACTOR_CRITERIA = ("no distractor is the diagnosis",)
 CRITERIA = (*LEAK_CRITERIA, *DISTRACTOR_CRITERIA)
 
-_MIN_AROUND = 100
+_DISTRACTORS = 3
 _FIGURE = re.compile(
     r"\bfig(?:ure)?s?\b\.?\s*(\d+(?:\s*[a-h])?(?:\s*(?:,|and|&|-|–|to)\s*(?:\d+\s*)?[a-h\d])*)", re.IGNORECASE
 )
@@ -73,6 +54,12 @@ class CupcaseSettings(ChoiceTrialSettings, frozen=True, kw_only=True):
     min_words: Annotated[int, Meta(description="Fewest words left of a case.", ge=1)] = 50
     max_diagnosis_words: Annotated[int, Meta(description="Most words of a diagnosis.", ge=1)] = 20
     quote_match: Annotated[float, Meta(description="How alike a quote and its source must be.", gt=0, le=1)] = 0.9
+    distractors: Annotated[
+        Literal["chosen", "ranks"],
+        Meta(description="Whether the model chooses among candidates, or ranks of similarity decide (the paper)."),
+    ] = "chosen"
+    candidates: Annotated[int, Meta(description="Candidates for distractors that the model is shown.", ge=3)] = 16
+    option_words: Annotated[int, Meta(description="Most words of a distractor.", ge=1)] = 15
     first_rank: Annotated[int, Meta(description="Rank of the nearest description that is a distractor.", ge=1)] = 2
     last_rank: Annotated[int, Meta(description="Rank of the last one, if none is passed over.", ge=1)] = 4
     deepest: Annotated[int, Meta(description="How far down the ranks distractors are looked for.", ge=1)] = 200
@@ -94,23 +81,70 @@ def _steps(s: CupcaseSettings) -> list[RecipeStep]:
         *filter_steps(s.filters),
         sample("sample", s.sample),
         check("case presentation", _case),
-        ask("first pass", "cupcase-diagnosis", values=_case_shown, read=_first_pass),
-        leak_check("leaks after the first pass"),
-        *cut_check("second pass", shown=_case_of, put=_with_case, answer="diagnosis", question=QUESTION),
-        leak_check("leaks after the second pass"),
+        name_diagnosis("final diagnosis", max_words=s.max_diagnosis_words, min_match=s.quote_match),
+        choose_shown("first pass", min_words=s.min_words, min_match=s.quote_match),
+        *cut_check("second pass", shown=shown, put=with_shown, answer="diagnosis", question=QUESTION),
+        no_leaks("leaks"),
         long_enough("length", s.min_words),
-        distractor_step(
+        *_distractors(s),
+        *choice_trials(s, _exam, _with_others),
+        label_step("discipline", "cupcase", facet="discipline", by=s.labels),
+        reviewed("review", s.reviews, lambda _item, labels: _reviewed(labels, s.reviews), criteria=CRITERIA),
+    ]
+
+
+def _distractors(s: CupcaseSettings) -> list[RecipeStep]:
+    if s.distractors == "ranks":
+        by_ranks = distractor_step(
             "distractors",
             ranks=(s.first_rank, max(s.first_rank, s.last_rank)),
             encounters=s.encounters,
             deepest=s.deepest,
             leave_out=s.leave_out,
             guards=VOCABULARIES,
+        )
+        return [by_ranks]
+    return [
+        candidate_step("candidates", count=2 * s.candidates, leave_out=s.leave_out, guards=VOCABULARIES),
+        choose_options(
+            "distractors",
+            minimum=_DISTRACTORS,
+            maximum=2 * _DISTRACTORS,
+            vocabularies=VOCABULARIES,
+            put=_with_distractors,
+            shown=s.candidates,
+            max_words=s.option_words,
         ),
-        *choice_trials(s, _exam),
-        label_step("discipline", "cupcase", facet="discipline", by=s.labels),
-        reviewed("review", s.reviews, lambda _item, labels: _reviewed(labels, s.reviews), criteria=CRITERIA),
     ]
+
+
+def _with_distractors(item: RecipeItem, chosen: list[Candidate], _context: RecipeContext) -> RecipeItem:
+    """The first three are the distractors; the others are spare, for one that turns out bad."""
+    taken, spare = chosen[:_DISTRACTORS], chosen[_DISTRACTORS:]
+    return item.put(
+        distractors=[each.text for each in taken],
+        distractor_codes=[each.code for each in taken],
+        spare=[each.text for each in spare],
+    )
+
+
+def _with_others(item: RecipeItem, faults: Mapping[str, str], _context: RecipeContext) -> Outcome:
+    """Spare distractors in the place of those that are also right; what goes is listed."""
+    kept = [(text, code) for text, code in zip(item["distractors"], item["distractor_codes"], strict=True)]
+    kept = [each for each in kept if each[0] not in faults]
+    spare = list(item.get("spare", ()))
+    needed = len(item["distractors"]) - len(kept)
+    if len(spare) < needed:
+        details = "; ".join(f"{option} {why}" for option, why in faults.items())
+        return ItemRejection(reason="too few distractors that exclude the diagnosis", details=details)
+    taken = [*kept, *((text, "") for text in spare[:needed])]
+    gone = [{"text": option, "origin": "distractor", "why": why} for option, why in faults.items()]
+    return item.put(
+        distractors=[text for text, _ in taken],
+        distractor_codes=[code for _, code in taken],
+        spare=spare[needed:],
+        dropped=[*item.get("dropped", ()), *gone],
+    )
 
 
 # The case
@@ -130,119 +164,7 @@ def _case(item: RecipeItem, context: RecipeContext) -> Outcome:
     count = len(case.text.split())
     if count < context.settings.min_section_words:
         return ItemRejection(reason="the case presentation is too short", details=f"{count} words")
-    return _with_case(item, case)
-
-
-def _with_case(item: RecipeItem, case: Redaction) -> RecipeItem:
-    case = drop_empty_headings(case)
-    return item.put(case=[case.start, case.end], removed=case.listed(), stem=case.text)
-
-
-def _case_of(item: RecipeItem, context: RecipeContext) -> Redaction:
-    start, end = item["case"]
-    return redact(context.document(item.documents[0]), (int(start), int(end)), item["removed"])
-
-
-def _case_shown(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
-    return {"case": context.fit(str(item["stem"]), load_prompt("cupcase-diagnosis"))}
-
-
-# First pass
-
-
-def _first_pass(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
-    """The diagnosis, proven by a quote; everything after it was made and every mention of it are taken out."""
-    s: CupcaseSettings = context.settings
-    case = _case_of(item, context)
-    document = case.document
-    diagnosis = written_out(plain_option(str(value["diagnosis"])), document)
-    if wrong := not_one_diagnosis(diagnosis, document, context, max_words=s.max_diagnosis_words):
-        return wrong
-    named = _Named(diagnosis, other_names(value["also_called"], diagnosis, document), document, context)
-    if not named.mentions(document.text) and not words_stand(diagnosis, document.text):
-        return ItemRejection(reason="the diagnosis is not named in the source", details=diagnosis)
-    proven = _quoted(item, str(value["quote"]), named, case, s.quote_match)
-    if isinstance(proven, ItemRejection):
-        return proven
-    stated = next(span.start for span in proven.evidence if span not in item.evidence)
-    cut = cut_after_diagnosis(case, stated, named.mentions, s.min_words)
-    if cut is None:
-        details = str(proven["diagnosis_quote"])[:300]
-        return ItemRejection(reason="too little of the case is told before the diagnosis", details=details)
-    clean = remove_mentions(cut, named.mentions, "mentions the diagnosis")
-    kept = proven.put(diagnosis=diagnosis[:1].upper() + diagnosis[1:], synonyms=named.synonyms)
-    first = _with_case(kept, clean)
-    return first.put(first_stem=first["stem"])
-
-
-def _quoted(
-    item: RecipeItem, quote: str, named: _Named, case: Redaction, min_match: float
-) -> RecipeItem | ItemRejection:
-    """The item with the words that state its diagnosis: the model's quote, or the sentence a rule finds."""
-    proven = prove(item, case.document, [quote], "diagnosis", min_match=min_match, within=(case.start, case.end))
-    if isinstance(proven, RecipeItem):
-        stated = next(span.start for span in proven.evidence if span not in item.evidence)
-        sentence = sentence_at(case, stated)
-        if named.in_words(f"{sentence} {quote}", sentence):
-            if is_provisional(quote):
-                return ItemRejection(reason="the quoted diagnosis stood for a while only", details=quote[:300])
-            if named.denied(sentence if named.mentions(sentence) else quote):
-                return ItemRejection(reason="the quoted diagnosis is denied", details=quote[:300])
-            return proven.put(diagnosis_quote=quote, quote_by="model")
-        details = f"{named.diagnosis}: {quote[:300]}"
-        proven = ItemRejection(reason="the quote for the diagnosis does not name it", details=details)
-    place = find_made(case, named.affirmed) if named.discussed(case) else None
-    if place is None:
-        return proven
-    sentence = case.document.text[slice(*place)]
-    found = prove(item, case.document, [sentence], "diagnosis", within=place)
-    return found.put(diagnosis_quote=sentence, quote_by="rule") if isinstance(found, RecipeItem) else proven
-
-
-class _Named:
-    """A diagnosis with its other names: where a text mentions it, and whether it denies it."""
-
-    def __init__(self, diagnosis: str, synonyms: list[str], document: Document, context: RecipeContext) -> None:
-        self.diagnosis = diagnosis
-        self.synonyms = synonyms
-        self._document = document
-        self._vocabularies = [context.vocabulary(name) for name in VOCABULARIES]
-
-    def mentions(self, text: str) -> list[tuple[int, int]]:
-        """Every mention, a denied one too."""
-        return [(leak.start, leak.end) for leak in self._leaks(text)]
-
-    def affirmed(self, sentence: str) -> list[tuple[int, int]]:
-        """The mentions that are not denied and have the name's own words or a short form of it."""
-        kept = [leak for leak in self._leaks(sentence) if not self._denies(sentence, leak)]
-        return [(leak.start, leak.end) for leak in kept if names(leak.text, self.diagnosis, self._document)]
-
-    def denied(self, sentence: str) -> bool:
-        """Whether a sentence mentions it only to deny it."""
-        leaks = self._leaks(sentence)
-        return bool(leaks) and all(self._denies(sentence, leak) for leak in leaks)
-
-    def in_words(self, text: str, sentence: str) -> bool:
-        """Whether a sentence mentions it, or the text has most of its words."""
-        return bool(self._leaks(sentence)) or names(text, self.diagnosis, self._document)
-
-    def discussed(self, case: Redaction) -> bool:
-        """Whether the report names it outside its case too, as it does no passing finding; a bare case need not."""
-        text = case.document.text
-        around = f"{case.document.title}\n\n{text[: case.start]}\n\n{text[case.end :]}"
-        return len(around.split()) < _MIN_AROUND or bool(self._leaks(around))
-
-    def _leaks(self, text: str) -> list[Leak]:
-        return find_leaks(
-            text, self.diagnosis, synonyms=self.synonyms, source=self._document, vocabularies=self._vocabularies
-        )
-
-    def _denies(self, sentence: str, leak: Leak) -> bool:
-        if leak.kind != "negated":
-            return False
-        after = last_said_made(sentence, leak.start)
-        rest = [] if after is None else self._leaks(sentence[after:])
-        return after is None or not any(each.start == leak.start - after and each.kind != "negated" for each in rest)
+    return with_shown(item, case)
 
 
 # Review and questions
@@ -328,8 +250,8 @@ def _drawn(items: Sequence[RecipeItem], context: RecipeContext, step: str) -> li
 RECIPE = Recipe(
     name="cupcase",
     title="CUPCase: the diagnosis of uncommon cases",
-    about="Case presentations without their diagnosis, as multiple choice with three ICD-10-CM neighbours and as free "
-    "text (edition free).",
+    about="Case presentations without their diagnosis, as multiple choice with three distractors from ICD-10-CM and as "
+    "free text (edition free).",
     settings=CupcaseSettings,
     begin=from_documents,
     steps=_steps,

@@ -1,0 +1,307 @@
+"""Which sentences of a case an examinee sees: a model says what is left out, rules look at what is left.
+
+The model sees the case sentence by sentence, with the answer, and gives the last sentence that is shown, sentences to
+hide and words to cut out of a sentence. Nothing is rewritten: what is shown is the source's own text, and everything
+that is left out is listed with its place and the reason. Rules object to what still names the answer, to a case that
+ends in a stub, to fragments and to too little text; the model is told and asked once more. If it leaves a mention, the
+rules take it out, and that is listed as well. The words are data (`stubs.toml`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
+
+from hoofbeat.benchmarks.text_overlap import find_quote
+from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.cases.case_diagnosis import NamedDiagnosis
+from hoofbeat.recipes.cases.redaction import (
+    RedactedSpan,
+    Redaction,
+    drop_empty_headings,
+    redact,
+    remove_mentions,
+)
+from hoofbeat.recipes.cases.stems import several_patients, stem_spans, tells_outcome, tells_treatment
+from hoofbeat.recipes.context import RecipeContext
+from hoofbeat.recipes.guards.leaks import Leak
+from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.steps import RecipeStep, ask, check
+from hoofbeat.recipes.wordlists import word_data
+from hoofbeat.records import Document
+from hoofbeat.retrieval.index.chunking import sentence_spans
+
+PROMPT = "case-shown"
+GIVEN_AWAY = "the stem gives the answer away"
+INSISTED = frozenset({"eponym", "procedure", "term"})
+"""Kinds of leaks at which the guard may err: words that a model looks at twice and keeps stay."""
+
+_BETWEEN = "neither patient information nor test results"
+_AFTER, _WINDOW, _STUB = "after the last sentence that is shown", "beyond the model's window", "a stub at the end"
+_WHY = {
+    "diagnosis": "names the diagnosis",
+    "treatment": "tells of its treatment",
+    "outcome": "tells of the outcome",
+    "aside": "says nothing about the illness",
+}
+_BY_RULE = "names the diagnosis (rule)"
+_BRACKETS = re.compile(r"[(\[][^()\[\]]*[)\]]")
+_MIN_LEFT = 4
+_MAX_STUBS = 3
+_SHOWN = 160
+
+
+class _Rules(Struct, frozen=True):
+    done: re.Pattern[str]
+    result: re.Pattern[str]
+    begun: re.Pattern[str]
+    dangling: re.Pattern[str]
+
+
+@cache
+def _rules() -> _Rules:
+    data = word_data("stubs")
+    read = {name: re.compile(data[name], re.IGNORECASE) for name in ("result", "begun", "dangling")}
+    return _Rules(done=re.compile("|".join(data["done"]), re.IGNORECASE), **read)
+
+
+def is_stub(sentence: str) -> bool:
+    """Whether a sentence says nothing at the end of a case: a fragment, a bare heading, a test without its result."""
+    if " | " in sentence:  # a row of a table
+        return False
+    if _is_fragment(sentence) or _rules().begun.search(sentence):
+        return True
+    rules, bare = _rules(), _BRACKETS.sub(" ", sentence)
+    return bool(rules.done.search(bare)) and not rules.result.search(rules.done.sub(" ", bare))
+
+
+def shown(item: RecipeItem, context: RecipeContext) -> Redaction:
+    """The case of an item as far as it is shown."""
+    start, end = item["case"]
+    return redact(context.document(item.documents[0]), (int(start), int(end)), item["removed"])
+
+
+def with_shown(item: RecipeItem, case: Redaction) -> RecipeItem:
+    """The item with this case: its text, its places, and what is left out of it."""
+    return item.put(
+        case=[case.start, case.end],
+        removed=case.listed(),
+        stem=case.text,
+        stem_spans=[list(piece) for piece in case.pieces()],
+    )
+
+
+def take_case(name: str) -> RecipeStep:
+    """Take patient information and test results of a report as its case; a report of several patients has none.
+
+    Sections and captions between them are left out, and listed.
+    """
+
+    def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
+        document = context.document(item.documents[0])
+        if several_patients(document):
+            return ItemRejection(reason="the report tells of several patients")
+        spans = stem_spans(document, whole=True)
+        if not spans:
+            return ItemRejection(reason="no section with patient information or test results")
+        gaps = [RedactedSpan(end, start, _BETWEEN) for (_, end), (start, _) in pairwise(spans)]
+        return with_shown(item, redact(document, (spans[0][0], spans[-1][1])).without(*gaps))
+
+    return check(name, judge)
+
+
+def choose_shown(name: str, *, min_words: int, min_match: float, negated: bool = True) -> RecipeStep:
+    """Ask which sentences are shown, and leave the others out.
+
+    `min_words` are left at least, `min_match` is how alike words to cut and source must be, `negated` says whether a
+    denied mention of the diagnosis is one.
+    """
+
+    def values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
+        lines, notes, _ = _numbered(item, context)
+        known_as = "\n".join(item["synonyms"]) or "none"
+        return {"diagnosis": item["diagnosis"], "synonyms": known_as, "notes": notes, "sentences": lines}
+
+    def read(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
+        sentences = _numbered(item, context)[2]
+        named = NamedDiagnosis(item["diagnosis"], item["synonyms"], context.document(item.documents[0]), context)
+        chosen = _Choice(shown(item, context), sentences, value, min_match)
+        leaks = [leak for leak in named.leaks(chosen.case.text) if negated or leak.kind != "negated"]
+        objections = [*chosen.objections, *_objections(chosen.case, leaks, min_words)]
+        if not objections:
+            return _first(with_shown(item, chosen.case))
+        reason, _ = objections[0]
+        said = " ".join(say for _, say in objections)
+        otherwise = _by_rule(item, chosen.case, named, leaks, min_words, negated=negated)
+        return AskAgain(reason=reason, details=said[:1000], say=said, otherwise=otherwise)
+
+    return ask(name, PROMPT, values=values, read=read)
+
+
+def _numbered(item: RecipeItem, context: RecipeContext) -> tuple[str, str, list[tuple[int, int]]]:
+    """The sentences of a case as numbered lines, notes on them, and their places; as many as the window holds."""
+    case, prompt = shown(item, context), load_prompt(PROMPT)
+    document = case.document
+    places = [
+        place
+        for start, end in case.pieces()
+        for place in sentence_spans(document.text, start, end)
+        if any(map(str.isalnum, document.text[slice(*place)]))
+    ]
+    named = NamedDiagnosis(item["diagnosis"], item["synonyms"], document, context)
+    notes = _notes(document, places, named)
+    lines = "\n".join(f"{n}. {' '.join(document.text[a:b].split())}" for n, (a, b) in enumerate(places, 1))
+    beside = sum(len(text.encode()) for text in (notes, item["diagnosis"], *item["synonyms"]))
+    fitted = context.fit(lines, prompt, beside=beside)
+    if fitted != lines:
+        fitted = fitted.rpartition("\n")[0]
+    return fitted, notes, places[: fitted.count("\n") + 1]
+
+
+def _notes(document: Document, places: Sequence[tuple[int, int]], named: NamedDiagnosis) -> str:
+    """What word lists find in the sentences: the answer, treatment, outcome."""
+    found: dict[str, list[str]] = {"the answer": [], "treatment": [], "outcome": []}
+    for number, (start, end) in enumerate(places, 1):
+        sentence = document.text[start:end]
+        if leaks := named.leaks(sentence):
+            found["the answer"].append(f"{number} ({', '.join(dict.fromkeys(leak.text for leak in leaks))})")
+        if tells_treatment(sentence):
+            found["treatment"].append(str(number))
+        if tells_outcome(sentence):
+            found["outcome"].append(str(number))
+    return "\n".join(f"{what}: {', '.join(numbers) or 'none'}" for what, numbers in found.items())
+
+
+class _Choice:
+    """What a model's answer makes of a case, and what is wrong with the answer itself."""
+
+    def __init__(
+        self, case: Redaction, places: Sequence[tuple[int, int]], value: dict[str, Any], min_match: float
+    ) -> None:
+        self.objections: list[tuple[str, str]] = []
+        self._places = places
+        last = min(int(value["last"]), len(places))
+        hide = [(places[each["number"] - 1], _WHY[each["why"]]) for each in self._known(value["hide"])]
+        holes = [RedactedSpan(start, end, why) for (start, end), why in hide]
+        hidden = {hole.start for hole in holes}
+        for each in self._known(value["trim"]):
+            start, end = places[each["number"] - 1]
+            if each["number"] > last or start in hidden:
+                continue
+            found = find_quote(case.document, each["words"], min_score=min_match, within=(start, end))
+            if found is None:
+                say = f"The words to cut {each['words']!r} are not in sentence {each['number']} letter by letter."
+                self.objections.append(("words to cut are not in the case", say))
+                continue
+            cuts = [RedactedSpan(span.start, span.end, _WHY["diagnosis"]) for span in found.spans]
+            left = case.without(*cuts, RedactedSpan(case.start, start, ""), RedactedSpan(end, case.end, "")).text
+            if _is_fragment(left):
+                say = f"Sentence {each['number']} would read {left[:_SHOWN]!r}, which is no whole sentence."
+                self.objections.append(("a sentence is left as a fragment", say))
+            holes += cuts
+        over = places[last - 1][1] if last else case.start
+        why = _AFTER
+        if last == len(places) and case.pieces() and case.pieces()[-1][1] > over:
+            why = _WINDOW
+        self.case = drop_empty_headings(case.without(*holes, RedactedSpan(over, case.end, why)))
+
+    def _known(self, given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The entries whose sentence exists."""
+        wrong = [each["number"] for each in given if each["number"] > len(self._places)]
+        if wrong:
+            say = f"There is no sentence {wrong[0]}; the case has {len(self._places)}."
+            self.objections.append(("a sentence to hide is not in the case", say))
+        return [each for each in given if each["number"] <= len(self._places)]
+
+
+def _is_fragment(left: str) -> bool:
+    bare = " ".join(_BRACKETS.sub(" ", left).split()).replace(" .", ".")
+    return len(bare.split()) < _MIN_LEFT or bool(_rules().dangling.search(bare))
+
+
+def _objections(case: Redaction, leaks: Sequence[Leak], min_words: int) -> list[tuple[str, str]]:
+    """What rules have against a case that is shown so: reasons, and what to tell the model."""
+    found: list[tuple[str, str]] = []
+    if leaks:
+        told = "; ".join(dict.fromkeys(f"{leak.text!r} ({leak.kind} of {leak.form})" for leak in leaks))
+        say = f"A word list still finds the answer in what is shown: {told}. Hide these sentences or cut these words."
+        found.append((GIVEN_AWAY, say))
+    words = len(case.text.split())
+    if words < min_words:
+        say = f"Only {words} words would be shown, and at least {min_words} are needed: show more of the findings."
+        found.append(("too little of the case is told before the diagnosis", say))
+    elif is_stub(last := _last_sentence(case)):
+        say = f"The case would end with {last[:_SHOWN]!r}, which tells no finding: hide it, or show what it led to."
+        found.append(("the case ends in a stub", say))
+    return found
+
+
+def _last_sentence(case: Redaction) -> str:
+    text = case.text
+    places = sentence_spans(text)
+    return text[slice(*places[-1])] if places else ""
+
+
+def _by_rule(
+    item: RecipeItem,
+    case: Redaction,
+    named: NamedDiagnosis,
+    leaks: Sequence[Leak],
+    min_words: int,
+    *,
+    negated: bool,
+) -> Outcome:
+    """What becomes of a case whose second version rules object to as well: mentions and stubs go, and are listed."""
+    kept = sorted({leak.text for leak in leaks if leak.kind in INSISTED})
+
+    def mentions(text: str) -> list[tuple[int, int]]:
+        return [
+            (leak.start, leak.end)
+            for leak in named.leaks(text)
+            if leak.text not in kept and (negated or leak.kind != "negated")
+        ]
+
+    case = drop_empty_headings(remove_mentions(case, mentions, _BY_RULE))
+    for _ in range(_MAX_STUBS):
+        if not is_stub(_last_sentence(case)):
+            break
+        start, end = case.pieces()[-1] if case.pieces() else (case.start, case.start)
+        places = sentence_spans(case.document.text, start, end)
+        if not places:
+            break
+        case = drop_empty_headings(case.without(RedactedSpan(places[-1][0], case.end, _STUB)))
+    words = len(case.text.split())
+    if words < min_words:
+        reason = "too little of the case is told before the diagnosis"
+        return ItemRejection(reason=reason, details=f"{words} words")
+    made = _first(with_shown(item, case))
+    return made.put(allowed=kept) if kept else made
+
+
+def _first(item: RecipeItem) -> RecipeItem:
+    """The item with its case as it is now under `first_stem`: later checks may change it, and reviewers see both."""
+    return item.put(first_stem=item["stem"])
+
+
+def no_leaks(name: str, *, min_match: float = 0.9, negated: bool = True) -> RecipeStep:
+    """Turn away items whose stem mentions the answer, but for words that the model has looked at twice and kept."""
+
+    def judge(item: RecipeItem, context: RecipeContext) -> Outcome:
+        named = NamedDiagnosis(item["diagnosis"], item["synonyms"], context.document(item.documents[0]), context)
+        allowed = item.get("allowed", ())
+        leaks = [
+            leak
+            for leak in named.leaks(str(item["stem"]), min_match=min_match)
+            if (negated or leak.kind != "negated") and leak.text not in allowed
+        ]
+        if not leaks:
+            return item
+        told = "; ".join(dict.fromkeys(f"{leak.text!r} ({leak.kind} of {leak.form})" for leak in leaks))
+        return ItemRejection(reason=GIVEN_AWAY, details=told)
+
+    return check(name, judge)
