@@ -21,7 +21,7 @@ A single call that fails is not an exception: it becomes a `records.Failure` and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -93,9 +93,65 @@ class BudgetSpent(HoofbeatError):
 
 
 class BatchPending(HoofbeatError):
-    """Requests wait in a batch folder; the same command goes on when the answers are there."""
+    """Requests wait in a batch folder; the same command goes on when the answers are there.
+
+    `written` are new requests in `files`, `waiting` those of earlier files that have no answer yet, `round` the number
+    of the newest of these files. `step` is what the command was doing, `notes` are lines of answers that can't be used.
+    """
 
     exit_code = 4
+
+    def __init__(
+        self,
+        *,
+        folder: str,
+        files: Sequence[str] = (),
+        written: int = 0,
+        waiting: int = 0,
+        round: int = 0,
+        step: str = "",
+        notes: Sequence[str] = (),
+    ) -> None:
+        of = f" for the step “{step}” (round {round})" if step else ""
+        if written:
+            what = f"{written} requests were written to {', '.join(files)}{of}"
+            what += f"; {waiting} earlier requests still wait for their answers" if waiting else ""
+            do = "have them answered, put the answers file (any other name ending in .jsonl) into the folder, and run "
+            do += "the same command again"
+        else:
+            what = f"{waiting} requests in {', '.join(files)}{of} still wait for their answers"
+            do = "put the answers file (any other name ending in .jsonl) into the folder and run the same command "
+            do += "again; to ask anew, remove the requests file"
+        self.folder, self.files, self.written, self.waiting = folder, tuple(files), written, waiting
+        self.round, self.step, self.notes = round, step, tuple(notes)
+        counts = {"folder": folder, "files": list(files), "written": written, "waiting": waiting}
+        super().__init__(
+            what, where=folder, fix=do, details={**counts, "step": step, "round": round, "notes": list(notes)}
+        )
+
+    def for_step(self, step: str) -> BatchPending:
+        """The same, with the step that the command was at; one that is named already stays."""
+        return BatchPending.together([self], step=self.step or step)
+
+    @staticmethod
+    def together(pending: Sequence[BatchPending], *, step: str = "") -> BatchPending:
+        """Several as one, for a command that writes all requests of a round before it stops.
+
+        The folder is that of the first; files of other folders are named with theirs.
+        """
+        first = pending[0]
+        files = [
+            name if each.folder == first.folder else f"{each.folder}/{name}" for each in pending for name in each.files
+        ]
+        return BatchPending(
+            folder=first.folder,
+            files=list(dict.fromkeys(files)),
+            written=sum(each.written for each in pending),
+            waiting=sum(each.waiting for each in pending),
+            round=max(each.round for each in pending),
+            step=step or ", ".join(dict.fromkeys(each.step for each in pending if each.step)),
+            notes=list(dict.fromkeys(note for each in pending for note in each.notes)),
+        )
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

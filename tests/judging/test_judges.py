@@ -129,7 +129,7 @@ def test_batches_of_all_judges_are_written_in_one_round(tmp_path: Path, ledger: 
     folder = a_run(tmp_path / "run", [said(f"Advice {n}.", sample=n) for n in range(5)])
     judges = tuple(load_model(f"batch:{tmp_path / name}#{name}", ledger=ledger) for name in ("one", "two"))
     job = JudgingJob(aspects=("equivalence",), judges=judges)
-    with pytest.raises(BatchPending, match="5 requests were written"):
+    with pytest.raises(BatchPending, match="10 requests were written"):
         judge_folder(folder, job, tmp_path / "judged")
     assert not (tmp_path / "judged").exists()
     for name in ("one", "two"):

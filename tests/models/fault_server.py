@@ -4,6 +4,8 @@ A request says itself what shall happen to it: `fault=503,429:0.4,ok` in its fir
 time this message comes, 429 with `Retry-After: 0.4` the second, and answers from then on. What is not told otherwise
 is answered: a text derived from the request's hash, or the smallest object that fits the schema given.
 
+`thinks:1000` reasons with a thousand tokens before it answers, `capped:4096` takes no higher output limit.
+
 In tests: `with FaultServer() as server: ...`. As a process of its own, for tests that kill things:
 
     python -m tests.models.fault_server --port 0 --delay-ms 20 --log calls.txt
@@ -198,7 +200,12 @@ class FaultServer:
             return web.Response(body=b"<html>\xff\xfe proxy error</html>")
         if name == "deep":
             return web.Response(body=b'{"choices":' + b"[" * 50_000 + b"]" * 50_000 + b"}")
-        return web.json_response(_odd(name, body, answer))
+        if name == "capped" and _limit(body) > int(argument):
+            told = f"max_tokens is too large: {_limit(body)}. This model supports at most {argument} completion tokens"
+            return web.json_response({"error": {"message": told}}, status=400)
+        if name == "thinks" and _limit(body) <= int(argument):
+            return web.json_response(_only_reasoning(body, answer))
+        return web.json_response(_odd("ok" if name in ("capped", "thinks") else name, body, answer))
 
     async def _piecemeal(self, request: web.Request, data: bytes, *, cut: bool) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": str(len(data)), "Content-Type": "application/json"})
@@ -226,6 +233,18 @@ class FaultServer:
         self.delay, self._log = delay_ms / 1000, log
         print(await self.start(port), flush=True)
         await asyncio.Event().wait()
+
+
+def _limit(body: dict[str, Any]) -> int:
+    return int(body.get("max_completion_tokens") or body["max_tokens"])
+
+
+def _only_reasoning(body: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """What a model returns whose hidden reasoning takes all the tokens that it may use."""
+    used = _limit(body)
+    choice = {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": ""}}
+    usage = {"prompt_tokens": 9, "completion_tokens": used, "completion_tokens_details": {"reasoning_tokens": used}}
+    return {**answer, "choices": [choice], "usage": usage}
 
 
 def _odd(name: str, body: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:

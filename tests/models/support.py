@@ -30,8 +30,8 @@ def ledger_in(folder: Path, name: str = "ledger.db") -> Ledger:
 
 
 def a_model(spec: str, ledger: Ledger, *, budget: Budget | None = None, start: int = 8, **settings: Any) -> Model:
-    """The model a user would get for this spec with these settings; impatient unless told otherwise."""
-    chosen = msgspec.convert({"timeout": 5.0, "attempts": 2, **settings}, ModelSettings)
+    """The model a user would get for this spec with these settings; impatient, and with no allowance."""
+    chosen = msgspec.convert({"timeout": 5.0, "attempts": 2, "reasoning": 0, **settings}, ModelSettings)
     model = load_model(spec, ledger=ledger, config=Config(models={spec: chosen}), budget=budget)
     if start != 8:
         model.pacer = Pacer(start=start, max_in_flight=model.pacer.max_in_flight)

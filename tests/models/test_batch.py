@@ -184,14 +184,70 @@ def test_a_removed_requests_file_is_asked_anew_and_no_file_is_overwritten(folder
 
 
 @pytest.mark.parametrize("content", [b"not json\n", b'{"id": 1}\n', b"\xff\xfe\n", b"[" * 100_000 + b"\n"])
-def test_a_garbage_answers_file_is_named(folder: Path, ledger: Ledger, content: bytes) -> None:
+def test_a_garbage_answers_file_is_named_and_answers_nothing(folder: Path, ledger: Ledger, content: bytes) -> None:
     with pytest.raises(BatchPending):
         run(folder, ledger)
     (folder / "answers.jsonl").write_bytes(content)
-    with pytest.raises(InputError, match="line 1") as caught:
+    with pytest.raises(BatchPending, match=r"6 requests in requests-001.jsonl still wait") as caught:
         run(folder, ledger)
-    assert "answers.jsonl" in str(caught.value)
+    [note] = caught.value.notes
+    assert note.startswith("answers.jsonl: 1 of 1 lines can't be used: line 1 (")
     assert files(folder) == ["answers.jsonl", "requests-001.jsonl"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '{"custom_id": "half of a li',
+        "null",
+        '{"custom_id": 7}',
+        '{"custom_id": "somebody-elses", "response": null, "error": null}',
+        '{"custom_id": "%s", "response": {"status_code": "two hundred"}}',
+        '{"custom_id": "%s", "result": {"type": "succeeded", "message": {"content": "no list"}}}',
+    ],
+)
+def test_a_broken_line_costs_that_line_only(folder: Path, ledger: Ledger, broken: str) -> None:
+    with pytest.raises(BatchPending):
+        run(folder, ledger)
+    asked = requests_in(folder, 1)
+    lines = [json.dumps(answer(request)) for request in asked]
+    lines[2] = broken.replace("%s", asked[2]["custom_id"])
+    (folder / "output.jsonl").write_bytes(b"\xef\xbb\xbf" + "\r\n\r\n".join(lines).encode())
+    with pytest.raises(BatchPending, match="1 requests were written to requests-002") as caught:
+        run(folder, ledger)
+    [note] = caught.value.notes
+    assert note.startswith("output.jsonl: 1 of 6 lines can't be used: line 5 (")
+    [again] = requests_in(folder, 2)
+    assert again["custom_id"][:40] == asked[2]["custom_id"][:40]
+    put(folder, "rest.jsonl", [answer(again)])
+    assert [reply_text(result) for result in run(folder, ledger)] == [f"about {text}" for text in TEXTS]
+
+
+def test_a_damaged_requests_file_is_named(folder: Path, ledger: Ledger) -> None:
+    with pytest.raises(BatchPending):
+        run(folder, ledger)
+    with (folder / "requests-001.jsonl").open("ab") as stream:
+        stream.write(b'{"custom_id": ')
+    with pytest.raises(InputError, match="line 7") as caught:
+        run(folder, ledger)
+    assert "requests-001.jsonl" in str(caught.value)
+
+
+def test_the_message_names_step_round_and_what_is_left(folder: Path, ledger: Ledger) -> None:
+    model = a_model(f"batch:{folder}#gpt-x", ledger)
+    with pytest.raises(BatchPending) as caught:
+        model.run([ask(text) for text in TEXTS], model.chat, title="write the question")
+    pending = caught.value
+    assert pending.what == "6 requests were written to requests-001.jsonl for the step “write the question” (round 1)"
+    assert pending.details == {
+        "folder": str(folder), "files": ["requests-001.jsonl"], "written": 6, "waiting": 0,
+        "step": "write the question", "round": 1, "notes": [],
+    }  # fmt: skip
+    put(folder, "part.jsonl", [answer(request) for request in requests_in(folder, 1)[:4]])
+    with pytest.raises(BatchPending, match=r"2 requests were written to requests-002.jsonl.*\(round 2\)"):
+        model.run([ask(text) for text in TEXTS], model.chat, title="write the question")
+    with pytest.raises(BatchPending, match=r"2 requests in requests-002.jsonl.*still wait"):
+        model.run([ask(text) for text in TEXTS], model.chat, title="write the question")
 
 
 def test_a_garbled_answer_is_asked_again(folder: Path, ledger: Ledger) -> None:

@@ -50,7 +50,7 @@ def test_an_alias_and_a_price_by_spec(tmp_path: Path, ledger: Ledger) -> None:
     judge = load_model("judge", ledger=ledger, config=read)
     assert judge.spec == "judge"
     assert judge.identity.startswith("http://gateway:8000/v1#big;extra=")
-    assert (judge.price, judge.context, judge.attempts) == (Price(tokens_in=2.5, tokens_out=10), 128000, 3)
+    assert (judge.price, judge.context, judge.attempts) == (Price(tokens_in=2.5, tokens_out=10), 120000, 3)
     assert judge.pacer.max_in_flight == 4
     small = load_model("http://gateway:8000/v1#small", ledger=ledger, config=read)
     assert small.price == Price(tokens_in=0.1, tokens_out=0.0)

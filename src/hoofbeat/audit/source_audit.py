@@ -181,8 +181,7 @@ def probe_order(
 def stop_if_pending(pending: Sequence[BatchPending]) -> None:
     """Stop where answers of a batch are still to come, once every request of this round is written."""
     if pending:
-        what = "; ".join(dict.fromkeys(each.what for each in pending))
-        raise BatchPending(what, where=pending[0].where, fix=pending[0].fix)
+        raise BatchPending.together(pending)
 
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from hoofbeat.errors import HoofbeatError, UsageError
+from hoofbeat.errors import BatchPending, HoofbeatError, UsageError
 from hoofbeat.registry import registry
 from hoofbeat.text import for_terminal
 from hoofbeat.version import __version__
@@ -102,6 +102,8 @@ def _silence_output() -> None:
 def _run(words: list[str], as_json: bool) -> int:
     try:
         result: Any = cli.main(args=_load_plugins(words), prog_name="hoofbeat", standalone_mode=False)
+    except BatchPending as pending:
+        return _tell_pending(as_json, pending)
     except HoofbeatError as err:
         return _tell(as_json, err.exit_code, err.what, err.where, err.fix, err.details)
     except click.exceptions.NoArgsIsHelpError as err:
@@ -172,6 +174,19 @@ def _bug(as_json: bool, err: Exception) -> int:
         raise err
     what = f"this should not happen ({type(err).__name__}: {err})"
     return _tell(as_json, 70, what, None, "please report it, with what HOOFBEAT_DEBUG=1 prints before the same command")
+
+
+def _tell_pending(as_json: bool, pending: BatchPending) -> int:
+    """Requests wait in a batch folder: a stage of the work and no error, so it is said as results are."""
+    if as_json:
+        told = {"batch": pending.details, "next": pending.fix, "exit": pending.exit_code}
+        sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
+    else:
+        click.echo(f"batch: {for_terminal(pending.folder)} ({for_terminal(pending.what)})")
+    for note in pending.notes:
+        click.echo(for_terminal(f"{note}; their requests are asked again"), err=True)
+    click.echo(f"next: {for_terminal(pending.fix or '')}", err=True)
+    return pending.exit_code
 
 
 def _tell(

@@ -139,6 +139,11 @@ class Screen:
             if model.troubles:
                 line += f"; overcome or counted: {_listed(dict(model.troubles))}"
             self.say(line)
+            if model.starved:
+                self.say(
+                    f"{model.spec}: {model.starved} replies were reasoning without an answer; raise the allowance of "
+                    f"{model.reasoning} tokens with --reasoning, or reasoning in hoofbeat.toml"
+                )
 
     def estimate(self, estimate: Estimate, *, parts: Mapping[str, Estimate] | None = None) -> None:
         """Say what the command would spend; `parts` is what each part of it would spend."""

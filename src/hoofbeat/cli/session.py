@@ -49,6 +49,7 @@ class Calling(Struct, frozen=True, kw_only=True):
     ledger_path: Path | None
     config_path: Path | None
     budget: str | None
+    reasoning: int | None
     only_estimate: bool
     as_json: bool
     model_specs: tuple[str, ...] = ()
@@ -61,14 +62,20 @@ class Calling(Struct, frozen=True, kw_only=True):
         """The session these options ask for."""
         from hoofbeat.models.model_loading import open_session
 
-        return open_session(ledger_path=self.ledger_path, config_path=self.config_path, budget=self.budget)
+        return open_session(
+            ledger_path=self.ledger_path, config_path=self.config_path, budget=self.budget, reasoning=self.reasoning
+        )
 
     def late_models(self) -> AbstractContextManager[Callable[[str], Model]]:
         """What loads models by name, with a session that is opened for the first one."""
         from hoofbeat.models.model_loading import late_models
 
         return late_models(
-            self.model_spec, ledger_path=self.ledger_path, config_path=self.config_path, budget=self.budget
+            self.model_spec,
+            ledger_path=self.ledger_path,
+            config_path=self.config_path,
+            budget=self.budget,
+            reasoning=self.reasoning,
         )
 
 
@@ -114,6 +121,12 @@ def _with_calling(function: Callable[..., None], model_option: Callable[[Any], A
         click.option("--ledger", "ledger_path", type=click.Path(path_type=Path), help="Ledger file."),
         click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file."),
         click.option("--budget", help="Hard limit: money (2.50) or calls (200calls)."),
+        click.option(
+            "--reasoning",
+            type=click.IntRange(0),
+            metavar="TOKENS",
+            help="Allowance for hidden reasoning, added to every output limit [default: by the model's name].",
+        ),
         click.option("--estimate", "only_estimate", is_flag=True, help="Say what would be spent, and stop."),
         json_option,
     ):

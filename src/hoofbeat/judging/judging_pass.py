@@ -253,8 +253,7 @@ class JudgingPass:
                     self._put(stream.write, judgment)
             for judgment in self.job.humans:
                 self._put(stream.write, judgment)
-        self._stop_if_pending()
-        self._probe(draw, folder, progress)
+        self._probe(draw, folder, progress)  # its calls need no judgment, so they travel in the same round
 
     def _put(self, write: Callable[[bytes], object], judgment: Judgment) -> None:
         self.tally.add(judgment)
@@ -323,9 +322,7 @@ class JudgingPass:
 
     def _stop_if_pending(self) -> None:
         if self._pending:
-            first = self._pending[0]
-            what = "; ".join(dict.fromkeys(each.what for each in self._pending))
-            raise BatchPending(what, where=first.where, fix=first.fix)
+            raise BatchPending.together(self._pending)
 
     # Probes
 

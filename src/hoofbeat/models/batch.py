@@ -2,15 +2,16 @@
 
 A batch folder is how work crosses an air gap, and costs half at the providers. Round by round:
 
-1. Requests that neither ledger nor folder can answer are written to `requests-001.jsonl` (one JSON object a line:
-   custom_id, method, url, body), and the command stops with exit code 4.
+1. Requests that neither ledger nor folder can answer are written to `requests-001.jsonl` in a provider's format
+   (`batch_formats`), and the command stops with exit code 4.
 2. The user has the file answered and puts the provider's output file, under any other name ending in `.jsonl`, into
    the folder.
 3. The same command takes the answers in and goes on. Requests of a file that was answered in part, or whose answer is
    an error worth another try, are asked again in the next file; requests of a file with no answer yet are waited for.
+   A line that can't be read costs that line only.
 
-A request's custom_id is the beginning of its key with the number of its file, so that an answer tells which asking of
-the request it answers.
+A request's id is the beginning of its key with the number of its file, so that an answer tells which asking of the
+request it answers.
 """
 
 from __future__ import annotations
@@ -23,52 +24,50 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hoofbeat.errors import BatchPending
+from hoofbeat.errors import BatchPending, InputError
+from hoofbeat.models.batch_formats import BatchFormat, read_answer, request_id, request_line, unsupported
 from hoofbeat.models.requests import ChatRequest, Likelihood, Reply, ReplyPending, Trouble
-from hoofbeat.models.wire import PLAIN, Dialect, chat_body, classify, read_chat
+from hoofbeat.models.wire import PLAIN, Dialect
 from hoofbeat.store.files import output_errors
-from hoofbeat.store.tables import read_jsonl, write_jsonl
+from hoofbeat.store.tables import write_jsonl
 
 _MAX_REQUESTS_PER_FILE = 50_000
 _MAX_BYTES_PER_FILE = 180_000_000
-_KEY_LENGTH = 40  # with the file's number, within the 64 characters that providers allow
+_KEY_LENGTH = 40  # with the file's number, within the 64 characters that providers allow (63 for a label of Vertex)
 _REQUESTS = re.compile(r"requests-(\d+)\.jsonl")
 _ID = re.compile(rf"([0-9a-f]{{{_KEY_LENGTH}}})-(\d+)")
-
-
-class _Request(msgspec.Struct):
-    custom_id: str
-
-
-class _Response(msgspec.Struct):
-    status_code: int
-    body: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Answer(msgspec.Struct):
-    custom_id: str
-    response: _Response | None = None
-    error: object = None
+_NAMED_LINES = 3
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class BatchBackend:
     """Requests to and answers from one folder."""
 
-    def __init__(self, folder: Path, name: str, *, identity: str = "", dialect: Dialect = PLAIN) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        *,
+        format: BatchFormat = "openai",
+        identity: str = "",
+        dialect: Dialect = PLAIN,
+    ) -> None:
         self.identity = dialect.identity(identity or f"batch#{name}")
         self.max_in_flight = 1024
         self._folder = folder
         self._name = name
+        self._format: BatchFormat = format
         self._dialect = dialect
         self._answers: dict[str, Reply | Trouble] = {}
-        self._waiting: set[str] = set()
-        self._outbox: dict[str, dict[str, object]] = {}
-        self._still_waiting = 0
+        self._waiting: dict[str, int] = {}
+        self._outbox: dict[str, ChatRequest] = {}
+        self._waited_for: set[str] = set()
+        self._notes: list[str] = []
         self._last_number = 0
 
     async def open(self) -> None:
         """Read the folder: which requests were written, which answers have come."""
-        self._answers, self._waiting, self._outbox, self._still_waiting = {}, set(), {}, 0
+        self._answers, self._waiting, self._outbox, self._waited_for, self._notes = {}, {}, {}, set(), []
         with output_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
         asked: dict[int, set[str]] = {}
@@ -76,67 +75,67 @@ class BatchBackend:
         for path in sorted(self._folder.glob("*.jsonl")):
             name = _REQUESTS.fullmatch(path.name)
             if name:
-                asked[int(name.group(1))] = {_split(line.custom_id)[0] for line in read_jsonl(path, _Request)}
-            else:
+                asked[int(name.group(1))] = set(_asked(path))
+            elif path.is_file():
                 answered |= self._take(path)
         self._last_number = max([0, *asked, *answered])
-        for number, keys in asked.items():
+        for number, keys in sorted(asked.items()):
             if number not in answered:
-                self._waiting |= keys
+                self._waiting |= dict.fromkeys(keys, number)
 
     def _take(self, path: Path) -> set[int]:
         """Take a file's answers in; returns the numbers of the request files they answer."""
-        numbers = set()
-        for line in read_jsonl(path, _Answer):
-            key, number = _split(line.custom_id)
+        numbers: set[int] = set()
+        broken: list[str] = []
+        lines = 0
+        for place, line in _lines(path):
+            lines += 1
+            try:
+                id, outcome = read_answer(line)
+                key, number = _split(id)
+            except ValueError as err:
+                broken.append(f"line {place} ({_short(err)})")
+                continue
             numbers.add(number)
-            outcome: Reply | Trouble
-            if line.response is None:
-                outcome = Trouble(kind="server-error", message=f"batch error: {line.error}", retryable=True)
-            elif line.response.status_code == 200:
-                outcome = read_chat(bytes(line.response.body))
-            else:
-                outcome = classify(line.response.status_code, {}, bytes(line.response.body))
             if not isinstance(outcome, Trouble) or not isinstance(self._answers.get(key), Reply):
                 self._answers[key] = outcome
+        if broken:
+            named = ", ".join(broken[:_NAMED_LINES])
+            more = f" and {len(broken) - _NAMED_LINES} more" if len(broken) > _NAMED_LINES else ""
+            self._notes.append(f"{path.name}: {len(broken)} of {lines} lines can't be used: {named}{more}")
         return numbers
 
     async def chat(self, request: ChatRequest, key: str) -> Reply | Trouble:
         """The answer from the folder; without one, the request is set down for the next file."""
         short = key[:_KEY_LENGTH]
-        outcome = self._answers.get(short)
+        outcome = self._answers.get(short) or unsupported(request, self._format)
         if isinstance(outcome, Reply) or (isinstance(outcome, Trouble) and not outcome.retryable and not outcome.fatal):
             return outcome
         if short in self._waiting:
-            self._still_waiting += 1
+            self._waited_for.add(short)
         else:
-            self._outbox[short] = chat_body(self._name, request, self._dialect)
+            self._outbox[short] = request
         raise ReplyPending
 
     async def close(self) -> None:
         """Write the requests that wait, and stop the command if there are any."""
-        written = []
-        entries = self._outbox
-        self._outbox = {}
-        for part in _parts(entries):
+        entries, self._outbox = self._outbox, {}
+        first = self._last_number + 1
+        for part in self._parts(entries):
             self._last_number += 1
-            path = self._folder / f"requests-{self._last_number:03d}.jsonl"
-            write_jsonl(path, (_line(key, self._last_number, entries[key]) for key in part))
-            written.append(path.name)
-        waiting = f"; {self._still_waiting} earlier requests still wait" if self._still_waiting else ""
-        if written:
+            number = self._last_number
+            lines = (self._line(key, number, entries[key]) for key in part)
+            write_jsonl(self._folder / f"requests-{number:03d}.jsonl", lines)
+        written = range(first, self._last_number + 1)
+        earlier = sorted({self._waiting[key] for key in self._waited_for})
+        if entries or earlier:
             raise BatchPending(
-                f"{len(entries)} requests were written to {', '.join(written)}{waiting}",
-                where=str(self._folder),
-                fix="have them answered, put the answers file (any other name ending in .jsonl) into the folder, "
-                "and run the same command again",
-            )
-        if self._still_waiting:
-            raise BatchPending(
-                f"{self._still_waiting} requests still wait for their answers",
-                where=str(self._folder),
-                fix="put the answers file (any other name ending in .jsonl) into the folder and run the command again; "
-                "to ask anew, remove the requests file",
+                folder=str(self._folder),
+                files=[f"requests-{number:03d}.jsonl" for number in (written or earlier)],
+                written=len(entries),
+                waiting=len(self._waited_for),
+                round=(written or earlier)[-1],
+                notes=self._notes,
             )
 
     async def abandon(self) -> None:
@@ -151,27 +150,56 @@ class BatchBackend:
         """Batch folders hold chat requests only."""
         return Trouble(kind="unsupported", message="a batch folder can't give embeddings")
 
+    def _line(self, key: str, number: int, request: ChatRequest) -> dict[str, object]:
+        return request_line(f"{key}-{number:03d}", self._name, request, self._format, self._dialect)
 
-def _split(custom_id: str) -> tuple[str, int]:
-    """Key and file number of a custom_id; one that Hoofbeat did not write stands for no request."""
-    match = _ID.fullmatch(custom_id)
-    return (match.group(1), int(match.group(2))) if match else ("", 0)
-
-
-def _line(key: str, number: int, body: dict[str, object]) -> dict[str, object]:
-    return {"custom_id": f"{key}-{number:03d}", "method": "POST", "url": "/v1/chat/completions", "body": body}
-
-
-def _parts(bodies: dict[str, dict[str, object]]) -> Iterator[list[str]]:
-    """The keys of the requests in the order of the keys, cut where a file would be too long or too large."""
-    part: list[str] = []
-    size = 0
-    for key in sorted(bodies):
-        length = len(msgspec.json.encode(bodies[key])) + 200
-        if part and (len(part) == _MAX_REQUESTS_PER_FILE or size + length > _MAX_BYTES_PER_FILE):
+    def _parts(self, entries: dict[str, ChatRequest]) -> Iterator[list[str]]:
+        """The keys of the requests in the order of the keys, cut where a file would be too long or too large."""
+        part: list[str] = []
+        size = 0
+        for key in sorted(entries):
+            length = len(msgspec.json.encode(self._line(key, 0, entries[key]))) + 100
+            if part and (len(part) == _MAX_REQUESTS_PER_FILE or size + length > _MAX_BYTES_PER_FILE):
+                yield part
+                part, size = [], 0
+            part.append(key)
+            size += length
+        if part:
             yield part
-            part, size = [], 0
-        part.append(key)
-        size += length
-    if part:
-        yield part
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file that hold something, with their numbers."""
+    try:
+        with path.open("rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                content = line.removeprefix(_BYTE_ORDER_MARK).strip()
+                if content:
+                    yield number, content
+    except OSError as err:
+        raise InputError(f"the file can't be read: {err.strerror or err}", where=str(path), fix="check it") from err
+
+
+def _asked(path: Path) -> Iterator[str]:
+    """The keys that a requests file of ours asks for."""
+    for number, line in _lines(path):
+        try:
+            yield _split(request_id(line))[0]
+        except ValueError as err:
+            raise InputError(
+                f"line {number} of this requests file can't be read: {_short(err)}",
+                where=str(path),
+                fix="put the file back as it was written, or remove it: its requests are then written again",
+            ) from err
+
+
+def _split(id: str) -> tuple[str, int]:
+    """Key and file number of a request's id."""
+    match = _ID.fullmatch(id)
+    if not match:
+        raise ValueError(f"{id[:60]!r} is the id of no request of this folder")
+    return match.group(1), int(match.group(2))
+
+
+def _short(err: Exception) -> str:
+    return str(err)[:120]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hoofbeat.errors import BatchPending, ModelError, UsageError
+from hoofbeat.errors import ModelError, UsageError
 from hoofbeat.models.encoders.encoder_base import (
     DEFAULT_ENCODER,
     NO_INSTRUCTIONS,
@@ -89,8 +89,6 @@ class EndpointEncoder(EncoderBase):
         for batch, result in zip(
             batches, self._model.run(batches, self._model.embed, title="encoding", progress=progress), strict=True
         ):
-            if result is None:
-                raise BatchPending(f"{self.name} has not answered yet", fix="run the same command again when it has")
             if isinstance(result, Failure):
                 raise ModelError(
                     f"{self.name} could not embed {len(batch)} texts ({result.kind}: {result.message})",

@@ -7,6 +7,11 @@ command asks only for what is missing.
 Python's cycle collector runs less often meanwhile. A call leaves hardly any garbage in cycles, but every few hundred
 new objects the collector looks through the young ones, and now and then through all objects of a large run. In an
 audit that took more than a quarter of the client's CPU time.
+
+Models that reason before they answer count their reasoning in the output limit, so the limit that is sent is the
+prompt's with an allowance added (`reasoning`). A limit only cuts: a reply that ended by itself is the same under any.
+So the allowance is no part of the ledger's key, and only a reply that reasoning cut short is asked for again where more
+is allowed now.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import asyncio
 import functools
 import gc
 import random
+import re
 import threading
 import time
 from collections import Counter
@@ -27,7 +33,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.errors import InputError, ModelError, ModelMissing
+from hoofbeat.errors import BatchPending, InputError, ModelError, ModelMissing
 from hoofbeat.models.budget import Budget, Estimate, Price, about_tokens
 from hoofbeat.models.pacing import Pacer, backoff_seconds
 from hoofbeat.models.reply_text import UnreadableOutput, is_refusal, read_object, repair_request
@@ -49,6 +55,10 @@ from hoofbeat.store.call_ledger import Ledger, LedgerEntry
 from hoofbeat.window import TYPICAL_BYTES_PER_TOKEN, size
 
 _NEW_OBJECTS = 50_000
+_SPARE = 4  # windows of so many allowances keep one free; what fills a smaller one leaves less for reasoning
+_NEARLY_ALL = 0.9  # of a limit: some endpoints stop a little before it
+_REFUSED = ("context-overflow", "bad-request")
+_ABOUT_LIMITS = re.compile(r"context|max(?:imum)?[_ ]?(?:\w+[_ ]?)?tokens|completion tokens", re.IGNORECASE)
 
 
 @contextmanager
@@ -107,6 +117,7 @@ class Model:
         pacer: Pacer | None = None,
         attempts: int = 6,
         context: int | None = None,
+        reasoning: int = 0,
     ) -> None:
         self.spec = spec
         self.backend = backend
@@ -115,7 +126,10 @@ class Model:
         self.price = price
         self.pacer = pacer or Pacer(max_in_flight=backend.max_in_flight)
         self.attempts = attempts
-        self.context = context
+        self.reasoning = reasoning
+        self.context = context if context is None or context < _SPARE * reasoning else context - reasoning
+        self._window = context
+        self.starved = 0
         self.troubles: Counter[str] = Counter()
         self.made = 0
         self.cached = 0
@@ -146,10 +160,13 @@ class Model:
         """Continue a conversation: from the ledger, or by a call that is kept there."""
         key, body = request_key(self.identity, "chat", request.content())
         result: Reply | Trouble
-        kept = self.ledger.get(key)
+        kept = self._kept(key)
+        if kept is not None and self._outgrown(kept, request):
+            key, body = self._limited_key(request, self.limit(request))
+            kept = self._kept(key)
         if kept is not None:
             self.cached += 1
-            result = self._read(kept, Reply)
+            result = kept
             self._account(key, result.usage)
         elif (waiting := self._in_flight.get(key)) is not None:
             result = await asyncio.shield(waiting)
@@ -159,7 +176,40 @@ class Model:
             return _failure(result)
         if result.finish == "refusal" or is_refusal(result.text):
             return Failure(kind="refusal", message=result.text[:300] or "declined by the endpoint's filter")
+        if result.finish == "length" and not result.text:
+            return self._nothing_visible(result, request)
         return CallResult(reply=result, calls=(key,))
+
+    def limit(self, request: ChatRequest) -> int:
+        """The output limit that is sent: the request's, with the allowance for reasoning as far as the window has room.
+
+        A request for the probabilities of its first tokens gets none: it reads no more of the reply.
+        """
+        if not self.reasoning or request.top_logprobs:
+            return request.max_tokens
+        raised = request.max_tokens + self.reasoning
+        room = raised if self._window is None else self._window - about_tokens(request)
+        return max(request.max_tokens, min(raised, room))
+
+    def _limited_key(self, request: ChatRequest, limit: int) -> tuple[str, bytes]:
+        return request_key(self.identity, "chat", {**request.content(), "limit": limit})
+
+    def _outgrown(self, reply: Reply, request: ChatRequest) -> bool:
+        """Whether reasoning cut a reply short that may now be longer; what it used is the limit it had, or nearly."""
+        if reply.finish != "length" or (reply.text and not reply.reasoning and not reply.reasoning_tokens):
+            return False
+        return (reply.usage.tokens_out or request.max_tokens) < _NEARLY_ALL * self.limit(request)
+
+    def _nothing_visible(self, reply: Reply, request: ChatRequest) -> Failure:
+        used = reply.usage.tokens_out or self.limit(request)
+        if not (reply.reasoning or reply.reasoning_tokens or self.reasoning):
+            return Failure(kind="truncated", message=f"no text within the output limit of {used} tokens")
+        self.starved += 1
+        return Failure(
+            kind="truncated",
+            message=f"the model used all {used} tokens for reasoning and wrote no answer; raise its allowance for "
+            f"reasoning, which is {self.reasoning} (--reasoning, or reasoning in hoofbeat.toml)",
+        )
 
     async def chat_json(self, request: ChatRequest) -> StructuredReply | Failure:
         """Ask for a JSON object of the request's schema; output that does not fit gets one repair."""
@@ -260,7 +310,7 @@ class Model:
         future: asyncio.Future[Reply | Trouble] = asyncio.get_running_loop().create_future()
         self._in_flight[key] = future
         try:
-            result = await self._attempt(lambda: self.backend.chat(request, key), tokens, request.max_tokens)
+            result = await self._attempt(lambda: self._send(request, key), tokens, self.limit(request))
             if isinstance(result, Reply):
                 encoded = _encode(result)
                 kept = await self._keep(key, "chat", request.prompt, body, encoded, result.usage, started)
@@ -274,6 +324,16 @@ class Model:
         finally:
             del self._in_flight[key]
         future.set_result(result)
+        return result
+
+    async def _send(self, request: ChatRequest, key: str) -> Reply | Trouble:
+        """One attempt; where the endpoint refuses a limit with the allowance in it, another with the request's own."""
+        limit = self.limit(request)
+        if limit == request.max_tokens:
+            return await self.backend.chat(request, key)
+        result = await self.backend.chat(msgspec.structs.replace(request, max_tokens=limit), key)
+        if isinstance(result, Trouble) and result.kind in _REFUSED and _ABOUT_LIMITS.search(result.message):
+            return await self.backend.chat(request, self._limited_key(request, request.max_tokens)[0])
         return result
 
     async def _attempt(
@@ -351,6 +411,10 @@ class Model:
         )
         return await self.ledger.put(entry) or reply
 
+    def _kept(self, key: str) -> Reply | None:
+        found = self.ledger.get(key)
+        return None if found is None else self._read(found, Reply)
+
     def _read(self, kept: bytes, kind: type[Result]) -> Result:
         try:
             result: Result = _DECODE[kind](kept)
@@ -388,7 +452,10 @@ class Model:
         is raised after the calls in flight have come back and been kept.
         """
         with progress.task(title or self.spec, len(items)) as task, reduce_collection():
-            return asyncio.run(_Crew(self, items, work, task).run())
+            try:
+                return asyncio.run(_Crew(self, items, work, task).run())
+            except BatchPending as err:
+                raise err.for_step(title) from None
 
     def estimate(self, requests: Sequence[ChatRequest]) -> Estimate:
         """What these requests would cost, without making a call."""
@@ -396,7 +463,7 @@ class Model:
         known = self.ledger.known(keys)
         new = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}
         tokens_in = sum(about_tokens(request) for request in new.values())
-        tokens_out = sum(request.max_tokens for request in new.values())
+        tokens_out = sum(map(self.limit, new.values()))
         return Estimate(
             calls=len(new),
             cached=len(set(keys) & known),

@@ -9,6 +9,7 @@
     price_out = 10.00
     context = 128000
     requests_per_minute = 500
+    reasoning = 8000                    # tokens for hidden reasoning, added to every output limit
     key = "HOSPITAL_GATEWAY_KEY"        # the NAME of an environment variable
 
 `plugins = ["my_stage.py"]` above the tables loads extensions.
@@ -23,10 +24,11 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -35,6 +37,7 @@ from msgspec import Struct, field
 from hoofbeat.errors import InputError, ModelError, UsageError, did_you_mean
 from hoofbeat.models import SPEC_HELP
 from hoofbeat.models.batch import BatchBackend
+from hoofbeat.models.batch_formats import BATCH_FORMATS, BatchFormat
 from hoofbeat.models.budget import Budget, Price
 from hoofbeat.models.http_backend import HttpBackend
 from hoofbeat.models.model import Model
@@ -64,6 +67,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     max_in_flight: AtLeastOne | None = None
     attempts: AtLeastOne = 6
     timeout: Positive = 180.0
+    reasoning: Annotated[int, msgspec.Meta(ge=0)] | None = None
     key: str = ""
     identity: str = ""
     extra: dict[str, object] = field(default_factory=dict)
@@ -124,12 +128,23 @@ def _secret_field(table: dict[str, object]) -> str:
 
 _KINDS = ("embedded", "openai", "http", "https", "batch", "replay")
 _FORMS = {"openai": "openai:NAME", "batch": "batch:FOLDER#NAME", "replay": "replay:FILE"}
+_FORMAT = "?format="
 _OPENAI = "https://api.openai.com/v1"
 _MAX_IN_FLIGHT = 128
 
 
-def load_model(spec: str, *, ledger: Ledger, config: Config | None = None, budget: Budget | None = None) -> Model:
-    """The model a spec or alias names. Nothing is called yet; wrong names are said here."""
+def load_model(
+    spec: str,
+    *,
+    ledger: Ledger,
+    config: Config | None = None,
+    budget: Budget | None = None,
+    reasoning: int | None = None,
+) -> Model:
+    """The model a spec or alias names. Nothing is called yet; wrong names are said here.
+
+    `reasoning` is the allowance for hidden reasoning in place of the configuration's.
+    """
     config = config or Config()
     settings = config.models.get(spec, ModelSettings())
     target = settings.spec or spec
@@ -158,7 +173,75 @@ def load_model(spec: str, *, ledger: Ledger, config: Config | None = None, budge
         pacer=pacer,
         attempts=settings.attempts,
         context=context,
+        reasoning=_allowance(target, settings, reasoning),
     )
+
+
+def _allowance(target: str, settings: ModelSettings, asked: int | None) -> int:
+    """The tokens that a model may reason with, beside those of its answer.
+
+    Without a setting: what the fields that are sent say, none for names of models known not to reason, else the usual.
+    """
+    if target.startswith(("embedded", "replay:")):
+        return 0
+    configured = _configured_reasoning(settings.extra)
+    chosen = settings.reasoning if asked is None else asked
+    if chosen is not None:
+        if configured is not None and chosen < configured:
+            raise UsageError(
+                f"the fields for {target} let it reason with {configured} tokens, and its allowance is {chosen}",
+                fix="give reasoning at least that number: providers refuse a limit below it",
+            )
+        return chosen
+    if configured is not None:
+        return configured
+    known = _reasoning_data()
+    name = target.lower().removeprefix("openai:").rpartition("#")[2].rpartition("/")[2]
+    plain = known.plain.search(name) and not known.reasons.search(name)
+    return 0 if plain else known.allowance
+
+
+def _configured_reasoning(extra: Mapping[str, object]) -> int | None:
+    """What `extra` says of reasoning: none, or a number of tokens; None where it does not say."""
+
+    def found(*path: str) -> object:
+        value: object = extra
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        return value
+
+    if (
+        found("reasoning_effort") == "none"
+        or found("thinking", "type") == "disabled"
+        or found("chat_template_kwargs", "enable_thinking") is False
+    ):
+        return 0
+    for path in _THINKING_BUDGETS:
+        tokens = found(*path)
+        if isinstance(tokens, int) and tokens >= 0:
+            return tokens
+    return None
+
+
+_THINKING_BUDGETS = (
+    ("thinking", "budget_tokens"),  # Anthropic: must be below max_tokens
+    ("generationConfig", "thinkingConfig", "thinkingBudget"),  # Gemini; -1 lets the model choose
+    ("thinking_token_budget",),  # vLLM
+    ("reasoning", "max_tokens"),  # OpenRouter
+)
+
+
+class _ReasoningData(NamedTuple):
+    allowance: int
+    plain: re.Pattern[str]
+    reasons: re.Pattern[str]
+
+
+@lru_cache(maxsize=1)
+def _reasoning_data() -> _ReasoningData:
+    raw = tomllib.loads((Path(__file__).parent / "data" / "reasoning.toml").read_text(encoding="utf-8"))
+    plain, reasons = (re.compile("|".join(f"(?:{each})" for each in raw[name])) for name in ("plain", "reasons"))
+    return _ReasoningData(int(raw["allowance"]), plain, reasons)
 
 
 def _backend(spec: str, settings: ModelSettings, *, known: Sequence[str]) -> Backend:
@@ -175,13 +258,25 @@ def _backend(spec: str, settings: ModelSettings, *, known: Sequence[str]) -> Bac
         return _http(f"{url}#{rest}", settings, identity=identity, key_variable="OPENAI_API_KEY", key_required=True)
     folder, _, name = rest.rpartition("#")
     if kind == "batch" and folder and name:
-        return BatchBackend(Path(folder), name, identity=settings.identity, dialect=_dialect(settings, openai=True))
+        return _batch(folder, name, settings)
     if kind == "replay" and rest:
         path = Path(rest)
         if not path.is_file():
             raise InputError("there is no such replay file", where=rest, fix="check the path after replay:")
         return ReplayBackend(path)
     raise _unknown(spec, known)
+
+
+def _batch(folder: str, name: str, settings: ModelSettings) -> BatchBackend:
+    path, _, format = folder.partition(_FORMAT)
+    if _FORMAT in folder and format not in BATCH_FORMATS:
+        raise UsageError(
+            f"there is no batch format {format!r}",
+            fix=f"{did_you_mean(format, BATCH_FORMATS)}choose one of: {', '.join(BATCH_FORMATS)}",
+        )
+    chosen = msgspec.convert(format or "openai", BatchFormat)
+    dialect = _dialect(settings, openai=chosen == "openai")
+    return BatchBackend(Path(path), name, format=chosen, identity=settings.identity, dialect=dialect)
 
 
 def _dialect(settings: ModelSettings, *, openai: bool = False) -> Dialect:
@@ -240,10 +335,11 @@ class Session(Struct, frozen=True, kw_only=True):
     ledger: Ledger
     config: Config
     budget: Budget
+    reasoning: int | None = None
 
     def model(self, spec: str) -> Model:
         """The model of this name, on this session's ledger and budget."""
-        return load_model(spec, ledger=self.ledger, config=self.config, budget=self.budget)
+        return load_model(spec, ledger=self.ledger, config=self.config, budget=self.budget, reasoning=self.reasoning)
 
 
 class UsedModels:
@@ -267,18 +363,27 @@ class UsedModels:
 
 @contextmanager
 def open_session(
-    *, ledger_path: Path | None = None, config_path: Path | None = None, budget: str | None = None
+    *,
+    ledger_path: Path | None = None,
+    config_path: Path | None = None,
+    budget: str | None = None,
+    reasoning: int | None = None,
 ) -> Iterator[Session]:
-    """Open the ledger and the configuration."""
+    """Open the ledger and the configuration; `reasoning` is the allowance of every model, whatever is configured."""
     config = load_config(config_path)
     limits = Budget.parse(budget)
     with Ledger(ledger_file(ledger_path)) as ledger:
-        yield Session(ledger=ledger, config=config, budget=limits)
+        yield Session(ledger=ledger, config=config, budget=limits, reasoning=reasoning)
 
 
 @contextmanager
 def late_models(
-    default: str, *, ledger_path: Path | None = None, config_path: Path | None = None, budget: str | None = None
+    default: str,
+    *,
+    ledger_path: Path | None = None,
+    config_path: Path | None = None,
+    budget: str | None = None,
+    reasoning: int | None = None,
 ) -> Iterator[Callable[[str], Model]]:
     """What loads models by name (an empty name is the default), with a session that is opened for the first one."""
     with ExitStack() as stack:
@@ -286,7 +391,9 @@ def late_models(
 
         def load(spec: str) -> Model:
             if not sessions:
-                opened = open_session(ledger_path=ledger_path, config_path=config_path, budget=budget)
+                opened = open_session(
+                    ledger_path=ledger_path, config_path=config_path, budget=budget, reasoning=reasoning
+                )
                 sessions.append(stack.enter_context(opened))
             return sessions[0].model(spec or default)
 

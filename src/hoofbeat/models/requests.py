@@ -108,6 +108,7 @@ class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str
     finish: Finish = "stop"
     reasoning: str = ""
+    reasoning_tokens: int = 0
     usage: Usage = Usage()
     logprobs: tuple[TokenLogprob, ...] = ()
     model: str = ""

@@ -104,9 +104,14 @@ class _WireChoice(Struct):
     logprobs: _WireLogprobs | None = None
 
 
+class _WireDetails(Struct):
+    reasoning_tokens: int | None = 0
+
+
 class _WireUsage(Struct):
     prompt_tokens: int | None = 0
     completion_tokens: int | None = 0
+    completion_tokens_details: _WireDetails | None = None
 
 
 class _WireChat(Struct):
@@ -143,6 +148,7 @@ def read_chat(data: bytes) -> Reply | Trouble:
         text=(message.refusal or text) if refused else text,
         finish="refusal" if refused else "length" if choice.finish_reason == "length" else "stop",
         reasoning=reasoning,
+        reasoning_tokens=(usage.completion_tokens_details or _WireDetails()).reasoning_tokens or 0,
         usage=Usage(tokens_in=usage.prompt_tokens or 0, tokens_out=usage.completion_tokens or 0),
         logprobs=_logprobs(choice.logprobs),
         model=wire.model or "",

@@ -85,7 +85,7 @@ class RecipeRun(Struct, frozen=True, kw_only=True):
 _RESERVED = frozenset(
     {
         *("corpus", "second", "second_model", "committee", "encoder", "seed", "output", "help"),
-        *("model", "model_spec", "ledger", "ledger_path", "config", "config_path", "budget"),
+        *("model", "model_spec", "ledger", "ledger_path", "config", "config_path", "budget", "reasoning"),
         *("estimate", "only_estimate", "json", "as_json"),
     }
 )

@@ -208,9 +208,7 @@ def _send_ahead(steps: Sequence[Asking], items: Sequence[RecipeItem], context: R
             except BatchPending as err:
                 pending.append(err)
         if pending:
-            what = "; ".join(dict.fromkeys(each.what for each in pending))
-            where = ", ".join(dict.fromkeys(each.where or "" for each in pending))
-            raise BatchPending(what, where=where, fix=pending[0].fix)
+            raise BatchPending.together(pending)
 
 
 class Asking(Struct, frozen=True, kw_only=True, eq=False):
