@@ -127,17 +127,16 @@ def _significance(a: Asked) -> dict[str, Any]:
     }
 
 
-def _timeline(a: Asked) -> dict[str, Any]:
+def _course(a: Asked) -> dict[str, Any]:
     rows = [(int(number), text) for number, text in _NUMBERED.findall(a.longest)]
     at = nearest(a.shown.get("decisive step", ""), rows)
     before = [number for number, _ in rows if number < at][-12:] or [1, 2, 3]
-    return {"before": before, "after": [number for number, _ in rows if number >= at][:4]}
-
-
-def _limitations(a: Asked) -> dict[str, Any]:
-    rows = [(int(number), text) for number, text in _NUMBERED.findall(a.longest)]
     said = (a.case["limitations"] if a.case else [])[:2]
-    return {"limitations": [{"sentences": [nearest(each, rows)], "limitation": each} for each in said]}
+    return {
+        "before": before,
+        "after": [number for number, _ in rows if number >= at][:4],
+        "limitations": [{"sentences": [nearest(each, rows)], "limitation": each} for each in said],
+    }
 
 
 def _question(a: Asked) -> dict[str, Any]:
@@ -146,6 +145,8 @@ def _question(a: Asked) -> dict[str, Any]:
     context = gold.get("context") or " ".join(line.lstrip("-0123456789.) ") for line in told.splitlines())
     return {
         "answer": gold.get("answer") or a.shown.get("decisive step: the answer", "It is not known."),
+        "rationale": "The facts lead there.",
+        "core": sentences(context)[:3],
         "context": context,
         "question": gold.get("text") or "What is the most appropriate next step for this patient?",
     }
@@ -236,10 +237,9 @@ _WHOLE: dict[frozenset[str], Callable[[Asked], dict[str, Any]]] = {
         "options unfit": _options,
         "alternatives": _differentials,
         "significance significance_sentences step_sentences step kind": _significance,
-        "before after": _timeline,
-        "limitations": _limitations,
-        "answer context question": _question,
-        "answer question": _question,
+        "before after limitations": _course,
+        "answer rationale core context question": _question,
+        "answer rationale core question": _question,
         "changes context": _distraction,
         "quote answer passage": _source,
         "statements": _statements,
@@ -291,12 +291,10 @@ def _list(name: str, schema: dict[str, Any], a: Asked, choice: int) -> list[Any]
         return sorted(numbers, key=lambda number: digest(f"{number} {a.digest}"))
     if name == "diagnoses":
         return [_DISEASES[(choice + step) % len(_DISEASES)] for step in range(6)]
-    if name == "core":
-        return list(range(1, 1 + min(3, len(_NUMBERED.findall(a.longest)))))
     if name == "questions":
         topic = " ".join(list(dict.fromkeys(re.findall(r"[a-z]{6,}", a.longest.lower())))[:4])
         return [f"What should I know about {topic}?", f"When do I have to ask my doctor about {topic}?"]
-    if name in ("sentences", "overlapping", "quotes", "lost", "left"):
+    if name in ("sentences", "overlapping", "quotes", "lost", "left", "missing", "telling", "unsupported"):
         return []
     return [_field(f"{name}-{step}", schema["items"], a) for step in range(max(1, schema.get("minItems", 1)))]
 
@@ -307,6 +305,8 @@ def _string(name: str, a: Asked) -> str:
         return max(put, key=len) if put else f"What is known about {' '.join(a.text.split()[:12])}?"
     if name == "choice":
         return _letter(a)
+    if name.startswith("corrected"):
+        return ""
     if name in ("reason", "reasoning", "thought", "shared"):
         return f"By the words {' '.join(sorted(words_of(a.text))[:4])}."
     if name in ("topic", "name"):

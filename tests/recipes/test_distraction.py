@@ -6,12 +6,11 @@ import pytest
 
 from hoofbeat.recipes.cases.distraction import (
     changes,
-    check_core,
     check_rewriting,
     demographics,
     giving_away,
+    lost_numbers,
     telling_words,
-    without_person,
 )
 from hoofbeat.recipes.guards.text_checks import new_numbers, numbers
 
@@ -67,6 +66,8 @@ def test_numbers_and_deletions_are_told_apart() -> None:
         ("a seven-month-old girl", ["seven-month-old", "girl"]),
         ("The patient, aged 71, in her seventies", ["aged 71", "in her seventies", "her"]),
         ("The lesion measured 3 cm.", []),
+        ("a white blood cell count of 12, black stools and a white patient", ["white"]),
+        ("A black woman with white matter lesions", ["black", "woman"]),
     ],
 )
 def test_demographics_are_recognised(text: str, expected: list[str]) -> None:
@@ -86,45 +87,27 @@ def test_a_number_that_the_source_does_not_hold_is_found() -> None:
 
 
 def test_a_fair_distraction_passes() -> None:
-    assert check_rewriting(BEFORE, AFTER, CORE, min_core=0.75, min_change=0.05, max_growth=2.0) is None
+    assert check_rewriting(BEFORE, AFTER, min_change=0.05, max_growth=2.0) is None
+    assert lost_numbers(CORE, BEFORE, AFTER) == []
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ("no fever", "high fever", "turns a fact of the core round"),
-        ("in the left flank", "in the right flank", "turns a fact of the core round"),
-        ("1.8 mg/dL", "2.8 mg/dL", "alters a number of the core"),
-        ("was contraindicated because", "was not contraindicated because", "turns a fact of the core round"),
-        ("severe pain in the left flank", "an itchy rash", "drops a fact of the core"),
-        ("She had no fever. ", "", "drops a fact of the core"),
-    ],
-)
-def test_an_altered_core_is_noticed(old: str, new: str, reason: str) -> None:
-    assert old in AFTER
-    fault = check_core(CORE, BEFORE, AFTER.replace(old, new), min_match=0.75)
-    assert fault is not None
-    assert reason in fault.reason
-
-
-def test_a_denial_before_the_fact_turns_it_round() -> None:
-    fault = check_core(
-        ["persistent cough"], "She had persistent cough.", "She had no persistent cough.", min_match=0.75
-    )
-    assert fault is not None
-    assert "round" in fault.reason
+def test_other_words_for_the_core_are_no_fault_and_other_numbers_are_noticed() -> None:
+    reworded = AFTER.replace("no fever", "a normal temperature").replace("severe pain", "excruciating discomfort")
+    assert lost_numbers(CORE, BEFORE, reworded) == []
+    assert lost_numbers(CORE, BEFORE, AFTER.replace("1.8 mg/dL", "2.8 mg/dL")) == ["1.8"]
+    assert lost_numbers(["a 54-year-old man"], BEFORE, AFTER) == []  # the age may become another
 
 
 def test_a_distraction_must_change_something_and_keep_its_measure() -> None:
-    limits = {"min_core": 0.75, "min_change": 0.05, "max_growth": 2.0}
-    same = check_rewriting(BEFORE, BEFORE, CORE, **limits)
+    limits = {"min_change": 0.05, "max_growth": 2.0}
+    same = check_rewriting(BEFORE, BEFORE, **limits)
     assert same is not None
     assert "next to nothing" in same.reason
     for text in (AFTER * 3, "A woman."):
-        long = check_rewriting(BEFORE, text, CORE, **limits)
+        long = check_rewriting(BEFORE, text, **limits)
         assert long is not None
         assert "length" in long.reason
-    assert check_rewriting(BEFORE, "", CORE, **limits) is not None
+    assert check_rewriting(BEFORE, "", **limits) is not None
 
 
 def test_telling_words_give_a_step_away() -> None:
@@ -139,19 +122,3 @@ def test_telling_words_give_a_step_away() -> None:
     assert giving_away(text, "intralesional cidofovir", share=0.75) == text[15:]
     assert giving_away("An injection was refused.", "intralesional cidofovir injection", share=0.75) == ""
     assert giving_away(text, "the treatment", share=0.5) == ""
-
-
-@pytest.mark.parametrize(
-    ("sentence", "fact"),
-    [
-        ("A 66-year-old man presented with fever and jaundice.", "presented with fever and jaundice."),
-        (
-            "Surgery was ruled out because of portal hypertension.",
-            "Surgery was ruled out because of portal hypertension.",
-        ),
-        ("A 42-year-old woman was seen.", "A 42-year-old woman was seen."),
-        ("", ""),
-    ],
-)
-def test_a_fact_is_told_without_the_person_it_begins_with(sentence: str, fact: str) -> None:
-    assert without_person(sentence) == fact

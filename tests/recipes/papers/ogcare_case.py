@@ -51,30 +51,50 @@ GOOD: dict[str, dict[str, Any]] = {
         "step": STEP,
         "kind": "new-step",
     },
-    "ogcare-timeline": {"before": [3, 5, 6, 8], "after": [9]},
-    "ogcare-limitations": {
+    "ogcare-course": {
+        "before": [3, 5, 6, 8],
+        "after": [9],
         "limitations": [
             {"sentences": [7], "limitation": "surgery too risky, glue washed away"},
             {"sentences": [6], "limitation": "drugs and fasting failed"},
-        ]
+        ],
     },
     "ogcare-question": {
         "answer": "Close the tract with a percutaneous cardiac septal occluder.",
+        "rationale": "Drugs, fasting and glue failed, and surgery was too dangerous.",
+        "core": [
+            "bile has been flowing from an old drain site in the left flank for 6 weeks",
+            "octreotide and 3 weeks of parenteral nutrition failed to reduce 900 mL a day",
+            "surgery is ruled out because of portal hypertension, and glue was washed away twice",
+        ],
         "context": CONTEXT,
         "question": "What is the most appropriate next step to close the tract?",
     },
     "ogcare-ask": {
         "answer": "Close the tract with a percutaneous cardiac septal occluder.",
+        "rationale": "Drugs, fasting and glue failed.",
+        "core": ["bile has been flowing for 6 weeks", "octreotide failed"],
         "question": "What is the most appropriate next step to close the tract?",
     },
-    "ogcare-core": {"core": [1, 4, 5]},
-    "ogcare-verify": {"reason": "It is what was new.", "answer_is_significance": "yes", "given_away": "no"},
+    "ogcare-verify": {
+        "answer_is_step": "yes",
+        "supported": "yes",
+        "missing": [],
+        "telling": [],
+        "unsupported": [],
+        "corrected_context": "",
+        "corrected_question": "",
+        "corrected_answer": "",
+        "reason": "It is what was new.",
+    },
     "ogcare-distract": {"changes": "Age, sex, side conditions.", "context": DISTRACTED},
     "ogcare-verify-distraction": {
-        "reason": "Only the patient differs.",
         "core_kept": "yes",
         "answer_holds": "yes",
+        "possible": "yes",
         "given_away": "no",
+        "reason": "Only the patient differs.",
+        "corrected": "",
     },
 }
 

@@ -93,7 +93,7 @@ def test_a_report_is_numbered_as_far_as_the_window_holds_it(tmp_path: Path) -> N
     text = " ".join(f"The finding\n{number}. of day {number} was noted again by all." for number in range(1, 900))
     document = Document(id="invented-long", title="", text=text)
     with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
-        spans, lines = numbered(document, context, load_prompt("ogcare-timeline"))
+        spans, lines = numbered(document, context, load_prompt("ogcare-course"))
     shown = lines.splitlines()
     assert 100 < len(shown) == len(spans) < 899
     for number, (line, span) in enumerate(zip(shown, spans, strict=True), 1):
@@ -104,7 +104,7 @@ def test_a_report_is_numbered_as_far_as_the_window_holds_it(tmp_path: Path) -> N
 def test_numbers_point_at_sentences_each_once(tmp_path: Path) -> None:
     document = Document(id="invented-2", title="", text="He had a fever. She had a cough. No.")
     with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
-        spans, _ = numbered(document, context, load_prompt("ogcare-timeline"))
+        spans, _ = numbered(document, context, load_prompt("ogcare-course"))
     assert [span.quote for span in spans] == ["He had a fever.", "She had a cough."]
     assert pointed([2, 2, 1], spans, "test") == [spans[1], spans[0]]
     assert pointed([1, 3], spans, "test", tolerated=1) == [spans[0]]
@@ -120,11 +120,44 @@ def test_a_step_begins_where_it_is_first_spoken_of(tmp_path: Path) -> None:
     )
     document = Document(id="invented-3", title="", text=text)
     with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
-        spans, _ = numbered(document, context, load_prompt("ogcare-timeline"))
+        spans, _ = numbered(document, context, load_prompt("ogcare-course"))
     step = "bedside ultrasound"
-    told = told_at(step, [spans[3]], spans, document)
-    assert told == [spans[3]]
+    told, doubt = told_at(step, [spans[3]], spans, document)
+    assert (told, doubt) == ([spans[3]], None)
     step_at = begun_at(step, told, spans, document)
     assert step_at == [[spans[1].start, spans[1].end], [spans[3].start, spans[3].end]]
-    places = [lies(span, "before", step, step_at, share=0.75) for span in spans]
-    assert places == ["before", "decisive", "after", "decisive", "after"]
+    places = [lies(span, "before", step, step_at, share=0.75, case=[(0, len(text))]) for span in spans]
+    assert places == [("before", False), ("decisive", False), ("before", True), ("decisive", False), ("before", True)]
+
+
+@pytest.mark.parametrize(
+    ("step", "earlier"),
+    [
+        ("bronchoscopic closure with an endobronchial valve", "Bronchoscopy showed a leak in the lower lobe."),
+        ("echocardiography-guided percutaneous closure of the leak", "Echocardiography showed a leak of 4 mm."),
+        ("catheter ablation of the accessory pathway", "A catheter was in the bladder."),
+        ("intrathecal nusinersen through a lumbar drain", "Lumbar imaging showed fused vertebrae."),
+        ("early cranioplasty with lumbar drainage", "A lumbar puncture was normal."),
+    ],
+)
+def test_a_shared_word_is_not_the_beginning_of_the_step(tmp_path: Path, step: str, earlier: str) -> None:
+    """Invented: findings two sentences before the step stay among the facts that the question writer sees."""
+    text = f"He had a cough. {earlier} The wound was dry. It was decided to do a {step}. He went home."
+    document = Document(id="invented-4", title="", text=text)
+    with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
+        spans, _ = numbered(document, context, load_prompt("ogcare-course"))
+    told, _ = told_at(step, [spans[3]], spans, document)
+    step_at = begun_at(step, told, spans, document)
+    assert step_at == [[spans[3].start, spans[3].end]]
+    places = [lies(span, "before", step, step_at, share=0.75, case=[(0, len(text))]) for span in spans[:3]]
+    assert places == [("before", False)] * 3
+
+
+def test_a_step_that_is_told_as_failed_is_doubted(tmp_path: Path) -> None:
+    document = Document(id="invented-5", title="", text="He was pale. Percutaneous drainage failed. He went home.")
+    with a_context(tmp_path, [document], OgcareSettings(), says()) as context:
+        spans, _ = numbered(document, context, load_prompt("ogcare-course"))
+    told, doubt = told_at("percutaneous drainage", [spans[1]], spans, document)
+    assert told == [spans[1]]
+    assert doubt is not None
+    assert doubt.reason == "the step is told as one that failed"

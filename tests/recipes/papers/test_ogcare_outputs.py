@@ -9,6 +9,7 @@ import pytest
 
 from hoofbeat.benchmarks import Benchmark
 from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, altered, build_one, ending, says
+from tests.recipes.support import Script, user_text
 
 
 @pytest.mark.parametrize(
@@ -39,51 +40,26 @@ from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, altered,
         (altered("ogcare-significance", step=" "), "significance", "the decisive step is empty"),
         (altered("ogcare-significance", step="The patient"), "significance", "the decisive step names nothing"),
         (altered("ogcare-significance", step="a new " * 30), "significance", "the decisive step is far too long"),
+        (altered("ogcare-course", before=[8, 8, 8], after=[]), "course", "too few events before the decisive step"),
         (
-            altered("ogcare-significance", step="Bilirubin was found raised"),
-            "significance",
-            "the decisive step is a finding, not an action",
-        ),
-        (
-            altered("ogcare-significance", step="This case of an occluder"),
-            "significance",
-            "the decisive step is a remark about the report",
-        ),
-        (
-            altered("ogcare-significance", step="endoscopic clipping", step_sentences=[9]),
-            "significance",
-            "the quote does not tell the decisive step",
-        ),
-        (
-            altered("ogcare-significance", step="octreotide and parenteral nutrition", step_sentences=[6]),
-            "significance",
-            "the step is told as one that failed",
-        ),
-        (altered("ogcare-timeline", before=[7, 8, 9], after=[]), "timeline", "too few events before the decisive step"),
-        (
-            altered("ogcare-timeline", before=[3, 4, 10]),
-            "timeline",
+            altered("ogcare-course", before=[3, 4, 10]),
+            "course",
             "the quote for the timeline holds an instruction to a model",
         ),
         (
-            altered("ogcare-timeline", after=[5]),
-            "timeline",
-            "a sentence is said to lie both before and after the decisive step",
-        ),
-        (
-            altered("ogcare-timeline", before=[3, 5, -6]),
-            "timeline",
+            altered("ogcare-course", before=[3, 5, -6]),
+            "course",
             "a sentence for the timeline is not in the source",
         ),
-        (altered("ogcare-limitations", limitations=[]), "limitations", "nothing ruled the standard procedure out"),
+        (altered("ogcare-course", limitations=[]), "course", "nothing ruled the standard procedure out"),
         (
-            altered("ogcare-limitations", limitations=[{"limitation": "holiday", "sentences": [40]}]),
-            "limitations",
+            altered("ogcare-course", limitations=[{"limitation": "holiday", "sentences": [40]}]),
+            "course",
             "a sentence for the limitations is not in the source",
         ),
         (
-            altered("ogcare-limitations", limitations=[{"limitation": "word " * 90, "sentences": [6]}]),
-            "limitations",
+            altered("ogcare-course", limitations=[{"limitation": "word " * 90, "sentences": [6]}]),
+            "course",
             "the limitation is far too long",
         ),
         (altered("ogcare-question", context=""), "question", "the context is empty"),
@@ -108,11 +84,6 @@ from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, altered,
             altered("ogcare-question", question="Name the next step."),
             "question",
             "the question does not end as a question",
-        ),
-        (
-            altered("ogcare-question", answer="Repeat the antibiotics."),
-            "question",
-            "the answer is not the decisive step",
         ),
         (
             altered("ogcare-question", answer="Use a cardiac septal occluder. It is good. It is new."),
@@ -144,35 +115,34 @@ from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, altered,
             "question",
             "the question proposes an answer",
         ),
-        (altered("ogcare-core", core=[9]), "core", "a sentence for the core is not in the source"),
         (
             altered("ogcare-question", context=f"{CONTEXT} {'He had cirrhosis and no fever. ' * 3}"),
             "question",
             "the context repeats itself",
         ),
-        (altered("ogcare-verify", answer_is_significance="no"), "verify", "the answer is not the significance"),
+        (altered("ogcare-verify", answer_is_step="no"), "verify", "the answer is not the significance"),
+        (altered("ogcare-verify", supported="no"), "verify", "the report does not support the answer"),
         (
-            altered("ogcare-verify", given_away="yes"),
+            altered("ogcare-verify", telling=[{"words": "fibrin glue", "why": "it hints at a plug"}]),
             "verify",
-            "verification finds that the question gives the answer away",
+            "verification finds faults in the question: telling",
+        ),
+        (
+            altered("ogcare-verify", missing=[{"sentence": 70, "why": "it is needed"}]),
+            "verify",
+            "a sentence for the missing facts is not in the source",
+        ),
+        (
+            altered(
+                "ogcare-verify",
+                missing=[{"sentence": 1, "why": "it is needed"}],
+                corrected_context=f"{CONTEXT} A cardiac septal occluder was put in percutaneously.",
+            ),
+            "verify",
+            "the question gives the answer away",
         ),
         (altered("ogcare-distract", context=""), "distract", "the distraction is empty"),
         (altered("ogcare-distract", context=CONTEXT), "distract", "the distraction changes next to nothing"),
-        (
-            altered("ogcare-distract", context=DISTRACTED.replace("left flank", "right flank")),
-            "distract",
-            "the distraction turns a fact of the core round",
-        ),
-        (
-            altered("ogcare-distract", context=DISTRACTED.replace("900 mL", "90 mL")),
-            "distract",
-            "the distraction alters a number of the core",
-        ),
-        (
-            altered("ogcare-distract", context=DISTRACTED.replace("fibrin glue was washed away twice", "all was well")),
-            "distract",
-            "the distraction drops a fact of the core",
-        ),
         (
             altered("ogcare-distract", context=f"{DISTRACTED} A cardiac septal occluder was put in percutaneously."),
             "distract",
@@ -194,6 +164,16 @@ from tests.recipes.papers.ogcare_case import CONTEXT, DISTRACTED, GOOD, altered,
             altered("ogcare-verify-distraction", answer_holds="no"),
             "verify distraction",
             "verification finds the answer altered",
+        ),
+        (
+            altered("ogcare-verify-distraction", possible="no"),
+            "verify distraction",
+            "verification finds a patient who can't exist",
+        ),
+        (
+            altered("ogcare-verify-distraction", core_kept="no", corrected=CONTEXT),
+            "verify distraction",
+            "the distraction changes next to nothing",
         ),
         (
             altered("ogcare-verify-distraction", given_away="yes"),
@@ -223,15 +203,43 @@ def test_output_that_is_not_the_contract_fails(tmp_path: Path, prompt: str, said
 @pytest.mark.parametrize(
     ("prompt", "said"),
     [
-        ("ogcare-timeline", {"before": [3, 5], "after": []}),
+        ("ogcare-course", {**GOOD["ogcare-course"], "before": [3, 5]}),
         ("ogcare-significance", {**GOOD["ogcare-significance"], "step_sentences": []}),
-        ("ogcare-limitations", {"limitations": [{"limitation": "none", "sentences": []}]}),
-        ("ogcare-timeline", {"before": ["the third", "the fifth", "the sixth"], "after": []}),
+        ("ogcare-course", {**GOOD["ogcare-course"], "limitations": [{"limitation": "none", "sentences": []}]}),
+        ("ogcare-course", {**GOOD["ogcare-course"], "before": ["the third", "the fifth", "the sixth"]}),
     ],
 )
 def test_too_few_numbers_or_none_are_not_the_contract(tmp_path: Path, prompt: str, said: object) -> None:
     step, kind = ending(build_one(tmp_path, says({prompt: said})))
     assert (step, kind) == (prompt.removeprefix("ogcare-"), "schema")
+
+
+@pytest.mark.parametrize(
+    ("changed", "flag"),
+    [
+        (altered("ogcare-significance", step="Bilirubin was found raised"), "the decisive step is a finding"),
+        (altered("ogcare-significance", step="This case of an occluder"), "the decisive step is a remark"),
+        (
+            altered("ogcare-significance", step="endoscopic clipping", step_sentences=[9]),
+            "the quote does not tell the decisive step",
+        ),
+        (altered("ogcare-course", after=[5]), "a sentence is said to lie both before and after"),
+        (altered("ogcare-course", before=[3, 5, 6, 9], after=[]), "a sentence of `before` may tell the step"),
+        (
+            altered("ogcare-question", context=f"{CONTEXT} A septal occluder, a cardiac device, is at hand."),
+            "the question gives the answer away",
+        ),
+    ],
+)
+def test_what_a_rule_only_doubts_is_asked_again_and_told_to_the_verifying_call(
+    tmp_path: Path, changed: dict[str, object], flag: str
+) -> None:
+    script = Script(says(changed))
+    build_one(tmp_path, {"model": script}, distraction=False)
+    (name,) = changed
+    assert script.count(name) == 2
+    shown = next(user_text(request) for called, request in script.requests if called == "ogcare-verify")
+    assert flag in shown
 
 
 def test_markdown_around_the_json_is_read(tmp_path: Path) -> None:

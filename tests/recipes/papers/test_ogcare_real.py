@@ -53,19 +53,25 @@ def _by_rule(name: str, request: ChatRequest) -> object:
             "step": step,
             "kind": "new-step" if done else "standard-step",
         }
-    if name == "ogcare-timeline":
+    if name == "ogcare-course":
         told = _lines(request)
         first = min(_having(told, "year[- ]old"), default=1)
-        return {"before": [number for number in told if number >= first][:8] or [1, 2, 3], "after": []}
-    if name == "ogcare-limitations":
-        against = _having(_lines(request), r"\b(not|failed|despite|without|unable|difficult)\b")[:2]
-        return {"limitations": [{"limitation": "not possible", "sentences": [number]} for number in against]}
+        against = _having(told, r"\b(not|failed|despite|without|unable|difficult)\b")[:2]
+        return {
+            "before": [number for number in told if number >= first][:8] or [1, 2, 3],
+            "after": [],
+            "limitations": [{"limitation": "not possible", "sentences": [number]} for number in against],
+        }
     if name == "ogcare-question":
-        context = " ".join(line.removeprefix("- ") for line in _material(request, "facts").splitlines())
+        facts = [line.removeprefix("- ") for line in _material(request, "facts").splitlines()]
         step = _material(request, "decisive step")
-        return {"answer": f"{step}.", "context": context, "question": "What should be done next?"}
-    if name == "ogcare-core":
-        return {"core": [2, 3]}
+        return {
+            "answer": f"{step}.",
+            "rationale": "The facts lead there.",
+            "core": [fact[:390] for fact in facts[1:3]],
+            "context": " ".join(facts),
+            "question": "What should be done next?",
+        }
     if name == "ogcare-distract":
         text = re.sub(r"\b(\d\d)(?=[ -]year)", lambda age: str(int(age[1]) + 3), _material(request, "case"))
         return {

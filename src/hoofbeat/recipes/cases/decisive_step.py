@@ -1,7 +1,8 @@
 """The decisive step of a case, by rule: whether it is an action at all, where the case tells it, what came before it.
 
-A model names the step. What can be said without another call is said here: findings and remarks about the report are no
-steps, one that failed is not what a report is published for, and a sentence that tells the step does not lie before it.
+A model names the step. Rules object where findings or remarks about the report are named as a step, where the report
+says that it failed, or where what is told after the step is said to have come before it. The model is told what a rule
+objects to; where it insists, its word counts and the objection goes to the verifying call.
 The patterns are data (`decisive.toml`).
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise, takewhile
+from itertools import dropwhile, pairwise, takewhile
 
 from hoofbeat.corpus.roles import case_spans
 from hoofbeat.corpus.vocabularies.terms import term_form
@@ -19,7 +20,6 @@ from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.recipe_items import ItemRejection
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Document, Span
-from hoofbeat.retrieval.index.chunking import sentence_spans
 
 _POINTER = re.compile(
     r"\s*[\[(]\s*(?:(?:see )?(?:fig|table|supplement)[^\])]*|\d+(?:\s*[,–-]\s*\d+)*)\s*[\])]", re.IGNORECASE
@@ -30,6 +30,7 @@ _YES_NO = re.compile(
 _APART = 3  # words that may stand between two words of a step: "drainage through the skin of the abscess"
 _STEM = 6  # letters by which inflected words are one: ultrasound and ultrasonic, resected and resection
 _MIN_SHARE = 0.5  # of a step's telling words, for a sentence that no model pointed at
+_WHOLE = frozenset({"name", "order", "synonym", "abbreviation"})  # kinds of leak that name all of a step
 _LOOK_BACK = 2  # sentences before the one that tells a step, in which it may already be under way
 _MIN_LEAD = 6  # words before a step within its sentence: fewer are "on day 3" or "under anaesthesia"
 
@@ -41,12 +42,6 @@ def _rules() -> tuple[list[tuple[str, re.Pattern[str]]], dict[str, re.Pattern[st
     flags = re.IGNORECASE
     refused = [(rule["reason"], re.compile(each, flags)) for rule in data["refused"] for each in rule["patterns"]]
     return refused, {place: re.compile(each, flags) for place, each in data["failed"].items()}
-
-
-def first_asked(text: str) -> str:
-    """The first sentence of a text that asks something: what a model adds to it mostly proposes an answer."""
-    sentences = (text[start:end].strip() for start, end in sentence_spans(text))
-    return next((sentence for sentence in sentences if sentence.endswith("?")), text)
 
 
 def asks_yes_no(question: str) -> bool:
@@ -82,59 +77,78 @@ def failed_there(sentence: str, step: str, following: str = "") -> bool:
     )
 
 
-def told_at(step: str, done: Sequence[Span], spans: Sequence[Span], document: Document) -> list[Span] | ItemRejection:
-    """The sentences of the case that tell the step: those pointed at, or else the one that names most of it.
+def told_at(
+    step: str, done: Sequence[Span], spans: Sequence[Span], document: Document
+) -> tuple[list[Span], ItemRejection | None]:
+    """The sentences of the case that tell the step, and what speaks against them, if anything.
 
-    A model that names the step rightly may miss its sentence by one, or point at where the discussion repeats it. Of
-    sentences that name as much of it, one next to what was pointed at comes first, then the earliest.
+    They are those pointed at, from the first that names anything of the step on; or else the sentence that names most
+    of it: a model that names the step rightly may miss its sentence by one, or point at where the discussion repeats
+    it. Of sentences that name as much, one next to what was pointed at comes first, then the earliest.
     """
     parts = case_spans(document) or ((0, len(document.text)),)
     case = [span for span in spans if any(start <= span.start < end for start, end in parts)]
-    near = [one if other in done else other for one, other in pairwise(case) if (one in done) != (other in done)]
-    wanted = telling_words(step)
-    best = max((*near, *case), key=lambda span: len(wanted & telling_words(span.quote)), default=done[0])
-    told = [span for span in case if span in done and _tells(span.quote, step, document)]
-    if not told and len(wanted & telling_words(best.quote)) >= _MIN_SHARE * len(wanted):
-        told = [best]
+    chosen = [span for span in case if span in done]
+    told = list(dropwhile(lambda span: not _tells(span.quote, step, document), chosen))
+    doubt = None
     if not told:
-        quoted = " ".join(" ".join(span.quote.split()) for span in done)
-        return ItemRejection(
-            reason="the quote does not tell the decisive step", details=f"{quoted} ({step})", span=done[0]
-        )
+        near = [one if other in done else other for one, other in pairwise(case) if (one in done) != (other in done)]
+        wanted = telling_words(step)
+        best = max((*near, *case), key=lambda span: len(wanted & telling_words(span.quote)), default=done[0])
+        found = len(wanted & telling_words(best.quote)) >= _MIN_SHARE * len(wanted)
+        told = [best] if found else chosen
+        if chosen or not found:
+            quoted = " ".join(" ".join(span.quote.split()) for span in done)
+            details = f"{quoted} ({step})"
+            doubt = ItemRejection(reason="the quote does not tell the decisive step", details=details, span=done[0])
     following = {one: other.quote for one, other in pairwise(spans)}
-    if all(failed_there(span.quote, step, following.get(span, "")) for span in told):
-        return ItemRejection(reason="the step is told as one that failed", details=step, span=told[0])
-    return told
+    if told and not doubt and all(failed_there(span.quote, step, following.get(span, "")) for span in told):
+        doubt = ItemRejection(reason="the step is told as one that failed", details=step, span=told[0])
+    return told, doubt
 
 
 def begun_at(step: str, told: Sequence[Span], spans: Sequence[Span], document: Document) -> list[list[int]]:
-    """Where the step stands, as start and end: the sentences that tell it, and any shortly before that speaks of it.
+    """Where the step stands, as start and end: the sentences that tell it, and any shortly before that names it.
 
     "An ultrasound was arranged. A shadow was seen. The ultrasound showed ...": the step begins with the first of these.
+    A sentence names it by more than half of its words: one shared word ("echocardiography", "bronchoscopy") is a
+    finding on the way to the step.
     """
     first = spans.index(told[0])
-    lead = [span for span in spans[max(0, first - _LOOK_BACK) : first] if _tells(span.quote, step, document)]
+    lead = [span for span in spans[max(0, first - _LOOK_BACK) : first] if _names(span.quote, step, document)]
     return [[span.start, span.end] for span in (*lead, *told)]
 
 
 def _tells(sentence: str, step: str, document: Document) -> bool:
     """Whether a sentence has a telling word of a step, inflected or not, or a short form of it."""
-    wanted, held = telling_words(step), telling_words(sentence)
-    alike = any(one[:_STEM] == other[:_STEM] for one in wanted for other in held if min(len(one), len(other)) >= _STEM)
-    return bool(wanted & held) or alike or bool(find_leaks(sentence, step, source=document))
+    return bool(held_words(sentence, step)) or bool(find_leaks(sentence, step, source=document))
 
 
-def lies(span: Span, said: str, step: str, step_at: Sequence[Sequence[int]], *, share: float) -> str:
-    """How a sentence lies to the step: `before`, `decisive` or `after`. `said` is what a model makes of it.
+def _names(sentence: str, step: str, document: Document) -> bool:
+    """Whether a sentence has more than half of a step's telling words, or its whole name."""
+    enough = len(held_words(sentence, step)) > _MIN_SHARE * len(telling_words(step))
+    return enough or any(leak.kind in _WHOLE for leak in find_leaks(sentence, step, source=document))
 
-    What tells the step is decisive, and nothing told after the step came before it, whatever a model says: what should
-    have come before would else give away how it ended.
+
+def held_words(sentence: str, step: str) -> set[str]:
+    """The telling words of a step that a sentence has, inflected or not."""
+    held = telling_words(sentence)
+    long = {word[:_STEM] for word in held if len(word) >= _STEM}
+    return {word for word in telling_words(step) if word in held or (len(word) >= _STEM and word[:_STEM] in long)}
+
+
+def lies(
+    span: Span, said: str, step: str, step_at: Sequence[Sequence[int]], *, share: float, case: Sequence[tuple[int, int]]
+) -> tuple[str, bool]:
+    """How a sentence lies to the step (`before`, `decisive` or `after`), and whether that is doubtful.
+
+    A sentence that tells the step is decisive. Of the others a model says when they were; a rule doubts `before` where
+    the `case` tells the sentence after the step, or where its words are nearly all those of the step.
     """
-    if any(span.start < end and start < span.end for start, end in step_at) or giving_away(
-        span.quote, step, share=share
-    ):
-        return "decisive"
-    return "after" if span.start > step_at[0][0] else said
+    if any(span.start < end and start < span.end for start, end in step_at):
+        return "decisive", False
+    later = span.start > step_at[0][0] and any(start <= span.start < end for start, end in case)
+    return said, said == "before" and (later or bool(giving_away(span.quote, step, share=share)))
 
 
 def fact_before(span: Span, when: str, step: str) -> str:

@@ -1,29 +1,29 @@
-"""What a rewriting did to a question: a list of changes, and checks that nothing needed was lost or turned round.
+"""What a rewriting did to a question: a list of changes, and rules that object where something needed may be lost.
 
 A distraction changes who the patient is, how things are said, and what else the patient has. The concise core, the
-facts that lead to the answer, must stay: each is looked for in the new text, and where it stands neither a number nor a
-word that turns a fact round (no, left, elevated, ...) may have come or gone. The word lists are data.
+facts that lead to the answer, keeps its meaning; its words may change, as in the paper (arXiv 2605.21807, step 3).
+Whether the core still holds is for a model to say. Rules look at length, at numbers of the core that are gone and at
+words that give the answer away; what they object to is told to the model that rewrites, and to the one that verifies.
 
-`distraction_steps` are the two calls with these checks: another model rewrites, and what it wrote is verified.
+`distraction_steps` are the two calls: another model rewrites, and what it wrote is verified and corrected.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from functools import cache
+from itertools import zip_longest
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
-from rapidfuzz import fuzz
 
 from hoofbeat.corpus.vocabularies.terms import term_form
 from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.guards.text_checks import numbers, sound
-from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.steps import PartReply, RecipeStep, ask_each
 from hoofbeat.recipes.wordlists import word_data
 from hoofbeat.records import Failure
@@ -35,18 +35,12 @@ _AGE = re.compile(
     r"|\b\d{1,3}\s*(?:yo|y/o)\b|\bin (?:his|her|their) (?:early |mid-?|late )?[a-z]+ties\b",
     re.IGNORECASE,
 )
-_BEFORE = 2
-_LONGER = 3
-_MIN_WORDS = 0.5
-_SAME_WORD = 80
 _SHORTEST_TELLING = 4
-_OPENING = 12  # words at the beginning of a sentence within which it says who the patient is
-_MIN_FACT = 4  # words that are left of a sentence without its person
 
 
 class _Lists(Struct, frozen=True, forbid_unknown_fields=True):
-    turning: frozenset[str]
     demographic: frozenset[str]
+    colours: frozenset[str]
     general: frozenset[str]
 
 
@@ -123,26 +117,18 @@ def changes(before: str, after: str) -> list[TextChange]:
 def demographics(text: str) -> list[tuple[int, int]]:
     """Where a text says who the patient is: age, sex, origin, occupation."""
     spans = [match.span() for match in _AGE.finditer(text)]
-    spans += [match.span() for match in _WORD.finditer(text) if match.group().lower() in _lists().demographic]
+    words = list(_WORD.finditer(text))
+    for word, after in zip_longest(words, words[1:]):
+        form, follows = word.group().lower(), after.group().lower() if after else ""
+        if form in _lists().demographic or (
+            form in _lists().colours and follows in _lists().demographic | {"patient", "person"}
+        ):
+            spans.append(word.span())
     return sorted(spans)
 
 
-def without_person(sentence: str) -> str:
-    """A sentence from where it stops saying who the patient is: a rewriting may make that another person.
-
-    "A 66-year-old man presented with fever and jaundice" becomes "presented with fever and jaundice". The sentence
-    stays as it is where it tells no person at its beginning, or hardly anything else.
-    """
-    opening = [match.end() for match in _WORD.finditer(sentence)][:_OPENING]
-    ends = [end for _, end in demographics(sentence) if opening and end <= opening[-1]]
-    rest = sentence[max(ends) :].lstrip(" ,;:-") if ends else sentence
-    return rest if len(rest.split()) >= _MIN_FACT else sentence
-
-
-def check_rewriting(
-    before: str, after: str, core: Sequence[str], *, min_core: float, min_change: float, max_growth: float
-) -> ItemRejection | None:
-    """Whether a rewritten text still holds the core, has changed at all, and has kept its measure."""
+def check_rewriting(before: str, after: str, *, min_change: float, max_growth: float) -> ItemRejection | None:
+    """Whether a rewritten text has changed at all, and has kept its measure."""
     old, new = _Words(before).forms, _Words(after).forms
     if len(new) > max_growth * len(old) or len(old) > max_growth * len(new):
         return ItemRejection(
@@ -151,58 +137,15 @@ def check_rewriting(
     touched = 1.0 - SequenceMatcher(None, old, new, autojunk=False).ratio()
     if touched < min_change or not touched:
         return ItemRejection(reason="the distraction changes next to nothing", details=f"{touched:.1%} of the words")
-    return check_core(core, before, after, min_match=min_core)
-
-
-def check_core(core: Sequence[str], before: str, after: str, *, min_match: float) -> ItemRejection | None:
-    """Whether every fact of the core still stands in the new text, with its numbers and the sense it had."""
-    for fact in core:
-        score, now, around = _place(fact, after)
-        if score < min_match:
-            return ItemRejection(
-                reason="the distraction drops a fact of the core", details=f"{fact} (best match {score:.2f}: {now})"
-            )
-        if Counter(numbers(fact)) - Counter(numbers(around)):
-            return ItemRejection(
-                reason="the distraction alters a number of the core", details=f"{fact} became {around}"
-            )
-        _, _, was = _place(fact, before)
-        if _turning(was) != _turning(around):
-            return ItemRejection(
-                reason="the distraction turns a fact of the core round", details=f"{was} became {around}"
-            )
     return None
 
 
-def _place(fact: str, text: str) -> tuple[float, str, str]:
-    """Where a fact stands in a text: how well it fits, the words there, and these with what leads into them.
-
-    The place is the stretch, about as long as the fact, that holds most of its words of weight and is most like it. One
-    that holds less than half of these words does not count: "no fever" is not "of severe".
-    """
-    words, facts = _Words(text), _Words(fact.lower())
-    wanted = " ".join(facts.forms)
-    weighty = [form for form in facts.forms if form[0].isalnum() and form not in _lists().general] or facts.forms
-    forms = [form.lower() for form in words.forms]
-    meant = [{place for place, own in enumerate(weighty) if fuzz.ratio(own, form) >= _SAME_WORD} for form in forms]
-    best = (0.0, 0.0, 0, 0)
-    for size in range(max(1, len(facts.forms) - 1), len(facts.forms) + _LONGER + 1):
-        for begin in range(max(1, len(forms) - size + 1)):
-            share = len(set().union(*meant[begin : begin + size])) / len(weighty) if weighty else 0.0
-            if share >= max(_MIN_WORDS, best[0]):
-                likeness = fuzz.ratio(wanted, " ".join(forms[begin : begin + size])) / 100
-                best = max(best, (share, likeness, begin, begin + size))
-    _, score, begin, end = best
-    first = begin
-    while first > max(0, begin - _BEFORE) and words.forms[first - 1] not in ".;!?":
-        first -= 1
-    (start, stop), (lead, _) = words.slice(begin, min(end, len(forms))), words.slice(first, min(end, len(forms)))
-    return score, text[start:stop], text[lead:stop]
-
-
-def _turning(text: str) -> Counter[str]:
-    words = (part for form in _Words(text.lower()).forms for part in (form, *form.split("-")[: form.count("-")]))
-    return Counter(word for word in words if word in _lists().turning)
+def lost_numbers(core: Sequence[str], before: str, after: str) -> list[str]:
+    """Numbers of the core that a text had and its rewriting has not; an age may become another."""
+    ages = {number for start, end in demographics(before) for number in numbers(before[start:end])}
+    held, new = set(numbers(before)), set(numbers(after))
+    told = (number for fact in core for number in numbers(fact))
+    return [number for number in dict.fromkeys(told) if number in held - new - ages]
 
 
 def telling_words(phrase: str) -> set[str]:
@@ -232,19 +175,39 @@ def _touches(spans: Sequence[tuple[int, int]], start: int, end: int) -> bool:
     return any(first < end and start < last for first, last in spans)
 
 
-Leak = Callable[[RecipeItem, str, RecipeContext], ItemRejection | None]
+Leak = Callable[[RecipeItem, str, RecipeContext], tuple[ItemRejection, bool] | None]
+"""Whether a text gives an item's answer away: what speaks for it, and whether that is certain."""
 
 
 def distraction_steps(leak: Leak) -> list[RecipeStep]:
     """Rewrite an item's `context` without touching its `question` and `answer`, and verify what was written.
 
     The items have a `core`; `leak` says whether a text gives an item's answer away. The settings say how much may
-    change (`core_match`, `min_change`, `max_growth`, `max_words`) and what becomes of an item whose distraction is
-    not fit (`on_bad_distraction`). What was written is `distracted`, its list of changes `changes`.
+    change (`min_change`, `max_growth`, `max_words`) and what becomes of an item whose distraction is not fit
+    (`on_bad_distraction`). What was written is `distracted`, its list of changes `changes`.
     """
 
-    def read(item: RecipeItem, answers: Sequence[PartReply], context: RecipeContext) -> Outcome:
-        return _distracted(item, answers[0], context, leak)
+    def rewritten(item: RecipeItem, answers: Sequence[PartReply], context: RecipeContext) -> Outcome | AskAgain:
+        answer = answers[0]
+        if answer.value is None:
+            return _unfit(item, answer.failure, context)
+        return _taken(item, str(answer.value["context"]).strip(), context, leak)
+
+    def verified(item: RecipeItem, answers: Sequence[PartReply], context: RecipeContext) -> Outcome | AskAgain:
+        value = answers[0].value
+        if value is None:
+            return _unfit(item, answers[0].failure, context)
+        wrong = [reason for name, wanted, reason in _VERDICTS if value[name] != wanted]
+        corrected = str(value["corrected"]).strip()
+        item = item.put(distraction_verified=value["reason"], distraction_remarks=[])
+        if not wrong:
+            return item
+        fault = ItemRejection(reason=wrong[0], details=value["reason"])
+        if not corrected:
+            say = "You find the rewritten case wrong but give no corrected one. Give the whole corrected case."
+            return msgspec.structs.replace(fault.again(say), otherwise=_unfit(item, fault, context))
+        faults = [f"{reason}: {value['reason']}" for reason in wrong]
+        return _taken(item.put(distraction_faults=faults), corrected, context, leak)
 
     return [
         ask_each(
@@ -256,7 +219,7 @@ def distraction_steps(leak: Leak) -> list[RecipeStep]:
                 "question": item["question"],
                 "core": listed(item["core"]),
             },
-            read=read,
+            read=rewritten,
             role="second",
         ),
         ask_each(
@@ -269,11 +232,20 @@ def distraction_steps(leak: Leak) -> list[RecipeStep]:
                 "question": item["question"],
                 "answer": item["answer"],
                 "core": listed(item["core"]),
+                "remarks": listed(item["distraction_remarks"]) or "(none)",
             },
-            read=_verified,
+            read=verified,
             when=lambda item: bool(item["distracted"]),
         ),
     ]
+
+
+_VERDICTS = (
+    ("core_kept", "yes", "verification finds the core altered"),
+    ("answer_holds", "yes", "verification finds the answer altered"),
+    ("possible", "yes", "verification finds a patient who can't exist"),
+    ("given_away", "no", "verification finds that the distraction gives the answer away"),
+)
 
 
 def distraction_table(items: Sequence[RecipeItem]) -> TableFile:
@@ -286,39 +258,34 @@ def distraction_table(items: Sequence[RecipeItem]) -> TableFile:
     return TableFile(("item", "kind", "before", "after", "about"), rows)
 
 
-def _distracted(item: RecipeItem, answer: PartReply, context: RecipeContext, leak: Leak) -> Outcome:
-    s = context.settings
-    if answer.value is None:
-        return _unfit(item, answer.failure, context)
-    after = str(answer.value["context"]).strip()
-    fault = sound(after, what="distraction", source=item["context"], max_words=int(s.max_words * s.max_growth))
-    fault = fault or check_rewriting(
-        item["context"],
-        after,
-        item["core"],
-        min_core=s.core_match,
-        min_change=s.min_change,
-        max_growth=s.max_growth,
-    )
-    fault = fault or leak(item, after, context)
+def _taken(item: RecipeItem, after: str, context: RecipeContext, leak: Leak) -> Outcome | AskAgain:
+    """The item with this text as its distraction, or what rules object to in it."""
+    s, before = context.settings, item["context"]
+    fault = sound(after, what="distraction", source=before, max_words=int(s.max_words * s.max_growth))
+    fault = fault or check_rewriting(before, after, min_change=s.min_change, max_growth=s.max_growth)
+    told = None if fault else leak(item, after, context)
+    if told and told[1]:
+        fault = told[0]
     if fault:
-        return _unfit(item, fault, context)
-    listed = msgspec.to_builtins(changes(item["context"], after))
-    return item.put(distracted=after, changes=listed).labelled(distracted="yes")
-
-
-def _verified(item: RecipeItem, answers: Sequence[PartReply], context: RecipeContext) -> Outcome:
-    value = answers[0].value
-    if value is None:
-        return _unfit(item, answers[0].failure, context)
-    for name, wanted, reason in (
-        ("core_kept", "yes", "verification finds the core altered"),
-        ("answer_holds", "yes", "verification finds the answer altered"),
-        ("given_away", "no", "verification finds that the distraction gives the answer away"),
-    ):
-        if value[name] != wanted:
-            return _unfit(item, ItemRejection(reason=reason, details=value["reason"]), context)
-    return item.put(distraction_verified=value["reason"])
+        say = (
+            f"A rule objects to the rewritten case: {fault.reason} ({fault.details}). Write it so that this is mended."
+        )
+        return msgspec.structs.replace(fault.again(say), otherwise=_unfit(item, fault, context))
+    kept = item.put(
+        distracted=after, changes=msgspec.to_builtins(changes(before, after)), distraction_remarks=[]
+    ).labelled(distracted="yes")
+    gone = lost_numbers(item["core"], before, after)
+    doubts = [f"numbers of the core are gone: {', '.join(gone)}"] if gone else []
+    doubts += [f"{told[0].reason}: {told[0].details}"] if told else []
+    if not doubts:
+        return kept
+    say = f"A rule doubts the rewritten case: {'; '.join(doubts)}. Mend it where the rule is right."
+    return AskAgain(
+        reason="a rule doubts the distraction",
+        details="; ".join(doubts),
+        say=say,
+        otherwise=kept.put(distraction_remarks=doubts),
+    )
 
 
 def _unfit(item: RecipeItem, why: ItemRejection | Failure | None, context: RecipeContext) -> Outcome:
@@ -327,7 +294,8 @@ def _unfit(item: RecipeItem, why: ItemRejection | Failure | None, context: Recip
     if context.settings.on_bad_distraction == "reject":
         return why
     words = f"{why.kind}: {why.message}" if isinstance(why, Failure) else f"{why.reason}: {why.details}"
-    return item.put(distracted="", changes=[], distraction_refused=words).labelled(distracted="no")
+    kept = item.put(distracted="", changes=[], distraction_remarks=[], distraction_refused=words)
+    return kept.labelled(distracted="no")
 
 
 def listed(texts: Sequence[str]) -> str:

@@ -1,8 +1,10 @@
 """OGCaReBench: what to do next where guidelines end, asked of rare case reports (arXiv 2605.21807).
 
-Recent, hardly cited reports; from each its significance, the timeline of care and what ruled standard care out; a
-question that stops before the decisive step; another patient with the same problem, by a second model; the physicians'
-review. A report is shown as numbered sentences and the model points at them: what it points at is the quote.
+Recent, hardly cited reports; from each its significance and decisive step, what came before it and what ruled standard
+care out; a question that stops before the step; a call that compares it with the report and corrects it; another
+patient with the same problem, by a second model; the physicians' review. A report is shown as numbered sentences and
+the model points at them: what it points at is the quote. What a rule objects to is told to the model once: what can't
+stay is rejected if it comes again, what a rule only doubts goes on and is told to the verifying call.
 """
 
 from __future__ import annotations
@@ -10,50 +12,53 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 from msgspec import Meta
 
 from hoofbeat.corpus.filters.rare import RarityLimits
-from hoofbeat.corpus.roles import CASE_ROLES, Role
+from hoofbeat.corpus.roles import case_spans
 from hoofbeat.facets import year_of
 from hoofbeat.prompts import load_prompt
+from hoofbeat.recipes.cases.cut_check import cuts_table
 from hoofbeat.recipes.cases.decisive_step import (
     asks_yes_no,
     begun_at,
     fact_before,
-    first_asked,
+    held_words,
     lies,
     no_action,
     told_at,
 )
-from hoofbeat.recipes.cases.distraction import (
-    distraction_steps,
-    distraction_table,
-    giving_away,
-    listed,
-    without_person,
-)
-from hoofbeat.recipes.context import RecipeContext
+from hoofbeat.recipes.cases.distraction import distraction_steps, distraction_table, giving_away, listed, telling_words
+from hoofbeat.recipes.context import RecipeContext, TableFile
 from hoofbeat.recipes.corpus_steps import filter_steps, label_step, rarity_step
 from hoofbeat.recipes.guards.leaks import find_leaks
 from hoofbeat.recipes.guards.text_checks import new_numbers, numbered, pointed, sound
 from hoofbeat.recipes.recipe import Edition, Recipe, RecipeOutput, from_documents
-from hoofbeat.recipes.recipe_items import ItemRejection, Outcome, RecipeItem
+from hoofbeat.recipes.recipe_items import AskAgain, ItemRejection, Outcome, RecipeItem
 from hoofbeat.recipes.review_tasks import ReviewLabel, ReviewTask, read_rating, reviewed
 from hoofbeat.recipes.steps import RecipeStep, ask, sample, together
 from hoofbeat.recipes.trials import ExamQuestion, OpenTrialSettings, account_for_trials, open_trial
 from hoofbeat.records import Document, Question, Span
 from hoofbeat.retrieval.index.chunking import sentence_spans
 
-Values = Callable[[RecipeItem, RecipeContext], dict[str, object]]
-Read = Callable[[RecipeItem, dict[str, Any], RecipeContext], Outcome]
+Read = Callable[[RecipeItem, dict[str, Any], RecipeContext], Outcome | AskAgain]
 _QUESTION = {"written": "ogcare-question", "facts": "ogcare-ask"}
-_CORE = "ogcare-core"
 CRITERIA = ("medical alignment", "need for expertise")
 _BESIDE = 400  # characters kept free for a step and the fences
 _HIDDEN = {
     "significance": {"back"},
-    "timeline": {"", *Role} - CASE_ROLES,
-    "limitations": {"back", "abstract", "introduction"},
+    "course": {"back", "abstract", "introduction"},
+    "verify": {"back", "abstract", "introduction"},
+}
+_LEFT_OUT = {
+    "decisive": "it tells the decisive step",
+    "after": "the model says that it came after the decisive step",
+    "not listed": "the model does not list it",
+}
+_VERDICTS = {
+    "answer_is_step": "the answer is not the significance",
+    "supported": "the report does not support the answer",
 }
 _REFUSED = {
     "standard-step": "only a standard procedure on a rare disease",
@@ -90,7 +95,7 @@ class OgcareSettings(OpenTrialSettings, frozen=True, kw_only=True):
     unfound: Annotated[
         int, Meta(description="Entries of a list that may point at or quote what is not there; they are dropped.", ge=0)
     ] = 0
-    step_words: Annotated[int, Meta(description="Most words that name the decisive step.", ge=1)] = 15
+    step_words: Annotated[int, Meta(description="Most words that name the decisive step.", ge=1)] = 25
     reason_words: Annotated[int, Meta(description="Most words of a significance or a limitation.", ge=1)] = 80
     min_events: Annotated[int, Meta(description="Fewest events before the decisive step.", ge=1)] = 2
     min_limitations: Annotated[int, Meta(description="Fewest reasons against standard care.", ge=0)] = 1
@@ -99,13 +104,10 @@ class OgcareSettings(OpenTrialSettings, frozen=True, kw_only=True):
         Meta(description="Whether a model writes the context, or it is the facts before the step, word for word."),
     ] = "written"
     min_words: Annotated[int, Meta(description="Fewest words of a context.", ge=1)] = 40
-    max_words: Annotated[int, Meta(description="Most words of a context.", ge=1)] = 400
+    max_words: Annotated[int, Meta(description="Most words of a context.", ge=1)] = 500
     question_words: Annotated[int, Meta(description="Most words of a question.", ge=1)] = 60
-    answer_words: Annotated[int, Meta(description="Most words of an answer.", ge=1)] = 70
+    answer_words: Annotated[int, Meta(description="Most words of an answer.", ge=1)] = 80
     answer_sentences: Annotated[int, Meta(description="Most sentences of an answer.", ge=1)] = 2
-    answer_share: Annotated[
-        float, Meta(description="Share of the step's telling words that its answer must hold.", gt=0, le=1)
-    ] = 0.5
     leak_share: Annotated[
         float, Meta(description="Share of the step's telling words in one sentence that gives it away.", gt=0, le=1)
     ] = 0.75
@@ -113,7 +115,6 @@ class OgcareSettings(OpenTrialSettings, frozen=True, kw_only=True):
     on_bad_distraction: Annotated[
         Literal["reject", "keep-original"], Meta(description="What to do where a rewritten question is not fit.")
     ] = "reject"
-    core_match: Annotated[float, Meta(description="How alike a fact of the core must stay.", gt=0, le=1)] = 0.75
     min_change: Annotated[float, Meta(description="Least share of words that a distraction changes.", ge=0)] = 0.05
     max_growth: Annotated[float, Meta(description="Most a distraction may lengthen or shorten, as a factor.", ge=1)] = (
         2.0
@@ -135,18 +136,16 @@ def _steps(s: OgcareSettings) -> list[RecipeStep]:
         *filter_steps(s.filters),
         sample("sample", s.sample),
         _extract("significance", _significance, title=lambda item, context: _report(item, context).title or "(none)"),
-        *together(
-            _extract("timeline", _timeline, step=lambda item, _: item["step"]),
-            _extract("limitations", _limitations, step=lambda item, _: item["step"]),
-        ),
+        _extract("course", _course, step=lambda item, _: item["step"], told=_told),
         ask("question", _QUESTION[s.context], values=_question_values, read=_question),
-        *together(
-            ask("core", _CORE, values=_core_values, read=_core),
-            ask("verify", "ogcare-verify", values=_of("significance", "context", "question", "answer"), read=_verify),
-            *tried[:1],
+        _extract(
+            "verify",
+            _verify,
+            **{name: _value(name) for name in ("step", "context", "question", "answer")},
+            remarks=lambda item, _: listed(item.get("flags", ())) or "(none)",
         ),
-        *together(*tried[1:], *distracting[:1]),
-        *distracting[1:],
+        *together(*tried[:1], *distracting[:1]),
+        *together(*tried[1:], *distracting[1:]),
         *([account_for_trials("trials", _exam)] if tried else ()),
         label_step("specialty", "ogcare"),
         reviewed("review", s.reviews, lambda _item, labels: _rated(labels, s), criteria=CRITERIA),
@@ -166,7 +165,8 @@ def _report(item: RecipeItem, context: RecipeContext) -> Document:
 def _shown(item: RecipeItem, context: RecipeContext, step: str) -> tuple[list[Span], str]:
     """The sentences of the report that a step shows, and the numbered lines."""
     document, prompt = _report(item, context), load_prompt(f"ogcare-{step}")
-    return numbered(document, context, prompt, hidden=_HIDDEN[step], beside=len(document.title) + _BESIDE)
+    written = sum(len(str(item.get(name, ""))) for name in ("context", "question", "answer"))
+    return numbered(document, context, prompt, hidden=_HIDDEN[step], beside=len(document.title) + written + _BESIDE)
 
 
 def _extract(name: str, read: Read, **beside: Callable[[RecipeItem, RecipeContext], str]) -> RecipeStep:
@@ -181,7 +181,31 @@ def _extract(name: str, read: Read, **beside: Callable[[RecipeItem, RecipeContex
     return ask(name, f"ogcare-{name}", values=values, read=read)
 
 
-def _significance(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _insist(fault: ItemRejection, say: str, item: RecipeItem) -> AskAgain:
+    """Ask again for what a rule doubts; where the model insists, the item goes on and the verifying call is told."""
+    flagged = item.put(flags=[*item.get("flags", ()), f"{fault.reason}: {fault.details}"])
+    return msgspec.structs.replace(fault.again(say), otherwise=flagged)
+
+
+def _wrong(fault: ItemRejection) -> AskAgain:
+    """Ask again for what can't stay; where the second reply has the same fault, the item is rejected."""
+    return fault.again(f"Your reply can't be used: {fault.reason} ({fault.details or 'nothing there'}).")
+
+
+def _value(name: str) -> Callable[[RecipeItem, RecipeContext], str]:
+    return lambda item, _context: str(item[name])
+
+
+def _told(item: RecipeItem, context: RecipeContext) -> str:
+    """The sentences that tell the step, word for word."""
+    text = _report(item, context).text
+    return listed([_line(text[start:end]) for start, end in item["step_at"]])
+
+
+# Significance and decisive step
+
+
+def _significance(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
     s, document = context.settings, _report(item, context)
     spans, _ = _shown(item, context, "significance")
     significance, step = _line(value["significance"]), _line(value["step"]).rstrip(".")
@@ -191,54 +215,85 @@ def _significance(item: RecipeItem, value: dict[str, Any], context: RecipeContex
         return ItemRejection(reason=_REFUSED[value["kind"]], details=significance, span=at)
     for what, text, maximum in (("significance", significance, s.reason_words), ("decisive step", step, s.step_words)):
         if fault := sound(text, what=what, source=document.text, max_words=maximum):
-            return fault
-    if fault := no_action(step):
-        return fault
+            return _wrong(fault)
     done = pointed(value["step_sentences"], spans, "decisive step", tolerated=s.unfound)
     if isinstance(why, ItemRejection):
-        return why
+        return _wrong(why)
     if isinstance(done, ItemRejection):
-        return done
-    told = told_at(step, done, spans, document)
-    if isinstance(told, ItemRejection):
-        return told
+        return _wrong(done)
+    told, doubt = told_at(step, done, spans, document)
+    if not told:
+        assert doubt is not None
+        return doubt.again("No sentence of the patient's story tells this step. Name it as the story tells it.")
     step_at = begun_at(step, told, spans, document)
-    return item.proven(*why, *told).put(significance=significance, step=step, step_at=step_at)
+    item = item.proven(*why, *told).put(significance=significance, step=step, step_at=step_at)
+    if not telling_words(step):
+        return _wrong(ItemRejection(reason="the decisive step names nothing", details=step))
+    if fault := no_action(step):
+        say = f"A rule that reads words takes this for no action: {fault.reason}. Name what somebody did, if it is not."
+        return _insist(fault, say, item)
+    if doubt:
+        say = f"A rule doubts the sentences of the step: {doubt.reason}. Point at the sentences that tell it as done."
+        return _insist(doubt, say, item)
+    return item
 
 
-def _timeline(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
-    s, step = context.settings, item["step"]
-    spans, _ = _shown(item, context, "timeline")
-    said: dict[Span, set[str]] = {}
+# What came before the step
+
+
+def _course(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
+    s = context.settings
+    spans, _ = _shown(item, context, "course")
+    said: dict[Span, str] = {}
+    both: list[Span] = []
     for when in ("before", "after"):
         found = pointed(value[when], spans, "timeline", tolerated=s.unfound) if value[when] else []
         if isinstance(found, ItemRejection):
-            return found
-        for span in found:
-            said.setdefault(span, set()).add(when)
-    events: list[dict[str, Any]] = []
-    facts: dict[str, None] = {}
-    for span in sorted(said, key=lambda span: span.start):
-        when = lies(span, min(said[span]), step, item["step_at"], share=s.leak_share)
-        if when != "decisive" and len(said[span]) > 1:
-            reason = "a sentence is said to lie both before and after the decisive step"
-            return ItemRejection(reason=reason, details=_line(span.quote), span=span)
-        events.append({"quote": span.quote, "when": when, "start": span.start, "end": span.end})
-        if "before" in said[span]:
-            facts[fact_before(span, when, step)] = None
-    facts.pop("", None)
-    if len(facts) < s.min_events:
-        details = f"{len(facts)} of {len(events)} events"
-        return ItemRejection(reason="too few events before the decisive step", details=details)
-    return item.put(timeline=events, facts=list(facts))
+            return _wrong(found)
+        both += [span for span in found if span in said]
+        said |= dict.fromkeys(found, when)  # what is said to be both is not told before the step
+    limited = _limitations(item, value["limitations"], spans, context)
+    if isinstance(limited, ItemRejection):
+        return _wrong(limited)
+    done, doubtful = _sorted(limited, said, spans, context)
+    if len(done["facts"]) < s.min_events:
+        details = f"{len(done['facts'])} of {len(said)} events"
+        return _wrong(ItemRejection(reason="too few events before the decisive step", details=details))
+    if len(done["limitations"]) < s.min_limitations:
+        details = f"{len(done['limitations'])} limitations"
+        return ItemRejection(reason="nothing ruled the standard procedure out", details=details)
+    numbers = {span: number for number, span in enumerate(spans, 1)}
+    if both:
+        fault = ItemRejection(
+            reason="a sentence is said to lie both before and after the decisive step",
+            details=_line(both[0].quote),
+            span=both[0],
+        )
+        named = ", ".join(str(numbers[span]) for span in both)
+        return _insist(fault, f"Sentences {named} are in `before` and in `after`. Put each where it belongs.", done)
+    if doubtful:
+        fault = ItemRejection(
+            reason="a sentence of `before` may tell the step or what followed",
+            details=_line(" ".join(span.quote for span in doubtful)),
+            span=doubtful[0],
+        )
+        named = ", ".join(str(numbers[span]) for span in doubtful)
+        say = (
+            f"The report tells sentences {named} after the step, or in nearly the words of the step. Keep in `before` "
+            "only those of them that were known before the step was taken."
+        )
+        return _insist(fault, say, done)
+    return done
 
 
-def _limitations(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _limitations(
+    item: RecipeItem, entries: Sequence[dict[str, Any]], spans: Sequence[Span], context: RecipeContext
+) -> RecipeItem | ItemRejection:
+    """The item with what ruled standard care out, each with its quote."""
     s = context.settings
-    spans, _ = _shown(item, context, "limitations")
     found: list[dict[str, str]] = []
     faults: list[ItemRejection] = []
-    for entry in value["limitations"]:
+    for entry in entries:
         words = _line(entry["limitation"])
         if fault := sound(words, what="limitation", source=_report(item, context).text, max_words=s.reason_words):
             return fault
@@ -248,16 +303,35 @@ def _limitations(item: RecipeItem, value: dict[str, Any], context: RecipeContext
             continue
         item = item.proven(*quotes)
         found.append({"limitation": words, "quote": " ".join(_line(span.quote) for span in quotes)})
-    if len(faults) > s.unfound:
-        return faults[0]
-    if len(found) < s.min_limitations:
-        return ItemRejection(reason="nothing ruled the standard procedure out", details=f"{len(found)} limitations")
-    return item.put(limitations=found)
+    return faults[0] if len(faults) > s.unfound else item.put(limitations=found)
 
 
-def _of(*names: str) -> Values:
-    """The item's values of these names, for a prompt."""
-    return lambda item, _context: {name: item[name] for name in names}
+def _sorted(
+    item: RecipeItem, said: Mapping[Span, str], spans: Sequence[Span], context: RecipeContext
+) -> tuple[RecipeItem, list[Span]]:
+    """The item with its timeline, the facts before the step and what is left out, and sentences that a rule doubts."""
+    document, step = _report(item, context), item["step"]
+    case = case_spans(document) or ((0, len(document.text)),)
+    events: list[dict[str, Any]] = []
+    facts: dict[str, None] = {}
+    removed: list[dict[str, Any]] = []
+    doubtful: list[Span] = []
+    for span in spans:
+        when = "not listed"
+        if span in said:
+            when, doubt = lies(span, said[span], step, item["step_at"], share=context.settings.leak_share, case=case)
+            doubtful += [span] if doubt else []
+            events.append({"quote": span.quote, "when": when, "start": span.start, "end": span.end})
+        fact = fact_before(span, when, step) if said.get(span) == "before" else ""
+        if fact:
+            facts[fact] = None
+        if (not fact or when == "decisive") and any(start <= span.start < end for start, end in case):
+            why = _LEFT_OUT.get(when, "nothing of it is told before the decisive step")
+            removed.append({"start": span.start, "end": span.end, "why": why, "text": span.quote})
+    return item.put(timeline=events, facts=list(facts), removed=removed), doubtful
+
+
+# Question
 
 
 def _ruled_out(item: RecipeItem, context: RecipeContext) -> list[str]:
@@ -283,72 +357,109 @@ def _facts_told(item: RecipeItem, context: RecipeContext) -> str:
     return "\n\n".join(filter(None, (facts, " ".join(limits))))
 
 
-def _question(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
+def _question(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
+    vignette = str(value["context"]) if context.settings.context == "written" else _facts_told(item, context)
+    item = item.put(
+        context=vignette.strip(),
+        question=_line(value["question"]),
+        answer=_line(value["answer"]),
+        rationale=_line(value["rationale"]),
+        core=[_line(fact) for fact in value["core"]],
+    )
+    return _objection(item, context) or item
+
+
+def _objection(item: RecipeItem, context: RecipeContext) -> AskAgain | None:
+    """What rules object to in an item's context, question and answer: what can't stay first, then what they doubt."""
     s, source = context.settings, _report(item, context).text
-    vignette = str(value["context"]).strip() if s.context == "written" else _facts_told(item, context)
-    question, answer = first_asked(_line(value["question"])), _line(value["answer"])
+    vignette, question, answer = item["context"], item["question"], item["answer"]
     for what, text, maximum in (
         ("answer", answer, s.answer_words),
+        ("rationale", item["rationale"], s.answer_words * 2),
         ("context", vignette, s.max_words),
         ("question", question, s.question_words),
     ):
         if fault := sound(text, what=what, source=source, max_words=maximum):
-            return fault
+            return _wrong(fault)
+    leak = _leak(item, f"{vignette}\n\n{question}", context)
+    faults = [leak[0]] if leak and leak[1] else []
     if len(vignette.split()) < s.min_words:
-        return ItemRejection(reason="the context is too short", details=f"{len(vignette.split())} words")
+        faults.append(ItemRejection(reason="the context is too short", details=f"{len(vignette.split())} words"))
     if not question.endswith("?"):
-        return ItemRejection(reason="the question does not end as a question", details=question)
+        faults.append(ItemRejection(reason="the question does not end as a question", details=question))
+    if asks_yes_no(question):
+        faults.append(ItemRejection(reason="the question proposes an answer", details=question))
     if len(sentence_spans(answer)) > s.answer_sentences:
-        return ItemRejection(reason="the answer has too many sentences", details=answer)
-    if not giving_away(answer, item["step"], share=s.answer_share):
-        return ItemRejection(reason="the answer is not the decisive step", details=f"{answer} (step: {item['step']})")
+        faults.append(ItemRejection(reason="the answer has too many sentences", details=answer))
     if invented := new_numbers(f"{vignette}\n{question}\n{answer}", source):
-        return ItemRejection(reason="a number is not in the source", details=", ".join(invented))
-    item = item.put(context=vignette, question=question, answer=answer)
-    if leak := _leak(item, f"{vignette}\n\n{question}", context):
-        return leak
-    return ItemRejection(reason="the question proposes an answer", details=question) if asks_yes_no(question) else item
-
-
-def _leak(item: RecipeItem, text: str, context: RecipeContext) -> ItemRejection | None:
-    """Whether a text names the decisive step, whole or by its telling words; single words known before it do not."""
-    reason, known = "the question gives the answer away", " ".join(item["facts"]).casefold()
-    for leak in find_leaks(text, item["step"], source=_report(item, context)):
-        if " " in leak.text or leak.text.casefold() not in known:
-            return ItemRejection(reason=reason, details=f"{leak.text} ({leak.kind})")
-    for phrase in (item["step"], item["answer"]):
-        if sentence := giving_away(text, phrase, share=context.settings.leak_share):
-            return ItemRejection(reason=reason, details=sentence)
+        faults.append(ItemRejection(reason="a number is not in the source", details=", ".join(invented)))
+    if faults:
+        return _wrong(faults[0])
+    if question.count("?") > 1:
+        doubt = ItemRejection(reason="more than one thing is asked", details=question)
+        return _insist(doubt, "Ask one thing in one sentence.", item)
+    if leak:
+        say = f"A rule doubts these words: {leak[0].details}. If they tell something of the step, write without them."
+        return _insist(leak[0], say, item)
     return None
 
 
-def _core_shown(item: RecipeItem, context: RecipeContext) -> tuple[list[Span], str]:
-    """The sentences of the vignette, and the numbered lines."""
-    vignette = Document(id=item.id, title="", text=item["context"])
-    beside = len(item["question"]) + len(item["answer"]) + _BESIDE
-    return numbered(vignette, context, load_prompt(_CORE), beside=beside)
+def _leak(item: RecipeItem, text: str, context: RecipeContext) -> tuple[ItemRejection, bool] | None:
+    """Whether a text names the decisive step, and whether that is certain: all its telling words in one sentence.
+
+    Less than that is a doubt: some of its words, or a name that the facts before the step do not have.
+    """
+    reason, known = "the question gives the answer away", " ".join(item["facts"]).casefold()
+    step, phrases = item["step"], (item["step"], item["answer"])
+    for start, end in sentence_spans(text):
+        if len(telling_words(step)) > 1 and held_words(text[start:end], step) == telling_words(step):
+            return ItemRejection(reason=reason, details=text[start:end].strip()), True
+    for leak in find_leaks(text, step, source=_report(item, context)):
+        if leak.text.casefold() not in known:
+            return ItemRejection(reason=reason, details=f"{leak.text} ({leak.kind})"), leak.kind == "name"
+    for phrase in phrases:
+        if sentence := giving_away(text, phrase, share=context.settings.leak_share):
+            return ItemRejection(reason=reason, details=sentence), False
+    return None
 
 
-def _core_values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
-    return {"context": _core_shown(item, context)[1], "question": item["question"], "answer": item["answer"]}
+# Verification
 
 
-def _core(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome:
-    found = pointed(value["core"], _core_shown(item, context)[0], "core", tolerated=context.settings.unfound)
-    if isinstance(found, ItemRejection):
-        return found
-    core = [without_person(_line(span.quote)) for span in found]
-    return item.put(core=list(dict.fromkeys(core)))
+def _verify(item: RecipeItem, value: dict[str, Any], context: RecipeContext) -> Outcome | AskAgain:
+    """What the comparison with the report found; the texts as it corrected them, if rules find them sound."""
+    for name, reason in _VERDICTS.items():
+        if value[name] != "yes":
+            return ItemRejection(reason=reason, details=value["reason"])
+    spans, _ = _shown(item, context, "verify")
+    missing = (
+        pointed([each["sentence"] for each in value["missing"]], spans, "missing facts") if value["missing"] else []
+    )
+    if isinstance(missing, ItemRejection):
+        return _wrong(missing)
+    found = {
+        "reason": value["reason"],
+        "missing": [{"quote": span.quote, "start": span.start, "end": span.end} for span in missing],
+        "telling": value["telling"],
+        "unsupported": value["unsupported"],
+    }
+    names = ("context", "question", "answer")
+    texts = {name: str(value[f"corrected_{name}"]).strip() for name in names}
+    texts = {name: text for name, text in texts.items() if text and text != item[name]}
+    faults = [kind for kind in ("missing", "telling", "unsupported") if value[kind]]
+    fault = ItemRejection(
+        reason=f"verification finds faults in the question: {', '.join(faults)}", details=value["reason"]
+    )
+    if faults and context.settings.context == "facts":
+        return fault  # the context is the report's own sentences: nobody writes in it
+    if faults and not texts:
+        return fault.again("You list faults but give no corrected text. Give the whole text, corrected.")
+    before = {name: item[name] for name in texts if faults}
+    item = item.put(verified=found, corrected=before, **({name: texts[name] for name in before}))
+    return (_objection(item, context) if before else None) or item
 
 
-def _verify(item: RecipeItem, value: dict[str, Any], _context: RecipeContext) -> Outcome:
-    if value["answer_is_significance"] != "yes":
-        return ItemRejection(reason="the answer is not the significance", details=value["reason"])
-    if value["given_away"] != "no":
-        return ItemRejection(
-            reason="verification finds that the question gives the answer away", details=value["reason"]
-        )
-    return item.put(verified=value["reason"])
+# Review and questions
 
 
 def _rated(labels: Mapping[str, Sequence[ReviewLabel]], s: OgcareSettings) -> ItemRejection | None:
@@ -367,6 +478,8 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
     plain = tuple(_made(item, item["context"], context) for item in items)
     main = tuple(_made(item, item.get("distracted") or item["context"], context) for item in items)
     editions: tuple[Edition, ...] = ()
+    context.tables["cuts"] = cuts_table(items)
+    context.tables["corrections"] = _corrections(items)
     if context.settings.distraction:
         context.tables["distraction"] = distraction_table(items)
         editions = (Edition(name="original", about="the questions before they were distracted", questions=plain),)
@@ -378,7 +491,7 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
             why="every question is rated from 1 to 5 by physicians",
             step="review",
             question=question.full_text,
-            shown={"answer": question.answer, "original": original.context},
+            shown={"answer": question.answer, "rationale": item["rationale"], "original": original.context},
         )
         for item, question, original in zip(items, main, plain, strict=True)
         if item["review"] == "waiting"
@@ -389,6 +502,17 @@ def _finish(items: Sequence[RecipeItem], context: RecipeContext) -> RecipeOutput
 def _exam(item: RecipeItem) -> ExamQuestion:
     """The question before distraction: whether that keeps what the answer needs is verified apart."""
     return ExamQuestion(question=item["question"], answer=item["answer"], case=item["context"])
+
+
+def _corrections(items: Sequence[RecipeItem]) -> TableFile:
+    """Every text that the verifying call corrected, before and after, and why."""
+    rows = []
+    for item in items:
+        told = [*item["verified"]["telling"], *item["verified"]["unsupported"]]
+        named = [f"missing: {_line(each['quote'])}" for each in item["verified"]["missing"]]
+        why = "; ".join([*named, *(f"{each['words']}: {each['why']}" for each in told)])
+        rows += [(item.id, name, before, item[name], why) for name, before in item["corrected"].items()]
+    return TableFile(("item", "text", "before", "after", "why"), rows)
 
 
 def _made(item: RecipeItem, vignette: str, context: RecipeContext) -> Question:
