@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         export_labels,
         filter_corpus,
         find_evidence,
+        import_benchmark,
         import_corpus,
         import_predictions,
         judge,
@@ -65,7 +66,8 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 _HOMES = {
     "hoofbeat.api": (
         "import_corpus", "filter_corpus", "build", "retrieve", "answer", "import_predictions", "judge",
-        "audit_sources", "check_leakage", "compare", "report", "ask_corpora", "export", "verify", "load_plugin",
+        "audit_sources", "check_leakage", "compare", "report", "ask_corpora", "import_benchmark", "export", "verify",
+        "load_plugin",
         "audit_answers", "find_evidence", "create_study", "export_labels", "export_exam", "apply_reviews",
     ),
     "hoofbeat.folders": ("LeakageFolder", "RankingsFolder", "ReportFolder"),
@@ -125,6 +127,7 @@ __all__ = [
     "export_labels",
     "filter_corpus",
     "find_evidence",
+    "import_benchmark",
     "import_corpus",
     "import_predictions",
     "judge",

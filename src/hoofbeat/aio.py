@@ -24,6 +24,7 @@ __all__ = [
     "export_labels",
     "filter_corpus",
     "find_evidence",
+    "import_benchmark",
     "import_corpus",
     "import_predictions",
     "judge",
@@ -44,6 +45,7 @@ check_leakage = asynchronous(api.check_leakage)
 compare = asynchronous(api.compare)
 report = asynchronous(api.report)
 ask_corpora = asynchronous(api.ask_corpora)
+import_benchmark = asynchronous(api.import_benchmark)
 export = asynchronous(api.export)
 verify = asynchronous(api.verify)
 apply_reviews = asynchronous(api.apply_reviews)

@@ -47,6 +47,7 @@ __all__ = [
     "export_labels",
     "filter_corpus",
     "find_evidence",
+    "import_benchmark",
     "import_corpus",
     "import_predictions",
     "judge",
@@ -879,6 +880,43 @@ def ask_corpora(
         return run_ask(request, shelves, progress=shown)
     with _session(ledger, config, budget) as session:
         return run_ask(request, shelves, model=session.model(model), progress=shown)
+
+
+@verb
+def import_benchmark(
+    source: PathLike,
+    output: PathLike = "benchmark",
+    *,
+    form: str = "",
+    mapping: str = "",
+    split: str = "",
+    count_from: int | None = None,
+    seed: int = 0,
+    title: str = "",
+    progress: Progress | None = None,
+) -> Benchmark:
+    """Import published questions as a benchmark: a file or folder in one of the formats that are recognised.
+
+    `form` names the format where it is not recognised (`hoofbeat benchmark import --help` lists them), `mapping` the
+    fields of a table, `count_from` the number of the first option where numbers name options. Rows that can't be read
+    are listed in the table `rejected`.
+    """
+    from hoofbeat.benchmarks import Benchmark
+    from hoofbeat.benchmarks.benchmark_import import import_benchmark
+
+    made = import_benchmark(
+        folder_path(source),
+        folder_path(output),
+        form=form,
+        mapping=mapping,
+        split=split,
+        count_from=count_from,
+        seed=seed,
+        title=title,
+        command=command_words(),
+        progress=progress or default_progress(),
+    )
+    return Benchmark(made)
 
 
 @verb

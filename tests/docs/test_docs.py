@@ -11,6 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
+from hoofbeat.benchmarks import Benchmark
+from hoofbeat.benchmarks.benchmark_import import ImportFormat
 from hoofbeat.benchmarks.export import ExportFormat
 from hoofbeat.cli import cli
 from hoofbeat.models import load_config
@@ -76,6 +78,18 @@ def test_the_recipes_page_runs_as_it_stands(tmp_path: Path) -> None:
         assert counts.kept >= least
         assert counts.failed == 0
         assert counts.kept + counts.rejected == 24
+
+
+def test_the_page_of_published_benchmarks_runs_as_it_stands(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "benchmarks.md"
+    [(_, table)] = [found for found in _BLOCK.findall(page.read_text(encoding="utf-8")) if found[0] == "csv"]
+    (tmp_path / "questions.csv").write_text(table, encoding="utf-8")
+    run_in(tmp_path, commands(page, "console"))
+    first, again = (Benchmark.open(tmp_path / name) for name in ("bench", "again"))
+    assert first.questions == again.questions
+    assert first.editions() == ["free"]
+    formats = re.findall(r"^\| `(\w[\w-]*)` \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert formats == list(registry.names(ImportFormat))
 
 
 def section(page: str, heading: str) -> str:

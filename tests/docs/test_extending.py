@@ -38,7 +38,7 @@ def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
         "ranked": "title_words.py", "fused": "title_words.py", "spelled": "abbreviations.py",
         "recent": "recent_first.py",
         "wards": "records.py", "with-figures": "figures.py", "polite": "politeness.py", "scored": "jaccard.py",
-        "lengths": "longest.py", "cards": "cards.py", "by-title": "titles.py",
+        "lengths": "longest.py", "cards": "cards.py", "deck": "deck.py", "by-title": "titles.py",
     }  # fmt: skip
     for folder, plugin in used.items():
         assert plugins(tmp_path / folder / "manifest.json") == [plugin]

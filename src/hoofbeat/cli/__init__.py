@@ -24,6 +24,7 @@ _VERBS = {
     "demo": "a tour in under three minutes: the teaching set from documents to a report",
     "corpus": "bring documents in",
     "build": "make a benchmark from a corpus",
+    "benchmark": "import published questions as a benchmark",
     "export": "write a benchmark in formats that others read",
     "show": "look at one question or document, with its evidence in the source",
     "retrieve": "rank a corpus for a benchmark's questions and measure it",

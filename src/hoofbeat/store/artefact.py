@@ -213,7 +213,8 @@ def open_artefact(path: Path, kind: str | tuple[str, ...] | None = None) -> Arte
         raise ArtefactError(
             "this is not a Hoofbeat artefact: it has no manifest.json",
             where=str(path),
-            fix="name a folder that a hoofbeat command wrote (or import documents first: hoofbeat corpus import)",
+            fix="name a folder that a hoofbeat command wrote; import documents with hoofbeat corpus import, "
+            "questions with hoofbeat benchmark import",
         )
     try:
         raw = file.read_bytes()

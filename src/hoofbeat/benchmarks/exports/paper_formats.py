@@ -7,7 +7,7 @@ from pathlib import Path
 from hoofbeat.benchmarks.export import ExportBundle, ExportFormat, lettered, shown_value, with_options, write_json
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Question
-from hoofbeat.store.tables import write_csv
+from hoofbeat.store.tables import canonical_json, write_csv
 
 
 class _Ogcare(ExportFormat):
@@ -78,7 +78,10 @@ class _Cupcase(ExportFormat):
     summary = "CUPCase: CSV"
 
     def write(self, bundle: ExportBundle, folder: Path) -> int:
-        """`cupcase.csv`: the cleaned presentation, the diagnosis, and the distractors by the rank of the neighbour."""
+        """`cupcase.csv`: the cleaned presentation, the diagnosis, the distractors by the rank of the neighbour.
+
+        The column `options`, which CUPCase's scripts pass over, keeps the order in which they were shown.
+        """
         rows = []
         for question in with_options(bundle.questions, self.name):
             wrong = [option for option in question.options if option != question.answer]
@@ -92,8 +95,9 @@ class _Cupcase(ExportFormat):
             ranked = [str(text) for text in bundle.values.get(question.id, {}).get("distractors", [])]
             ordered = ranked if sorted(ranked) == sorted(wrong) else wrong
             discipline = shown_value(question.facets.get("discipline") or question.facets.get("specialty"))
-            rows.append([question.id, question.context or question.text, question.answer, *ordered, discipline])
-        header = ("id", "clean_case_presentation", "correct_diagnosis", *_DISTRACTORS, "discipline")
+            order = canonical_json(question.options).decode()
+            rows.append([question.id, question.context or question.text, question.answer, *ordered, discipline, order])
+        header = ("id", "clean_case_presentation", "correct_diagnosis", *_DISTRACTORS, "discipline", "options")
         write_csv(folder / "cupcase.csv", header, rows)
         return len(rows)
 

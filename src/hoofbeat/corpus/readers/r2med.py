@@ -29,7 +29,7 @@ class _R2med(Reader):
         return path.name == _MAIN and (path.parent / _QUERIES).is_file()
 
     def companions(self, names: Collection[str]) -> frozenset[str]:
-        own = frozenset({_QUERIES, _JUDGMENTS})
+        own = frozenset({_QUERIES, _JUDGMENTS, "qrels.txt"})
         return own if _MAIN in names and not own.isdisjoint(names) else frozenset()
 
     def read(self, source: SourceFile) -> Iterator[DocumentEntry | Refusal]:
@@ -41,7 +41,10 @@ READER = _R2med()
 
 def read_r2med(path: Path) -> JudgedQuestions:
     """The questions and judgments of an R2MED folder; `body_system` is a facet, the answer the gold answer."""
-    judgments = read_qrels(path / _JUDGMENTS, corpus_ids=True)
+    # The repository's page names `qrels.txt`, in TREC's layout; the released sets have `qrels.jsonl`.
+    trec = path / "qrels.txt"
+    judged = trec if trec.is_file() and not (path / _JUDGMENTS).is_file() else path / _JUDGMENTS
+    judgments = read_qrels(judged, corpus_ids=True)
     questions = []
     for number, row in whole_rows(path / _QUERIES):
         id = row_id(row)

@@ -1,0 +1,453 @@
+"""Questions that others published, as a benchmark: `benchmarks/imports` has one file per format.
+
+A format sees an `ImportSource`: one file, or a folder whose tables it finds by their names. It says how surely it
+recognises the source, and reads it. A row that can't be read as a question is listed with its reason and costs nothing
+but itself. Images are copied by name, and only from below the folder that was named.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from string import ascii_uppercase
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+from msgspec import Struct, field
+
+from hoofbeat.benchmarks.benchmark import KIND, edition_file
+from hoofbeat.corpus.parsers.rows import ROW_SUFFIXES, Row, read_rows, table_suffix
+from hoofbeat.corpus.qrels import write_qrels
+from hoofbeat.corpus.reader import Refusal
+from hoofbeat.errors import HoofbeatError, InputError, UsageError
+from hoofbeat.progress import SILENT, Progress
+from hoofbeat.records import Facets, Question
+from hoofbeat.registry import registry
+from hoofbeat.store import Artefact, Counts, Manifest, create, open_artefact
+from hoofbeat.store.artefact import file_reference
+from hoofbeat.store.tables import bare_cell, read_parquet, seeded_number, write_jsonl
+from hoofbeat.text import caseless, squeeze
+
+MAX_LABEL = 300
+"""Characters of a field that may become a facet; longer ones are text."""
+
+_PARQUET, _ARROW = ".parquet", ".arrow"
+_SUFFIXES = (*ROW_SUFFIXES, _PARQUET, _ARROW)
+_DEPTH = 4
+_NOT_QUESTIONS = frozenset(
+    {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "croissant.json", "manifest.json"}
+)
+_SHARD = re.compile(r"^(?P<split>.+?)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?$")
+_LETTER = re.compile(r"[\s(\[]*(\w{1,3})[\s)\].:]*")
+
+
+class RejectedRow(Struct, frozen=True, kw_only=True):
+    """A row that did not become a question, and why; in the layout that recipes list rejected candidates in."""
+
+    id: str
+    reason: str
+    step: str = "import"
+
+
+class ImportRow(NamedTuple):
+    """One row of a table, with its number from 1."""
+
+    values: Row
+    number: int
+
+    def get(self, *names: str) -> Any:
+        """The value of the first of these fields that is there and not empty; None where none is."""
+        for name in names:
+            value = self.values.get(name)
+            if value is not None and value != "" and value == value:  # noqa: PLR0124 - NaN is an empty cell in Parquet
+                return value
+        return None
+
+    def text(self, *names: str, needed: bool = True) -> str:
+        """The text of the first of these fields that has one; an `InputError` where one is needed and none has."""
+        value = self.get(*names)
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
+            return str(value).strip()
+        if needed or value is not None:
+            raise InputError(f"the field {names[0]!r} holds no text", fix="correct the row")
+        return ""
+
+
+class TableFile(NamedTuple):
+    """One table of a source: its file, and which configuration and split it belongs to (empty where none is named)."""
+
+    path: Path
+    config: str
+    split: str
+
+
+class ImportedBenchmark(Struct, kw_only=True):
+    """What a format made of a source."""
+
+    questions: list[Question] = field(default_factory=list)
+    editions: dict[str, list[Question]] = field(default_factory=dict)
+    qrels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    rejected: list[RejectedRow] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    has_documents: bool = False
+    """Whether the source is a folder whose documents are a corpus (BEIR, R2MED)."""
+
+
+class ImportSource:
+    """A file or folder that is to be imported, and how."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        mapping: str = "",
+        split: str = "",
+        count_from: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        if not path.exists():
+            raise InputError("there is no such file or folder", where=str(path), fix="check the path")
+        self.path = path
+        self.folder = path if path.is_dir() else path.parent
+        self.mapping = mapping
+        self.wanted_split = split
+        self.count_from = count_from
+        self.seed = seed
+
+    @cached_property
+    def tables(self) -> tuple[TableFile, ...]:
+        """The tables to read: the file itself, or those of the folder that belong to one split."""
+        if self.path.is_file():
+            return (TableFile(self.path, "", ""),)
+        found = [
+            _table_file(self.path, path)
+            for path in sorted(self.path.rglob("*"))
+            if table_suffix(path) in _SUFFIXES
+            and path.name not in _NOT_QUESTIONS
+            and len(path.relative_to(self.path).parts) <= _DEPTH
+            and path.is_file()
+        ]
+        splits = sorted({table.split for table in found})
+        wanted = self.wanted_split or ("test" if "test" in splits else splits[0] if len(splits) == 1 else None)
+        if wanted is None and found:
+            raise UsageError(
+                f"the folder has {len(splits)} splits and none is called test",
+                where=str(self.path),
+                fix=f"name one: --split {' | '.join(filter(None, splits))}",
+            )
+        if self.wanted_split and self.wanted_split not in splits:
+            named = ", ".join(filter(None, splits)) or "no named ones"
+            raise UsageError(
+                f"there is no split {self.wanted_split!r}", where=str(self.path), fix=f"there are: {named}"
+            )
+        return tuple(table for table in found if table.split == wanted)
+
+    @cached_property
+    def first(self) -> Row:
+        """The first row that can be read, of any table; empty where there is none."""
+        for table in self.tables:
+            try:
+                for _, row in table_rows(table.path):
+                    if not isinstance(row, Refusal):
+                        return row
+            except HoofbeatError:
+                continue
+        return {}
+
+    def has(self, *names: str) -> bool:
+        """Whether the first row has all of these fields."""
+        return all(name in self.first for name in names)
+
+    def name(self, row: ImportRow, *fields: str) -> str:
+        """A question's id: the first of these fields that has one, else the source's name and the row's number."""
+        value = row.get(*fields)
+        if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip().isprintable():
+            return str(value).strip()
+        return f"{self.path.name.partition('.')[0]}-{row.number:05d}"
+
+    def shuffled(self, id: str, options: Sequence[str]) -> tuple[str, ...]:
+        """Options in an order that depends on the seed and the question's id alone."""
+        order = list(options)
+        random.Random(seeded_number("option order", self.seed, id)).shuffle(order)  # noqa: S311 - an order, no secret
+        return tuple(order)
+
+    def each(self, read: Callable[[ImportRow], Question], result: ImportedBenchmark) -> Iterator[Question]:
+        """The question of every row of every table; rows that give none, or an id that is taken, are listed."""
+        seen: set[str] = set()
+        number = 0
+        for table in self.tables:
+            for place, row in table_rows(table.path):
+                number += 1
+                try:
+                    if isinstance(row, Refusal):
+                        raise InputError(row.reason)
+                    question = read(ImportRow(row, number))
+                    if question.id in seen:
+                        raise InputError("the id belongs to an earlier row")
+                    for image in question.images:
+                        check_image(self.folder, image)
+                except InputError as err:
+                    name = table.path.relative_to(self.folder).as_posix()
+                    result.rejected.append(RejectedRow(id=f"{name} row {place}", reason=err.what))
+                    continue
+                seen.add(question.id)
+                yield question
+
+
+class ImportFormat:
+    """A format of published questions. A subclass sets the attributes and defines `surety` and `read`."""
+
+    extension_kind: ClassVar[str] = "import format"
+    extension_package: ClassVar[str] = "hoofbeat.benchmarks.imports"
+
+    name: str
+    summary: str
+
+    def surety(self, source: ImportSource) -> int:
+        """How surely this is the format: 0 for no; the number of telling fields or files otherwise."""
+        raise NotImplementedError
+
+    def read(self, source: ImportSource) -> ImportedBenchmark:
+        """Read the source."""
+        result = ImportedBenchmark()
+        result.questions = list(source.each(lambda row: self.question(row, source), result))
+        return result
+
+    def question(self, row: ImportRow, source: ImportSource) -> Question:
+        """One row as a question, for formats that are a table; an `InputError` says why it is none."""
+        raise NotImplementedError
+
+
+def table_rows(path: Path) -> Iterator[tuple[int, Row | Refusal]]:
+    """The rows of a table of any kind that is read, with their numbers."""
+    suffix = table_suffix(path)
+    if suffix == _PARQUET:
+        yield from enumerate(read_parquet(path).iter_rows(named=True), start=1)
+    elif suffix == _ARROW:
+        import polars  # noqa: PLC0415 - only where Arrow files are read
+
+        try:
+            try:
+                frame = polars.read_ipc_stream(path)
+            except polars.exceptions.ComputeError:
+                frame = polars.read_ipc(path)
+        except (polars.exceptions.PolarsError, OSError) as err:
+            raise InputError(f"not readable as an Arrow file: {err}", where=str(path), fix="save it again") from err
+        yield from enumerate(frame.iter_rows(named=True), start=1)
+    elif suffix in (".csv", ".tsv"):
+        for number, row in read_rows(path):
+            yield (
+                number,
+                row if isinstance(row, Refusal) else {name: bare_cell(str(cell)) for name, cell in row.items()},
+            )
+    elif suffix in ROW_SUFFIXES:
+        yield from read_rows(path)
+    else:
+        raise UsageError(
+            "this file's kind is not known by its name", where=str(path), fix=f"name a file of: {', '.join(_SUFFIXES)}"
+        )
+
+
+def _table_file(root: Path, path: Path) -> TableFile:
+    """Which split and configuration a file of a folder is, as the Hugging Face layouts name them."""
+    parents = path.relative_to(root).parts[:-1]
+    stem = path.name.partition(".")[0]
+    shard = _SHARD.match(stem)
+    if shard and shard["split"] == "data":  # what `save_to_disk` leaves: SPLIT/data-00000-of-00001.arrow
+        return TableFile(path, "", parents[-1] if parents else "")
+    split = shard["split"] if shard else stem if stem in ("train", "validation", "dev", "test") else ""
+    return TableFile(path, parents[-1] if parents and parents[-1] != "data" else "", split)
+
+
+def options_of(value: object) -> dict[str, str]:
+    """Options by letter: from an object, a list, a list of objects with key and value, or a text of lettered lines."""
+    if isinstance(value, str):
+        value = _decoded(value) if value.lstrip()[:1] in ("[", "{") else lettered_lines(value)
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(each, dict) and {"key", "value"} <= each.keys() for each in value)
+    ):
+        value = {str(each["key"]): each["value"] for each in value}
+    if isinstance(value, list):
+        if len(value) > len(ascii_uppercase):
+            raise InputError(f"{len(value)} options are more than there are letters")
+        value = dict(zip(ascii_uppercase, value, strict=False))
+    if not isinstance(value, dict):
+        raise InputError("the options are neither an object, a list nor lettered lines")
+    options = {
+        str(key).strip(): str(text).strip() for key, text in value.items() if text is not None and str(text).strip()
+    }
+    if len({caseless(text) for text in options.values()}) < len(options):
+        raise InputError("two options have the same text")
+    return options
+
+
+def _decoded(text: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as err:
+        raise InputError(f"the options are not readable JSON: {err}") from err
+
+
+def lettered_lines(text: str) -> dict[str, str]:
+    """Options of a text such as `A. one\\nB. two`: each letter is looked for after the one before it."""
+    options: dict[str, str] = {}
+    place, rest = 0, text.strip()
+    for letter in ascii_uppercase:
+        found = re.compile(rf"(?:^|\s)\(?{letter}[.):]\s*").search(rest, place)
+        if found is None:
+            break
+        if options:
+            options[list(options)[-1]] = rest[place : found.start()].strip()
+        elif found.start() > 0:
+            raise InputError("the options do not begin with A")
+        options[letter] = ""
+        place = found.end()
+    if len(options) < 2:
+        raise InputError("the options are not lettered lines (A. …, B. …)")
+    options[list(options)[-1]] = rest[place:].strip()
+    return options
+
+
+def right_option(value: object, options: Mapping[str, str], count_from: int | None = None) -> str:
+    """The text of the option that a value names by its text, its letter or its number."""
+    said = str(value).strip()
+    by_text = {caseless(text): text for text in options.values()}
+    if caseless(said) in by_text:
+        return by_text[caseless(said)]
+    letter = _LETTER.fullmatch(said)
+    key = letter[1] if letter else ""
+    for known in (key, key.upper()):
+        if known in options:
+            return options[known]
+    if key.isdigit():
+        if count_from is None:
+            raise InputError("the answer is a number, and numbers may count from 0 or from 1: give --count-from")
+        if 0 <= int(key) - count_from < len(options):
+            return list(options.values())[int(key) - count_from]
+    raise InputError(f"the answer {said[:60]!r} is none of the options")
+
+
+def labels(row: ImportRow, taken: Sequence[str]) -> Facets:
+    """The short fields that are not taken, as facets under their own names."""
+    found: Facets = {}
+    for name, value in row.values.items():
+        if name in taken or not name.strip():
+            continue
+        if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+            found[name] = [squeeze(each) for each in value]
+        elif isinstance(value, str | int) and not isinstance(value, bool):
+            text = squeeze(str(value))
+            if text and len(text) <= MAX_LABEL:
+                found[name] = text
+    return found
+
+
+def case_and_question(text: str) -> tuple[str, str]:
+    """Context and question of a text whose last paragraph asks; no context where it does not."""
+    before, _, last = text.strip().rpartition("\n\n")
+    return (before, last) if before and last.rstrip().endswith("?") else ("", text.strip())
+
+
+def find_format(source: ImportSource, name: str = "") -> ImportFormat:
+    """The format of this name, or the one that recognises the source most surely."""
+    if name:
+        return registry.get(ImportFormat, name)
+    found = [(each.surety(source), each) for each in registry.all(ImportFormat)]
+    best = max((sure for sure, _ in found), default=0)
+    if not best:
+        fields = ", ".join(list(source.first)[:20])
+        raise InputError(
+            "no format of questions is recognised" + (f" by the fields {fields}" if fields else ": no row can be read"),
+            where=str(source.path),
+            fix="say which field is what: --mapping id=key,text=question,options=choices,answer=gold",
+        )
+    return next(each for sure, each in found if sure == best)
+
+
+def import_benchmark(
+    path: Path,
+    target: Path,
+    *,
+    form: str = "",
+    mapping: str = "",
+    split: str = "",
+    count_from: int | None = None,
+    seed: int = 0,
+    title: str = "",
+    command: Sequence[str] = (),
+    progress: Progress = SILENT,
+) -> Artefact:
+    """Write the benchmark of a published file or folder; documents that come with it go into `TARGET-corpus`."""
+    source = ImportSource(path, mapping=mapping, split=split, count_from=count_from, seed=seed)
+    chosen = find_format(source, form or ("table" if mapping else ""))
+    with progress.task("reading questions", None):
+        made = chosen.read(source)
+    if not made.questions:
+        reasons = "; ".join(dict.fromkeys(row.reason for row in made.rejected[:3])) or "it has no rows"
+        raise InputError(
+            f"no question could be read as {chosen.name}: {reasons}", where=str(path), fix="see --as, --mapping"
+        )
+    inputs = [file_reference(table.path) for table in source.tables]
+    if made.has_documents:
+        from hoofbeat.corpus import import_corpus  # noqa: PLC0415 - only for folders with documents
+
+        corpus = import_corpus([path], target.with_name(f"{target.name}-corpus"), command=command, progress=progress)
+        inputs.append(corpus.reference())
+    with create(target, replace_kind=KIND) as draft:
+        for name, questions in {"": made.questions, **made.editions}.items():
+            write_jsonl(draft.path / edition_file(name), questions)
+            _copy_images(source.folder, questions, draft.path)
+        grades = made.qrels or {q.id: dict.fromkeys(q.documents, 1) for q in made.questions if q.documents}
+        if grades:
+            write_qrels(draft.path / "qrels.tsv", grades, "beir")
+        write_jsonl(draft.path / "rejected.jsonl", made.rejected)
+        given = [row.reason for row in made.rejected]
+        draft.finish(
+            Manifest(
+                kind=KIND,
+                title=title or f"{path.name}, imported as {chosen.name}",
+                command=list(command),
+                inputs=inputs,
+                settings={
+                    "format": chosen.name,
+                    **{
+                        k: v
+                        for k, v in (("mapping", mapping), ("split", split), ("count from", count_from))
+                        if v not in ("", None)
+                    },
+                },
+                seeds={"option order": seed},
+                counts=Counts(
+                    kept=len(made.questions),
+                    rejected=len(given),
+                    reasons=dict(Counter(given)),
+                ),
+                metrics={"notes": made.notes} if made.notes else {},
+            )
+        )
+    return open_artefact(target, KIND)
+
+
+def check_image(root: Path, name: str) -> Path:
+    """The file of an image below a folder. A name that leads outside, or to a link, is refused."""
+    place = root / name
+    outside = PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\\" in name
+    if outside or place.is_symlink() or not place.resolve().is_relative_to(root.resolve()):
+        raise InputError("an image is not below the folder that is imported")
+    if not place.is_file():
+        raise InputError("an image is missing")
+    return place
+
+
+def _copy_images(root: Path, questions: Sequence[Question], target: Path) -> None:
+    for name in sorted({name for question in questions for name in question.images}):
+        copy = target / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(check_image(root, name), copy)

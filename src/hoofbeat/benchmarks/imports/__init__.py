@@ -1,0 +1,1 @@
+"""Formats of published questions that Hoofbeat reads, one file each."""
