@@ -78,7 +78,7 @@ class ImportRow(NamedTuple):
         return ""
 
 
-class TableFile(NamedTuple):
+class QuestionTable(NamedTuple):
     """One table of a source: its file, and which configuration and split it belongs to (empty where none is named)."""
 
     path: Path
@@ -120,10 +120,10 @@ class ImportSource:
         self.seed = seed
 
     @cached_property
-    def tables(self) -> tuple[TableFile, ...]:
+    def tables(self) -> tuple[QuestionTable, ...]:
         """The tables to read: the file itself, or those of the folder that belong to one split."""
         if self.path.is_file():
-            return (TableFile(self.path, "", ""),)
+            return (QuestionTable(self.path, "", ""),)
         found = [
             _table_file(self.path, path)
             for path in sorted(self.path.rglob("*"))
@@ -253,15 +253,15 @@ def table_rows(path: Path) -> Iterator[tuple[int, Row | Refusal]]:
         )
 
 
-def _table_file(root: Path, path: Path) -> TableFile:
+def _table_file(root: Path, path: Path) -> QuestionTable:
     """Which split and configuration a file of a folder is, as the Hugging Face layouts name them."""
     parents = path.relative_to(root).parts[:-1]
     stem = path.name.partition(".")[0]
     shard = _SHARD.match(stem)
     if shard and shard["split"] == "data":  # what `save_to_disk` leaves: SPLIT/data-00000-of-00001.arrow
-        return TableFile(path, "", parents[-1] if parents else "")
+        return QuestionTable(path, "", parents[-1] if parents else "")
     split = shard["split"] if shard else stem if stem in ("train", "validation", "dev", "test") else ""
-    return TableFile(path, parents[-1] if parents and parents[-1] != "data" else "", split)
+    return QuestionTable(path, parents[-1] if parents and parents[-1] != "data" else "", split)
 
 
 def options_of(value: object) -> dict[str, str]:
