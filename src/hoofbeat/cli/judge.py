@@ -13,7 +13,7 @@ from hoofbeat.cli.session import Calling, calling_options_of_several, check_file
 from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.judging import PROBES, AnswerFolder, Aspect, all_criteria, design_path, write_sheet
 from hoofbeat.judging.aspects.equivalence import EQUIVALENCE
-from hoofbeat.judging.humans import HUMAN_ASPECTS
+from hoofbeat.judging.catalogue import human_aspects
 from hoofbeat.judging.judge_plan import plan_judging
 from hoofbeat.judging.judgments_folder import KIND
 from hoofbeat.models import Estimate
@@ -67,7 +67,7 @@ class _JudgeCommand(click.Command):
     help="Take in people's labels from this CSV or JSONL file; several may be given. Without --by nothing is judged.",
 )  # fmt: skip
 @click.option(
-    "--aspect", type=click.Choice(HUMAN_ASPECTS), default=EQUIVALENCE.name, show_default=True,
+    "--aspect", type=click.Choice(tuple(human_aspects())), default=EQUIVALENCE.name, show_default=True,
     help="What people's labels are about.",
 )  # fmt: skip
 @click.option("--annotator", default="", help="Who labelled, for files without that column.")

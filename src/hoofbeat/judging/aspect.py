@@ -37,7 +37,8 @@ class Aspect(Criterion, frozen=True, kw_only=True):
     takes `question`, `reference` and `answer` and its output has `reason` and `label`; override `values` and `read`
     where it takes or says more. `explains` means that only wrong answers are judged. `graded` means that judges give a
     score: the median counts, and `label_of` makes its label. `conditions` are those whose answers are judged where the
-    user names none, and `conditions_note` says why. `prompt_role` is the prompt's name in a manifest.
+    user names none, and `conditions_note` says why. `second_label` means that an answer may get two labels.
+    `prompt_role` is the prompt's name in a manifest.
     """
 
     extension_kind: ClassVar[str] = "aspect"
@@ -48,12 +49,18 @@ class Aspect(Criterion, frozen=True, kw_only=True):
     graded: bool = False
     conditions: tuple[str, ...] = ()
     conditions_note: str = ""
+    second_label: bool = False
     prompt_role: str = ""
 
     @property
     def template(self) -> Prompt:
         """The prompt."""
         return load_prompt(self.prompt) if isinstance(self.prompt, str) else self.prompt
+
+    @property
+    def for_people(self) -> bool:
+        """Whether people can be asked the same of an answer: they choose a label, and judge the answer as a whole."""
+        return bool(self.labels) and not self.graded and self.takes != "passages"
 
     @property
     def role(self) -> str:

@@ -50,6 +50,11 @@ def labels_of(name: str) -> tuple[str, ...]:
     return found.labels if found else ()
 
 
+def human_aspects() -> dict[str, Aspect]:
+    """The aspects that people can be asked of an answer, by name, in the order in which they are judged."""
+    return {each.name: each for each in all_criteria() if isinstance(each, Aspect) and each.for_people}
+
+
 def takes(name: str, answer: Answer) -> bool:
     """Whether an aspect or scorer is about this kind of answer."""
     found = criterion(name)

@@ -15,8 +15,9 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.judging.aspect import Aspect
 from hoofbeat.judging.blinded_sheet import draw_answers, judge_labels, read_rows, refuse_lines
-from hoofbeat.judging.catalogue import labels_of
+from hoofbeat.judging.catalogue import human_aspects, labels_of
 from hoofbeat.judging.criteria import Key, answer_key, answer_text
 from hoofbeat.judging.judgments_folder import HUMAN, AnswerFolder
 from hoofbeat.judging.stratified_sample import blind_code
@@ -184,9 +185,6 @@ def design_of(labels: Path, codes: Iterable[str]) -> tuple[Path, SheetDesign] | 
     return None
 
 
-HUMAN_ASPECTS = ("equivalence", "failure-mode", "error-type")
-"""What people can be asked of an answer."""
-
 _HEADER = (
     "item",
     "question",
@@ -223,9 +221,8 @@ def write_sheet(folder: AnswerFolder, aspect: str, count: int, path: Path, *, se
     The answers of each system are a random sample of its own, in which the judge's labels are mixed as in all of them.
     Of an aspect that explains wrong answers, those are drawn that a judge has explained.
     """
-    _check_aspect(aspect)
+    everything = not _asked_of_people(aspect).explains
     said = judge_labels(folder, aspect)
-    everything = aspect == "equivalence"
     if not everything and not said:
         raise UsageError(
             f"nobody has judged {aspect} here yet, so there is nothing to check by hand",
@@ -256,9 +253,11 @@ def write_sheet(folder: AnswerFolder, aspect: str, count: int, path: Path, *, se
     return design
 
 
-def _check_aspect(aspect: str) -> None:
-    if aspect not in HUMAN_ASPECTS:
-        raise UsageError(f"people can't be asked for {aspect!r} here", fix=f"use one of: {', '.join(HUMAN_ASPECTS)}")
+def _asked_of_people(aspect: str) -> Aspect:
+    known = human_aspects()
+    if aspect not in known:
+        raise UsageError(f"people can't be asked for {aspect!r} here", fix=f"use one of: {', '.join(known)}")
+    return known[aspect]
 
 
 # In
@@ -323,9 +322,9 @@ def human_judgments(folder: AnswerFolder, files: Mapping[Path, Sequence[HumanLab
 
     Every label is checked: its answer is in the folder, the aspect has it, and nobody labels an answer twice.
     """
-    _check_aspect(aspect)
+    asked = _asked_of_people(aspect)
     keys = _answers_named(folder, [label for labels in files.values() for label in labels], aspect)
-    allowed = labels_of(aspect)
+    allowed = asked.labels
     earlier = {
         (answer_key(each), each.judge)
         for each in folder.each_judgment()
@@ -343,7 +342,7 @@ def human_judgments(folder: AnswerFolder, files: Mapping[Path, Sequence[HumanLab
             elif label.label not in allowed or label.secondary not in {"", *allowed}:
                 wrong = label.secondary if label.label in allowed else label.label
                 problems.append(f"line {label.line}: {wrong!r} is no label of {aspect} ({', '.join(allowed)})")
-            elif label.secondary and aspect != "failure-mode":
+            elif label.secondary and not asked.second_label:
                 problems.append(f"line {label.line}: {aspect} takes one label, not two")
             elif (at[1], who) in earlier:
                 problems.append(f"line {label.line}: {label.annotator} has labelled this answer in the folder already")

@@ -70,7 +70,8 @@ class FormField(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
 class Form(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What is asked of every item of a study. Of the fields in `at_least_one`, one that is asked must be filled in.
 
-    `blinded`: items go by codes, and two answers stand in an order of chance.
+    `blinded`: items go by codes, and two answers are in random order. `shows` are parts of an answer that this form
+    shows beside the text: its `options`, its `reasoning`, its `sources`.
     """
 
     title: str
@@ -79,6 +80,7 @@ class Form(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     name: str = ""
     blinded: bool = False
     at_least_one: tuple[str, ...] = ()
+    shows: tuple[Literal["options", "reasoning", "sources"], ...] = ()
 
     def field(self, name: str) -> FormField | None:
         """The field of this name."""

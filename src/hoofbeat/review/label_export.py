@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Struct, field
 
 from hoofbeat.errors import InputError, UsageError
+from hoofbeat.judging.catalogue import human_aspects
 from hoofbeat.judging.humans import SheetDesign, design_path, write_design
 from hoofbeat.recipes.cases.two_level_review import ADD, DROP
 from hoofbeat.review.adjudication_queue import EXPERT, base_item
@@ -46,13 +47,7 @@ HEADERS: dict[Format, tuple[str, ...]] = {
     "errors": ("item", "error", "physician would err too", "why", "annotator", "note"),
 }
 _WHO: dict[Format, str] = {format: "reviewer" if format == "criteria" else "annotator" for format in HEADERS}
-_FORMATS: dict[str, Format] = {
-    "pair": "pairs",
-    "equivalence": "answers",
-    "failure-mode": "answers",
-    "error-type": "answers",
-    "error-analysis": "errors",
-}
+_FORMATS: dict[str, Format] = {"pair": "pairs", "error-analysis": "errors"}
 ADJUDICATED = "adjudicated"
 """Who speaks in a decision."""
 
@@ -107,7 +102,7 @@ def export_labels(store: ReviewStore, study: Study, *, each: bool = False, blind
     labels = store.labels(study.id, states=["done"])
     names = names_of(study, store, blind=blind)
     decisions = [] if each else store.decisions(study.id)
-    format = _FORMATS.get(study.form, "criteria")
+    format = _FORMATS.get(study.form, "answers" if study.form in human_aspects() else "criteria")
     told = _Told(study, items, labels, decisions, names)
     if format == "criteria":
         rows, settled = (told.criteria(latest=not each), [])

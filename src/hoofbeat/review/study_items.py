@@ -33,6 +33,7 @@ from hoofbeat.corpus import Corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_value
 from hoofbeat.judging.blinded_sheet import draw_answers, judge_labels
+from hoofbeat.judging.catalogue import human_aspects
 from hoofbeat.judging.criteria import Key, answer_key, answer_text
 from hoofbeat.judging.humans import make_design
 from hoofbeat.judging.judgments_folder import AnswerFolder
@@ -276,11 +277,13 @@ def _revision_items(artefact: Artefact, beside: _Beside, strata: str | None) -> 
     return items
 
 
-ANSWER_FORMS = ("equivalence", "failure-mode", "error-type", "error-analysis")
-"""What people can be asked of an answer."""
-
+_ERRORS = "error-analysis"
 _DEFAULT = 100
-_FREE = ("equivalence",)
+
+
+def answer_forms() -> list[str]:
+    """What people can be asked of an answer: the aspects that have a form, and the analysis of errors."""
+    return [*(name for name in human_aspects() if name in form_names()), _ERRORS]
 
 
 def answer_items(
@@ -293,17 +296,18 @@ def answer_items(
     """
     folder = AnswerFolder(artefact)
     said = _judged(folder, form)
-    if form not in _FREE and not said:
-        wrong = form == "error-analysis"
+    everything = form != _ERRORS and not human_aspects()[form].explains
+    if not everything and not said:
+        wrong = form == _ERRORS
         raise UsageError(
             "no answer here was judged wrong" if wrong else f"nobody has judged {form} here yet",
             where=str(artefact.path),
             fix="judge the run first: hoofbeat judge FOLDER" + ("" if wrong else f" --by {form}"),
         )
     count = sample or _DEFAULT
-    drawn = draw_answers(folder, form, said, count, seed, everything=form in _FREE)
+    drawn = draw_answers(folder, form, said, count, seed, everything=everything)
     items = [
-        _item_study_items(code, answer, stratum, folder.questions[answer.question], form)
+        _answer_item(code, answer, stratum, folder.questions[answer.question], form)
         for code, answer, stratum in drawn.answers
     ]
     design = make_design(
@@ -321,27 +325,28 @@ def answer_items(
 
 def _judged(folder: AnswerFolder, form: str) -> dict[Key, str]:
     """What judges other than people said, by answer; for the analysis of errors, the answers that are wrong."""
-    if form == "error-analysis":
+    if form == _ERRORS:
         return {key: "wrong" for key, right in folder.verdicts().items() if right is False}
     return judge_labels(folder, form)
 
 
-def _item_study_items(code: str, answer: Answer, stratum: tuple[str, ...], question: Question, form: str) -> ReviewItem:
+def _answer_item(code: str, answer: Answer, stratum: tuple[str, ...], question: Question, form: str) -> ReviewItem:
     shown = [
         *([ItemMaterial(title="Case", text=question.context, kind="case")] if question.context else []),
         ItemMaterial(title="Question", text=question.text, kind="question"),
     ]
-    if form in ("error-type", "error-analysis") and question.options:
+    shows = load_form(form).shows
+    if "options" in shows and question.options:
         shown.append(ItemMaterial(title="Options", kind="options", lines=answer.options or question.options))
     shown += [
         ItemMaterial(title="Reference answer", text=question.answer, kind="gold"),
         ItemMaterial(title="Answer", text=answer_text(answer), kind="answer"),
     ]
-    if form == "error-type":
+    if "reasoning" in shows:
         written = answer.text if answer.protocol and answer.text.strip() != answer_text(answer) else ""
         reasoning = "\n\n".join(part.strip() for part in (answer.reasoning, written) if part.strip())
         shown += [ItemMaterial(title="How it came to its answer", text=reasoning, kind="note")] if reasoning else []
-    if form == "failure-mode":
+    if "sources" in shows:
         for number, passage in enumerate(answer.evidence, start=1):
             marks = tuple(
                 (max(0, span.start - passage.start), min(len(passage.text), span.end - passage.start))
@@ -480,7 +485,7 @@ def forms_in(path: Path) -> dict[str, int]:
     artefact = open_artefact(path, KINDS)
     if artefact.manifest.kind == "benchmark":
         return waiting_forms(artefact)
-    return {"pair": 0} if artefact.manifest.kind in ("audit", "packets") else dict.fromkeys(ANSWER_FORMS, 0)
+    return {"pair": 0} if artefact.manifest.kind in ("audit", "packets") else dict.fromkeys(answer_forms(), 0)
 
 
 def study_from(
@@ -524,7 +529,7 @@ def study_from(
 def _chosen_form(path: Path, form: str | None) -> str:
     waiting = forms_in(path)
     if form is None:
-        if len(waiting) == 1 or (waiting and "equivalence" in waiting):
+        if len(waiting) == 1 or waiting.keys() & human_aspects().keys():
             return next(iter(waiting))
         told = ", ".join(f"{name} ({count})" for name, count in waiting.items())
         raise UsageError(

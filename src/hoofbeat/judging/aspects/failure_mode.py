@@ -65,6 +65,7 @@ FAILURE_MODE = _FailureMode(
     prompt="failure-mode",
     prompt_role="failure-mode",
     explains=True,
+    second_label=True,
     conditions=("oracle",),
     conditions_note="failure modes are asked of answers that had the source (condition oracle)",
 )
