@@ -30,8 +30,9 @@ import aiohttp
 from bench.client import Timing, in_flight, stub, timed
 from hoofbeat.audit import Audit, AuditPlan, audit_sources
 from hoofbeat.audit.answers_file import SourceAnswer
-from hoofbeat.audit.findings import counts_by, label_counts, outlier_sources, pair_rates
+from hoofbeat.audit.findings.pair_arrays import counts_by, label_counts
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
+from hoofbeat.audit.findings.source_profiles import outlier_sources, pair_rates
 from hoofbeat.audit.pair_judge import comparison_request
 from hoofbeat.models import ChatRequest, load_model
 from hoofbeat.models.pacing import Pacer

@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 
 from hoofbeat.models import load_encoder
 from hoofbeat.records import Document, Section
-from hoofbeat.retrieval.hero import Hero, HeroSettings
+from hoofbeat.retrieval.hero.hero_engine import Hero
+from hoofbeat.retrieval.hero.hero_signals import HeroSettings
 from hoofbeat.retrieval.index.chunking import Chunking, cut
 from hoofbeat.retrieval.index_set import PassageCollection
 from hoofbeat.retrieval.stage_roles import SearchQuery

@@ -28,7 +28,7 @@ from hoofbeat.models import load_encoder
 from hoofbeat.models.encoders.vector_cache import cached_encoder, vectors_folder
 from hoofbeat.records import Document
 from hoofbeat.retrieval import IndexSet, Retriever
-from hoofbeat.retrieval.rankings import open_collection
+from hoofbeat.retrieval.rankings.test_collection import open_collection
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SEED = 20

@@ -242,7 +242,9 @@ def retrieve(
     from hoofbeat.models.model_loading import UsedModels, late_models
     from hoofbeat.reports.comparison.rankings import compare_rankings
     from hoofbeat.reports.comparison.rankings_page import write_rankings
-    from hoofbeat.retrieval.rankings import MEASURES, open_collection, plan_rankings, rank, read_lines, remarks
+    from hoofbeat.retrieval.rankings.ranking_plan import plan_rankings, rank, read_lines
+    from hoofbeat.retrieval.rankings.rankings_folder import MEASURES, remarks
+    from hoofbeat.retrieval.rankings.test_collection import open_collection
 
     plan = plan_rankings(
         open_collection(
@@ -295,8 +297,9 @@ def find_evidence(
     `target` is what `retrieve` takes. The table `evidence` has the passages of each document with how they were found.
     """
     from hoofbeat.models.model_loading import UsedModels, late_models
-    from hoofbeat.retrieval.rankings import find_evidence, open_collection, plan_rankings, read_lines
+    from hoofbeat.retrieval.rankings.ranking_plan import find_evidence, plan_rankings, read_lines
     from hoofbeat.retrieval.rankings.rankings_folder import stage_notes
+    from hoofbeat.retrieval.rankings.test_collection import open_collection
 
     collection = open_collection(
         folder_path(target), corpus=_path(corpus), queries=_names(queries), split=split, edition=edition
@@ -597,7 +600,7 @@ def audit_sources(
     from hoofbeat.corpus import Corpus
     from hoofbeat.models.model_loading import UsedModels
     from hoofbeat.recipes import named_questions
-    from hoofbeat.retrieval.rankings import index_corpus
+    from hoofbeat.retrieval.rankings.test_collection import index_corpus
 
     shown = progress or default_progress()
     documents = Corpus.open(folder_path(corpus))

@@ -9,7 +9,7 @@ import pytest
 
 from hoofbeat.audit import Audit, audit_sources
 from hoofbeat.audit.audit_folder import question_record
-from hoofbeat.audit.findings import label_counts, question_matrix
+from hoofbeat.audit.findings.pair_arrays import label_counts, question_matrix
 from hoofbeat.store.call_ledger import Ledger
 from tests.audit.planted import GOLD, RELATIONS, handbooks, planted_plan, replay
 from tests.models.fault_server import FaultServer

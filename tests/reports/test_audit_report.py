@@ -15,7 +15,7 @@ from statsmodels.stats.proportion import proportion_confint
 from hoofbeat import teaching
 from hoofbeat.audit import Audit
 from hoofbeat.audit.audit_folder import ECONOMY, ORDER, PAIRS, EconomyProbe, OrderProbe
-from hoofbeat.audit.findings import Theme, ThemeExample
+from hoofbeat.audit.findings.divergence_themes import Theme, ThemeExample
 from hoofbeat.errors import InputError
 from hoofbeat.records import Question
 from hoofbeat.reports.model import GridView, Notice, PairView, Report, Viewer, tables_in, viewers_in

@@ -9,8 +9,13 @@ from pathlib import Path
 import pytest
 
 from hoofbeat.audit import Audit, OrderProbe
-from hoofbeat.audit.findings import Theme, ThemeExample, join, pair_rates, question_matrix, serious_pairs, split_between
+from hoofbeat.audit.findings.audit_changes import split_between
+from hoofbeat.audit.findings.divergence_themes import Theme, ThemeExample
+from hoofbeat.audit.findings.pair_arrays import question_matrix
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
+from hoofbeat.audit.findings.serious_divergence import serious_pairs
+from hoofbeat.audit.findings.source_profiles import pair_rates
+from hoofbeat.audit.findings.table_agreement import join
 from hoofbeat.records import Answer, Comparison, Failure, Passage, Question
 from hoofbeat.reports.pair_index import NO_LABEL, AuditIndex, PairFilter
 from hoofbeat.reports.tables import written

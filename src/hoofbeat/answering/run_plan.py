@@ -24,7 +24,7 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Question
 from hoofbeat.retrieval import IndexSet, parse
 from hoofbeat.retrieval.line import cost_bound
-from hoofbeat.retrieval.rankings import index_corpus
+from hoofbeat.retrieval.rankings.test_collection import index_corpus
 from hoofbeat.store import Artefact, InputRef, check_target, open_artefact
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hoofbeat.audit.audit_folder import Audit
-from hoofbeat.audit.findings import AuditsComparison, AuditSide, changed_pairs, compare_audits, slim_answers
+from hoofbeat.audit.findings.audit_changes import AuditsComparison, AuditSide, changed_pairs, compare_audits
 from hoofbeat.audit.findings.relations import RelationLabels
+from hoofbeat.audit.findings.source_profiles import slim_answers
 from hoofbeat.errors import UsageError
 from hoofbeat.facets import facet_names
 from hoofbeat.progress import SILENT, Progress

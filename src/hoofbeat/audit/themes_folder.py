@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from hoofbeat.audit.audit_folder import Audit
-from hoofbeat.audit.findings import Theme, TopicPhrases, divergence_topics, themes
+from hoofbeat.audit.findings.divergence_themes import Theme, TopicPhrases, divergence_topics, themes
 from hoofbeat.audit.findings.relations import RelationLabels
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.models import ChatRequest, Encoder, Estimate, Model

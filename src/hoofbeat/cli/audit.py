@@ -23,7 +23,7 @@ from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.progress import Progress
 from hoofbeat.recipes import named_questions
 from hoofbeat.records import Question
-from hoofbeat.retrieval.rankings import index_corpus
+from hoofbeat.retrieval.rankings.test_collection import index_corpus
 from hoofbeat.store import InputRef, check_target
 from hoofbeat.store.artefact import file_reference
 

@@ -12,7 +12,8 @@ from msgspec import Struct
 from hoofbeat.audit import Audit
 from hoofbeat.audit.audit_folder import FORMS, export_audit
 from hoofbeat.audit.before_after import compare_folders, comparison_facets
-from hoofbeat.audit.findings import AuditsComparison, Theme, TopicPhrases
+from hoofbeat.audit.findings.audit_changes import AuditsComparison
+from hoofbeat.audit.findings.divergence_themes import Theme, TopicPhrases
 from hoofbeat.audit.shard_merge import merge_audits
 from hoofbeat.audit.themes_folder import KIND as THEMES
 from hoofbeat.audit.themes_folder import (

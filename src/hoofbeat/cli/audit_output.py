@@ -7,10 +7,9 @@ from typing import Any, cast
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.economy_check import calls_saved
-from hoofbeat.audit.findings import flip_rates
 from hoofbeat.audit.findings.protocol_comparison import ProtocolAgreement
 from hoofbeat.audit.findings.relations import RelationLabels
-from hoofbeat.audit.findings.table_agreement import SIDES, Trial
+from hoofbeat.audit.findings.table_agreement import SIDES, Trial, flip_rates
 from hoofbeat.audit.findings.validation_figures import Validation
 from hoofbeat.cli.console import Screen
 from hoofbeat.findings.agreement import Agreement

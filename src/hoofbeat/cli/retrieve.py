@@ -14,21 +14,11 @@ from hoofbeat.errors import UsageError
 from hoofbeat.models.model_loading import UsedModels
 from hoofbeat.registry import registry
 from hoofbeat.retrieval import IndexSet, SearchResult
-from hoofbeat.retrieval.hero import SourceEvidence
-from hoofbeat.retrieval.hero.hero_evidence import explain_trace
+from hoofbeat.retrieval.hero.hero_evidence import SourceEvidence, explain_trace
 from hoofbeat.retrieval.line import Stage, StageOption
-from hoofbeat.retrieval.rankings import (
-    MEASURES,
-    RankingPlan,
-    find_evidence,
-    open_collection,
-    plan_rankings,
-    rank,
-    read_lines,
-    read_result,
-    remarks,
-)
-from hoofbeat.retrieval.rankings.rankings_folder import stage_notes
+from hoofbeat.retrieval.rankings.ranking_plan import RankingPlan, find_evidence, plan_rankings, rank, read_lines
+from hoofbeat.retrieval.rankings.rankings_folder import MEASURES, read_result, remarks, stage_notes
+from hoofbeat.retrieval.rankings.test_collection import open_collection
 from hoofbeat.store import Artefact
 from hoofbeat.store.files import atomic_write
 from hoofbeat.store.tables import read_jsonl

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from hoofbeat.audit.findings import PairRates
+from hoofbeat.audit.findings.source_profiles import PairRates
 from hoofbeat.reports.charts.bars import tone_of
 from hoofbeat.reports.charts.heatmaps import abbreviations
 from hoofbeat.reports.charts.svg import ticks

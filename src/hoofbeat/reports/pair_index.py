@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from hoofbeat.audit import Audit, AuditSource
 from hoofbeat.audit.audit_folder import EconomyProbe, OrderProbe
-from hoofbeat.audit.findings import AuditPairs
 from hoofbeat.audit.findings.divergence_themes import plain_topic
+from hoofbeat.audit.findings.pair_arrays import AuditPairs
 from hoofbeat.audit.pair_table import each_row
 from hoofbeat.errors import InputError
 from hoofbeat.facets import facet_values

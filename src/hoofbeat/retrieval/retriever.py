@@ -34,7 +34,7 @@ from hoofbeat.retrieval.stage_roles import (
 if TYPE_CHECKING:
     from hoofbeat.models.encoder import Encoder
     from hoofbeat.models.model import Model
-    from hoofbeat.retrieval.hero import HeroEvidence, SourceEvidence
+    from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence, SourceEvidence
 
 _BATCH = 256
 
@@ -166,7 +166,7 @@ class Retriever:
         HERO brings query after query, another line source after source. `room` is how many characters the model that
         reads the evidence can be shown.
         """
-        from hoofbeat.retrieval.hero import SourceEvidence  # noqa: PLC0415 (ranking does without HERO)
+        from hoofbeat.retrieval.hero.hero_evidence import SourceEvidence  # noqa: PLC0415 (ranking does without HERO)
 
         steps = self.tree.steps if isinstance(self.tree, Pipeline) else (self.tree,)
         last = steps[-1]

@@ -27,7 +27,7 @@ from hoofbeat.retrieval.line import Role, Stage
 
 if TYPE_CHECKING:
     from hoofbeat.models.model import Model
-    from hoofbeat.retrieval.hero import HeroEvidence, SourceEvidence
+    from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence, SourceEvidence
     from hoofbeat.retrieval.index_set import IndexSet
 
 

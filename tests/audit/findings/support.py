@@ -8,8 +8,10 @@ from itertools import combinations
 import polars
 from hypothesis import strategies as st
 
-from hoofbeat.audit.findings import join, label_counts, split_between
+from hoofbeat.audit.findings.audit_changes import split_between
+from hoofbeat.audit.findings.pair_arrays import label_counts
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, PrevalenceIntensity, Relations
+from hoofbeat.audit.findings.table_agreement import join
 from hoofbeat.audit.pair_table import TableEnums, comparison_frame
 from hoofbeat.records import Comparison, Failure, Question
 

@@ -5,17 +5,17 @@ from collections import Counter
 import pytest
 from hypothesis import assume, given, settings
 
-from hoofbeat.audit.findings import (
+from hoofbeat.audit.findings.audit_changes import (
+    KINDS,
     changed_pairs,
     coverage_changes,
-    join,
     label_shift,
-    pairs_of,
     split_between,
     split_by,
 )
-from hoofbeat.audit.findings.audit_changes import KINDS
+from hoofbeat.audit.findings.pair_arrays import pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels
+from hoofbeat.audit.findings.table_agreement import join
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.records import Answer, Comparison, Failure
 from tests.audit.findings.support import QUESTIONS, audit, audits, plain_table, table

@@ -9,8 +9,14 @@ from numpy.typing import NDArray
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.metrics import adjusted_rand_score
 
-from hoofbeat.audit.findings import divergence_topics, themes
-from hoofbeat.audit.findings.divergence_themes import TopicPhrases, cluster, leaders, plain_topic
+from hoofbeat.audit.findings.divergence_themes import (
+    TopicPhrases,
+    cluster,
+    divergence_topics,
+    leaders,
+    plain_topic,
+    themes,
+)
 from hoofbeat.errors import UsageError
 from hoofbeat.records import Comparison, Failure
 from tests.audit.findings.support import table

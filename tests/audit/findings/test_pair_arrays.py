@@ -4,7 +4,7 @@ import polars
 import pytest
 from hypothesis import given, settings
 
-from hoofbeat.audit.findings import counts_by, each_matrix, label_counts, pairs_of, question_matrix
+from hoofbeat.audit.findings.pair_arrays import counts_by, each_matrix, label_counts, pairs_of, question_matrix
 from hoofbeat.audit.findings.relations import RelationLabels, groups_of
 from hoofbeat.errors import InputError
 from hoofbeat.records import Comparison

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, cohen_kappa_score, confusion_matrix
 
-from hoofbeat.audit.findings import counts_by, each_matrix
+from hoofbeat.audit.findings.pair_arrays import counts_by, each_matrix
 from hoofbeat.audit.findings.relations import (
     FIVE_RELATIONS,
     NO_GROUP,

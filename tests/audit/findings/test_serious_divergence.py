@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata, spearmanr
 
-from hoofbeat.audit.findings import (
+from hoofbeat.audit.findings.pair_arrays import pairs_of
+from hoofbeat.audit.findings.relations import NO_GROUP
+from hoofbeat.audit.findings.serious_divergence import (
     BY_QUESTION,
     BY_SOURCE,
     BY_TOPIC,
-    pairs_of,
     serious_pairs,
     severity_ranking,
     side_by_side,
 )
-from hoofbeat.audit.findings.relations import NO_GROUP
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.systems import correlation
 from hoofbeat.records import Answer, Comparison, Passage, Question

@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from hoofbeat.audit.findings import coverage_heat, outlier_sources, pair_rates, slim_answers, source_rows
 from hoofbeat.audit.findings.relations import coverage
+from hoofbeat.audit.findings.source_profiles import (
+    coverage_heat,
+    outlier_sources,
+    pair_rates,
+    slim_answers,
+    source_rows,
+)
 from hoofbeat.records import Answer, Comparison, Failure, Question
 from tests.audit.findings.support import NAMES, SOURCES, audit, audits, table
 

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given, settings
 from sklearn.metrics import cohen_kappa_score
 
-from hoofbeat.audit.findings import agreement_of_tables, flip_rates, join, joined_agreement
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS
-from hoofbeat.audit.findings.table_agreement import Trial, trial_figures
+from hoofbeat.audit.findings.table_agreement import (
+    Trial,
+    agreement_of_tables,
+    flip_rates,
+    join,
+    joined_agreement,
+    trial_figures,
+)
 from hoofbeat.audit.sample_records import TrialPair, TrialVerdict
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.findings.intervals import wilson

@@ -22,7 +22,7 @@ from hoofbeat.models.encoders.encoder_base import EncoderBase, Vectors
 from hoofbeat.recipes.papers.r2med import RECIPE, R2medSettings
 from hoofbeat.retrieval import IndexSet, Retriever
 from hoofbeat.retrieval.index.chunking import Chunking
-from hoofbeat.retrieval.rankings import open_collection
+from hoofbeat.retrieval.rankings.test_collection import open_collection
 from hoofbeat.store import Artefact
 from hoofbeat.store.tables import read_tsv
 from tests.helpers import shared_data

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from hoofbeat.models.encoder import Encoder, Instructions
 from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document, Failure, Section
-from hoofbeat.retrieval.hero import Hero, HeroEvidence, HeroSettings
+from hoofbeat.retrieval.hero.hero_engine import Hero
+from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence
+from hoofbeat.retrieval.hero.hero_signals import HeroSettings
 from hoofbeat.retrieval.index.chunking import Chunking, cut
 from hoofbeat.retrieval.index_set import PassageCollection
 from hoofbeat.retrieval.stage_roles import SearchQuery, StageTools

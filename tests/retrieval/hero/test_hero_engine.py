@@ -13,8 +13,10 @@ from hoofbeat.corpus import Corpus, import_corpus
 from hoofbeat.errors import UsageError
 from hoofbeat.models import load_encoder
 from hoofbeat.records import Document, Failure
-from hoofbeat.retrieval.hero import Hero, HeroSettings, HeroTrace, explain, hero_engine
-from hoofbeat.retrieval.hero.hero_signals import QuestionCoverage
+from hoofbeat.retrieval.hero import hero_engine
+from hoofbeat.retrieval.hero.hero_engine import Hero
+from hoofbeat.retrieval.hero.hero_evidence import HeroTrace, explain
+from hoofbeat.retrieval.hero.hero_signals import HeroSettings, QuestionCoverage
 from hoofbeat.retrieval.index import vector_storage
 from hoofbeat.retrieval.index.analysis import ENGLISH
 from hoofbeat.retrieval.line import Stage, parse

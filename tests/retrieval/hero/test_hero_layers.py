@@ -8,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from hoofbeat.errors import UsageError
-from hoofbeat.retrieval.hero import Hero, explain
+from hoofbeat.retrieval.hero.hero_engine import Hero
+from hoofbeat.retrieval.hero.hero_evidence import explain
 from hoofbeat.retrieval.hero.hero_signals import ExpansionMatch
 from hoofbeat.retrieval.hero.parent_sections import EvidenceUnit, HeroLayout, ParentSections
 from hoofbeat.retrieval.index.topk import Ranking, Rankings

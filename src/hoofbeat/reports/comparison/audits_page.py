@@ -10,7 +10,7 @@ import msgspec
 import polars
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.findings import AuditsComparison, CoverageChange
+from hoofbeat.audit.findings.audit_changes import AuditsComparison, CoverageChange
 from hoofbeat.audit.findings.relations import PrevalenceIntensity, ShareChange
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import Bar, interval_dots, number_matrix

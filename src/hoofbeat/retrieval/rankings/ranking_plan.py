@@ -14,7 +14,7 @@ from hoofbeat.errors import OutputError, UsageError
 from hoofbeat.findings.ranking_measures import RANKINGS, Measure
 from hoofbeat.models import Estimate, Model
 from hoofbeat.models.model_loading import UsedModels
-from hoofbeat.retrieval.hero import HeroEvidence, SourceEvidence
+from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence, SourceEvidence
 from hoofbeat.retrieval.index_set import IndexSet
 from hoofbeat.retrieval.line import Variant, cost_bound, every_stage, parse, variants
 from hoofbeat.retrieval.rankings.rankings_folder import (

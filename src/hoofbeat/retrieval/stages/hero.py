@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from hoofbeat.records import Document
-from hoofbeat.retrieval.hero import Hero, HeroEvidence, HeroSettings
-from hoofbeat.retrieval.hero.hero_signals import load_expansions
+from hoofbeat.retrieval.hero.hero_engine import Hero
+from hoofbeat.retrieval.hero.hero_evidence import HeroEvidence
+from hoofbeat.retrieval.hero.hero_signals import HeroSettings, load_expansions
 from hoofbeat.retrieval.index.chunking import DEFAULT_CHUNKING, Chunking
 from hoofbeat.retrieval.index.topk import Ranking
 from hoofbeat.retrieval.index_set import IndexSet

@@ -7,7 +7,8 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.findings import SeriousPair, pair_rates
+from hoofbeat.audit.findings.serious_divergence import SeriousPair
+from hoofbeat.audit.findings.source_profiles import pair_rates
 from hoofbeat.reports.linked_tables import linked_html, rate_matrix
 from hoofbeat.reports.model import Card
 from hoofbeat.reports.pair_index import AuditIndex, index_audit

@@ -7,17 +7,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from hoofbeat.audit import Audit
-from hoofbeat.audit.findings import (
-    AuditPairs,
-    JoinedPairs,
-    join,
-    label_shift,
-    pairs_of,
-    reworded_questions,
-    split_between,
-    split_by,
-)
+from hoofbeat.audit.findings.audit_changes import label_shift, reworded_questions, split_between, split_by
+from hoofbeat.audit.findings.pair_arrays import AuditPairs, pairs_of
 from hoofbeat.audit.findings.relations import PrevalenceIntensity, ShareChange
+from hoofbeat.audit.findings.table_agreement import JoinedPairs, join
 from hoofbeat.facets import facet_names
 from hoofbeat.findings.intervals import Interval
 from hoofbeat.reports.charts import number_matrix

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from hoofbeat.audit import Audit
 from hoofbeat.audit.citations import cites_heading
-from hoofbeat.audit.findings import AuditPairs, label_counts, pairs_of
+from hoofbeat.audit.findings.pair_arrays import AuditPairs, label_counts, pairs_of
 from hoofbeat.audit.findings.relations import FIVE_RELATIONS, RelationLabels, Relations
 from hoofbeat.audit.source_citations import count_citations
 from hoofbeat.benchmarks.text_overlap import find_quote

@@ -9,7 +9,7 @@ import polars
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from hoofbeat.audit.findings import AuditPairs, counts_by
+from hoofbeat.audit.findings.pair_arrays import AuditPairs, counts_by
 from hoofbeat.audit.findings.relations import Rate, Relations, groups_of
 from hoofbeat.findings.intervals import percentiles, resampled_sums, wilson
 from hoofbeat.reports.charts import Bar, interval_bars, stacked_bars

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars
 from msgspec import Struct
 
-from hoofbeat.audit.findings import each_matrix
 from hoofbeat.audit.findings.divergence_themes import plain_topic
+from hoofbeat.audit.findings.pair_arrays import each_matrix
 from hoofbeat.audit.findings.relations import RelationMatrix
 from hoofbeat.audit.pair_table import each_row
 from hoofbeat.facets import facet_values

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from hoofbeat.audit.findings import (
+from hoofbeat.audit.findings.divergence_themes import Theme, divergence_topics
+from hoofbeat.audit.findings.serious_divergence import (
     BY_QUESTION,
     BY_SOURCE,
     SeriousPair,
     SeverityRanking,
-    Theme,
-    divergence_topics,
     serious_pairs,
     severity_ranking,
 )

@@ -9,9 +9,8 @@ import msgspec
 import polars
 
 from hoofbeat.audit.economy_check import SPREAD, EconomyCheck, calls_saved
-from hoofbeat.audit.findings import FlipRate, flip_rates
 from hoofbeat.audit.findings.relations import RelationLabels, judge_agreement
-from hoofbeat.audit.findings.table_agreement import SIDES, Trial
+from hoofbeat.audit.findings.table_agreement import SIDES, FlipRate, Trial, flip_rates
 from hoofbeat.errors import InputError
 from hoofbeat.findings.intervals import Interval, wilson
 from hoofbeat.records import Comparison

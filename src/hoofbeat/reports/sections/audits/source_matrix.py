@@ -9,13 +9,12 @@ import numpy as np
 import polars
 from numpy.typing import NDArray
 
-from hoofbeat.audit.findings import (
-    AuditPairs,
+from hoofbeat.audit.findings.pair_arrays import AuditPairs, each_matrix
+from hoofbeat.audit.findings.source_profiles import (
     OutlierSource,
     PairRates,
     SourceRow,
     coverage_heat,
-    each_matrix,
     outlier_sources,
     pair_rates,
     source_rows,
