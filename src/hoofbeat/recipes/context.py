@@ -97,6 +97,12 @@ class RecipeContext:
         self.roles_used[role] = model.identity
         return model
 
+    @property
+    def batch_folders(self) -> list[Path]:
+        """The batch folders of its models."""
+        found = (getattr(model.backend, "folder", None) for model in self._models.values())
+        return list(dict.fromkeys(folder for folder in found if isinstance(folder, Path)))
+
     def committee(self) -> list[str]:
         """The roles of the models that steps ask in turn; empty where no committee was given."""
         roles = [role for role in self._models if role.startswith("committee-")]
