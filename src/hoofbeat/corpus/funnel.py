@@ -90,21 +90,6 @@ class Funnel:
         return steps, document
 
 
-def run_filters(
-    documents: Sequence[Document], steps: Sequence[FilterStep], progress: Progress = SILENT
-) -> tuple[list[Document], list[RejectedDocument], list[FunnelStep]]:
-    """What the steps keep of documents in memory, what they reject, and the funnel."""
-    funnel = Funnel(lambda: iter(documents), steps, progress)
-    kept: list[Document] = []
-    rejected: list[RejectedDocument] = []
-    for outcome in funnel:
-        if isinstance(outcome, RejectedDocument):
-            rejected.append(outcome)
-        else:
-            kept.append(outcome)
-    return kept, rejected, funnel.steps
-
-
 def filter_corpus(
     corpus: Corpus,
     steps: Sequence[FilterStep],

@@ -35,7 +35,7 @@ import msgspec
 from lxml import etree
 from msgspec import Struct, field
 
-from hoofbeat.corpus.citations import normalise_id
+from hoofbeat.corpus.citations import column_name, normalise_id
 from hoofbeat.corpus.fetch.client import ArticleSelection, Client, Connection, FetchError, NotAvailableError
 from hoofbeat.corpus.fetch.fetch_folder import (
     FetchedFile,
@@ -65,7 +65,7 @@ def select_rows(lines: Iterable[str], selection: ArticleSelection) -> Iterator[P
     if "\t" not in head and "," not in head:
         found = (_text_row(line) for line in rows)
     else:
-        names = [_column(name) for name in next(csv.reader([head]))]
+        names = [column_name(name) for name in next(csv.reader([head]))]
         if "accession_id" not in names and "pmcid" not in names:
             raise FetchError(f"not a list of PMC's articles: its columns are {', '.join(names)[:200]}")
         found = (_row(dict(zip(names, cells, strict=False))) for cells in csv.reader(rows))
@@ -265,10 +265,6 @@ def parse_answer(data: bytes) -> etree._Element:
     for element in root.iter(etree.Element):
         element.tag = etree.QName(element).localname
     return root
-
-
-def _column(name: str) -> str:
-    return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 
 Via = Literal["cloud", "packages"]
