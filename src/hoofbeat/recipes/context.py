@@ -25,7 +25,7 @@ from hoofbeat.window import DEFAULT_WINDOW, beginning, room_for, size
 
 if TYPE_CHECKING:
     from hoofbeat.corpus import Corpus
-    from hoofbeat.corpus.vocabularies import Vocabulary
+    from hoofbeat.corpus.vocabulary import Vocabulary
     from hoofbeat.models import Model
     from hoofbeat.models.encoder import Encoder
 
@@ -119,7 +119,7 @@ class RecipeContext:
 
     def vocabulary(self, name: str) -> Vocabulary:
         """A vocabulary by its name, such as `icd10cm`."""
-        from hoofbeat.corpus.vocabularies import load_vocabulary  # noqa: PLC0415 - lxml, only where codes are looked up
+        from hoofbeat.corpus.vocabulary import load_vocabulary  # noqa: PLC0415 - lxml, only where codes are looked up
 
         if name not in self._vocabularies:
             self._vocabularies[name] = load_vocabulary(name)

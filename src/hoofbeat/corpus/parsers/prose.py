@@ -78,15 +78,7 @@ class TextBuilder:
         first = section.body == section.end and (section.heading == "" or section.body < start)
         body = start if first else section.body
         begin = start if first and not section.heading else section.start
-        self._open = Section(
-            heading=section.heading,
-            level=section.level,
-            start=begin,
-            body=body,
-            end=end,
-            role=section.role,
-            page=section.page,
-        )
+        self._open = msgspec.structs.replace(section, start=begin, body=body, end=end)
         return start, end
 
     def figure(
