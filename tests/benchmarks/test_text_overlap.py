@@ -295,7 +295,7 @@ def test_two_hundred_changed_quotes_in_a_long_document(capsys: pytest.CaptureFix
     assert missed == 200
 
 
-TEXT_TEST_QUOTE_SEARCH = "Day 1: fever.\n\nOn day 2 the joint\n was aspirated (38.5 °C).\u00a0Gout. Gout."
+SOURCE_TEXT = "Day 1: fever.\n\nOn day 2 the joint\n was aspirated (38.5 °C).\u00a0Gout. Gout."
 
 
 def document(text: str) -> Document:
@@ -303,8 +303,8 @@ def document(text: str) -> Document:
 
 
 def test_an_exact_quote_is_found_where_it_first_stands() -> None:
-    assert locate(document(TEXT_TEST_QUOTE_SEARCH), "Gout.") == Span(
-        document="d", start=TEXT_TEST_QUOTE_SEARCH.index("Gout."), end=len(TEXT_TEST_QUOTE_SEARCH) - 6, quote="Gout."
+    assert locate(document(SOURCE_TEXT), "Gout.") == Span(
+        document="d", start=SOURCE_TEXT.index("Gout."), end=len(SOURCE_TEXT) - 6, quote="Gout."
     )
 
 
@@ -318,9 +318,9 @@ def test_an_exact_quote_is_found_where_it_first_stands() -> None:
     ],
 )
 def test_other_white_space_does_not_matter(quote: str) -> None:
-    span = locate(document(TEXT_TEST_QUOTE_SEARCH), quote)
+    span = locate(document(SOURCE_TEXT), quote)
     assert span is not None
-    assert span.quote == TEXT_TEST_QUOTE_SEARCH[span.start : span.end]
+    assert span.quote == SOURCE_TEXT[span.start : span.end]
     assert span.quote.split() == quote.split()
 
 
@@ -328,7 +328,7 @@ def test_other_white_space_does_not_matter(quote: str) -> None:
     "quote", ["", "  \n ", "the knee was aspirated", "The joint was aspirated", "jointwas", "38x5", "Gout. Gout. Gout."]
 )
 def test_what_does_not_stand_there_is_not_found(quote: str) -> None:
-    assert locate(document(TEXT_TEST_QUOTE_SEARCH), quote) is None
+    assert locate(document(SOURCE_TEXT), quote) is None
 
 
 def test_an_exact_place_counts_more_than_an_earlier_one_with_other_white_space() -> None:

@@ -1,5 +1,3 @@
-""""""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -239,7 +237,7 @@ def test_where_alpha_has_no_value(scale: Scale) -> None:
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_the_interval_resamples_items_test_alpha(scale: Scale) -> None:
+def test_the_interval_of_alpha_resamples_items(scale: Scale) -> None:
     rng = np.random.default_rng(8)
     truth = rng.integers(0, 4, size=80)
     items = [[int(t) if rng.random() < 0.8 else int(rng.integers(0, 4)) for _ in range(3)] for t in truth]

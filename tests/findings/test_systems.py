@@ -1,5 +1,3 @@
-""""""
-
 from __future__ import annotations
 
 import math
@@ -204,17 +202,17 @@ def test_what_cannot_be_compared() -> None:
         compare_systems({"a": rows([1.0, float("nan")])}, "nDCG@10")
 
 
-Rows_test_ablation = dict[str, dict[str, float]]
+SettingsRows = dict[str, dict[str, float]]
 
 
-def rows_test_ablation(*values: float) -> Rows_test_ablation:
+def settings_rows(*values: float) -> SettingsRows:
     return {f"q{number}": {"R@10": value, "RR": value / 2} for number, value in enumerate(values)}
 
 
 RUNS = [
-    ({"chunk": 256, "stride": 64, "model": "bge"}, rows_test_ablation(0.0, 0.5, 0.5)),
-    ({"chunk": 512, "stride": 64, "model": "bge"}, rows_test_ablation(0.5, 0.5, 1.0)),
-    ({"chunk": 512, "stride": 128, "model": "bge"}, rows_test_ablation(1.0, 1.0, 1.0)),
+    ({"chunk": 256, "stride": 64, "model": "bge"}, settings_rows(0.0, 0.5, 0.5)),
+    ({"chunk": 512, "stride": 64, "model": "bge"}, settings_rows(0.5, 0.5, 1.0)),
+    ({"chunk": 512, "stride": 128, "model": "bge"}, settings_rows(1.0, 1.0, 1.0)),
 ]
 
 
@@ -244,13 +242,13 @@ def test_one_setting_makes_a_column() -> None:
 
 
 def test_only_shared_questions_count() -> None:
-    runs = [({"k": 1}, rows_test_ablation(1.0, 0.0)), ({"k": 2}, rows_test_ablation(1.0, 0.5, 0.5, 0.5))]
+    runs = [({"k": 1}, settings_rows(1.0, 0.0)), ({"k": 2}, settings_rows(1.0, 0.5, 0.5, 0.5))]
     grid = ablation(runs, "R@10", down="k")
     assert (grid.n, grid.left_out) == (2, 2)
 
 
 def test_a_baseline_of_nothing_has_no_relative_gain() -> None:
-    grid = ablation([({"k": 1}, rows_test_ablation(0.0)), ({"k": 2}, rows_test_ablation(1.0))], "R@10", down="k")
+    grid = ablation([({"k": 1}, settings_rows(0.0)), ({"k": 2}, settings_rows(1.0))], "R@10", down="k")
     assert [cell.relative for cell in grid.cells] == [None, None]
 
 
@@ -266,7 +264,7 @@ def test_a_baseline_of_nothing_has_no_relative_gain() -> None:
     ],
 )
 def test_what_makes_no_grid(
-    runs: list[tuple[dict[str, object], Rows_test_ablation]],
+    runs: list[tuple[dict[str, object], SettingsRows]],
     down: str,
     baseline: dict[str, object] | None,
     message: str,

@@ -179,21 +179,18 @@ def test_one_json_form_for_one_content(value: dict[str, object]) -> None:
     assert msgspec.json.decode(canonical_json(value)) == value
 
 
-HITS_TEST_OFFSETS = [
-    Hit(question="qé", document=f"d{rank}", rank_test_offsets=rank_test_offsets, score=1 / rank_test_offsets)
-    for rank_test_offsets in range(1, 6)
-]
+MANY_HITS = [Hit(question="qé", document=f"d{rank}", rank=rank, score=1 / rank) for rank in range(1, 6)]
 
 
 def test_lines_are_found_again_by_where_they_begin(tmp_path: Path) -> None:
     path = tmp_path / "hits.jsonl"
-    write_jsonl(path, HITS_TEST_OFFSETS)
+    write_jsonl(path, MANY_HITS)
     path.write_bytes(b"\n" + path.read_bytes())
     found = list(each_line(path, Hit))
-    assert [hit for _, hit in found] == HITS_TEST_OFFSETS
+    assert [hit for _, hit in found] == MANY_HITS
     offsets = [offset for offset, _ in found]
-    assert lines_at(path, [offsets[3], offsets[0]], Hit) == [HITS_TEST_OFFSETS[3], HITS_TEST_OFFSETS[0]]
-    assert spans_at(path, [(offsets[1], 2), (offsets[4], 1)], Hit) == [*HITS_TEST_OFFSETS[1:3], HITS_TEST_OFFSETS[4]]
+    assert lines_at(path, [offsets[3], offsets[0]], Hit) == [MANY_HITS[3], MANY_HITS[0]]
+    assert spans_at(path, [(offsets[1], 2), (offsets[4], 1)], Hit) == [*MANY_HITS[1:3], MANY_HITS[4]]
 
 
 def test_a_table_that_shrank_or_is_gone_is_said(tmp_path: Path) -> None:
@@ -209,10 +206,10 @@ def test_a_table_that_shrank_or_is_gone_is_said(tmp_path: Path) -> None:
 
 def test_an_indexed_table_is_a_sequence(tmp_path: Path) -> None:
     path = tmp_path / "hits.jsonl"
-    write_indexed(path, HITS_TEST_OFFSETS)
+    write_indexed(path, MANY_HITS)
     table = IndexedTable(path, Hit)
-    assert list(table) == HITS_TEST_OFFSETS
-    assert (table[-1], table[1:3], len(table)) == (HITS_TEST_OFFSETS[-1], HITS_TEST_OFFSETS[1:3], 5)
+    assert list(table) == MANY_HITS
+    assert (table[-1], table[1:3], len(table)) == (MANY_HITS[-1], MANY_HITS[1:3], 5)
     with pytest.raises(IndexError):
         table[5]
     write_indexed(path, [])
@@ -221,7 +218,7 @@ def test_an_indexed_table_is_a_sequence(tmp_path: Path) -> None:
 
 def test_an_indexed_table_that_was_cut_off_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "hits.jsonl"
-    write_indexed(path, HITS_TEST_OFFSETS)
+    write_indexed(path, MANY_HITS)
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ValueError, match="cut off"):
         IndexedTable(path, Hit)
