@@ -10,9 +10,8 @@ import pytest
 from yarl import URL
 
 from hoofbeat.corpus import import_corpus
-from hoofbeat.corpus.fetch import ArticleSelection, Connection, fetch_pmc
-from hoofbeat.corpus.fetch.articles import cloud_article, oa_link, same_licence, same_venue, select_rows
-from hoofbeat.corpus.fetch.client import FetchError, NotAvailableError, redirect_target
+from hoofbeat.corpus.fetch.articles import cloud_article, fetch_pmc, oa_link, same_licence, same_venue, select_rows
+from hoofbeat.corpus.fetch.client import ArticleSelection, Connection, FetchError, NotAvailableError, redirect_target
 from hoofbeat.corpus.fetch.fetch_folder import damage
 from hoofbeat.errors import InputError, OutputError, UsageError
 from hoofbeat.teaching import cases_folder

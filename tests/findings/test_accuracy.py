@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hoofbeat.errors import InputError, UsageError
-from hoofbeat.findings.accuracy import Outcome, accuracies, comparable_pairs, differences, leaderboard, outcomes
+from hoofbeat.findings.accuracy import accuracies, comparable_pairs, differences, leaderboard
 from hoofbeat.findings.intervals import tango
+from hoofbeat.findings.outcomes import Outcome, outcomes
 from hoofbeat.records import Answer, Failure, FailureKind, Judgment
 from tests.findings.support import sampled, single
 

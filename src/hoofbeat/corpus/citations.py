@@ -38,16 +38,6 @@ from hoofbeat.records import Document
 if TYPE_CHECKING:
     pass
 
-__all__ = [
-    "CitationCount",
-    "CitationLink",
-    "CitationProblem",
-    "Citations",
-    "document_ids",
-    "load_citations",
-    "normalise_id",
-    "read_citations",
-]
 
 CITING = ("citing", "citing_id", "citing_pmid", "citing_pmcid", "citing_doi", "source_id", "from")
 CITED = ("cited", "cited_id", "cited_pmid", "cited_pmcid", "cited_doi", "referenced", "target_id", "to")
@@ -336,6 +326,7 @@ def _elink(value: Mapping[str, Any], source: str, number: int) -> Iterator[Citat
 
 
 def column_name(name: str) -> str:
+    """A column's name as rows are read by it: lower case, spaces and hyphens as underscores."""
     return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 

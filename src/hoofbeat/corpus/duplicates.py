@@ -40,21 +40,6 @@ from hoofbeat.progress import SILENT, Progress
 from hoofbeat.records import Document
 from hoofbeat.store.files import output_errors
 
-__all__ = [
-    "COSINE",
-    "JACCARD",
-    "PAIRS",
-    "SEED",
-    "WIDTH",
-    "DuplicatePair",
-    "Duplicates",
-    "embedding_duplicates",
-    "minhash_duplicates",
-    "opening_windows",
-    "unique_embedding",
-    "unique_minhash",
-]
-
 Shingles = NDArray[np.uint64]
 Signature = NDArray[np.uint32]
 WIDTH = 5

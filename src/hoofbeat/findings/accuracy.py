@@ -35,29 +35,14 @@ from hoofbeat.findings.intervals import (
     wilson,
 )
 from hoofbeat.findings.outcomes import (
-    SENSITIVITY_THRESHOLD,
     Outcome,
     Shares,
     SystemKey,
     by_system,
-    outcomes,
     per_question,
     sensitivity_range,
 )
 from hoofbeat.findings.systems import randomisation_test, rank_intervals
-
-__all__ = [
-    "FEW",
-    "SENSITIVITY_THRESHOLD",
-    "Accuracy",
-    "Outcome",
-    "SystemDifference",
-    "SystemKey",
-    "accuracies",
-    "comparable_pairs",
-    "differences",
-    "outcomes",
-]
 
 FEW = 10
 """With fewer questions than this that tell two systems apart, the bootstrap of their difference sees too little."""

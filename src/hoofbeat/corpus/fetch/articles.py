@@ -50,6 +50,7 @@ from hoofbeat.corpus.fetch.fetch_folder import (
 from hoofbeat.corpus.figures import IMAGE_SUFFIXES
 from hoofbeat.errors import InputError, UsageError
 from hoofbeat.progress import SILENT, Progress
+from hoofbeat.store.files import read_bytes
 from hoofbeat.text import safe_id
 
 _YEAR = re.compile(r"^(?P<venue>.+?)[.,;]?\s+(?P<year>(?:1[89]|20)\d\d)\b")
@@ -598,3 +599,36 @@ def _articles(page: _Page, selection: ArticleSelection) -> list[PlannedArticle]:
         updated = each.dateOfRevision or ""
         found.append(PlannedArticle(id=id, licence=licence.upper(), updated=updated, retracted=retracted))
     return list({each.id: each for each in found}.values())
+
+
+SOURCES = ("pmc", "pmc-packages", "europe-pmc")
+"""Where articles are fetched from: PMC's cloud service, its packages, Europe PMC."""
+
+
+def fetch_articles(
+    source: str,
+    selection: ArticleSelection,
+    target: Path,
+    connection: Connection,
+    *,
+    images: bool = True,
+    file_list: Path | None = None,
+    refresh: bool = False,
+    progress: Progress = SILENT,
+) -> FetchResult:
+    """Fetch the articles of a selection from one of `SOURCES`; repeat the call to go on after an interruption."""
+    if source == "europe-pmc":
+        return fetch_europe_pmc(selection, target, connection, refresh=refresh, progress=progress)
+    via: Via = "packages" if source == "pmc-packages" else "cloud"
+    return fetch_pmc(
+        selection, target, connection, via=via, images=images, file_list=file_list, refresh=refresh, progress=progress
+    )
+
+
+def read_names(path: Path) -> tuple[str, ...]:
+    """The names in a file, one per line, without empty lines and those that begin with `#`."""
+    try:
+        lines = read_bytes(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as err:
+        raise InputError(f"not a text file: {err}", where=str(path), fix="write one name a line, in UTF-8") from err
+    return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))

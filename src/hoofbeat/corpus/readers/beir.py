@@ -20,8 +20,6 @@ from hoofbeat.records import Document, Facets, Question
 from hoofbeat.store.tables import write_jsonl
 from hoofbeat.text import safe_id, squeeze
 
-__all__ = ["READER", "JudgedQuestions", "Judgments", "passage_document", "read_beir", "read_corpus", "write_beir"]
-
 _MAIN, _QUERIES = "corpus.jsonl", "queries.jsonl"
 _R2MED_QUERIES = "query.jsonl"
 
