@@ -336,17 +336,9 @@ def leaderboard(
 
 
 CHANGES = (
-    "right → wrong",
-    "wrong → right",
-    "right → unscored",
-    "wrong → unscored",
-    "unscored → right",
-    "unscored → wrong",
-    "fewer samples right",
-    "more samples right",
-    "samples → unscored",
-    "unscored → samples",
-)
+    "right → wrong", "wrong → right", "right → unscored", "wrong → unscored", "unscored → right",
+    "unscored → wrong", "fewer samples right", "more samples right", "samples → unscored", "unscored → samples",
+)  # fmt: skip
 """How a question can flip from the first system to the second; the last four where there are several samples."""
 
 

@@ -94,18 +94,9 @@ Qrels = Mapping[str, Mapping[str, int]]
 """Question id to document id to grade."""
 
 _NAMES: dict[str, MeasureName] = {
-    "ndcg": "nDCG",
-    "r": "R",
-    "recall": "R",
-    "p": "P",
-    "precision": "P",
-    "rr": "RR",
-    "mrr": "RR",
-    "ap": "AP",
-    "map": "AP",
-    "success": "Success",
-    "judged": "Judged",
-}
+    "ndcg": "nDCG", "r": "R", "recall": "R", "p": "P", "precision": "P", "rr": "RR", "mrr": "RR", "ap": "AP",
+    "map": "AP", "success": "Success", "judged": "Judged",
+}  # fmt: skip
 _GAINS: dict[str, Gains] = {"log2": "log2", "exp-log2": "exp-log2"}
 _NEEDS_CUTOFF = frozenset({"P", "R", "Success"})
 _MEASURE = re.compile(r"([A-Za-z]+)\s*(?:\(([^()]*)\)\s*)?(?:@\s*([1-9]\d{0,8}))?")

@@ -46,6 +46,7 @@ from hoofbeat.corpus.fetch.fetch_folder import (
     bring,
     fetch_all,
     open_folder,
+    planning_errors,
 )
 from hoofbeat.corpus.figures import IMAGE_SUFFIXES
 from hoofbeat.errors import InputError, UsageError
@@ -319,14 +320,8 @@ async def _fetch(
     progress: Progress,
 ) -> FetchResult:
     async with Client(connection) as client:
-        try:
+        with planning_errors(folder, "the list of articles could not be had", "the address and the service's status"):
             await _plan(folder, client, selection, via, file_list, progress)
-        except (FetchError, NotAvailableError) as err:
-            raise InputError(
-                f"the list of articles could not be had: {err}",
-                where=str(folder.path),
-                fix="check the address and the service's status; the same command goes on where it was",
-            ) from err
         source = (
             _Packages(folder, client, selection) if via == "packages" else _Cloud(folder, client, selection, images)
         )
@@ -545,14 +540,8 @@ async def _fetch_europe_pmc(
     folder: FetchFolder, selection: ArticleSelection, connection: Connection, progress: Progress
 ) -> FetchResult:
     async with Client(connection) as client:
-        try:
+        with planning_errors(folder, "the search could not be made", "the query and the service's status"):
             await _plan_europe_pmc(folder, client, selection, progress)
-        except (FetchError, NotAvailableError) as err:
-            raise InputError(
-                f"the search could not be made: {err}",
-                where=str(folder.path),
-                fix="check the query and the service's status; the same command goes on where it was",
-            ) from err
 
         async def one(articles: Sequence[PlannedArticle]) -> list[FetchOutcome]:
             (planned,) = articles
