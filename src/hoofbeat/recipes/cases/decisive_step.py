@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from itertools import dropwhile, pairwise, takewhile
+from itertools import pairwise, takewhile
 
 from hoofbeat.corpus.roles import case_spans
 from hoofbeat.corpus.terms import term_form
@@ -82,27 +82,27 @@ def told_at(
 ) -> tuple[list[Span], ItemRejection | None]:
     """The sentences of the case that tell the step, and what speaks against them, if anything.
 
-    They are those pointed at, from the first that names anything of the step on; or else the sentence that names most
-    of it: a model that names the step rightly may miss its sentence by one, or point at where the discussion repeats
-    it. Of sentences that name as much, one next to what was pointed at comes first, then the earliest.
+    They are those pointed at, if one of them names anything of the step; or else the sentence of the case that names
+    most of it: a model that names the step rightly may miss its sentence by one, or point at where the discussion
+    repeats it. Of sentences that name as much, one next to what was pointed at comes first, then the earliest.
     """
     parts = case_spans(document) or ((0, len(document.text)),)
     case = [span for span in spans if any(start <= span.start < end for start, end in parts)]
     chosen = [span for span in case if span in done]
-    told = list(dropwhile(lambda span: not _tells(span.quote, step, document), chosen))
+    told = chosen if any(_tells(span.quote, step, document) for span in chosen) else []
     doubt = None
     if not told:
         near = [one if other in done else other for one, other in pairwise(case) if (one in done) != (other in done)]
         wanted = telling_words(step)
         best = max((*near, *case), key=lambda span: len(wanted & telling_words(span.quote)), default=done[0])
         found = len(wanted & telling_words(best.quote)) >= _MIN_SHARE * len(wanted)
-        told = [best] if found else chosen
+        told = [best] if found else chosen or list(done)
         if chosen or not found:
             quoted = " ".join(" ".join(span.quote.split()) for span in done)
             details = f"{quoted} ({step})"
             doubt = ItemRejection(reason="the quote does not tell the decisive step", details=details, span=done[0])
     following = {one: other.quote for one, other in pairwise(spans)}
-    if told and not doubt and all(failed_there(span.quote, step, following.get(span, "")) for span in told):
+    if not doubt and all(failed_there(span.quote, step, following.get(span, "")) for span in told):
         doubt = ItemRejection(reason="the step is told as one that failed", details=step, span=told[0])
     return told, doubt
 

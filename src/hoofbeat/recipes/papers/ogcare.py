@@ -222,9 +222,6 @@ def _significance(item: RecipeItem, value: dict[str, Any], context: RecipeContex
     if isinstance(done, ItemRejection):
         return _wrong(done)
     told, doubt = told_at(step, done, spans, document)
-    if not told:
-        assert doubt is not None
-        return doubt.again("No sentence of the patient's story tells this step. Name it as the story tells it.")
     step_at = begun_at(step, told, spans, document)
     item = item.proven(*why, *told).put(significance=significance, step=step, step_at=step_at)
     if not telling_words(step):
@@ -334,18 +331,21 @@ def _sorted(
 # Question
 
 
-def _ruled_out(item: RecipeItem, context: RecipeContext) -> list[str]:
-    """What ruled standard care out, in words that do not give the step away: the report's own where they can be had."""
+def _ruled_out(item: RecipeItem, context: RecipeContext, *, quotes: bool) -> list[str]:
+    """What ruled standard care out, in words that do not give the step away: those of the report or the model.
+
+    `quotes` takes the report's own words alone where they can be had.
+    """
     telling = context.settings.leak_share
     told = ((each["quote"], each["limitation"]) for each in item["limitations"])
     silent = ([text for text in texts if not giving_away(text, item["step"], share=telling)] for texts in told)
-    return [texts[0] for texts in silent if texts]
+    return [texts[0] if quotes else " - ".join(reversed(texts)) for texts in silent if texts]
 
 
 def _question_values(item: RecipeItem, context: RecipeContext) -> dict[str, object]:
     values = {"step": item["step"], "facts": listed(item["facts"])}
     if context.settings.context == "written":
-        limits = listed(_ruled_out(item, context)) or "(none)"
+        limits = listed(_ruled_out(item, context, quotes=False)) or "(none)"
         values |= {"significance": item["significance"], "limitations": limits}
     return values
 
@@ -353,7 +353,7 @@ def _question_values(item: RecipeItem, context: RecipeContext) -> dict[str, obje
 def _facts_told(item: RecipeItem, context: RecipeContext) -> str:
     """The facts before the step as they stand in the report, then what ruled standard care out, if not among them."""
     facts = " ".join(item["facts"])
-    limits = [limit for limit in _ruled_out(item, context) if limit not in facts]
+    limits = [limit for limit in _ruled_out(item, context, quotes=True) if limit not in facts]
     return "\n\n".join(filter(None, (facts, " ".join(limits))))
 
 
