@@ -428,7 +428,9 @@ def model(folder: Path) -> Iterator[None]:
         assert server.stdout is not None
         port = int(server.stdout.readline())
         settings = f'[models.scripted]\nspec = "http://127.0.0.1:{port}/v1#scripted"\nidentity = "scripted"\n'
-        (folder / "hoofbeat.toml").write_text(f"{settings}price_in = 1.0\nprice_out = 2.0\ncontext = 32000\n", "utf-8")
+        (folder / "hoofbeat.toml").write_text(
+            f"{settings}price_in = 1.0\nprice_out = 2.0\ncontext = 32000\nreasoning = 0\n", "utf-8"
+        )
         yield
         server.stdin.close()
 

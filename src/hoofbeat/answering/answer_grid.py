@@ -436,7 +436,7 @@ class Grid:
         asked = sum(tokens_at_most(question.full_text) for question in system.questions)
         calls = each * system.size
         tokens_in = int(each * (asked * system.samples + read * system.size))
-        tokens_out = settings.tokens * system.size
+        tokens_out = (settings.tokens + each * model.reasoning) * system.size
         money = model.price.of(tokens_in, tokens_out) if model.price else None
         return Estimate(calls=calls, tokens_in=tokens_in, max_tokens_out=tokens_out, max_money=money)
 
